@@ -36,9 +36,9 @@ def detectors() -> str:
         text = f"#{text}" if text.startswith("## ") else text
         pages.append(f"## {detector.code} {detector.name}\n\n{summary}\n\n{text}\n")
     head = (
-        "# Detectors\n\nA detector reads a recorded session and says what costs time, by mechanism. "
-        "A report lists every one of them with what became of it, so that silence never means "
-        '"could not look".\n\n| code | name | finds |\n|---|---|---|\n'
+        "# Detectors\n\nA detector reads a recorded session and reports one mechanism that costs time. "
+        "A report lists the outcome of every detector, so that silence never means "
+        '"could not decide".\n\n| code | name | finds |\n|---|---|---|\n'
     )
     return NOTE.format(source="docstrings of the detectors") + head + "\n".join(rows) + "\n\n" + "\n".join(pages)
 

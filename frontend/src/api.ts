@@ -29,7 +29,7 @@ export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   } catch (error) {
     if (signal?.aborted) throw error;
     void doubt();
-    throw new Problem(0, "the server does not answer: has stepscope view ended?");
+    throw new Problem(0, "the server does not answer; has stepscope view ended?");
   }
   answered();
   return (await answer(response)) as T;

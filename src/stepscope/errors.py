@@ -1,6 +1,6 @@
 """Errors that reach the user: one line each, with an exit code from the documented table.
 
-A message says what happened, where, what was got, what was expected, and which command comes next.
+A message says what happened, where, what was found, what was expected, and which command to run next.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class UsageError(StepscopeError):
 
 
 class CheckError(StepscopeError):
-    """The checker cannot check: no such path, settings or baseline that cannot be read."""
+    """The checker cannot run: a path does not exist, or settings or a baseline cannot be read."""
 
     exit_code = 2
 
@@ -35,20 +35,20 @@ class SessionError(StepscopeError):
 
 
 class DamagedError(SessionError):
-    """Bytes of a packed session are not those that were packed: nothing that rests on them is shown.
+    """The bytes of a packed session differ from those that were packed, so nothing derived from them is shown.
 
-    No wall that keeps one failure from stopping the rest may hold it back.
+    Handlers that isolate one failure from the others must let this error through.
     """
 
 
 class IncompatibleSessionError(SessionError):
-    """A session was written by a newer stepscope, or by a version that cannot be read any more."""
+    """A session was written by a newer stepscope, or by a version that is no longer supported."""
 
     exit_code = 66
 
 
 class FormatError(StepscopeError):
-    """A file of another tool is damaged, or of no kind that is read here."""
+    """A file of another tool is damaged, or of an unsupported kind."""
 
     exit_code = 68
 

@@ -102,7 +102,7 @@ def test_a_process_that_could_not_be_armed_is_told(environment: Environment) -> 
     program = "import sys, time; sys.path.insert(0, '.'); time.monotonic_ns = lambda: 1 / 0; import keras; print('on')"
     assert environment.run(program) == ("keras\non\n", "", 0)
     status = tool("enable", "--status", "--python", environment.python).stdout
-    assert "not measured since: 1 processes" in status, status
+    assert "not measured since then: 1 processes" in status, status
     assert "ZeroDivisionError" in status
 
 
@@ -147,7 +147,7 @@ def test_a_foreign_file_is_left_alone(environment: Environment) -> None:
     environment.pth.write_text("/somewhere\n")
     for done in (environment.enable(), environment.disable()):
         assert done.returncode == 64
-        assert "is not what stepscope enable writes" in done.stderr
+        assert "was not written by stepscope enable" in done.stderr
     assert environment.pth.read_text() == "/somewhere\n"
 
 
@@ -155,7 +155,7 @@ def test_a_foreign_file_is_left_alone(environment: Environment) -> None:
     ("options", "code", "words"),
     [
         (("--python", "/no/such/python"), 67, "no such program"),
-        (("--python", "/bin/true"), 67, "does not run as a Python"),
+        (("--python", "/bin/true"), 67, "is not a working Python"),
         (("--quota", "x"), 64, "x is no size"),
         (("--quota", "10M"), 64, "expected at least"),
         (("--job-quota", "1K"), 64, "expected at least"),

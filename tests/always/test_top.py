@@ -196,9 +196,9 @@ def test_nothing_known_yet() -> None:
     assert "not looked at yet" in live.table([row], width=120)
     assert "not looked at yet" in live.text(row, width=120)
     looked = live.Row(status=Status(pid=7, analysed_unix_s=1.0), user="ann", state="running", name="ps.py")
-    assert "nothing repeats at present" in live.table([looked], width=160)
-    assert "nothing repeats at present" in live.text(looked, width=120)
-    assert "no job is measured" in live.table([], width=80)
+    assert "no repeating work at present" in live.table([looked], width=160)
+    assert "no repeating work at present" in live.text(looked, width=120)
+    assert "no job is being measured" in live.table([], width=80)
 
 
 def test_hostile_status(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_a_session_shows_its_steady_steps(session: Path) -> None:
     shown = flame(session, "--event", "python")
     assert shown.exit_code == 0
     assert "steady steps of" in shown.output
-    assert "% of the samples lie outside of them" in shown.output
+    assert "% of the samples are outside them" in shown.output
     assert "load" not in shown.output
     assert "load" in flame(session, "--event", "python", "--window", "all").output
 
@@ -113,8 +113,8 @@ def test_sessions_are_compared_per_step(monkeypatch: pytest.MonkeyPatch, tmp_pat
         (tmp_path / name).mkdir()
     same = flame("diff", tmp_path / "short", tmp_path / "long")
     assert same.exit_code == 0
-    assert same.output.startswith("No significant change of python")
-    assert "per work done" in same.output
+    assert same.output.startswith("No significant change in python")
+    assert "per unit of work" in same.output
     slower = flame("diff", tmp_path / "short", tmp_path / "slow")
     assert not slower.output.startswith("No significant change")
 
@@ -145,7 +145,7 @@ def test_work_that_differs_is_told(folded: Path, tmp_path: Path) -> None:
     ("args", "kind", "said"),
     [
         (["missing.txt"], FormatError, "cannot be read"),
-        (["a.txt", "-o", "x.pdf"], UsageError, "ending"),
+        (["a.txt", "-o", "x.pdf"], UsageError, "unknown extension"),
         (["a.txt", "-o", "nowhere/x.svg"], UsageError, "cannot be written"),
         (["a.txt", "--window", "all"], UsageError, "needs a session"),
         (["empty"], SessionError, "manifest.json"),

@@ -77,8 +77,8 @@ def test_a_session_of_files_is_reported(tmp_path: Path) -> None:
     shown = text.render(report)
     assert "imported    a.xplane.pb · xplane · 4 events" in shown
     assert "4 steps · median 900 ns (900 ns to 900 ns) · marker train" in shown
-    assert "/device:GPU:0: not captured, which does not say idle" in shown
-    assert "no finding: the job was not measured" in shown
+    assert "/device:GPU:0: not captured, which does not mean idle" in shown
+    assert "no findings: the job was not measured" in shown
     assert "| `a.xplane.pb` | xplane | 4 |" in markdown.render(report)
 
 
@@ -177,7 +177,7 @@ def test_damage_in_the_stats_names_the_file(tmp_path: Path) -> None:
     content = bytearray(xspace.space(Plane("/host:CPU", (Line("python", (marked,)),))))
     content[content.index(b"LAST") - 1] = 99
     (tmp_path / "a.xplane.pb").write_bytes(content)
-    with pytest.raises(FormatError, match=r"a\.xplane\.pb: .*; expected a whole") as caught:
+    with pytest.raises(FormatError, match=r"a\.xplane\.pb: .*; expected a complete") as caught:
         import_files([tmp_path / "a.xplane.pb"], tmp_path / "s.stepscope")
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "s.stepscope").exists()
@@ -186,7 +186,7 @@ def test_damage_in_the_stats_names_the_file(tmp_path: Path) -> None:
 def test_text_that_is_no_utf8_is_told(tmp_path: Path) -> None:
     path = tmp_path / "bad.json"
     path.write_bytes(CHROME.replace(b'"a"', b'"\x9e"'))
-    with pytest.raises(FormatError, match=r"bad\.json: damaged: text that is no UTF-8"):
+    with pytest.raises(FormatError, match=r"bad\.json: damaged: not UTF-8 text"):
         import_files([path], tmp_path / "s.stepscope")
 
 
@@ -200,7 +200,7 @@ def test_a_cut_array_of_events_is_read_as_far_as_it_goes(
     said = capsys.readouterr()
     assert said.err == ""
     (note,) = [line for line in said.out.splitlines() if line.startswith("note")]
-    assert "cut: the last" in note
+    assert "truncated file: the last" in note
     assert 20 < analyze(Path("cut.stepscope")).op_traces[0].events < 99
 
 
@@ -208,7 +208,7 @@ def test_a_session_is_never_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "a.xplane.pb"
     path.write_bytes(_xspace())
     import_files([path], tmp_path / "s.stepscope")
-    with pytest.raises(SessionError, match="exists already"):
+    with pytest.raises(SessionError, match="already exists"):
         import_files([path], tmp_path / "s.stepscope")
 
 
@@ -221,8 +221,8 @@ def test_the_command_says_what_was_imported(tmp_path: Path, monkeypatch: pytest.
         "op trace    bert.xplane.pb · xplane · 4 events",
         "steps       4 steps · median 900 ns (900 ns to 900 ns) · marker train",
         "captured    /host:CPU (5 events)",
-        "not there   /device:GPU:0: not captured, which does not say idle",
-        "left out    1 bookkeeping of thread pools (ThreadpoolListener::*)",
+        "no events   /device:GPU:0: not captured, which does not mean idle",
+        "omitted     1 bookkeeping of thread pools (ThreadpoolListener::*)",
         "session     bert.stepscope · stepscope report bert.stepscope",
     ]
 

@@ -170,7 +170,7 @@ def test_what_was_not_captured_is_never_called_idle(name: str) -> None:
     for plane in empty:
         assert not re.search(rf"{re.escape(plane)} idle", shown)
     if empty:
-        assert "not captured, which does not say idle" in shown
+        assert "not captured, which does not mean idle" in shown
         assert empty[0] in markdown.render(seen.report)
         assert "not captured" in html.render(seen.report)
     traced = seen.report.traced

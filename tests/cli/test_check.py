@@ -113,8 +113,8 @@ def test_settings(project: Path) -> None:
     [
         ("[tool.stepscope.check]\nselekt = []", "selekt.*settings are select, ignore"),
         ('[tool.stepscope.check]\nselect = "TFD"', "Expected `array`"),
-        ('[tool.stepscope.check]\nselect = ["XYZ"]', "no rule's code begins with 'XYZ'"),
-        ('[tool.stepscope.check]\ntarget-version = "new"', "no version of TensorFlow"),
+        ('[tool.stepscope.check]\nselect = ["XYZ"]', "no rule's code starts with 'XYZ'"),
+        ('[tool.stepscope.check]\ntarget-version = "new"', "is not a TensorFlow version"),
         ("[tool", "cannot be read"),
     ],
 )
@@ -162,7 +162,7 @@ def test_comments(project: Path) -> None:
     assert [f["where"][0]["line"] for f in report["findings"]] == [5]
     assert report["ignored"] == 2
     assert [d["text"].rpartition("train.py:")[2] for d in report["diagnostics"]] == [
-        "5: stepscope: ignore[KER001] silences nothing; remove it"
+        "5: stepscope: ignore[KER001] has no effect; remove it"
     ]
     with (project / "train.py").open("a") as stream:
         stream.write("# stepscope: ignore-file[TFD001]\n")

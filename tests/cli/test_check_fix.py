@@ -107,7 +107,7 @@ def test_refused_is_said(train: Path) -> None:
     """A fix that cannot be done is named with the reason."""
     train.write_text(PIPELINE.replace("\n", "\r"), newline="")
     done = call("train.py", "--fix")
-    assert "train.py:6: TFD001 not fixed: libcst does not give this file back as it was" in done.stderr
+    assert "train.py:6: TFD001 not fixed: libcst does not reproduce this file" in done.stderr
     assert done.return_value == 1
 
 

@@ -325,9 +325,8 @@ class Job:
         """The records, sorted as in a session."""
         rows = sorted(self.records, key=lambda r: (r.start_ns, -r.dur_ns))
         columns = np.array(rows, np.int64).reshape(len(rows), len(_Record._fields))
-        return RecordTable(
-            **{name: columns[:, i] for i, name in enumerate(_Record._fields)}, seq=np.arange(len(rows), dtype=np.int64)
-        )
+        by_name = {name: columns[:, i] for i, name in enumerate(_Record._fields)}
+        return RecordTable(**by_name, seq=np.arange(len(rows), dtype=np.int64))
 
     def worker(self) -> Worker:
         """The process."""

@@ -51,7 +51,7 @@ def test_an_imported_session_misses_one_thing() -> None:
     assert failures == ()
     assert [f.code for f in findings] == ["KRN005"]
     said = {c.missing: c.hint for c in checked if c.outcome == "not-applicable"}
-    assert said == {("measured run",): "this session was imported: stepscope run JOB"}
+    assert said == {("measured run",): "this session was imported; measure the job with stepscope run"}
 
 
 def test_a_file_without_steps_says_so() -> None:

@@ -125,7 +125,7 @@ def test_allocations_are_events_with_their_allocator() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"\x07", b"\x0a\x7f", _run(), encode_bytes(2, b"x"), b"\x08\x05"])
 def test_a_file_that_is_none_is_refused_in_one_line(content: bytes) -> None:
-    with pytest.raises(FormatError, match=r"r\.pb: no RunMetadata"):
+    with pytest.raises(FormatError, match=r"r\.pb: not RunMetadata"):
         run_metadata.read_bytes(content, "r.pb")
 
 

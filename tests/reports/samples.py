@@ -129,9 +129,9 @@ def anatomy(step_ns: int, **ratios: float) -> tuple[Component, ...]:
 
 def stages(preprocessing: float | None = 0.61, forward: float | None = 0.31) -> tuple[StageShare, ...]:
     """Eight stages, some of them unseen."""
-    blind, trace = "could not look: needs TensorFlow 2.17", "could not look: needs an op trace"
+    blind, trace = "not measured: needs TensorFlow 2.17", "not measured: needs an op trace"
     seen = preprocessing is not None
-    raw, live = ("part of preprocessing: no reader", "tf.data's live model") if seen else (blind, blind)
+    raw, live = ("included in preprocessing: no reader", "tf.data's live model") if seen else (blind, blind)
     return (
         StageShare(stage="raw-input", ratio=None, basis=raw),
         StageShare(stage="preprocessing", ratio=preprocessing, basis=live),

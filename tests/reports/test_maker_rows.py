@@ -34,15 +34,15 @@ def with_makers(*makers: StepMaker) -> Report:
 def test_kinds_are_named_with_their_counts_and_rates() -> None:
     """Each maker has its count, place and rate; samples are said where they are known."""
     assert maker_rows.lines(with_makers(FIT, PREDICT).session) == [
-        "training 70 steps of Keras fit at dqn.py:30, 3.50 a second",
-        "predict 251 calls of Keras predict at dqn.py:17, 12.5 a second, 12.5 samples/s, 3 threads",
+        "training 70 steps of Keras fit at dqn.py:30, 3.50 per second",
+        "predict 251 calls of Keras predict at dqn.py:17, 12.5 per second, 12.5 samples/s, 3 threads",
     ]
 
 
 def test_equal_trainers_are_said_with_their_sum() -> None:
     """Two trainers at one place are one line with both counts and the sum."""
     (line,) = maker_rows.lines(with_makers(FIT, replace(FIT, count=80)).session)
-    assert line == "training 150 steps of Keras fit at dqn.py:30 by 2 alike: 70 + 80, 7.00 a second"
+    assert line == "training 150 steps of Keras fit at dqn.py:30 by 2 equal makers: 70 + 80, 7.00 per second"
 
 
 def test_one_maker_is_not_said() -> None:
@@ -66,5 +66,5 @@ def test_the_live_view_shows_them() -> None:
     )
     row = live.Row(status=Status(pid=7, makers=makers), user="ann", state="running", name="dqn.py")
     shown = live.text(row, width=160, now_s=1.0)
-    assert "makers      training 70 steps of Keras fit at dqn.py:30, 3.50 a second" in shown
+    assert "makers      training 70 steps of Keras fit at dqn.py:30, 3.50 per second" in shown
     assert "makers      predict 251 calls of Keras predict" in shown

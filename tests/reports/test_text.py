@@ -73,7 +73,7 @@ def test_what_only_the_source_shows_is_one_line(samples: ModuleType) -> None:
     """Static findings without a measured cost are counted in one line with a command, and none of them is named."""
     shown = text.render(samples.from_source(), width=200)
     (line,) = [line for line in shown.splitlines() if line.startswith("source")]
-    assert "3 static findings on lines that this run did not see" in line
+    assert "3 static findings on lines not seen in this run" in line
     assert line.endswith("stepscope check train.py 'tools/a `b`.py'")
     assert "KER001" not in shown
     assert "source  " not in text.render(samples.input_bound())
@@ -89,7 +89,7 @@ def test_the_edit_of_a_joined_finding_stands_below_the_advice(samples: ModuleTyp
 def test_blind_is_not_clear(samples: ModuleType) -> None:
     """A detector that could not look is told apart from one that saw nothing."""
     shown = text.render(samples.no_series())
-    assert "2 could not look: no tf.data live model (TensorFlow 2.17 or later)" in shown
+    assert "2 could not decide: no tf.data live model (TensorFlow 2.17 or later)" in shown
     assert "1 failed: HST006" in shown
 
 

@@ -40,9 +40,9 @@ REPORT = WhatIfReport(
 
 def test_a_line_for_each() -> None:
     assert whatif_text.render(REPORT).splitlines() == [
-        "python 'my score.py' · 5 rounds in turn · time of a step (tf.function score)",
+        "python 'my score.py' · 5 interleaved rounds · time of a step (tf.function score)",
         "",
-        "as it is       12.4 ms",
+        "unchanged      12.4 ms",
         "jemalloc-keep  11.3 ms   -9.0 % (-10.3 to -7.5)  faster",
         "               gone: MEM002",
         "               let jemalloc keep what is freed",

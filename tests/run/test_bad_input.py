@@ -77,7 +77,7 @@ def test_two_runs_into_one_session(project: Project) -> None:
     before = (project.root / "s.stepscope" / "manifest.json").read_bytes()
     done = project.run("run", "--session", "s.stepscope", "mark.py")
     assert done.returncode == 65
-    assert "s.stepscope exists already" in one_line(done.stderr)
+    assert "s.stepscope already exists" in one_line(done.stderr)
     assert not (project.root / "ran").exists()
     assert (project.root / "s.stepscope" / "manifest.json").read_bytes() == before
 
@@ -247,7 +247,7 @@ def test_disk_that_fills_up(project: Project) -> None:
         pytest.skip("needs root and mount namespaces")
     assert (done.returncode, done.stdout) == (0, "end\n"), done.stderr
     assert "No space left on device" in done.stderr
-    assert "make room, then: stepscope report" in done.stderr
+    assert "free some space, then run: stepscope report" in done.stderr
     kept = project.root / "kept"
     assert open_session(kept).manifest.command[-1] == str(script)
 
@@ -275,7 +275,7 @@ def test_full_disk_that_gets_room_again(project: Project) -> None:
         )
         done = project.run("run", "--session", str(session), script.name)
         assert done.returncode == 0
-        assert "make room" in done.stderr
+        assert "free some space" in done.stderr
         filler.unlink()
         recovered = open_session(session)
         assert recovered.manifest.state == "recovered"

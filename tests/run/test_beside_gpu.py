@@ -73,7 +73,7 @@ def test_a_device_that_the_job_leaves_alone_is_asked_about(project: Project) -> 
     assert done.returncode == 0, done.stderr
     assert "nothing significant found" not in done.stderr
     assert "does not use the GPU" in done.stderr
-    assert "decide it: stepscope doctor" in done.stderr
+    assert "find out: stepscope doctor" in done.stderr
     report = json.loads((project.root / "r.json").read_text())
     (asked,) = [f for f in report["findings"] if f["code"] == "GPU003"]
     assert (asked["severity"], asked["cost"]["basis"]) == ("ask", "unknown")

@@ -166,7 +166,7 @@ def test_who_asks_while_a_job_starts_gets_its_steps(
     go.touch()
     out, errors = asking.communicate(timeout=280)
     assert asking.returncode == 0, said + errors
-    assert said == "stepscope: waits up to 200 s for steps: nothing has imported TensorFlow yet\n"
+    assert said == "stepscope: waiting up to 200 s for steps: no process has imported TensorFlow yet\n"
     assert "5 steps of Keras fit" in out
     assert job.end()[:2] == (0, "done\n")
 

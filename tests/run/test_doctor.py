@@ -85,4 +85,4 @@ def test_text_is_safe_and_fits() -> None:
     )
     assert "\x1b" not in text
     assert max(map(len, text.splitlines())) <= 80
-    assert text.splitlines()[-1] == "1 to change · 1 to know · 1 could not look, or only in part · 1 fine"
+    assert text.splitlines()[-1] == "1 to change · 1 worth knowing · 1 not or only partly checked · 1 ok"

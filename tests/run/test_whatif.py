@@ -43,7 +43,7 @@ def test_the_gain_is_measured_and_stands_in_an_interval(project: Project) -> Non
     folder = project.root / report["folder"]
     assert all((folder / run["session"] / "report.json").is_file() for run in report["runs"])
     assert "waiting 0.004 --epochs 2" in (folder / "1-jemalloc-keep.log").read_text("utf-8")
-    assert "round 3 of 3: as it is" in done.stderr
+    assert "round 3 of 3: unchanged" in done.stderr
 
 
 def test_a_run_that_fails_ends_it(project: Project) -> None:
@@ -54,9 +54,7 @@ def test_a_run_that_fails_ends_it(project: Project) -> None:
     assert done.returncode == 67
     assert done.stdout == ""
     last = done.stderr.splitlines()[-1]
-    assert (
-        last == "stepscope: the run 1-jemalloc-keep ended with exit code 3; what it printed: tried/1-jemalloc-keep.log"
-    )
+    assert last == "stepscope: the run 1-jemalloc-keep ended with exit code 3; its output: tried/1-jemalloc-keep.log"
     assert (project.root / "tried" / "1-jemalloc-keep.log").read_text("utf-8") == "no such data\n"
 
 
@@ -64,16 +62,16 @@ def test_nothing_to_try(project: Project) -> None:
     project.script("train.py", "print('fine')\n")
     done = project.run("whatif", "--folder", "tried", "train.py")
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "nothing to try: no finding names a setting of the environment\n"
+    assert done.stdout == "nothing to try: no finding names an environment setting\n"
     assert (project.root / "tried" / "0-as-it-is.stepscope" / "report.json").is_file()
 
 
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["--try", "nothing", "train.py"], "--try nothing: no such remedy; expected one of onednn-pool"),
+        (["--try", "nothing", "train.py"], "--try nothing: unknown remedy; expected one of onednn-pool"),
         (["--rounds", "2", "train.py"], "Invalid value for '--rounds'"),
-        (["--try", "glibc-keep", "--folder", ".", "train.py"], "--folder .: it is there already"),
+        (["--try", "glibc-keep", "--folder", ".", "train.py"], "--folder .: it already exists"),
         ([], "nothing to run"),
     ],
 )

@@ -74,7 +74,7 @@ def test_a_server_that_goes_and_comes_back(page: Page, live: int, tmp_path: Path
         server.wait(PATIENCE_S)
         page.locator(".lost").wait_for()
     said = page.locator(".lost").inner_text()
-    since = re.search(r"No connection since (\d\d:\d\d:\d\d); the numbers are of then", said)
+    since = re.search(r"No connection since (\d\d:\d\d:\d\d); the numbers are from that time", said)
     assert since is not None, said
     assert page.locator(".state").inner_text() == f"running at {since[1]}"
     assert page.locator("main.stale .facts").count() == 1

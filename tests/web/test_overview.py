@@ -93,7 +93,7 @@ def test_detectors_are_counted_as_in_the_report(kind: str, tmp_path: Path, recor
     detail, text = asked(recorded.path if kind == "measured" else session(tmp_path, kind), access)
     items = detail.checked_said
     assert sum(int(item.split()[0]) for item in items) == sum(detail.checked.values())
-    assert any("could not look" in item for item in items)
+    assert any("could not decide" in item for item in items)
     said = [flat(item) for item in items if not item.endswith("found")]
     assert f"checked {said[0]}" in text
     assert all(item in text for item in said)

@@ -46,7 +46,7 @@ def test_stacks_are_those_of_the_flame_graph(asked: TestClient, pair: Pair) -> N
     assert held == {"dnnl::matmul": 330.0, "[libz.so.1]": 96.0, "malloc": 64.0} == written
     assert tree["weight"] == sum(tree["own"]) == tree["samples"] == 490
     assert tree["unresolved_ratio"] == pytest.approx(96 / 490)
-    assert tree["health"][0] == "20 % end in a frame without a name"
+    assert tree["health"][0] == "20 % end in an unnamed frame"
     assert tree["doubtful"]
     assert {kind["name"] for kind in tree["kinds"]} >= {"math", "native", "allocator"}
     unnamed = [tree["strings"][frame[0]] for frame in tree["frames"] if not frame[5]]
@@ -88,7 +88,7 @@ def test_two_sessions_are_held_against_each_other(asked: TestClient, pair: Pair)
     same = read(asked, f"/api/v1/compare?before={before}&after={after}&event=cpu")
     assert (same["before"]["key"], same["after"]["key"]) == (before, after)
     assert same["events"] == ["cpu", "python"]
-    assert same["stacks"]["verdict"] == "No significant change of cpu"
+    assert same["stacks"]["verdict"] == "No significant change in cpu"
     assert same["stacks"]["changes"] == []
     less = read(asked, f"/api/v1/compare?before={before}&after={after}&event=python")["stacks"]
     assert less["changes"][0]["function"] == "draw"

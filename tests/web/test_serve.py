@@ -108,7 +108,7 @@ def test_many_ask_at_once_from_the_start(recorded: Recorded) -> None:
 def test_bad_input_is_one_line(tmp_path: Path) -> None:
     """Nothing there; a token that is none: one line, the documented exit code."""
     for args, env, code, said in (
-        ([str(tmp_path / "nothing")], {}, 65, "nothing is there"),
+        ([str(tmp_path / "nothing")], {}, 65, "does not exist"),
         ([str(tmp_path)], {"STEPSCOPE_TOKEN": "short"}, 64, "token"),
         ([str(tmp_path), "--host", "203.0.113.1", "--port", "1"], {}, 64, "203.0.113.1:1"),
     ):

@@ -20,8 +20,8 @@ export function CodePage({ brief, stamp, query }: View) {
     return (
       <p class="quiet">
         {brief.pid
-          ? "Copies of the sources are made when the job has ended."
-          : "The session holds no sources: none was seen to run, or it was recorded with --no-sources."}
+          ? "Copies of the sources are made after the job has ended."
+          : "The session has no sources: none was seen running, or it was recorded with --no-sources."}
       </p>
     );
   const asked = query.get("file") ?? "";
@@ -47,7 +47,7 @@ function Files({ files, shown, here }: { files: CodeFile[]; shown: CodeFile | un
             <th>File</th>
             <th class="number">Lines</th>
             <th class="number">Cost of its lines</th>
-            {ops && <th class="number">Ops that it makes</th>}
+            {ops && <th class="number">Cost of its ops</th>}
             <th class="number">Findings</th>
           </tr>
         </thead>
@@ -97,8 +97,8 @@ function Lines({ file, path, query, findings }: Shown) {
     <section aria-labelledby="file-title">
       <h2 id="file-title">{file.file}</h2>
       <p class="quiet">
-        Beside a line: the share of the steps' time that it is known to cost itself (from 0.5 %){file.op_ratio > 0 && ", and in brackets the share of the captured op time in ops that it makes"}. Lines without a number are not known to cost
-        anything; work inside of compiled calls is no line's.
+        Next to a line: its known share of the steps' time (from 0.5 %){file.op_ratio > 0 && ", and in brackets the share of captured op time in ops that it makes"}. Lines without a number have no known cost;
+        work inside compiled calls belongs to no line.
       </p>
       <Text source={source.value} known={file.known} line={line} chosen={wanted} path={path} findings={findings} />
       {source.value.total > PAGE && (
@@ -198,7 +198,7 @@ function Known({ file, path, findings }: { file: CodeFile; path: string; finding
   return (
     <section aria-labelledby="file-title">
       <h2 id="file-title">{file.file}</h2>
-      <p class="quiet">The session holds no copy of it.</p>
+      <p class="quiet">The session has no copy of this file.</p>
       <ul>
         {file.known.map((line) => (
           <li key={line.line}>

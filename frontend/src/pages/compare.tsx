@@ -112,7 +112,7 @@ function Numbers({ before, after }: { before: SessionDetail; after: SessionDetai
   return (
     <section aria-labelledby="numbers-title">
       <h2 id="numbers-title">Steps</h2>
-      <p class="quiet">As each run was measured. Two runs of one program differ, too; only the stacks below are tested for that.</p>
+      <p class="quiet">Values as measured. Even two runs of one program differ; only the stacks below are tested against that noise.</p>
       <div class="two">
         <Named title={`Before: ${before.brief.name}`}>
           <Anatomy parts={before.anatomy} />
@@ -165,7 +165,7 @@ function Findings({ before, after, found }: { before: Finding[]; after: Finding[
   return (
     <section aria-labelledby="findings-title">
       <h2 id="findings-title">Findings</h2>
-      {!keys.length && <p class="quiet">Neither has any.</p>}
+      {!keys.length && <p class="quiet">Neither session has any.</p>}
       {keys.length > 0 && (
         <div class="table">
           <table>
@@ -198,7 +198,7 @@ function Stacks({ found, asked }: { found: Comparison; asked: URLSearchParams })
   return (
     <section aria-labelledby="stacks-title">
       <h2 id="stacks-title">Stacks</h2>
-      {!stacks && <p class="quiet">{found.problem || "They hold no stacks of one event."}</p>}
+      {!stacks && <p class="quiet">{found.problem || "The sessions have no stacks of a common event."}</p>}
       {stacks && (
         <>
           <div class="controls">
@@ -218,7 +218,7 @@ function Stacks({ found, asked }: { found: Comparison; asked: URLSearchParams })
             <b>{stacks.verdict}.</b> {stacks.about.join(" ")}
           </p>
           {stacks.changes.length > 0 && <Changes stacks={stacks} />}
-          {stacks.more > 0 && <p class="quiet">{format.count(stacks.more)} more changed beyond noise by less.</p>}
+          {stacks.more > 0 && <p class="quiet">{format.count(stacks.more)} more functions changed beyond noise, each by less.</p>}
         </>
       )}
     </section>

@@ -11,7 +11,7 @@ import { change } from "../router";
 import type { View } from "./view";
 
 const WINDOWS: [string, string][] = [
-  ["", "steady steps, where there are any"],
+  ["", "steady steps, if any"],
   ["all", "the whole run"],
 ];
 const MOST_FUNCTIONS = 40;
@@ -106,7 +106,7 @@ function Stacks({ data, query, session }: { data: StackTree; query: URLSearchPar
           />
         </label>
         <span role="status">
-          {words && `${format.count(found.boxes.length)} ${found.boxes.length === 1 ? "match" : "matches"}, ${format.percent(found.ratio)} of the whole`}
+          {words && `${format.count(found.boxes.length)} ${found.boxes.length === 1 ? "match" : "matches"}, ${format.percent(found.ratio)} of the total`}
         </span>
         <button aria-pressed={inverted} onClick={() => change({ invert: inverted ? null : "1", at: null })}>
           Innermost first

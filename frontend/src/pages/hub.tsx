@@ -30,7 +30,7 @@ function Jobs({ jobs }: { jobs: Job[] }) {
   if (!jobs.length)
     return (
       <p class="quiet">
-        No job is measured. <code>stepscope run train.py</code> starts one; <code>stepscope enable</code> measures every
+        No job is being measured. <code>stepscope run train.py</code> starts one; <code>stepscope enable</code> measures every
         TensorFlow job of an environment.
       </p>
     );
@@ -144,7 +144,7 @@ function Sessions({ query }: { query: URLSearchParams }) {
 
 function List({ found, asked }: { found: SessionPage; asked: boolean }) {
   if (!found.items.length)
-    return <p class="quiet">{asked ? "No session is like that." : "No session lies in the folders that are served."}</p>;
+    return <p class="quiet">{asked ? "No session matches." : "The served folders contain no sessions."}</p>;
   return (
     <>
       <div class="table">

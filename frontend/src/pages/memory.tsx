@@ -19,7 +19,7 @@ export function MemoryPage({ brief, stamp, query }: View) {
   const memory = useLoaded<MemoryList>(`${path}/memory`, { stamp });
   const series = useLoaded<Series>(`${path}/series`, { stamp });
   if (memory.problem) return <Failed problem={memory.problem} again={memory.again} />;
-  if (!memory.value) return <Waiting what="Reading looks at memory" />;
+  if (!memory.value) return <Waiting what="Reading memory snapshots" />;
   const items = memory.value.items;
   return (
     <>
@@ -74,8 +74,8 @@ function Process({ one }: { one: MemoryShown }) {
         <Said title="Huge pages" lines={one.huge_pages} />
         <Said title="Layout" lines={one.layout} />
         <Said title="Page faults" lines={[one.faults]} />
-        <Said title="Growth" lines={[one.growth || "one look only"]} />
-        <Said title="Kernel's work" lines={[one.kernel_work]} />
+        <Said title="Growth" lines={[one.growth || "only one snapshot"]} />
+        <Said title="Kernel work" lines={[one.kernel_work]} />
       </dl>
       <Sizes one={one} />
       <h3>The address space</h3>
@@ -86,7 +86,7 @@ function Process({ one }: { one: MemoryShown }) {
           </li>
         ))}
       </ul>
-      <p class="quiet">Each strip is a region without large holes; the height of a colour is the share of each of its parts.</p>
+      <p class="quiet">Each strip is a region without large holes; the height of a colour is its share of that part of the region.</p>
       {map.regions.map((region) => (
         <Strip key={region.start} region={region} />
       ))}
@@ -137,7 +137,7 @@ function Sizes({ one }: { one: MemoryShown }) {
 function Strip({ region }: { region: Region }) {
   const name = region.name.split("/").pop() || "anonymous";
   const size = format.bytes(region.end - region.start);
-  const said = `0x${region.start.toString(16)}: ${format.bytes(region.resident_bytes)} resident of ${size}, most of it ${name}`;
+  const said = `0x${region.start.toString(16)}: ${format.bytes(region.resident_bytes)} resident of ${size}, mostly ${name}`;
   return (
     <figure class="strip">
       <figcaption>{said}</figcaption>

@@ -45,7 +45,7 @@ export function Overview({ brief, job, stamp, query }: View) {
       {series.value && <Charts columns={series.value.columns} query={query} />}
       {diagnostics.length > 0 && (
         <section aria-labelledby="diagnostics-title">
-          <h2 id="diagnostics-title">What stepscope could not do</h2>
+          <h2 id="diagnostics-title">Problems of stepscope</h2>
           <ul>
             {diagnostics.map((text) => (
               <li key={text}>{text}</li>
@@ -80,8 +80,8 @@ function Measured({ detail, brief, job }: { detail: SessionDetail; brief: Sessio
           ["Step (median)", times ? `${format.ns(times.p50_ns)}` : "-"],
           ["p95", times ? format.ns(times.p95_ns) : "-"],
           ["Wall time", format.ns(Math.max(summary.wall_ns, brief.wall_ns))],
-          ["Measuring costs", `${format.percent(overhead.ratio ?? 0)} (${format.percent(overhead.low ?? 0)} to ${format.percent(overhead.high ?? 0)})`],
-          ["A step is", times?.source ?? "-"],
+          ["Profiling overhead", `${format.percent(overhead.ratio ?? 0)} (${format.percent(overhead.low ?? 0)} to ${format.percent(overhead.high ?? 0)})`],
+          ["Step defined by", times?.source ?? "-"],
         ]}
       />
     </>

@@ -67,7 +67,7 @@ export function Tasks({ brief, job, stamp, query }: View) {
             {shown.length} of {tasks.value.total}
           </span>
         </div>
-        {tasks.value.total === 0 && <p class="quiet">Nothing that repeats was seen.</p>}
+        {tasks.value.total === 0 && <p class="quiet">No repeating work was seen.</p>}
         {shown.length > 0 && <TaskTable tasks={shown} sort={sort} {...(job ? { trace } : {})} />}
       </section>
     </>

@@ -33,7 +33,7 @@ export function TimelinePage({ session, job, stamp, query }: Omit<View, "brief">
   if (!timeline) return <Waiting what="Opening the timeline" />;
   if (timeline.state === "failed") return <Failed problem={{ message: `No timeline: ${timeline.doing}` } as Problem} again={loaded.again} />;
   if (timeline.state === "building") return <Progress timeline={timeline} />;
-  if (!timeline.spans && !timeline.series.length) return <p class="quiet">Nothing that has a duration was recorded, and no resource sampled{job && " yet"}.</p>;
+  if (!timeline.spans && !timeline.series.length) return <p class="quiet">No spans and no resource samples were recorded{job && " yet"}.</p>;
   return <Ready session={session} path={path} timeline={timeline} query={query} />;
 }
 
@@ -41,9 +41,9 @@ function Progress({ timeline }: { timeline: Timeline }) {
   return (
     <div class="tl-progress" role="status">
       <p>
-        The timeline is being built, once: {timeline.doing} <b>{format.percent(timeline.progress_ratio)}</b>
+        Building the timeline (only once): {timeline.doing} <b>{format.percent(timeline.progress_ratio)}</b>
       </p>
-      <progress max={1} value={timeline.progress_ratio} aria-label="How far the timeline is built" />
+      <progress max={1} value={timeline.progress_ratio} aria-label="Progress of building the timeline" />
     </div>
   );
 }

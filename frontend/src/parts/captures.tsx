@@ -19,12 +19,12 @@ export function CapturePanel({ stored, live, asked, running }: Captures) {
     <section aria-labelledby="captures-title">
       <h2 id="captures-title">Captures</h2>
       {none && (
-        <p class="quiet">{running ? "None yet. Trace on a task records some of its steps." : "The session holds none."}</p>
+        <p class="quiet">{running ? "None yet. Press Trace at a task to record some of its steps." : "The session has none."}</p>
       )}
       <ul class="captures" aria-live="polite">
         {sent.map((request) => (
           <li key={request} class="capture">
-            <b>asked</b> <span class="quiet">its sidecar looks once a second</span>
+            <b>requested</b> <span class="quiet">the sidecar checks once a second</span>
           </li>
         ))}
         {[...live].reverse().map((capture) => (

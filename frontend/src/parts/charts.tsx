@@ -43,7 +43,7 @@ const RESOURCES: Plan[] = [
       line("res:cpu_cores", "job", 0),
       line("res:others_cores", "others", 1),
       line("res:wait_cores", "waiting for a CPU", 2),
-      limit("res:cpu_limit_cores", "what the job may use"),
+      limit("res:cpu_limit_cores", "CPU limit of the job"),
     ],
   },
   {
@@ -56,7 +56,7 @@ const RESOURCES: Plan[] = [
     title: "Memory",
     unit: "MB",
     time: "res_t",
-    lines: [line("res:rss_mb", "resident", 3), limit("res:memory_limit_mb", "limit of the cgroup")],
+    lines: [line("res:rss_mb", "resident", 3), limit("res:memory_limit_mb", "cgroup limit")],
   },
   {
     title: "Disk",
@@ -129,7 +129,7 @@ export function Charts({ columns, query, only }: { columns: Columns; query: URLS
       <h2 id="time-title">Over time</h2>
       <div class="controls">
         <span class="quiet" role="status">
-          {range[0].toFixed(1)} to {range[1].toFixed(1)} s since the session's start{zoomed ? "" : "; drag over a chart to see a part"}
+          {range[0].toFixed(1)} to {range[1].toFixed(1)} s since session start{zoomed ? "" : "; drag over a chart to zoom in"}
         </span>
         <button disabled={!zoomed} onClick={() => change({ from: null, to: null })}>
           Whole run

@@ -23,7 +23,7 @@ export function Frame({ title, nav, children }: { title?: string; nav?: Componen
         {nav}
         {lost !== null && (
           <p class="lost" role="status">
-            No connection since {format.clock(lost)}; the numbers are of then. Has <code>stepscope view</code> ended? This page goes on
+            No connection since {format.clock(lost)}; the numbers are from that time. Has <code>stepscope view</code> ended? This page continues
             when it answers again.
           </p>
         )}
@@ -47,7 +47,7 @@ export function SeverityChip({ severity }: { severity: string }) {
 
 export function Top({ top, findings, steps }: { top: LiveFinding | null; findings: number | null; steps: number }) {
   if (!top) {
-    const looked = steps ? "nothing significant found" : "no steps, so no finding about them";
+    const looked = steps ? "nothing significant found" : "no steps were seen, so there are no findings about them";
     return <span class="quiet">{findings === null ? "not analysed yet" : looked}</span>;
   }
   return (
@@ -77,7 +77,7 @@ export function Waiting({ what }: { what: string }) {
 
 /** The split of the step: parts of a bar, and the same in words. `word`: what a part is called, where the server says it. */
 export function Anatomy({ parts, words = true }: { parts: Part[]; words?: boolean }) {
-  if (!parts.length) return <p class="quiet">No steps were seen: nothing repeats.</p>;
+  if (!parts.length) return <p class="quiet">No steps: no repeating work was seen.</p>;
   const called = (p: Part) => p.word ?? format.component(p.component);
   const text = parts.map((p) => `${called(p)} ${format.percent(p.ratio)}`).join(", ");
   return (

@@ -33,7 +33,7 @@ export function FindingCard({ finding, index, session, query }: Card) {
           <SeverityChip severity={finding.severity} />
           <span class="code">{finding.code}</span>
           <span class="title">{finding.title}</span>
-          <span class="cost">{cost.ratio > 0 ? `costs ${format.percent(cost.ratio)}` : "no cost seen"}</span>
+          <span class="cost">{cost.ratio > 0 ? `costs ${format.percent(cost.ratio)}` : "no cost observed"}</span>
         </button>
       </h3>
       {place && (

@@ -69,7 +69,7 @@ export function Graph({ data, tree, inverted, words, zoom, onZoom }: Props) {
         class="flame"
         role="application"
         aria-roledescription="flame graph"
-        aria-label={`Flame graph of ${data.event}; arrow keys walk, Enter zooms, Escape shows all; the same as a table below`}
+        aria-label={`Flame graph of ${data.event}; arrow keys move, Enter zooms, Escape shows all; the same data as a table below`}
         tabIndex={0}
         onKeyDown={key}
       >

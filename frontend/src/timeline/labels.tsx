@@ -35,7 +35,7 @@ function Pin({ query, lane, title }: { query: URLSearchParams; lane: string; tit
       class="tl-pin"
       aria-pressed={pinned}
       aria-label={`Pin ${title} to the top`}
-      title={pinned ? "Put it back into its place" : "Pin it to the top"}
+      title={pinned ? "Unpin" : "Pin to the top"}
       onClick={() => toggle(query, "pin", lane)}
     >
       {pinned ? "unpin" : "pin"}
@@ -64,8 +64,8 @@ function CurveLabel({ row, merged, query }: { row: Curve; merged: number; query:
     <div class="tl-track" style={{ top: `${top}px`, height: `${CURVE}px` }} title={`${series.title}: ${series.about}`}>
       {series.title}
       <span class="tl-badges">
-        <i title="Its highest value in the whole run: the top of the lane">to {format.measured(series.most, series.unit)}</i>
-        {merged > 0 && <i title="Looks that are merged with neighbours at this zoom: each column has their lowest and highest">{format.count(merged)} merged</i>}
+        <i title="Maximum of the whole run: the top of the lane">to {format.measured(series.most, series.unit)}</i>
+        {merged > 0 && <i title="Samples merged with neighbours at this zoom: each column shows minimum and maximum">{format.count(merged)} merged</i>}
       </span>
       <Pin query={query} lane={series.key} title={series.title} />
     </div>
@@ -96,8 +96,8 @@ function TrackLabel({ row, merged, query }: { row: Row; merged: number; query: U
       </button>
       {(merged > 0 || more > 0) && (
         <span class="tl-badges">
-          {more > 0 && <i title="Lanes below that are not shown: click the title">+{more} lanes</i>}
-          {merged > 0 && <i title="Spans that are merged with neighbours at this zoom">{format.count(merged)} merged</i>}
+          {more > 0 && <i title="Hidden lanes: click the title to show them">+{more} lanes</i>}
+          {merged > 0 && <i title="Spans merged with neighbours at this zoom">{format.count(merged)} merged</i>}
         </span>
       )}
       <Pin query={query} lane={track.key} title={track.title} />

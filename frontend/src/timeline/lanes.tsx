@@ -298,9 +298,9 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed, se
     <div class="tl">
       <p class="quiet tl-status" role="status">
         {drawn
-          ? `${format.count(drawn.spans)} spans in the lanes shown, drawn as ${format.count(drawn.marks)} marks` +
-            (mergedAll ? `; ${format.count(mergedAll)} of them are merged with neighbours (striped marks): zoom in to see them apart` : "; none is merged") +
-            (looksAll ? `; ${format.count(looksAll)} looks at resources are merged, each column has their lowest and highest` : "")
+          ? `${format.count(drawn.spans)} spans in the visible lanes, drawn as ${format.count(drawn.marks)} marks` +
+            (mergedAll ? `; ${format.count(mergedAll)} of them are merged with neighbours (striped marks): zoom in to separate them` : "; none is merged") +
+            (looksAll ? `; ${format.count(looksAll)} resource samples are merged; each column shows minimum and maximum` : "")
           : "Drawing"}
       </p>
       <div class="tl-top">
@@ -345,10 +345,10 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed, se
         </div>
       </div>
       <p id="tl-keys" class="quiet">
-        Click a span; drag to select a time. <kbd>Ctrl</kbd> wheel or <kbd>W</kbd> <kbd>S</kbd> zoom, <kbd>Shift</kbd> wheel, <kbd>Shift</kbd> drag, the ruler or{" "}
-        <kbd>A</kbd> <kbd>D</kbd> move, arrows go from span to span, <kbd>F</kbd> zooms to it, <kbd>M</kbd> selects its time, <kbd>L</kbd>{" "}
-        follows its arrow, <kbd>P</kbd> pins its track to the top, <kbd>0</kbd> shows the whole run,{" "}
-        <kbd>Esc</kbd> unselects.
+        Click a span; drag to select a time range. <kbd>Ctrl</kbd> wheel or <kbd>W</kbd> <kbd>S</kbd> zoom, <kbd>Shift</kbd> wheel, <kbd>Shift</kbd> drag, the ruler or{" "}
+        <kbd>A</kbd> <kbd>D</kbd> move, arrow keys go from span to span, <kbd>F</kbd> zooms to it, <kbd>M</kbd> selects its time, <kbd>L</kbd>{" "}
+        follows its link, <kbd>P</kbd> pins its track to the top, <kbd>0</kbd> shows the whole run,{" "}
+        <kbd>Esc</kbd> clears the selection.
       </p>
     </div>
   );

@@ -36,13 +36,13 @@ export function SpanPanel({ session, detail, title, among, go, zoom, none }: Cho
       <h2 id="span-title">
         <i class="tl-chip" style={{ background: inkOf(name.category) }} /> {name.text}
       </h2>
-      {among > 1 && <p class="quiet">The longest of {format.count(among)} spans that are merged at this zoom.</p>}
+      {among > 1 && <p class="quiet">The longest of {format.count(among)} spans merged at this zoom.</p>}
       <dl class="facts tl-facts">
         {[
           ["Takes", format.ns(span.dur_ns)],
           ["Begins", at(span.start_ns)],
           ["What", name.category],
-          ["Step", detail.step === null ? "outside of steps" : `${detail.step}`],
+          ["Step", detail.step === null ? "outside the steps" : `${detail.step}`],
           ["Track", title],
           ["Span", `${format.count(span.row + 1)} of ${format.count(detail.spans)} at depth ${detail.depth}`],
         ].map(([label, value]) => (
@@ -55,8 +55,8 @@ export function SpanPanel({ session, detail, title, among, go, zoom, none }: Cho
       <div class="controls">
         {to("Previous", span.lane, detail.previous_ns)}
         {to("Next", span.lane, detail.next_ns)}
-        {to("What holds it", span.lane - 1, detail.parent_ns)}
-        {to("First in it", span.lane + 1, detail.child_ns)}
+        {to("Enclosing span", span.lane - 1, detail.parent_ns)}
+        {to("First inside", span.lane + 1, detail.child_ns)}
         <button onClick={zoom}>Zoom to it</button>
         <button onClick={() => change({ find: name.text })}>Find all</button>
         <button onClick={none}>Close</button>
@@ -133,7 +133,7 @@ export function StatisticsPanel({ path, build, range, chosen, asks }: Ranged & {
       {found.problem && <Failed problem={found.problem} again={found.again} />}
       <p class="quiet" role="status">
         {format.ns(length)} from {at(Number(asked[0]))}
-        {found.value && ` · ${format.count(found.value.spans)} spans of ${format.count(found.value.total)} names`}. Spans nest: totals hold each other.
+        {found.value && ` · ${format.count(found.value.spans)} spans of ${format.count(found.value.total)} names`}. Spans nest, so totals include each other.
         {chosen && (
           <>
             {" "}
@@ -190,7 +190,7 @@ export function ResourcesPanel({ path, timeline, range, chosen, asks }: Ranged &
     <section aria-labelledby="resources-title" class="tl-panel">
       <h2 id="resources-title">{chosen ? "Resources in the selection" : "Resources in view"}</h2>
       {found.problem && <Failed problem={found.problem} again={found.again} />}
-      {found.value?.items.length === 0 && <p class="quiet">None was sampled in this time.</p>}
+      {found.value?.items.length === 0 && <p class="quiet">No samples in this time range.</p>}
       {found.value && found.value.items.length > 0 && (
         <div class="table">
           <table>
@@ -244,7 +244,7 @@ export function SearchPanel({ path, build, words, go }: { path: string; build: s
       {found.value && (
         <>
           <p class="quiet" role="status">
-            {found.value.total === 0 ? "No span is called so." : `${format.count(offset + 1)} to ${format.count(offset + found.value.items.length)} of ${format.count(found.value.total)}, by time`}
+            {found.value.total === 0 ? "No span has such a name." : `${format.count(offset + 1)} to ${format.count(offset + found.value.items.length)} of ${format.count(found.value.total)}, by time`}
           </p>
           <ul class="tl-hits">
             {found.value.items.map((span) => (

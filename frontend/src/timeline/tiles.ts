@@ -125,7 +125,7 @@ export class Tiles<T> {
       })
       .catch((error: unknown) => {
         this.failed.add(key);
-        return error instanceof Problem ? error : new Problem(0, "the server does not answer: has stepscope view ended?");
+        return error instanceof Problem ? error : new Problem(0, "the server does not answer; has stepscope view ended?");
       })
       .then((problem) => {
         this.asking.delete(key);

@@ -83,7 +83,9 @@ class Running:
         """A window of native stacks begins: sample Python's as often."""
         hz, seconds = command.get("hz"), command.get("seconds")
         if not isinstance(hz, (int, float)) or not isinstance(seconds, (int, float)):
-            self.state.diagnostic("DX915", "stacks at %.40r Hz for %.40r s; expected numbers" % (hz, seconds))
+            self.state.diagnostic(
+                "DX915", "invalid request for stacks at %.40r Hz for %.40r s; expected numbers" % (hz, seconds)
+            )
         elif self.sampler is not None:
             try:
                 self.sampler.denser(hz, seconds)

@@ -107,7 +107,7 @@ class AgentState:
 
     def take_out(self, why: str) -> None:
         """Stop measuring for good, and say why."""
-        self.diagnostic("DX900", "the agent took itself out: " + why)
+        self.diagnostic("DX900", "the agent stopped measuring: " + why)
         self.captures.stop("the agent took itself out")
         self.rest.end(self.now())  # while its record still reaches the ring
         self.lines.out = True

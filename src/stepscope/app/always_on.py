@@ -14,12 +14,12 @@ from stepscope.units import format_bytes
 from stepscope.wire import sessions_folder, trouble
 
 BYTES_PER_HOUR = (15 << 20, 150 << 20)
-"""Of one job at a hundred steps a second, and at the governor's limit. Source: docs/always-on.md, measured."""
+"""Disk use per job and hour, at 100 steps a second and at the governor's limit. Source: docs/always-on.md, measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What the user asked for."""
+    """The settings that the user asked for."""
 
     sessions: Path | None = None
     quota_bytes: int = pth_file.DEFAULT_QUOTA
@@ -32,13 +32,13 @@ def enable(python: str | None, wanted: Wanted) -> str:
     """Enable an environment; returns lines for the user.
 
     Raises:
-        UsageError: a quota that holds nothing, or no rights.
-        TargetError: no Python there, or one that is too old.
+        UsageError: a quota is too small, or rights are missing.
+        TargetError: there is no Python, or it is too old.
     """
     if wanted.job_quota_bytes < pth_file.MIN_JOB_QUOTA or wanted.quota_bytes < wanted.job_quota_bytes:
         raise UsageError(
             f"--quota {format_bytes(wanted.quota_bytes)} and --job-quota {format_bytes(wanted.job_quota_bytes)}: "
-            f"expected at least {format_bytes(pth_file.MIN_JOB_QUOTA)} for a job, and no less for all of them"
+            f"expected at least {format_bytes(pth_file.MIN_JOB_QUOTA)} per job, and at least as much for all jobs"
         )
     if wanted.keep_days <= 0:
         raise UsageError(f"--keep {wanted.keep_days:g}: expected a number of days above 0")
@@ -61,21 +61,21 @@ def disable(python: str | None) -> str:
     """Disable an environment; returns a line for the user.
 
     Raises:
-        UsageError: no rights, or the file there is not ours.
-        TargetError: no Python there, or one that is too old.
+        UsageError: rights are missing, or the file there is not ours.
+        TargetError: there is no Python, or it is too old.
     """
     environment = pth_file.find_environment(python or python_of_job())
     if not pth_file.remove(environment):
         return f"was not enabled: {environment.python}"
-    return f"disabled: {environment.python}; {environment.pth} is gone"
+    return f"disabled: {environment.python}; removed {environment.pth}"
 
 
 def describe(python: str | None) -> str:
-    """Whether an environment is enabled, and with what.
+    """Whether an environment is enabled, and with which settings.
 
     Raises:
         UsageError: the file there is not ours.
-        TargetError: no Python there, or one that is too old.
+        TargetError: there is no Python, or it is too old.
     """
     environment = pth_file.find_environment(python or python_of_job())
     settings = pth_file.read_settings(environment.pth)
@@ -83,11 +83,13 @@ def describe(python: str | None) -> str:
         return f"not enabled: {environment.python}"
     lines = [f"enabled: {environment.python}", _terms(environment, settings)]
     if not os.access(settings.python, os.X_OK) or not Path(settings.package).is_dir():
-        lines.append(f"but nothing is measured: stepscope has gone from {settings.python}; enable it again, or disable")
+        lines.append(
+            f"but nothing is measured: stepscope was removed from {settings.python}; enable it again, or disable"
+        )
     failed = [line for folder in sessions_folder.candidates(settings.sessions) for line in trouble.read(folder)]
     if failed:
         pid, where, text = failed[-1]
-        lines.append(f"not measured since: {len(failed)} processes; the last, {pid}: {where}: {text}")
+        lines.append(f"not measured since then: {len(failed)} processes; the last, {pid}: {where}: {text}")
     return "\n".join(lines)
 
 
@@ -95,12 +97,12 @@ def _terms(environment: pth_file.Environment, settings: pth_file.Settings) -> st
     folder = settings.sessions or sessions_folder.default()
     low, high = (format_bytes(value) for value in BYTES_PER_HOUR)
     job, user = format_bytes(settings.job_quota_bytes), format_bytes(settings.quota_bytes)
-    disk = f"about {low} an hour and job at 100 steps a second, {high} at most; {job} a job and {user} a user"
+    disk = f"about {low} per hour and job at 100 steps/s, at most {high}; quota {job} per job, {user} per user"
     return "\n".join(
         (
             f"  file      {environment.pth}",
-            f"  sessions  {folder}{'' if settings.sessions else ' (of each user: their own)'}",
-            f"  disk      {disk}; finished sessions go after {settings.keep_days:g} days",
+            f"  sessions  {folder}{'' if settings.sessions else ' (one folder per user)'}",
+            f"  disk      {disk}; finished sessions are deleted after {settings.keep_days:g} days",
             f"  sidecar   {settings.python}",
         )
     )

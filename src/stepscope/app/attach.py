@@ -1,7 +1,7 @@
-"""The use case ``attach``: look at a process that was started without stepscope, from outside, for some seconds.
+"""The use case ``attach``: observe a process that was started without stepscope, from outside, for some seconds.
 
-A session like any other comes of it. Nothing is put into the process and it is never stopped: what is read is /proc,
-and what perf records.
+The result is an ordinary session. Nothing is injected into the process and it is never stopped: only /proc and what
+perf records are read.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from stepscope.app import jobs
 from stepscope.app.record import REPORT_JSON, copy_json, shown
 from stepscope.app.report import analyze
 from stepscope.collector.captures.op_captures import Asked
+from stepscope.collector.captures.reason import USER
 from stepscope.collector.launch import mask, rundir, session_place
 from stepscope.collector.memory import allocator
 from stepscope.collector.native.native_window import SECONDS
@@ -36,12 +37,12 @@ if TYPE_CHECKING:
 MODE = "attach"
 LOOK_S = 1.0
 BEFORE_WINDOW_S = 5.0
-"""Counters are read alone for so long: they say how often the window samples."""
+"""Duration of the first phase, in which only counters are read; they determine the sampling rate of the window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttachOptions:
-    """What the user asked for."""
+    """Options of the command."""
 
     pid: int
     seconds: float
@@ -50,18 +51,20 @@ class AttachOptions:
 
 
 def attach(options: AttachOptions) -> str:
-    """Look at the process; returns the report for the terminal.
+    """Observe the process and return the report for the terminal.
 
     Raises:
-        TargetError: there is no such process, or it is not ours to look at.
-        UsageError: it is measured already.
-        SessionError: the session's place is taken.
+        TargetError: there is no such process, or we may not read it.
+        UsageError: it is already being measured.
+        SessionError: the session already exists.
         CaptureError: nothing can be recorded.
     """
     pid = options.pid
     command = _command(pid)
     if any(pid == job.status.pid for job in jobs.running()):
-        raise UsageError(f"{pid} is measured already; stepscope trace {pid} --kind native, stepscope top {pid}")
+        raise UsageError(
+            f"{pid} is already being measured; use stepscope trace {pid} --kind native, or stepscope top {pid}"
+        )
     session, said = session_place.claim(command, options.session)
     run = rundir.make(session, time.monotonic_ns())
     try:
@@ -84,10 +87,10 @@ def attach(options: AttachOptions) -> str:
 
 
 def _command(pid: int) -> list[str]:
-    """What the process runs; its memory's map must be ours to read.
+    """The command of the process; we must be allowed to read its memory map.
 
     Raises:
-        TargetError: there is no such process, it is none of a program, or not ours to look at.
+        TargetError: there is no such process, it runs no program, or we may not read it.
     """
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
@@ -96,10 +99,11 @@ def _command(pid: int) -> list[str]:
         raise TargetError(f"cannot attach to {pid}: no such process; expected a pid of `ps`") from None
     except OSError as error:
         raise TargetError(
-            f"cannot attach to {pid}: {error.strerror}; expected a process of yours, or sudo stepscope attach {pid}"
+            f"cannot attach to {pid}: {error.strerror}; expected one of your own processes, else run: "
+            f"sudo stepscope attach {pid}"
         ) from error
     if not words[0]:
-        raise TargetError(f"cannot attach to {pid}: a thread of the kernel, or a process that has ended")
+        raise TargetError(f"cannot attach to {pid}: it is a kernel thread, or has ended")
     return [word for word in words if word]
 
 
@@ -137,7 +141,7 @@ def _begin(run: Path, session: Path, pid: int, command: Sequence[str]) -> Record
 
 
 def _look(recording: Recording, seconds: float) -> None:
-    """Sample until the time is up, the process ends or the user has seen enough; one window of native stacks."""
+    """Sample until the time is up, the process ends or the user interrupts; includes one window of native stacks."""
     began = time.monotonic()
     asked = False
     try:
@@ -155,6 +159,6 @@ def _look(recording: Recording, seconds: float) -> None:
 
 def _window(recording: Recording, seconds: float, now_ns: int) -> None:
     try:
-        recording.native.begin(Asked(by="user", worker="", steps=0, seconds=seconds), now_ns)
+        recording.native.begin(Asked(by=USER, worker="", steps=0, seconds=seconds), now_ns)
     except CaptureError as error:
         recording.note("DX118", f"no native stacks: {error}")

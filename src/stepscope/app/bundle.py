@@ -1,4 +1,4 @@
-"""Use cases on sessions at rest: open (completing what was left unfinished), pack, unpack."""
+"""Use cases on stored sessions: open (completing an unfinished one), pack, unpack."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def open_session(path: str | Path) -> Session:
-    """Read a session; one whose job and collector both died is completed first.
+    """Read a session; if its job and collector both died, it is completed first.
 
     Raises:
-        SessionError: there is no session at ``path``, or nothing of it can be read.
+        SessionError: there is no session at ``path``, or it cannot be read at all.
         IncompatibleSessionError: a newer stepscope wrote it.
     """
     complete(Path(path))
@@ -26,7 +26,7 @@ def open_session(path: str | Path) -> Session:
 
 
 def complete(path: Path) -> bool:
-    """Complete the session directory at ``path`` if nobody finished it and nobody is at work on it.
+    """Complete the session directory at ``path`` if it is unfinished and no process is working on it.
 
     Raises:
         SessionError: the manifest cannot be read.
@@ -39,10 +39,10 @@ def complete(path: Path) -> bool:
 
 
 def pack(session: Path, target: Path | None = None) -> tuple[Path, int]:
-    """Make one file of a session; returns its path and size in bytes.
+    """Pack a session into one file; return its path and size in bytes.
 
     Raises:
-        SessionError: no session there, or the target exists.
+        SessionError: there is no session, or the target exists.
     """
     if not session.exists():
         raise SessionError(f"{session}: no such session; expected a NAME{layout.SUFFIX} directory")
@@ -53,13 +53,13 @@ def pack(session: Path, target: Path | None = None) -> tuple[Path, int]:
 
 
 def unpack(packed: Path, target: Path | None = None) -> Path:
-    """Make a session directory of a packed file; returns it.
+    """Unpack a packed file into a session directory; return the directory.
 
     Raises:
-        SessionError: no packed session, a hostile or damaged one, or the target exists.
+        SessionError: the file is not a packed session, is malicious or damaged, or the target exists.
     """
     if not packed.is_file():
-        raise SessionError(f"{packed}: no such file; expected what `stepscope pack` writes")
+        raise SessionError(f"{packed}: no such file; expected a file written by `stepscope pack`")
     if target is None:
         name = packed.name.removesuffix(layout.PACKED_SUFFIX).removesuffix(layout.SUFFIX)
         target = packed.with_name(name + layout.SUFFIX)

@@ -22,26 +22,26 @@ from stepscope.store import evidence
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What is checked and how; what is not given here is taken from the project's settings."""
+    """What is checked and how; unset options come from the project's settings."""
 
     paths: tuple[Path, ...]
     select: tuple[str, ...] = ()
-    """Codes or their beginnings; empty: all rules."""
+    """Codes or prefixes of codes; empty: all rules."""
     ignore: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     target_version: str = ""
     baseline: Path | None = None
     cache: bool = True
-    """Take what has not changed from the last check, and keep what is found."""
+    """Reuse results of unchanged files from the last check, and store new results."""
     only: tuple[str, ...] = ()
-    """Files to check, the others are only looked at; empty: all."""
+    """Files whose findings are reported; other files are only read for context. Empty: all."""
     overlay: Mapping[str, bytes] = field(default_factory=dict)
-    """Content of files by path that is not yet on disk: what an editor holds."""
+    """Unsaved content of files by path, from an editor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What came of it: the report, and the hits behind it for whoever fixes them."""
+    """Outcome of a check: the report, and the hits behind it, which fixes need."""
 
     report: CheckReport
     results: tuple[run.FileResult, ...]
@@ -51,7 +51,7 @@ def check(options: Options) -> Checked:
     """Check files.
 
     Raises:
-        CheckError: a path does not exist; settings, a code, a version or the baseline make no sense.
+        CheckError: a path does not exist, or settings, a code, a version or the baseline are invalid.
         UsageError: a path is a session, or lies in one.
     """
     missing = [path for path in options.paths if not path.exists() and str(path) not in options.overlay]
@@ -92,7 +92,7 @@ def check(options: Options) -> Checked:
 
 
 def refuse_sessions(paths: Iterable[Path]) -> None:
-    """Check no evidence.
+    """Refuse to check sessions: their sources are evidence.
 
     Raises:
         UsageError: a path is a session, packed or not, or lies in one.
@@ -102,13 +102,13 @@ def refuse_sessions(paths: Iterable[Path]) -> None:
         if session is not None:
             what = "is" if session in (path, path.resolve()) else f"lies in {session}, which is"
             raise UsageError(
-                f"{path} {what} a session: its sources are evidence and are neither checked nor changed; check the "
-                f"program's own files, or see what was found in the session: stepscope report {session}"
+                f"{path} {what} a session; its sources are evidence and are neither checked nor changed. Check the "
+                f"program's own files, or see the findings of the session: stepscope report {session}"
             )
 
 
 def _cached(job: work.Job, options: Options) -> tuple[run.FileResult, ...]:
-    """Results of files that have not changed, nor anything that they rest on, from the cache; the others anew."""
+    """Results of all files: from the cache if neither the file nor its dependencies changed, else computed."""
     packages = tuple(path for path in job.files if path.endswith("__init__.py"))
     mark = cache.signature(job.roots, job.codes, job.target, packages)
     kept_in = cache.place(options.paths)
@@ -125,7 +125,7 @@ def _cached(job: work.Job, options: Options) -> tuple[run.FileResult, ...]:
 
 
 def write_baseline(path: Path, report: CheckReport) -> int:
-    """Make a baseline of what a report holds; the number of findings.
+    """Write the findings of a report as a baseline; return their number.
 
     Raises:
         CheckError: the file cannot be written.
@@ -139,15 +139,15 @@ def encode(report: CheckReport) -> str:
 
 
 def select(wanted: Iterable[str], unwanted: Iterable[str]) -> tuple[Rule, ...]:
-    """The rules whose codes begin with one of ``wanted`` (empty: all) and with none of ``unwanted``.
+    """The rules whose codes start with one of ``wanted`` (empty: all) and with none of ``unwanted``.
 
     Raises:
-        CheckError: no rule's code begins like that.
+        CheckError: no rule's code starts like that.
     """
     wanted, unwanted = tuple(w.upper() for w in wanted), tuple(u.upper() for u in unwanted)
     for word in (*wanted, *unwanted):
         if not any(rule.code.startswith(word) for rule in ALL):
-            raise CheckError(f"no rule's code begins with {word!r}; all of them: stepscope rule")
+            raise CheckError(f"no rule's code starts with {word!r}; list all: stepscope rule")
     chosen = (rule for rule in ALL if not wanted or rule.code.startswith(wanted))
     return tuple(rule for rule in chosen if not unwanted or not rule.code.startswith(unwanted))
 
@@ -157,13 +157,13 @@ def _roots(paths: Iterable[Path]) -> list[str]:
 
 
 def _target(options: Options, project: settings.Settings) -> versions.Target:
-    """The command line, the settings, what the project pins, what is installed, the newest: the first that says."""
+    """The version from the first of: command line, settings, the project's pins, installed package, newest."""
     said = (("--target-version", options.target_version), ("pyproject.toml", project.target_version))
     for source, text in said:
         if text:
             version = versions.parse(text)
             if version is None:
-                raise CheckError(f"{source}: {text!r} is no version of TensorFlow; expected something like 2.15")
+                raise CheckError(f"{source}: {text!r} is not a TensorFlow version; expected something like 2.15")
             return versions.target(version, source)
     first = options.paths[0].resolve()
     folder = first if first.is_dir() else first.parent
@@ -177,7 +177,7 @@ def _target(options: Options, project: settings.Settings) -> versions.Target:
 
 
 def _without(project: settings.Settings, home: Path | None, result: run.FileResult) -> run.FileResult:
-    """A result without what the settings ignore in that file."""
+    """A result without the findings that the settings ignore in that file."""
     if not project.per_file_ignores:
         return result
     path = Path(result.path).absolute()
@@ -200,13 +200,13 @@ def _findings(result: run.FileResult) -> list[Finding]:
 
 
 def _notes(result: run.FileResult, rules: Iterable[Rule]) -> list[Diagnostic]:
-    """What a reader has to know: a file that was skipped, a rule that failed, a comment that silences nothing."""
+    """Notes for the reader: skipped files, failed rules, and ignore comments without effect."""
     notes = [Diagnostic(code="DX070", text=f"{result.path}: skipped: {result.skipped}")] if result.skipped else []
     notes += [Diagnostic(code="DX071", text=f"{result.path}: a rule failed: {failure}") for failure in result.failures]
     ran = {rule.code for rule in rules}
     for ignore in result.unused:
         if set(ignore.codes) <= ran or not ignore.codes:
             codes = f"[{', '.join(ignore.codes)}]" if ignore.codes else ""
-            text = f"{result.path}:{ignore.line}: stepscope: ignore{codes} silences nothing; remove it"
+            text = f"{result.path}:{ignore.line}: stepscope: ignore{codes} has no effect; remove it"
             notes.append(Diagnostic(code="DX072", text=text))
     return notes

@@ -1,4 +1,4 @@
-"""The use case of ``stepscope check --fix`` and ``--diff``: what rules plan is done, in memory first."""
+"""The use case of ``stepscope check --fix`` and ``--diff``: applies the fixes that rules plan, in memory first."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from stepscope.model.report.finding import Diagnostic
 from stepscope.store.evidence import session_around
 
 NOT_FIXED = "DX073"
-"""A fix that was asked for and not done."""
+"""A fix that was requested but not applied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A file that fixes change."""
+    """A file changed by fixes."""
 
     path: str
     old: bytes
@@ -36,21 +36,21 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixRun:
-    """What fixing comes to. Nothing is written yet."""
+    """The planned result of fixing; nothing is written yet."""
 
     changes: tuple[Change, ...]
     done: tuple[str, ...]
-    """A line for each fix: where, what is done, what changes in behaviour."""
+    """One line for each fix: the place, the edit, the change in behaviour."""
     refused: tuple[Diagnostic, ...]
-    """What was to be fixed and is not, with the reason."""
+    """Fixes that were refused, with the reason."""
 
 
 def fix(options: use_case.Options, *, unsafe: bool = False) -> FixRun:
-    """Check files, and plan the fixes of what is reported.
+    """Check files, and plan fixes for the reported findings.
 
     Args:
         options: what is checked.
-        unsafe: also the fixes that somebody has to look at.
+        unsafe: also fixes that need review.
 
     Raises:
         CheckError: as ``check``.
@@ -79,17 +79,19 @@ def fix(options: use_case.Options, *, unsafe: bool = False) -> FixRun:
 
 
 def report(options: use_case.Options, run: FixRun) -> CheckReport:
-    """The report of what is left once the changes are written."""
+    """The report of what remains once the changes are written."""
     left = use_case.check(options).report
     return msgspec.structs.replace(left, fixed=len(run.done), diagnostics=(*left.diagnostics, *run.refused))
 
 
 def write(changes: Iterable[Change]) -> list[Diagnostic]:
-    """Put changes into their files; what could not be written."""
+    """Write the changes to their files; return those that could not be written."""
     failed = []
     for change in changes:
         if session_around(Path(change.path)) is not None:
-            failed.append(Diagnostic(code=NOT_FIXED, text=f"{change.path}: nothing was fixed: it lies in a session"))
+            failed.append(
+                Diagnostic(code=NOT_FIXED, text=f"{change.path}: nothing was fixed: the file is part of a session")
+            )
             continue
         try:
             files.write(Path(change.path), change.new, old=change.old)
@@ -99,7 +101,7 @@ def write(changes: Iterable[Change]) -> list[Diagnostic]:
 
 
 def diff(change: Change) -> str:
-    """A change as a unified diff; of a notebook the cells that change, as ``cell 3`` of its path."""
+    """A change as a unified diff; for a notebook, one per changed cell, named ``cell 3`` of its path."""
     old, new = rounds.content_of(change.path, change.old), rounds.content_of(change.path, change.new)
     if isinstance(old, NotebookContent) and isinstance(new, NotebookContent):
         cells = zip(old.sources(), new.sources(), strict=True)
@@ -115,7 +117,7 @@ def _diff(path: str, old: str, new: str) -> str:
 
 
 def _reported(done: use_case.Checked) -> dict[str, list[Hit]]:
-    """The hits behind the findings of a report: what is ignored or known is not fixed either."""
+    """The hits behind the findings of a report; ignored and known ones are not fixed."""
     by_code = {rule.code: rule for rule in ALL}
     shown = set(done.report.findings)
     return {

@@ -1,4 +1,4 @@
-"""The outputs of ``stepscope check``: what renderers need beside the report is gathered here."""
+"""The outputs of ``stepscope check``: gathers what renderers need besides the report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stepscope.reports.check import check_github, check_gitlab, check_sarif, che
 
 
 def text(report: CheckReport, *, excerpts: bool, color: bool, width: int) -> str:
-    """For people: a line for each finding, with ``excerpts`` the source below it."""
+    """Text for people: one line per finding, followed by the source if ``excerpts``."""
     lines = Sources() if excerpts else None
     return check_text.render(report.findings, lines=lines, color=color, width=width)
 
@@ -48,18 +48,18 @@ def json(report: CheckReport) -> str:
 
 
 def summary(report: CheckReport) -> str:
-    """What was looked at, what was found, what can be fixed."""
+    """Summary: what was checked, found, and can be fixed."""
     return check_text.summary(report)
 
 
 MACHINES: Mapping[str, Callable[[CheckReport], str]] = MappingProxyType(
     {"json": json, "sarif": sarif, "github": github, "gitlab": gitlab}
 )
-"""Formats that are not for people."""
+"""Formats for programs."""
 
 
 class Sources:
-    """Lines of the files that findings name, each file read once; none where it cannot be read."""
+    """Lines of the files that findings name, each file read once; empty if it cannot be read."""
 
     def __init__(self) -> None:
         self._read: dict[tuple[str, int | None], list[str]] = {}

@@ -1,4 +1,4 @@
-"""The use case ``doctor``: look at this machine and at a Python's packages, with no job at all. Nothing is changed."""
+"""The use case ``doctor``: check this machine and a Python's packages, without a job. Nothing is changed."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from stepscope.reports import doctor_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorOptions:
-    """What the user asked for."""
+    """Options of the command."""
 
     python: str | None = None
-    """None: the Python that ``stepscope run`` would take."""
+    """None: the Python that ``stepscope run`` would use."""
     load: bool = True
-    """Import TensorFlow, where there is one, and listen to what it says."""
+    """Import TensorFlow, if installed, and read its messages."""
 
 
 def doctor(options: DoctorOptions, host: Host | None = None) -> DoctorReport:
-    """Look at everything.
+    """Run all checks.
 
     Raises:
         TargetError: the Python cannot be run.
@@ -49,7 +49,7 @@ def doctor(options: DoctorOptions, host: Host | None = None) -> DoctorReport:
 
 
 def exit_code(report: DoctorReport) -> int:
-    """1 where something is to be changed; what could not be looked at, and what is only to be known, is no error."""
+    """1 if something should be changed; blind checks and notes are not errors."""
     return int(any(check.outcome == "change" for check in report.checks))
 
 

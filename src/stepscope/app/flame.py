@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 Window = Literal["steady", "all"]
 PREFERRED = ("cpu", "cpu-clock", "task-clock", "cycles", "python")
-"""Events that are drawn when none is asked for, the first that is there."""
+"""Events drawn by default; the first available one is used."""
 ENDINGS = (".html", ".svg", ".folded", ".speedscope.json", ".pb.gz")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """A graph and how much work it covers: steps of a session, 1 of a file."""
+    """A graph and how much work it covers: steps for a session, 1 for a file."""
 
     graph: Graph
     work: float
@@ -49,13 +49,13 @@ def choose(path: Path, *, event: str = "", window: Window | None = None) -> Chos
     from stepscope.reports.flame.graph import graph
 
     if window is not None:
-        raise UsageError(f"{path}: --window {window} needs a session; a file of stacks knows no steps")
+        raise UsageError(f"{path}: --window {window} needs a session; a file of stacks has no steps")
     profile = _pick(stack_files.read(path), event, path)
     return Chosen(graph=graph(profile, source=str(path)), work=1.0, counts_steps=False)
 
 
 def of_session(session: Session, path: Path, event: str = "", window: Window | None = None) -> Chosen:
-    """The graph of one event of an opened session; ``path`` is where it lies.
+    """The graph of one event of an opened session; ``path`` is its location.
 
     Raises:
         UsageError: it has no such event, or no stacks at all.
@@ -67,7 +67,7 @@ def of_session(session: Session, path: Path, event: str = "", window: Window | N
     profile = _pick(session_stacks.profiles(session), event, path)
     steps = SessionView(session).steps
     if window == "steady" and (steps is None or not steps.steady_count):
-        raise UsageError(f"{path}: no steady steps were seen in it; expected --window all")
+        raise UsageError(f"{path}: no steady steps in it; use --window all")
     steady = steps is not None and bool(steps.steady_count) and window != "all"
     said, work = "the whole run", 1.0
     part = profile
@@ -76,7 +76,7 @@ def of_session(session: Session, path: Path, event: str = "", window: Window | N
         part = session_stacks.within(profile, list(zip(lows.tolist(), highs.tolist(), strict=True)))
         work = _steps_sampled(session, profile.event, steps)
         share = 1 - part.total / profile.total if profile.total else 0.0
-        said = f"{work:,.0f} steady steps of {steps.title}; {100 * share:.0f} % of the samples lie outside of them"
+        said = f"{work:,.0f} steady steps of {steps.title}; {100 * share:.0f} % of the samples are outside them"
     return Chosen(
         graph=graph(part, source=str(path), window=said, hidden=profile.total - part.total),
         work=max(work, 1.0),
@@ -97,13 +97,13 @@ def _steps_sampled(session: Session, event: str, steps: Steps) -> float:
 
 
 def _pick(profiles: Sequence[StackProfile], event: str, path: Path) -> StackProfile:
-    """The profile of an event. Of a file that names none, ``event`` says what it is of."""
+    """The profile of an event. For a file that names no event, ``event`` is its name."""
     by_event: dict[str, StackProfile] = {}
     for profile in profiles:
         by_event.setdefault(profile.event, profile)
     if not by_event:
         raise UsageError(
-            f"{path}: no stacks were sampled in it; expected a job that ran Python for a second or more, "
+            f"{path}: it contains no sampled stacks; expected a job that ran Python for a second or more, "
             "or a capture: stepscope trace JOB --kind native"
         )
     if not event:
@@ -113,19 +113,19 @@ def _pick(profiles: Sequence[StackProfile], event: str, path: Path) -> StackProf
     if list(by_event) == [""]:
         only = by_event[""]
         return replace(only, event=event, unit=only.unit or event)
-    there = ", ".join(name or "one without a name" for name in by_event)
-    raise UsageError(f"{path}: no event {event!r} in it; there are: {there}")
+    there = ", ".join(name or "an unnamed one" for name in by_event)
+    raise UsageError(f"{path}: no event {event!r}; it has: {there}")
 
 
 def compare(
     before: Path, after: Path, *, event: str, window: Window | None, basis: Basis, work: tuple[float, float] | None
 ) -> Compared:
-    """Two sessions or files on one tree, and what differs beyond noise.
+    """Two sessions or files on one tree, and the differences beyond noise.
 
-    ``work``: amounts of work that the two cover; by default steps where both are sessions, else the same.
+    ``work``: amounts of work that the two cover; by default steps if both are sessions, else equal.
 
     Raises:
-        UsageError: no such event, or two events that have nothing to do with each other.
+        UsageError: no such event, or two events that cannot be compared.
         SessionError, FormatError: as ``choose``.
     """
     one = choose(before, event=event, window=window)
@@ -134,17 +134,17 @@ def compare(
 
 
 def of_pair(one: Chosen, other: Chosen, *, basis: Basis = "work", work: tuple[float, float] | None = None) -> Compared:
-    """Two graphs on one tree, and what differs beyond noise; ``work`` as in ``compare``.
+    """Two graphs on one tree, and the differences beyond noise; ``work`` as in ``compare``.
 
     Raises:
-        UsageError: their events have nothing to do with each other.
+        UsageError: their events cannot be compared.
     """
     from stepscope.reports.flame import graph
 
     units = one.graph.profile.unit, other.graph.profile.unit
     if units[0] != units[1] and all(units):
         sources = f"{one.graph.source} counts {units[0]} and {other.graph.source} counts {units[1]}"
-        raise UsageError(f"{sources}; expected two of one event")
+        raise UsageError(f"{sources}; expected two profiles of the same event")
     if work is None:
         work = (one.work, other.work) if one.counts_steps and other.counts_steps else (1.0, 1.0)
     return graph.compare(one.graph, other.graph, basis=basis, work=work)
@@ -162,10 +162,10 @@ def text_of(shown: Graph | Compared) -> str:
 
 
 def write(shown: Graph | Compared, path: Path) -> int:
-    """Write a picture or a file for other tools, as the name's ending says; returns its size in bytes.
+    """Write a drawing or a file for other tools, in the format of its extension; return its size in bytes.
 
     Raises:
-        UsageError: no such ending, a difference that the format cannot hold, or the file cannot be written.
+        UsageError: unknown extension, a difference that the format cannot represent, or the file cannot be written.
     """
     data = encode(shown, path)
     try:
@@ -176,24 +176,24 @@ def write(shown: Graph | Compared, path: Path) -> int:
 
 
 def encode(shown: Graph | Compared, path: Path) -> bytes:
-    """The picture or file that the ending of ``path`` says; nothing is written.
+    """The drawing or file in the format of the extension of ``path``; nothing is written.
 
     Raises:
-        UsageError: no such ending, or a difference that the format cannot hold.
+        UsageError: unknown extension, or a difference that the format cannot represent.
     """
     return _writer(path)(shown)
 
 
 def check_ending(path: Path, *, difference: bool) -> None:
-    """Refuse a name whose ending says no format, before anything is read.
+    """Refuse a file name with an unknown extension, before anything is read.
 
     Raises:
-        UsageError: so it is.
+        UsageError: the extension is unknown.
     """
     drawn = path.name.lower().endswith((".html", ".htm", ".svg"))
     if not drawn and (difference or not path.name.lower().endswith((".folded", ".json", ".pb.gz", ".pprof"))):
         expected = ".html or .svg for a difference" if difference else ", ".join(ENDINGS)
-        raise UsageError(f"{path}: its ending says no format; expected {expected}")
+        raise UsageError(f"{path}: unknown extension; expected {expected}")
 
 
 def _writer(path: Path) -> Callable[[Graph | Compared], bytes]:
@@ -208,7 +208,7 @@ def _writer(path: Path) -> Callable[[Graph | Compared], bytes]:
         def made(shown: Graph | Compared) -> bytes:
             if isinstance(shown, Graph):
                 return encode(shown.profile)
-            raise UsageError(f"{path}: a difference is drawn as .html or .svg")
+            raise UsageError(f"{path}: a difference can only be written as .html or .svg")
 
         return made
 
@@ -223,4 +223,4 @@ def _writer(path: Path) -> Callable[[Graph | Compared], bytes]:
         return plain(lambda profile: speedscope.write(profile, exporter="stepscope"))
     if name.endswith((".pb.gz", ".pprof")):
         return plain(pprof.write)
-    raise UsageError(f"{path}: its ending says no format; expected {', '.join(ENDINGS)}")
+    raise UsageError(f"{path}: unknown extension; expected {', '.join(ENDINGS)}")

@@ -1,4 +1,4 @@
-"""The use case ``import``: other tools' files become a session."""
+"""The use case ``import``: turn other tools' files into a session."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ _ENDINGS = (".gz", ".json", ".pb", ".xplane", ".trace", ".pt", ".folded", ".txt"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """What was made."""
+    """The new session and its contents."""
 
     session: Path
     traces: tuple[OpTraceSummary, ...]
     stacks: tuple[StackProfile, ...] = ()
     notes: tuple[str, ...] = ()
-    """What was repaired or left out of them."""
+    """Repairs and omissions while reading the files."""
 
 
 def import_files(paths: Sequence[Path], target: Path | None = None) -> Imported:
-    """Make a session of op traces and files of stacks; one that cannot be read fails all, and nothing is left.
+    """Make a session from op traces and stack files. If one cannot be read, all fail and nothing is written.
 
-    Traces whose files tell their wall clock stand in the session where that clock puts them; the first begins at zero.
+    Traces with a wall clock are placed in the session by that clock; the earliest starts at zero.
 
     Args:
-        paths: files, runs of TensorBoard's profiler, or log directories, whose newest run is taken.
-        target: the session's directory; None: named by the first file, in the working directory.
+        paths: files, runs of TensorBoard's profiler, or log directories, of which the newest run is used.
+        target: the session's directory; None: named after the first file, in the working directory.
 
     Raises:
         FormatError: a file is missing, damaged, or of no known format.
-        SessionError: the session exists already.
+        SessionError: the session already exists.
         UsageError: it cannot be written.
     """
     from stepscope.importers import places, registry, stack_files
@@ -88,7 +88,7 @@ def _write(session: Path, traces: Sequence[OpTrace], profiles: Sequence[StackPro
             try:
                 optrace.write(session, f"import-{number:03d}", trace.shifted(offset))
             except FormatError as error:  # stats are first read here
-                text = f"{trace.source.name}: damaged: {error}; expected a whole file as its profiler wrote it"
+                text = f"{trace.source.name}: damaged: {error}; expected a complete file from the profiler"
                 raise FormatError(text) from error
             ended = max(ended, offset + trace.source.dur_ns)
         for number, profile in enumerate(profiles, 1):

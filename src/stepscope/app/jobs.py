@@ -1,7 +1,7 @@
-"""The use cases ``ps`` and ``top``: the running jobs of this user, for root of all users.
+"""The use cases ``ps`` and ``top``: the running jobs of this user; for root, of all users.
 
-A job is a run directory whose owner lives; what is shown is what its sidecar published. Light: neither numpy nor
-pyarrow is loaded. Another user's files are bounded in size and shown without control characters.
+A job is a run directory whose owner is alive; its sidecar publishes what is shown. Neither numpy nor pyarrow is
+loaded. Another user's files are limited in size and shown without control characters.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from stepscope.model.api.status import MAX_BYTES, Status
 from stepscope.wire.env import STATUS_NAME
 
 _STATUS = msgspec.json.Decoder(Status)
-"""Made at import, by one thread: two that decode a type for the first time at once crash the process (msgspec 0.22)."""
+"""Created at import, by one thread: two threads that first decode a type at the same time crash (msgspec 0.22)."""
 STALE_S = 30.0
-"""A status that is older says that the sidecar is stopped or dead."""
+"""Age of a status from which the sidecar counts as stopped or dead."""
 _MAX_TEXT = 4_000
 MAX_KNOWN = 1_000
-"""Statuses that are kept: more than run at a time are of jobs that have ended."""
+"""Number of cached statuses; beyond the number of running jobs they belong to jobs that have ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +36,11 @@ class RunningJob:
     status: Status
     user: str
     age_s: float
-    """Of the status; -1: none has been published yet."""
+    """Modification time of the status; -1: none has been published yet."""
 
     @property
     def name(self) -> str:
-        """What runs, in a word or two: the script or the module."""
+        """Short name of the job: its script or module."""
         words = [Path(word).name for word in self.status.command]
         if words and words[0].startswith(("python", "pypy")):
             options = {"-m", "-u", "-O", "-B", "-E", "-s"}
@@ -49,7 +49,7 @@ class RunningJob:
 
     @property
     def state(self) -> str:
-        """starting, running, ending, or silent where the sidecar says nothing any more."""
+        """starting, running, ending, or silent if the sidecar no longer publishes."""
         if self.age_s < 0 and time.time() - self.status.started_unix_s < STALE_S:
             return "starting"
         if self.age_s < 0:
@@ -63,10 +63,10 @@ def running() -> list[RunningJob]:
 
 
 class Looks:
-    """Looks at the running jobs again and again: a status that stands still is decoded once."""
+    """Watches the running jobs; an unchanged status is decoded only once."""
 
     def __init__(self) -> None:
-        """Nothing is known yet."""
+        """Start without any known status."""
         self._known: dict[Path, tuple[tuple[int, ...], Status]] = {}
 
     def running(self) -> list[RunningJob]:
@@ -126,7 +126,7 @@ def _user(uid: int) -> str:
 
 
 def _clean(status: Status) -> Status:
-    """A status whose texts hold no control characters: a terminal would obey them."""
+    """A status without control characters in its texts, which a terminal would interpret."""
     plain = msgspec.to_builtins(status)
     return msgspec.convert(_without_controls(plain), type=Status)
 
@@ -142,7 +142,7 @@ def _without_controls(value: object) -> object:
 
 
 def find(wanted: str) -> RunningJob:
-    """The job that a user means: by pid, by its session's path or name, or by what runs.
+    """The job that a user means: by pid, by session path or name, or by script.
 
     Raises:
         TargetError: there is none.
@@ -154,12 +154,14 @@ def find(wanted: str) -> RunningJob:
     by = by or [job for job in jobs if os.path.realpath(wanted) == job.status.session]
     if len(by) > 1:
         pids = ", ".join(str(job.status.pid) for job in by)
-        raise UsageError(f"{wanted} may be any of several jobs, pids {pids}; expected one pid")
+        raise UsageError(f"{wanted} matches several jobs, pids {pids}; expected one pid")
     if not by:
-        raise TargetError(f"no running job {wanted}; expected a pid, a session or a script of `stepscope ps`")
+        raise TargetError(
+            f"no running job matches {wanted}; expected a pid, session or script listed by `stepscope ps`"
+        )
     return by[0]
 
 
 def again(job: RunningJob) -> RunningJob | None:
-    """The same job as it is now; None when it has ended."""
+    """The current state of the same job; None if it has ended."""
     return Looks().read(job.run)

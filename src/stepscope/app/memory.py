@@ -1,4 +1,4 @@
-"""The use case ``memory``: the address space of a process that runs, or of those that a session was made of."""
+"""The use case ``memory``: the address space of a running process, or of the processes in a session."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 def memory(target: str, seconds: float) -> tuple[MemoryMap, ...]:
-    """The maps of ``target``, a process's number or a session; a process is looked at twice, ``seconds`` apart.
+    """The maps of ``target``, a pid or a session; of a process, two snapshots are taken ``seconds`` apart.
 
     Raises:
-        TargetError: there is no such process, or it is not ours to look at.
-        SessionError: no session, a damaged one, or one without looks.
+        TargetError: there is no such process, or we may not read it.
+        SessionError: there is no session, it is damaged, or it has no memory snapshots.
     """
     return (_of_process(int(target), seconds),) if target.isdigit() else _of_session(Path(target))
 
@@ -47,13 +47,16 @@ def _of_process(pid: int, seconds: float) -> MemoryMap:
         time.sleep(seconds)
         looks.append(memory_look.look(pid, origin))
     except (FileNotFoundError, ProcessLookupError):
-        raise TargetError(f"{pid}: no such process, or it has ended; expected a pid of `ps`, or a session") from None
+        raise TargetError(
+            f"{pid}: no such process, or it has ended; expected a pid listed by `ps`, or a session"
+        ) from None
     except OSError as error:
         raise TargetError(
-            f"{pid} cannot be looked at: {error.strerror}; expected a process of yours, or sudo stepscope memory {pid}"
+            f"{pid} cannot be read: {error.strerror}; expected one of your own processes, else run: "
+            f"sudo stepscope memory {pid}"
         ) from error
     if not len(looks[-1].mappings):
-        raise TargetError(f"{pid} has no memory of its own: a thread of the kernel, or a process that has ended")
+        raise TargetError(f"{pid} has no memory to show: it is a kernel thread, or has ended")
     command = tuple(mask.mask_command([word for word in words if word]))
     return address_space.build(looks, command=command, kernel=platform.release())
 
@@ -64,7 +67,7 @@ def _of_session(path: Path) -> tuple[MemoryMap, ...]:
     maps = address_space.of_session(open_session(path))
     if not maps:
         raise SessionError(
-            f"{path}: no look at its memory is in it: the job ended within a minute, or an older stepscope ran it; "
-            "of a job that runs: stepscope memory PID"
+            f"{path}: it has no memory snapshot: the job ended within a minute, or an older stepscope ran it. "
+            "For a running job: stepscope memory PID"
         )
     return maps

@@ -1,6 +1,6 @@
 """The use case ``run``: run a job measured and show what was found.
 
-Light until the job has ended: nothing here imports numpy, pyarrow or rich before.
+Nothing here imports numpy, pyarrow or rich before the job has ended.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ REPORT_JSON = "report.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordOptions:
-    """What the user asked for."""
+    """Options of the command."""
 
     argv: tuple[str, ...]
-    """The job's command line, as ``job_command`` makes it."""
+    """The job's command line, from ``job_command``."""
     session: Path | None = None
     report_json: Path | None = None
     budget: str = ""
@@ -44,12 +44,12 @@ def job_command(words: Sequence[str], *, module: str | None = None, verbatim: bo
     """The job's command line: a script or a module for Python, or any command as it is.
 
     Args:
-        words: what the user gave: script and arguments, the module's arguments, or the command.
+        words: the user's words: script and arguments, the module's arguments, or the command.
         module: the module of ``run -m``.
-        verbatim: the words stood behind ``--``.
+        verbatim: whether the words followed ``--``.
 
     Raises:
-        UsageError: nothing to run.
+        UsageError: there is nothing to run.
         TargetError: the script does not exist.
     """
     if module is not None:
@@ -62,7 +62,7 @@ def job_command(words: Sequence[str], *, module: str | None = None, verbatim: bo
     if script != "-" and not os.path.exists(script):  # noqa: PTH110
         raise TargetError(
             f"cannot run {script}: no such file in {_cwd()}; expected a Python script "
-            "(any other command: stepscope run -- command)"
+            "(for any other command: stepscope run -- command)"
         )
     return (python_of_job(), *words)
 
@@ -71,11 +71,11 @@ def _cwd() -> str:
     try:
         return str(Path.cwd())
     except OSError:
-        return "the current directory, which is gone"
+        return "the current directory, which no longer exists"
 
 
 def python_of_job() -> str:
-    """The Python that the user means: that of the active environment, else the one that runs stepscope."""
+    """The user's Python: that of the active environment, else the one that runs stepscope."""
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         prefix = os.environ.get(variable)
         if prefix and os.path.realpath(prefix) != os.path.realpath(sys.prefix):
@@ -86,7 +86,7 @@ def python_of_job() -> str:
 
 
 def record(options: RecordOptions) -> int:
-    """Run the job and print the report; returns the job's exit code, negative for a signal.
+    """Run the job and print the report; return the job's exit code, negative for a signal.
 
     Raises:
         StepscopeError: the job was not started.
@@ -127,7 +127,7 @@ def _show(options: RecordOptions, outcome: launch.Outcome) -> None:
 
 
 def shown(path: Path) -> str:
-    """A path as the user sees it from here."""
+    """A path relative to the current directory, if it is below it."""
     try:
         return str(path.relative_to(Path.cwd()))
     except (OSError, ValueError):
@@ -140,7 +140,7 @@ def _line(text: str) -> None:
 
 
 def _report_text(session: Path) -> str:
-    """The report for this terminal; where it cannot be drawn anew, as it lies in the session."""
+    """The report for this terminal; if it cannot be rendered again, the text stored in the session."""
     import msgspec
 
     from stepscope.model.report.finding import Report
@@ -160,7 +160,7 @@ def _report_text(session: Path) -> str:
 
 
 def copy_json(source: Path, target: Path) -> None:
-    """Copy a report; one line on stderr where that cannot be."""
+    """Copy a report; print one line to stderr if that fails."""
     try:
         shutil.copyfile(source, target)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The use case ``trace``: asks a running job's sidecar for a capture and waits for what becomes of it."""
+"""The use case ``trace``: request a capture from a running job's sidecar and wait for the result."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.2
 BEGIN_S = 30.0
-"""The sidecar loads its modules before it can be asked."""
+"""Time for the sidecar to load its modules before it accepts requests."""
 FINISH_S = 30.0
-"""The sidecar of a job that has ended needs some seconds for the rest."""
+"""Time for the sidecar of an ended job to finish."""
 SILENT_S = 60.0
-"""A sidecar that says nothing about a request for so long will not."""
+"""Time after which a request without any response is given up."""
 
 
 def trace(wanted: str, asked: Mapping[str, object], say: Callable[[str], object], timeout_s: float) -> str:
-    """Have a capture made of the job that ``wanted`` names; returns what to show.
+    """Have a capture made of the job that ``wanted`` names; return the text to show.
 
     Args:
         wanted: pid, session or script of a running job.
-        asked: the options of the command; None where one was not given.
-        say: is told what it waits for.
+        asked: the options of the command; None for those not given.
+        say: called with what it waits for.
         timeout_s: how long to wait for it.
 
     Raises:
-        StepscopeError: there is no such job, it cannot be asked, the capture failed or was not made in time.
+        StepscopeError: there is no such job, it accepts no request, or the capture failed or timed out.
     """
     job = jobs.find(wanted)
     names = {"every": "every_s", "wait": "wait_s"}
@@ -51,41 +51,43 @@ def trace(wanted: str, asked: Mapping[str, object], say: Callable[[str], object]
 
 
 def ask(job: RunningJob, wanted: CaptureAsk, say: Callable[[str], object], timeout_s: float) -> LiveCapture:
-    """The first capture of the request, done; ``say`` is told what it waits for.
+    """The first finished capture of the request; ``say`` is called with what it waits for.
 
     Raises:
-        CaptureError: the job cannot be asked, the capture failed, or was not made in time.
+        CaptureError: the job accepts no request, or the capture failed or timed out.
     """
     _let_begin(job, say)
     return _wait(job, send(job, wanted), say, timeout_s)
 
 
 def _let_begin(job: RunningJob, say: Callable[[str], object]) -> None:
-    """Wait until the sidecar of a job that has only just been started can be asked."""
+    """Wait until the sidecar of a newly started job accepts requests."""
     folder = job.run / commands.REQUESTS_NAME
     deadline = time.monotonic() + BEGIN_S
     if not folder.is_dir():
-        say(f"waits up to {BEGIN_S:g} s for the job's sidecar, which has only just begun")
+        say(f"waiting up to {BEGIN_S:g} s for the job's sidecar, which has just started")
     while not folder.is_dir() and time.monotonic() < deadline and jobs.again(job) is not None:
         time.sleep(_LOOK_S)
 
 
 def send(job: RunningJob, wanted: CaptureAsk) -> str:
-    """Leave the request with the job's sidecar; returns its id, under which the status tells what becomes of it.
+    """Hand the request to the job's sidecar; return its id, under which the status reports its progress.
 
     Raises:
-        CaptureError: the job cannot be asked.
+        CaptureError: the job accepts no request.
     """
     folder = job.run / commands.REQUESTS_NAME
     try:
         return commands.send(str(folder), msgspec.to_builtins(wanted), wanted.id)
     except FileNotFoundError:
         raise CaptureError(
-            f"{job.name} ({job.status.pid}) cannot be asked: its sidecar has only just begun, or is of an older "
-            "stepscope; try again in some seconds"
+            f"{job.name} ({job.status.pid}) does not accept requests: its sidecar has just started, or is of an older "
+            "stepscope; try again in a few seconds"
         ) from None
     except OSError as error:
-        raise CaptureError(f"{folder}: {error.strerror or error}; expected a job of yours: stepscope ps") from error
+        raise CaptureError(
+            f"{folder}: {error.strerror or error}; expected one of your own jobs: stepscope ps"
+        ) from error
 
 
 def _wait(job: RunningJob, identity: str, say: Callable[[str], object], timeout_s: float) -> LiveCapture:
@@ -109,20 +111,20 @@ def _wait(job: RunningJob, identity: str, say: Callable[[str], object], timeout_
         waited = time.monotonic() - began
         if waited > timeout_s:
             raise CaptureError(
-                f"{job.name}: no capture in {timeout_s:g} s ({told or 'it goes on'}); it is still made and "
-                "stands in the report"
+                f"{job.name}: no capture in {timeout_s:g} s ({told or 'still in progress'}); it continues, and "
+                "the report will contain it"
             )
         if time.monotonic() - heard > SILENT_S:
-            raise CaptureError(f"{job.name}: its sidecar does not answer: stepscope ps")
+            raise CaptureError(f"{job.name}: its sidecar does not answer; see stepscope ps")
 
 
 def _from_session(job: RunningJob, identity: str) -> LiveCapture:
-    """The capture of a job that has ended meanwhile: its sidecar still takes what had been written.
+    """The capture of a job that has ended meanwhile: its sidecar still collects what was written.
 
     Raises:
         CaptureError: there is none.
     """
-    why = "the job ended before it was made"
+    why = "the job ended before the capture was done"
     deadline = time.monotonic() + FINISH_S
     while time.monotonic() < deadline:
         try:

@@ -22,7 +22,7 @@ _EVERY_S = 1.0
 
 
 def watch(job: jobs.RunningJob, *, once: bool = False) -> None:
-    """Show the job until it ends or the user leaves; the job never notices."""
+    """Show the job until it ends or the user quits; the job is not affected."""
     if once:
         _write(_text(job))
     elif sys.stdin.isatty() and sys.stdout.isatty():
@@ -45,7 +45,7 @@ def _write(text: str) -> None:
 
 
 def _plain(job: jobs.RunningJob) -> None:
-    """Blocks of text, one a second."""
+    """Blocks of text, one per second."""
     now: jobs.RunningJob | None = job
     while now is not None:
         _write(_text(now) + "\n")
@@ -55,7 +55,7 @@ def _plain(job: jobs.RunningJob) -> None:
 
 
 def _on_terminal(job: jobs.RunningJob) -> None:
-    """The whole screen, as rich draws it; q or Ctrl-C leaves."""
+    """Full screen, drawn by rich; q or Ctrl-C quits."""
     from rich.console import Console
     from rich.live import Live
 
@@ -74,7 +74,7 @@ def _on_terminal(job: jobs.RunningJob) -> None:
 
 @contextmanager
 def _keys() -> Iterator[int]:
-    """Standard input with each key at once and unseen; the terminal is as before afterwards."""
+    """Standard input without line buffering and echo; the terminal is restored afterwards."""
     fd = sys.stdin.fileno()
     before = termios.tcgetattr(fd)
     try:

@@ -1,7 +1,7 @@
-"""The use case ``whatif``: run a program as it is and with remedies, in turn, and say what each brings.
+"""The use case ``whatif``: run a program unchanged and with each remedy, in turn, and report the gain of each.
 
-A remedy is a setting of the job's environment (``model.report.remedies``); nothing on the machine and nothing in the
-code is changed. Each run is a whole ``stepscope run`` without captures, which would slow some steps and not others.
+A remedy is a setting of the job's environment (``model.report.remedies``); machine and code stay unchanged. Each run is
+a full ``stepscope run`` without captures, which would slow some steps and not others.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 OPTION = "--try"
 SUFFIX = ".whatif"
-"""What the folder's name ends in that holds the sessions."""
+"""Suffix of the folder that holds the sessions."""
 _AS_IT_IS = "as-it-is"
 _NO_CAPTURES = "0%"
 _NOT_IN_EFFECT = "DX146"
@@ -45,12 +45,12 @@ _COUNTS = frozenset({"high", "medium", "low"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIfOptions:
-    """What the user asked for."""
+    """Options of the command."""
 
     argv: tuple[str, ...]
-    """The program's command line, as ``record.job_command`` makes it."""
+    """The program's command line, from ``record.job_command``."""
     remedies: tuple[str, ...] = ()
-    """None: those that the findings of one more run name."""
+    """None: those named by the findings of an extra run."""
     rounds: int = 5
     folder: Path | None = None
     """None: named after the script, in the current directory."""
@@ -67,38 +67,38 @@ class _Ran:
 
     @property
     def step_ns(self) -> float | None:
-        """Mean time of a steady step, ends of epochs included; None where no steps were made."""
+        """Mean time of a steady step, including ends of epochs; None without steps."""
         rate = self.report.session.throughput.steps_per_s
         return 1e9 / rate if rate else None
 
     @property
     def codes(self) -> frozenset[str]:
-        """What was found, from severity low."""
+        """Codes of the findings of severity low or higher."""
         return frozenset(finding.code for finding in self.report.findings if finding.severity in _COUNTS)
 
     @property
     def note(self) -> str:
-        """Why its remedy was not in effect; "" where it was."""
+        """Why its remedy was not in effect; "" if it was."""
         return next((d.text for d in self.report.diagnostics if d.code == _NOT_IN_EFFECT), "")
 
     def ns(self, measure: Measure) -> float:
-        """What counts of it."""
+        """The measured time that is compared."""
         return (self.step_ns or 0.0) if measure == "step" else float(self.report.session.wall_ns)
 
 
 def whatif(options: WhatIfOptions, say: Callable[[str], object]) -> WhatIfReport | None:
-    """Run everything. ``say`` gets a line for each step of the way.
+    """Run everything. ``say`` gets one line per stage.
 
     Returns:
-        None where no remedy was given, and no finding names one; what was run stands in the folder.
+        None if no remedy was given and no finding names one; the folder keeps the run.
 
     Raises:
-        UsageError: no such remedy, its library is not installed, or too few rounds.
+        UsageError: an unknown remedy, a missing library, or too few rounds.
         TargetError: the program cannot be started, or a run of it failed.
         CaptureError: nothing could be recorded.
     """
     if options.rounds < paired.MIN_PAIRS:
-        raise UsageError(f"--rounds {options.rounds}: an interval takes {paired.MIN_PAIRS} or more")
+        raise UsageError(f"--rounds {options.rounds}: an interval needs {paired.MIN_PAIRS} or more")
     apply.environment(options.remedies, os.environ, option=OPTION)
     folder = _folder(options)
     remedies = tuple(dict.fromkeys(options.remedies)) or _told(options, folder, say)
@@ -110,7 +110,7 @@ def whatif(options: WhatIfOptions, say: Callable[[str], object]) -> WhatIfReport
         order = names if number % 2 else names[::-1]
         made = {name: _run(options.argv, folder, number, name) for name in order}
         runs += made.values()
-        times = ", ".join(f"{name or 'as it is'} {_told_time(made[name])}" for name in names)
+        times = ", ".join(f"{name or 'unchanged'} {_told_time(made[name])}" for name in names)
         say(f"round {number} of {options.rounds}: {times}")
     return _report(options, folder, names, runs)
 
@@ -130,25 +130,25 @@ def _folder(options: WhatIfOptions) -> Path:
         except FileExistsError:
             if wanted is None:
                 continue
-            raise UsageError(f"--folder {wanted}: it is there already; expected a new one") from None
+            raise UsageError(f"--folder {wanted}: it already exists; expected a new folder") from None
         except OSError as error:
             raise CaptureError(f"{path} cannot hold sessions: {error.strerror}; choose --folder") from error
         return path.absolute()
-    raise CaptureError(f"a thousand folders {stem}*; choose --folder")
+    raise CaptureError(f"there are already a thousand folders {stem}*; choose another with --folder")
 
 
 def _told(options: WhatIfOptions, folder: Path, say: Callable[[str], object]) -> tuple[str, ...]:
-    """The settings that the findings of a run with captures name."""
-    say("no --try: one run says what could be tried")
+    """The settings named by the findings of a run with captures."""
+    say("no --try given: running once to find remedies")
     ran = _run(options.argv, folder, 0, "", budget="")
     named = [remedy.id for finding in ran.report.findings for remedy in finding.remedies]
     found = tuple(dict.fromkeys(name for name in named if name in ENVIRONMENT_REMEDIES))
     fit = tuple(name for name in found if _installed(name))
     left_out = [name for name in found if name not in fit]
     if left_out:
-        say(f"left out, as its library is not installed: {', '.join(left_out)}")
+        say(f"skipped, because the library is not installed: {', '.join(left_out)}")
     if fit:
-        say(f"to try: {', '.join(fit)}")
+        say(f"trying: {', '.join(fit)}")
     return fit
 
 
@@ -173,7 +173,7 @@ def _run(argv: Sequence[str], folder: Path, number: int, name: str, budget: str 
         raise KeyboardInterrupt
     if outcome.exit_code:
         how = f"signal {-outcome.exit_code}" if outcome.exit_code < 0 else f"exit code {outcome.exit_code}"
-        raise TargetError(f"the run {label} ended with {how}; what it printed: {shown(log)}")
+        raise TargetError(f"the run {label} ended with {how}; its output: {shown(log)}")
     if outcome.session is None:
         raise CaptureError(f"the run {label}: {'; '.join(outcome.messages) or 'nothing was recorded'}")
     try:
@@ -185,7 +185,7 @@ def _run(argv: Sequence[str], folder: Path, number: int, name: str, budget: str 
 
 @contextmanager
 def _printing_to(log: Path) -> Iterator[None]:
-    """Whatever this process and its children print goes to ``log``."""
+    """Redirect all output of this process and its children to ``log``."""
     sys.stdout.flush()
     sys.stderr.flush()
     kept = os.dup(1), os.dup(2)

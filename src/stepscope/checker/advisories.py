@@ -1,7 +1,7 @@
-"""Known defects of TensorFlow and Keras that cost time or memory, by version and by what a program calls.
+"""Known defects of TensorFlow and Keras that cost time or memory, by version and call.
 
-Data with sources, not rules. A version is affected from ``first`` up to, not including, ``fixed``; what the source does
-not tell is not stated: ``fixed`` is the first version of which somebody reported that it is gone.
+Data with sources, not rules. A version is affected from ``first`` up to, not including, ``fixed``. Nothing is stated
+that the source does not say: ``fixed`` is the first version that somebody reported as free of the defect.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advisory:
-    """One defect."""
+    """A known defect."""
 
     calls: frozenset[str]
-    """Qualified names whose repeated call shows it."""
+    """Qualified names whose repeated call shows the defect."""
     first: tuple[int, int]
     fixed: tuple[int, int]
     what: str
-    """What happens, as the end of a sentence that begins with the call."""
+    """Predicate of the message, after the name of the call."""
     remedy: str
     source: str
 
@@ -31,7 +31,7 @@ ALL: tuple[Advisory, ...] = (
         calls=PREDICT,
         first=(1, 12),
         fixed=(1, 15),
-        what="keeps memory of every call, with Keras before 2.3",
+        what="leaks memory in every call, with Keras before 2.3",
         remedy="upgrade, or predict all inputs in one call",
         source="https://github.com/keras-team/keras/issues/13118",
     ),
@@ -39,7 +39,7 @@ ALL: tuple[Advisory, ...] = (
         calls=FIT_OR_PREDICT,
         first=(2, 0),
         fixed=(2, 1),
-        what="keeps memory of every call",
+        what="leaks memory in every call",
         remedy="upgrade, or call the model itself: model(x, training=False)",
         source="https://github.com/tensorflow/tensorflow/issues/33030",
     ),
@@ -47,7 +47,7 @@ ALL: tuple[Advisory, ...] = (
         calls=PREDICT,
         first=(2, 1),
         fixed=(2, 3),
-        what="keeps memory of calls",
+        what="leaks memory in calls",
         remedy="upgrade, or call the model itself: model(x, training=False)",
         source="https://github.com/tensorflow/tensorflow/issues/38598",
     ),
@@ -55,7 +55,7 @@ ALL: tuple[Advisory, ...] = (
         calls=PREDICT,
         first=(2, 3),
         fixed=(2, 4),
-        what="keeps memory of calls in a loop",
+        what="leaks memory in calls in a loop",
         remedy="call the model itself: model(x, training=False)",
         source="https://github.com/tensorflow/tensorflow/issues/44711",
     ),

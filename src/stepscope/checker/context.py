@@ -1,4 +1,4 @@
-"""What a rule sees: one file, and questions about it. The only thing of the engine that rules use beside ``rule``.
+"""The context of a rule: one file, and questions about it. Rules use nothing of the engine but this and ``rule``.
 
 Every answer may be "not known" (``""``, ``()``, ``None``, ``Tag.UNKNOWN``); a rule reports only what is known.
 Questions about nodes of other files (a function that a chain runs) go to ``ctx.at(module)``.
@@ -32,19 +32,19 @@ T = TypeVar("T")
 
 
 class Asking(Protocol):
-    """The rule that asks (``checker.rule.Rule``)."""
+    """Interface of the rule that asks (``checker.rule.Rule``)."""
 
     @property
     def code(self) -> str:
-        """Of its hits."""
+        """Code of the rule's hits."""
 
     @property
     def severity(self) -> CheckSeverity:
-        """Of its hits, where they say none."""
+        """Severity of hits that state none."""
 
 
 Answers = dict[Callable[["Context"], object], object]
-"""By the function that finds them out."""
+"""Answers about a file, by the function that computes each."""
 
 
 class Engine:
@@ -52,7 +52,7 @@ class Engine:
 
     Args:
         project: the modules.
-        target: the versions that are checked for.
+        target: the versions to check for.
     """
 
     def __init__(self, project: Project, target: Target) -> None:
@@ -68,7 +68,7 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call, with the qualified name of what it calls."""
+    """A call, with the qualified name of the called object."""
 
     node: ast.Call
     name: str
@@ -81,27 +81,27 @@ class Call:
 
     @property
     def receiver(self) -> ast.expr | None:
-        """What a method is called on: ``ds`` of ``ds.map(f)``."""
+        """The object a method is called on: ``ds`` in ``ds.map(f)``."""
         return self.node.func.value if isinstance(self.node.func, ast.Attribute) else None
 
     @property
     def opaque(self) -> bool:
-        """Arguments are hidden behind ``*args`` or ``**kwargs``: one that is not seen may be given all the same."""
+        """Whether ``*args`` or ``**kwargs`` hide arguments, so that one that is not visible may be given."""
         return any(k.arg is None for k in self.node.keywords) or any(isinstance(a, ast.Starred) for a in self.node.args)
 
     def argument(self, index: int, keyword: str) -> ast.expr | None:
-        """An argument by position or keyword; None when it is not given. An index of -1: by keyword alone."""
+        """An argument by position or keyword; None if it is not given. An index of -1 means keyword only."""
         return argument(self.node, index, keyword)
 
 
 class Context:
-    """One file and its rule. Made by the runner for each rule and file.
+    """One file and its rule. The runner makes one for each rule and file.
 
     Args:
         engine: the project's analyses.
         module: the file.
         rule: the rule that asks; its code and severity are what ``hit`` reports.
-        answers: what ``once`` keeps, shared by the rules of a file.
+        answers: cache of ``once``, shared by the rules of a file.
     """
 
     def __init__(self, engine: Engine, module: Module, rule: Asking, answers: Answers | None = None) -> None:
@@ -122,16 +122,16 @@ class Context:
 
     @property
     def places(self) -> Places:
-        """Questions about where nodes stand."""
+        """Questions about the positions of nodes."""
         return Places(self)
 
     @property
     def target(self) -> Target:
-        """The versions that are checked for: ``ctx.target.tensorflow >= (2, 12)``, ``ctx.target.keras``."""
+        """The versions to check for: ``ctx.target.tensorflow >= (2, 12)``, ``ctx.target.keras``."""
         return self.engine.target
 
     def once(self, answer: Callable[[Context], T]) -> T:
-        """An answer about the whole file, whichever rule asks, found out once."""
+        """An answer about the whole file, computed once for all rules."""
         if answer not in self._answers:
             self._answers[answer] = answer(self)
         return cast("T", self._answers[answer])
@@ -141,46 +141,46 @@ class Context:
         return self if module is self.module else Context(self.engine, module, self.rule)
 
     def name(self, expr: ast.expr) -> str:
-        """The qualified name of what an expression stands for; "" when not known."""
+        """The qualified name of the object an expression stands for; "" if unknown."""
         return self.engine.names.name(self.module, expr)
 
     def names(self, expr: ast.expr) -> tuple[str, ...]:
-        """Every library name that an expression may stand for; without the project's."""
+        """Every library name that an expression may stand for; project names are omitted."""
         return self.engine.names.names(self.module, expr)
 
     def things(self, expr: ast.expr) -> tuple[Thing, ...]:
-        """Everything an expression may stand for: library names, and Functions, Classes, Modules of the project."""
+        """Everything an expression may stand for: library names, and the project's Functions, Classes and Modules."""
         return self.engine.names.things(self.module, expr)
 
     def call(self, node: ast.Call) -> Call:
-        """A call with its name; "" when not known."""
+        """A call with its name; "" if unknown."""
         return Call(node, self.name(node.func))
 
     def calls(self, *words: str) -> Iterable[Call]:
-        """The file's calls by the last word of what they call: ``ctx.calls("map", "batch")``."""
+        """The file's calls by the last word of the called name: ``ctx.calls("map", "batch")``."""
         for word in words:
             for node in self.module.flow.calls.get(word, ()):
                 yield self.call(node)
 
     def value(self, expr: ast.expr) -> Value:
-        """What is known of an expression's value: tag, container or not, class."""
+        """What is known about an expression's value: tag, container or not, class."""
         return self.engine.inference.value(self.module, expr)
 
     def tag(self, expr: ast.expr) -> Tag:
-        """The tag of an expression; UNKNOWN for containers, which ``value`` tells."""
+        """The tag of an expression; UNKNOWN for containers, which ``value`` describes."""
         value = self.value(expr)
         return Tag.UNKNOWN if value.many else value.tag
 
     def definitions(self, name: ast.Name) -> tuple[Binding, ...]:
-        """What may have bound a name where it is read, flow-aware."""
+        """The bindings that may reach a name where it is read; flow-aware."""
         return self.engine.names.reaching(self.module, name)
 
     def parent(self, node: ast.AST) -> ast.AST | None:
-        """The node around a node."""
+        """The parent of a node."""
         return self.module.parent(node)
 
     def function(self, expr: ast.expr) -> Function | None:
-        """The project's function that an expression stands for: def, lambda, method, partial, tf.function of one."""
+        """The project function an expression stands for: def, lambda, method, partial, or a tf.function of one."""
         return self.engine.chains.callable(self.module, expr)
 
     def enclosing(self, node: ast.AST) -> Function | None:
@@ -188,11 +188,11 @@ class Context:
         return self.engine.tracing.enclosing(self.module, node)
 
     def traced(self, node: ast.AST) -> bool:
-        """Whether a node runs while a graph is traced: inside of a tf.function, a map function, a Keras step."""
+        """Whether a node runs while a graph is traced: in a tf.function, a map function or a Keras step."""
         return self.engine.tracing.traced(self.module, node)
 
     def chains(self, expr: ast.expr) -> tuple[Chain, ...]:
-        """The ways in which an expression's Dataset may be made, each from its source to its last stage."""
+        """The possible constructions of an expression's Dataset, each from its source to its last stage."""
         return self.engine.chains.of(self.module, expr)
 
     def text(self, node: ast.AST, limit: int = 60) -> str:
@@ -210,7 +210,7 @@ class Context:
         fix: FixPlan | None = None,
         also: Iterable[Span] = (),
     ) -> Hit:
-        """A report at a node of this file, with the rule's severity where none is given."""
+        """A report at a node of this file; the rule's severity is the default."""
         return Hit(
             code=self.rule.code,
             span=self.places.place(node),
@@ -231,9 +231,9 @@ class Context:
         parts: Iterable[FixPlan] = (),
         **arguments: str,
     ) -> FixPlan:
-        """A plan for the fixer: which action on which nodes of this file, and what changes in behaviour.
+        """A plan for the fixer: the action, its nodes in this file, and the change in behaviour.
 
-        ``parts``: further plans that belong to it. Actions and what they are told: docs/writing-rules.md.
+        ``parts``: further plans that belong to it. Actions and their arguments: docs/writing-rules.md.
         """
         spans = tuple(self.places.span(node) for node in nodes)
         return FixPlan(
@@ -243,7 +243,7 @@ class Context:
 
 
 class Functions:
-    """What a rule asks about the project's functions, classes and calls of them."""
+    """Questions about the project's functions, classes and their calls."""
 
     __slots__ = ("_context",)
 
@@ -251,7 +251,7 @@ class Functions:
         self._context = context
 
     def callees(self, node: ast.Call) -> tuple[Function, ...]:
-        """The project's functions that a call may run."""
+        """The project functions that a call may run."""
         return self._context.engine.inference.callee(self._context.module, node)
 
     def callers(self, function: Function) -> tuple[tuple[Module, ast.Call], ...]:
@@ -259,32 +259,31 @@ class Functions:
         return self._context.engine.inference.callers(function)
 
     def given(self, function: Function, name: str) -> list[tuple[Context, ast.expr | None]]:
-        """What the project's calls of a function pass to a parameter; None: left to its default, or hidden."""
+        """The arguments that the project's calls of a function pass to a parameter; None: the default, or hidden."""
         return [(self._context.at(module), passed(call, function, name)) for module, call in self.callers(function)]
 
     def methods(self, cls: Class, name: str) -> list[Function]:
-        """A class's methods of a name, inherited ones included."""
+        """A class's methods of a name, including inherited ones."""
         return self._context.engine.inference.methods(cls, name)
 
     def lineage(self, cls: Class) -> Iterable[str]:
-        """Qualified names of a class and of all that it inherits from."""
+        """Qualified names of a class and all its ancestors."""
         return self._context.engine.names.lineage(cls)
 
     def effects(self, function: Function) -> tuple[Effect, ...]:
-        """What makes a function stateful for tf.data; empty when nothing that is known of."""
+        """What makes a function stateful for tf.data; empty if nothing is known to."""
         return self._context.engine.effects.of(function)
 
     def vectorisable(self, function: Function) -> bool | None:
-        """Whether a function gives the same on a batch as on its elements. None: not known."""
+        """Whether a function gives the same result on a batch as on its elements. None: unknown."""
         return self._context.engine.effects.vectorisable(function)
 
     def elementwise(self, function: Function, given: Mapping[ast.expr, str]) -> bool:
-        """Whether a function works on a batch when some expressions of its body do: a parse of the element."""
+        """Whether a function works on a batch if the given expressions of its body do (a parse of the element)."""
         return self._context.engine.effects.elementwise.of(function, given)
 
     def called(self, function: Function, levels: int = 2) -> frozenset[str]:
-        """Qualified names of what a function calls, itself and through the project's functions; "" among them when
-        something that it calls is not known."""
+        """Names of what a function calls, itself and through project functions; contains "" if one is unknown."""
         return frozenset(
             call.name for _, call in self._context.at(function.module).functions.calls_below(function.body, levels)
         )
@@ -294,9 +293,9 @@ class Functions:
         return self._context.engine.inference.graph_decorator(function)
 
     def calls_below(self, nodes: Iterable[ast.AST], levels: int = 2) -> Iterator[tuple[Context, Call]]:
-        """Every call below nodes of this file, and below the bodies of the project's functions that they call.
+        """Yield every call below nodes of this file, and below the bodies of the project functions they call.
 
-        Each call comes with the context of its own file. Bodies of functions that are only defined are left out.
+        Each call comes with the context of its own file. Bodies of functions that are only defined are omitted.
         """
         seen: set[ast.AST] = set()
         todo: list[tuple[Context, Iterable[ast.AST], int]] = [(self._context, nodes, levels)]
@@ -310,12 +309,12 @@ class Functions:
                         todo.append((at.at(function.module), function.body, left - 1))
 
     def of_stage(self, stage: Stage) -> Function | None:
-        """The project's function that a stage runs."""
+        """The project function that a stage runs."""
         return self._context.engine.chains.function(stage)
 
 
 class Repetition:
-    """What a rule asks about loops, and how often they run."""
+    """Questions about loops, and how often they run."""
 
     __slots__ = ("_context",)
 
@@ -323,35 +322,35 @@ class Repetition:
         self._context = context
 
     def around(self, node: ast.AST, *, calls: bool = True) -> tuple[Loop, ...]:
-        """The loops that repeat a node, innermost first; with ``calls`` those around the project's callers too."""
+        """The loops that repeat a node, innermost first; with ``calls`` also those around the project's callers."""
         return self._context.engine.loops.around(self._context.module, node, calls=calls)
 
     def varies(self, expr: ast.expr, loop: Loop | LoopNode) -> bool | None:
-        """Whether an expression of this file takes other values in other iterations of a loop around it.
+        """Whether an expression of this file differs between iterations of a loop around it.
 
-        Of a loop that is reached through calls: not known, ask about the argument in ``loop.via`` instead.
+        Unknown for a loop reached through calls; ask about the argument in ``loop.via`` instead.
         """
         if isinstance(loop, Loop):
             return None if loop.via else self._context.engine.loops.varies(self._context.module, expr, loop.node)
         return self._context.engine.loops.varies(self._context.module, expr, loop)
 
     def inside(self, node: ast.AST, loop: Loop | LoopNode) -> bool:
-        """Whether a node of this file stands inside of a loop, its targets included."""
+        """Whether a node of this file is inside a loop, including the loop's targets."""
         return self._context.engine.loops.within(
             self._context.module, node, loop.node if isinstance(loop, Loop) else loop
         )
 
     def integer(self, expr: ast.expr | None) -> int | None:
-        """An integer that is written down, through names."""
+        """An integer literal, followed through names."""
         return self._context.engine.loops.integer(self._context.module, expr) if expr is not None else None
 
     def length(self, expr: ast.expr) -> int | None:
-        """The number of elements of what is iterated over, where it is written down."""
+        """The number of elements of an iterable, if the source states it."""
         return self._context.engine.loops.length(self._context.module, expr)
 
 
 class Places:
-    """Where nodes of a file stand."""
+    """Positions of the nodes of a file."""
 
     __slots__ = ("_context",)
 
@@ -359,7 +358,7 @@ class Places:
         self._context = context
 
     def span(self, node: ast.AST) -> Span:
-        """Where a node of this file stands."""
+        """The span of a node of this file."""
         source = self._context.module.source
         line = int(getattr(node, "lineno", 1))
         end = int(getattr(node, "end_lineno", None) or line)
@@ -373,7 +372,7 @@ class Places:
         )
 
     def place(self, node: ast.AST) -> Span:
-        """Where a hit points: a method in a chain of calls begins at its own name, not where the chain begins."""
+        """The span a hit points to: in a chain of calls it begins at the method's own name."""
         whole = self.span(node)
         func = node.func if isinstance(node, ast.Call) else None
         if not isinstance(func, ast.Attribute):
@@ -385,7 +384,7 @@ class Places:
         return replace(whole, line=line, column=column)
 
     def loop_span(self, loop: Loop) -> Span:
-        """The head of a loop, which may stand in another file."""
+        """The span of a loop's head, which may be in another file."""
         context = self._context.at(loop.module)
         whole = context.places.span(loop.node)
         if loop.is_comprehension:

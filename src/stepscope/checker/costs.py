@@ -1,4 +1,4 @@
-"""Tables of what calls cost per element of an input pipeline: what loads files in Python, what decodes, what parses."""
+"""Tables of the costs of calls per element of an input pipeline: Python file loaders, decoders, parsers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ LOADERS = frozenset(
     "pandas.read_hdf nibabel.load SimpleITK.ReadImage pydicom.dcmread pydicom.read_file tifffile.imread "
     "rasterio.open".split()
 )
-"""Read and decode a file in Python, one call at a time."""
+"""Functions that read and decode a file in Python, one call at a time."""
 
 READS = frozenset({"tensorflow.io.read_file", "tensorflow.io.gfile.GFile", "tensorflow.gfile.GFile"})
-"""Read a file in a function of tf.data."""
+"""Functions that read a file inside a tf.data function."""
 
 DECODES = frozenset(
     "tensorflow.io.decode_jpeg tensorflow.io.decode_png tensorflow.io.decode_image tensorflow.io.decode_gif "
@@ -22,7 +22,7 @@ DECODES = frozenset(
     "tensorflow.image.decode_bmp tensorflow.image.decode_and_crop_jpeg tensorflow.audio.decode_wav "
     "tensorflow.io.decode_compressed".split()
 )
-"""Turn a compressed string into a much larger tensor."""
+"""Functions that turn a compressed string into a much larger tensor."""
 
 PARSES = frozenset(
     "tensorflow.io.parse_single_example tensorflow.io.parse_example tensorflow.io.parse_single_sequence_example "
@@ -30,7 +30,7 @@ PARSES = frozenset(
     "tensorflow.strings.split tensorflow.string_split tensorflow.strings.regex_replace "
     "tensorflow.strings.unicode_split".split()
 )
-"""Turn strings into tensors of about the same size."""
+"""Functions that turn strings into tensors of about the same size."""
 
 RESIZES = frozenset(
     "tensorflow.image.resize tensorflow.image.resize_images tensorflow.image.resize_with_pad "
@@ -39,11 +39,13 @@ RESIZES = frozenset(
 )
 
 PYTHON = frozenset({"tensorflow.py_function", "tensorflow.numpy_function", "tensorflow.py_func"})
-"""Run Python inside of a graph."""
+"""Functions that run Python inside a graph."""
 
 SIGNALS = ("tensorflow.signal.", "tensorflow.audio.", "tensorflow.contrib.signal.")
 
 
 def heavy(name: str) -> bool:
-    """Costs tens of microseconds an element or more: reads, decodes, parses, resizes, transforms, runs Python."""
+    """Whether a call costs tens of microseconds per element or more: reads, decodes, parses, resizes, transforms, runs
+    Python.
+    """
     return name in READS | DECODES | PARSES | RESIZES | PYTHON or name.startswith(SIGNALS)

@@ -1,4 +1,4 @@
-"""What a rule reports: plain data that may be cached, sent between processes and turned into a finding."""
+"""Results of rules: plain data that can be cached, sent between processes and turned into findings."""
 
 from __future__ import annotations
 
@@ -19,42 +19,42 @@ class Span:
     end_line: int
     end_column: int
     function: str = ""
-    """Qualified inside of the module; "" at its top."""
+    """Name of the function, qualified within the module; "" at module level."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixPlan:
-    """What a fix would do; ``checker.fixing`` does it.
+    """A planned fix, executed by ``checker.fixing``.
 
-    Plain data: ``action`` names the function that edits, ``arguments`` are what it is told.
+    Plain data: ``action`` names the editing function, ``arguments`` are its parameters.
     """
 
     action: str
-    """``add-keyword``, ``replace-name``, ..."""
+    """Name of the action: ``add-keyword``, ``replace-name``, ..."""
     title: str
-    """What is done, as an imperative: "Add num_parallel_calls=tf.data.AUTOTUNE"."""
+    """Title of the fix, as an imperative: "Add num_parallel_calls=tf.data.AUTOTUNE"."""
     safety: FixSafety
-    """safe: same results. unsafe: somebody has to look."""
+    """Safety of the fix. safe: same results. unsafe: needs review."""
     behaviour: str
-    """One sentence: what changes in behaviour."""
+    """Change in behaviour, in one sentence."""
     spans: tuple[Span, ...]
-    """The nodes to edit."""
+    """Spans of the nodes to edit."""
     arguments: tuple[tuple[str, str], ...] = ()
     parts: tuple[FixPlan, ...] = ()
-    """Further edits of the same fix: all are done, or none. Only what says what to edit counts in them."""
+    """Further edits of the same fix: all are applied, or none. Only the fields that describe the edit count in them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One place where a rule's pattern stands."""
+    """One place that matches a rule's pattern."""
 
     code: str
     span: Span
     message: str
-    """One sentence with the names of the user's code."""
+    """Message: one sentence with the names of the user's code."""
     confidence: float
-    """0 to 1: how sure it is that the pattern is there (not that it costs)."""
+    """Confidence, 0 to 1, that the pattern is present (not that it costs time)."""
     severity: CheckSeverity
     fix: FixPlan | None = None
     also: tuple[Span, ...] = ()
-    """Other places that belong to it: the loop, the function that is called."""
+    """Other places that belong to the hit: the loop, the called function."""

@@ -1,4 +1,4 @@
-"""All rules, by hand, sorted by code.
+"""All rules, listed by hand and sorted by code.
 
 Codes are a family and a number: TFD tf.data, TFF tf.function, VEC vectorisation, NPY NumPy, KER Keras, OPS graphs and
 sessions of version 1, DEV devices, LIB versions of libraries.

@@ -7,17 +7,23 @@ from pathlib import Path
 import click
 
 
-@click.command(short_help="Look at a process that runs already, without stepscope.")
+@click.command(short_help="Examine a running process that was started without stepscope.")
 @click.argument("pid", type=click.IntRange(min=1))
-@click.option("--seconds", type=click.FloatRange(8, 3600), default=20, show_default=True, help="How long to look.")
+@click.option(
+    "--seconds", type=click.FloatRange(8, 3600), default=20, show_default=True, help="How long to observe the process."
+)
 @click.option("--session", type=click.Path(path_type=Path), help="Directory of the new session.")
-@click.option("--report-json", type=click.Path(path_type=Path, dir_okay=False), help="Copy the report here as JSON.")
+@click.option(
+    "--report-json",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Also write the report to this file, as JSON.",
+)
 def attach(pid: int, seconds: float, session: Path | None, report_json: Path | None) -> None:
-    """Look at process PID, Python or not, that was started without stepscope and has been up for a while.
+    """Examine process PID (Python or not) that was started without stepscope and has been running for a while.
 
-    It is neither stopped nor changed: its counters are read from outside, and one window of native stacks is recorded
-    with perf where that may be. So page faults, allocator and CPU contention are found; steps are not seen.
-    Ctrl-C ends the look, never the process, and the report still comes.
+    The process is neither stopped nor changed: its counters are read from outside, and one window of native stacks is
+    recorded with perf if permitted. This finds page faults, allocator problems and CPU contention; it does not see
+    steps. Ctrl-C ends the observation, never the process, and the report is still printed.
     """
     from stepscope.app import attach as use_case  # noqa: PLC0415 - --help needs none of it
 

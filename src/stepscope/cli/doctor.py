@@ -9,22 +9,22 @@ import sys
 import click
 
 
-@click.command(short_help="Check the machine and the environment, with no job.")
+@click.command(short_help="Check the machine and the environment, without a job.")
 @click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object, schema stepscope.doctor/1.")
 @click.option(
     "--python",
     metavar="PATH",
-    help="The Python whose packages are looked at. Default: that of the active environment, else the one that runs "
+    help="The Python whose packages are checked. Default: that of the active environment, else the one that runs "
     "stepscope.",
 )
 @click.option(
-    "--no-import", is_flag=True, help="Do not import TensorFlow there: some seconds less, and what it says is missing."
+    "--no-import", is_flag=True, help="Do not import TensorFlow there: saves some seconds, but skips what it reports."
 )
 def doctor(*, as_json: bool, python: str | None, no_import: bool) -> int:
-    """Check this machine and a Python's packages for what makes jobs slow or hides why.
+    """Check this machine and a Python's packages for settings that make jobs slow or prevent diagnosis.
 
-    Settings are read and nothing is changed. Each line: ok, note (worth knowing), CHANGE, or blind (what could not be
-    looked at, with the command that would allow it). Exit code: 0, or 1 where something is to be changed.
+    Settings are only read, never changed. Each line is marked ok, note (worth knowing), CHANGE, or blind (could not be
+    checked; the line names the command that allows it). Exit code: 0, or 1 if something should be changed.
     """
     from stepscope.app import doctor as use_case  # noqa: PLC0415 - --help needs none of it
 

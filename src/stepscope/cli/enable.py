@@ -16,7 +16,7 @@ _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 def _size(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"{text} is no size; expected a number with K, M, G or T: 2G")
+        raise UsageError(f"{text} is not a size; expected a number with K, M, G or T, such as 2G")
     return int(float(match[1]) * (1 << _UNITS[match[2].upper()]))
 
 
@@ -32,14 +32,20 @@ _PYTHON = click.option(
 @click.option(
     "--sessions",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder of the sessions. Default: stepscope/sessions in XDG_STATE_HOME (~/.local/state) of whoever runs "
-    "the job. STEPSCOPE_SESSIONS in a job's environment goes before.",
+    help="Folder for the sessions. Default: stepscope/sessions in XDG_STATE_HOME (~/.local/state) of the user who runs "
+    "the job. STEPSCOPE_SESSIONS in the job's environment takes precedence.",
 )
-@click.option("--quota", default="2G", show_default=True, metavar="SIZE", help="Disk for all sessions of one user.")
-@click.option("--job-quota", default="256M", show_default=True, metavar="SIZE", help="Disk for one job's session.")
-@click.option("--keep", default=14.0, show_default=True, metavar="DAYS", help="Finished sessions go after so long.")
+@click.option(
+    "--quota", default="2G", show_default=True, metavar="SIZE", help="Disk quota for all sessions of one user."
+)
+@click.option(
+    "--job-quota", default="256M", show_default=True, metavar="SIZE", help="Disk quota for one job's session."
+)
+@click.option(
+    "--keep", default=14.0, show_default=True, metavar="DAYS", help="Delete finished sessions after this many days."
+)
 @click.option("--no-sources", is_flag=True, help="Do not store copies of the user's source files.")
-@click.option("--status", is_flag=True, help="Only say whether, and with what.")
+@click.option("--status", is_flag=True, help="Only show whether it is enabled, and with which settings.")
 def enable(
     python: str | None,
     sessions: Path | None,
@@ -51,9 +57,10 @@ def enable(
 ) -> None:
     """Measure every TensorFlow process that an environment's Python starts from now on.
 
-    Writes one file, stepscope-enable.pth, into its site-packages; nothing is installed there, and no job is changed:
-    a process without TensorFlow pays some tenths of a millisecond at its start, and jobs are measured at levels 0 and 1
-    only. Jobs that run already are not. STEPSCOPE_ALWAYS=0 leaves a process out. See them with: stepscope ps
+    Writes one file, stepscope-enable.pth, into its site-packages. Nothing is installed there and no job is changed. A
+    process without TensorFlow pays a few tenths of a millisecond at its start; jobs are measured at levels 0 and 1
+    only. Jobs that are already running are not measured. STEPSCOPE_ALWAYS=0 excludes a process. List the measured jobs
+    with: stepscope ps
     """
     from stepscope.app import always_on  # noqa: PLC0415 - --help needs none of it
 
@@ -73,9 +80,9 @@ def enable(
 @click.command(short_help="Undo enable.")
 @_PYTHON
 def disable(python: str | None) -> None:
-    """Take away what enable wrote: the environment's site-packages are as before.
+    """Remove the file that enable wrote, so that the environment's site-packages are as before.
 
-    Jobs that run are measured to their end; sessions stay where they are.
+    Running jobs are still measured until they end; sessions stay where they are.
     """
     from stepscope.app import always_on  # noqa: PLC0415 - as above
 

@@ -19,8 +19,8 @@ _WHAT = click.argument("what", type=click.Path(path_type=Path), metavar="SESSION
 _EVENT = click.option(
     "--event",
     default="",
-    help="What was sampled: python, cpu, page-faults ... Default: CPU time, else python. For a file that does not say "
-    "what it is of: its event's name.",
+    help="The sampled event: python, cpu, page-faults ... Default: CPU time, else python. For a file that does not "
+    "name its event: the name to show.",
 )
 _OUTPUT = click.option(
     "-o",
@@ -28,13 +28,13 @@ _OUTPUT = click.option(
     "outputs",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Write this file; its ending decides: .html (zoom, search, threads, time), .svg, .folded, .speedscope.json, "
-    ".pb.gz (pprof). May be given more than once. Default: text.",
+    help="Write this file, in the format of its extension: .html (zoom, search, threads, time), .svg, .folded, "
+    ".speedscope.json, .pb.gz (pprof). Repeatable. Default: text on the terminal.",
 )
 _WINDOW = click.option(
     "--window",
     type=click.Choice(("steady", "all")),
-    help="Of a session: the steady steps (default where there are any), or all of it, start and end included.",
+    help="Part of a session to use: its steady steps (default if it has any), or all of it, start and end included.",
 )
 
 
@@ -42,21 +42,21 @@ class _Flame(click.Group):
     """``flame SESSION`` is ``flame show SESSION``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put in the command that is meant where none is named."""
+        """Insert ``show`` if no command is named."""
         if args and args[0] not in {*self.commands, "-h", "--help"}:
             args = ["show", *args]
         return super().parse_args(ctx, args)
 
 
-@click.group(cls=_Flame, short_help="Draw sampled stacks; show what differs beyond noise.", no_args_is_help=True)
+@click.group(cls=_Flame, short_help="Draw flame graphs; compare two beyond noise.", no_args_is_help=True)
 def flame() -> None:
-    """Draw sampled stacks of a session, or of a file of perf record, perf script, folded stacks, pprof or speedscope.
+    """Draw the sampled stacks of a session, or of a perf record, perf script, folded-stack, pprof or speedscope file.
 
-    `stepscope flame SESSION|FILE` is `stepscope flame show SESSION|FILE`.
+    `stepscope flame SESSION|FILE` is short for `stepscope flame show SESSION|FILE`.
     """
 
 
-@flame.command(short_help="Draw one profile (may be left out).")
+@flame.command(short_help="Draw one profile (the default; the word may be omitted).")
 @_WHAT
 @_EVENT
 @_WINDOW
@@ -66,7 +66,7 @@ def show(what: Path, event: str, window: Literal["steady", "all"] | None, output
     _draw(lambda app: app.choose(what, event=event, window=window).graph, outputs, difference=False)
 
 
-@flame.command(short_help="Show what differs between two profiles beyond noise.")
+@flame.command(short_help="Show differences between two profiles that exceed noise.")
 @click.argument("before", type=click.Path(path_type=Path))
 @click.argument("after", type=click.Path(path_type=Path))
 @_EVENT
@@ -77,12 +77,13 @@ def show(what: Path, event: str, window: Literal["steady", "all"] | None, output
     type=click.Choice(("work", "share")),
     default="work",
     show_default=True,
-    help="work: both cover the same work (sessions: as many steps, made equal). share: only proportions are compared.",
+    help="work: both cover the same work (sessions are scaled to the same number of steps). share: compare only "
+    "proportions.",
 )
 @click.option(
     "--work",
     type=(click.FloatRange(min=0, min_open=True), click.FloatRange(min=0, min_open=True)),
-    help="How much work the two cover, where it is not the same: requests, steps, runs.",
+    help="Amount of work in each, if it differs: requests, steps, runs.",
 )
 @_OUTPUT
 def diff(
@@ -94,7 +95,7 @@ def diff(
     work: tuple[float, float] | None,
     outputs: tuple[Path, ...],
 ) -> None:
-    """Compare two sessions or files: which differences exceed the noise of sampling, and which do not."""
+    """Compare two sessions or files, and separate differences that exceed sampling noise from those that do not."""
     _draw(
         lambda app: app.compare(before, after, event=event, window=window, basis=basis, work=work),
         outputs,
@@ -103,7 +104,7 @@ def diff(
 
 
 def _draw(read: Callable[[ModuleType], Graph | Compared], outputs: tuple[Path, ...], *, difference: bool) -> None:
-    """Read what is to be shown with the use cases, and print or write it."""
+    """Read the profiles through the use cases, then print or write the result."""
     from stepscope.app import flame as app  # noqa: PLC0415 - numpy: not for --help
 
     for path in outputs:

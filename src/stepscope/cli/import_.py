@@ -1,4 +1,4 @@
-"""``stepscope import``: other tools' files become a session."""
+"""``stepscope import``: turn other tools' files into a session."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from stepscope.reports import op_trace_text
 from stepscope.reports.words import printable
 
 
-@click.command("import", short_help="Make a session of other tools' traces.")
+@click.command("import", short_help="Make a session from other tools' traces.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The session to make; else named by the file.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="The session to create. Default: named after the file."
+)
 def import_(files: tuple[Path, ...], output: Path | None) -> None:
-    """Make one session of FILEs: xplane.pb of TensorFlow, JAX and Keras' TensorBoard callback, trace.json(.gz) of
-    Chrome, TensorFlow and PyTorch, RunMetadata of TensorFlow 1; sampled stacks as perf script, folded stacks, pprof and
-    speedscope have them. A directory stands for the newest profile in it.
+    """Make one session from FILEs: xplane.pb of TensorFlow, JAX and Keras' TensorBoard callback; trace.json(.gz) of
+    Chrome, TensorFlow and PyTorch; RunMetadata of TensorFlow 1; sampled stacks from perf script, folded stacks, pprof
+    and speedscope. For a directory, the newest profile in it is read.
     """
     from stepscope.app.importing import import_files  # noqa: PLC0415 - numpy and pyarrow: not for --help
 

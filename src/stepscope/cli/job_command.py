@@ -1,4 +1,4 @@
-"""Command lines that hold another one: ours up to the program, the program's behind it."""
+"""Command lines that contain another one: options up to the program are ours, those after it are the program's."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ UI = "--ui"
 
 
 class JobCommand(click.Command):
-    """Keeps the ``--`` that click would swallow: behind it stands any command, without it a Python script."""
+    """Keep the ``--`` that click would swallow: any command may follow it; without it a Python script follows."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Notes in ``ctx.meta`` whether the program is any command ("verbatim")."""
+        """Record in ``ctx.meta`` whether the program is an arbitrary command ("verbatim")."""
         options, verbatim = split_words(args, self.params)
         ctx.meta["verbatim"] = verbatim
         return super().parse_args(ctx, options)
 
 
 def split_words(args: list[str], params: list[click.Parameter]) -> tuple[list[str], bool]:
-    """Whether the first word that is no option is preceded by ``--``."""
+    """Split off our options, and say whether ``--`` precedes the first word that is not an option."""
     takes_value = {name for p in params if isinstance(p, click.Option) and not p.is_flag for name in p.opts}
     at = 0
     while at < len(args):
         word = args[at]
-        if word == UI:  # a port may follow; what else does is the job's
+        if word == UI:  # a port may follow; any other word belongs to the job
             port = args[at + 1] if at + 1 < len(args) and args[at + 1].isdecimal() else ""
             args = [*args[:at], f"{UI}={port}", *args[at + (2 if port else 1) :]]
             word = args[at]

@@ -9,8 +9,8 @@ from stepscope.errors import UsageError
 
 @click.command(short_help="Serve an editor: findings and quick fixes.")
 def lsp() -> None:
-    """Serve an editor by the Language Server Protocol over standard input and output: diagnostics of `check`, quick
-    fixes, rules explained on hover. Needs the extra: pip install 'stepscope[lsp]'.
+    """Serve an editor through the Language Server Protocol on standard input and output: diagnostics of `check`,
+    quick fixes, and rule explanations on hover. Needs the extra: pip install 'stepscope[lsp]'.
     """
     try:
         from stepscope.app.editor.server import serve  # noqa: PLC0415 - pygls is an extra

@@ -1,4 +1,4 @@
-"""The command line: one group, its commands listed by hand and loaded when they are called.
+"""The command line: one group whose commands are listed by hand and loaded on demand.
 
 The only place that turns an error into a line on stderr and an exit code (docs/exit-codes.md).
 """
@@ -17,33 +17,33 @@ from stepscope._version import __version__
 from stepscope.errors import StepscopeError
 
 COMMANDS = {
-    "run": ("stepscope.cli.run:run", "Run a job measured and say why it is slow."),
-    "whatif": ("stepscope.cli.whatif:whatif", "Run a job with and without a remedy, in turn: what does it bring?"),
-    "ps": ("stepscope.cli.ps:ps", "List the running jobs that are measured."),
+    "run": ("stepscope.cli.run:run", "Measure a job and report why it is slow."),
+    "whatif": ("stepscope.cli.whatif:whatif", "Measure what a remedy gains: run the job with and without it."),
+    "ps": ("stepscope.cli.ps:ps", "List running jobs that are being measured."),
     "top": ("stepscope.cli.ps:top", "Watch a running job."),
     "trace": ("stepscope.cli.trace:trace", "Capture some steps of a running job."),
-    "attach": ("stepscope.cli.attach:attach", "Look at a process that runs already, without stepscope."),
+    "attach": ("stepscope.cli.attach:attach", "Examine a running process that was started without stepscope."),
     "enable": ("stepscope.cli.enable:enable", "Measure every TensorFlow job of an environment."),
     "disable": ("stepscope.cli.enable:disable", "Undo enable."),
     "report": ("stepscope.cli.report:report", "Show the report of a session."),
-    "view": ("stepscope.cli.view:view", "Serve sessions and running jobs: page and REST."),
-    "flame": ("stepscope.cli.flame:flame", "Draw sampled stacks; show what differs beyond noise."),
-    "doctor": ("stepscope.cli.doctor:doctor", "Check the machine and the environment, with no job."),
+    "view": ("stepscope.cli.view:view", "Serve sessions and running jobs: web page and REST."),
+    "flame": ("stepscope.cli.flame:flame", "Draw flame graphs; compare two beyond noise."),
+    "doctor": ("stepscope.cli.doctor:doctor", "Check the machine and the environment, without a job."),
     "memory": ("stepscope.cli.memory:memory", "Draw an address space: huge pages, mappings, faults."),
-    "check": ("stepscope.cli.check:check", "Check sources for what will be slow."),
+    "check": ("stepscope.cli.check:check", "Check sources for slow code."),
     "lsp": ("stepscope.cli.lsp:lsp", "Serve an editor: findings and quick fixes."),
     "rule": ("stepscope.cli.rule:rule", "Explain a finding's code."),
-    "import": ("stepscope.cli.import_:import_", "Make a session of other tools' traces."),
-    "pack": ("stepscope.cli.pack:pack", "Make one file of a session."),
-    "unpack": ("stepscope.cli.pack:unpack", "Make a session of a packed file."),
+    "import": ("stepscope.cli.import_:import_", "Make a session from other tools' traces."),
+    "pack": ("stepscope.cli.pack:pack", "Pack a session into one file."),
+    "unpack": ("stepscope.cli.pack:unpack", "Unpack a packed session."),
 }
-"""Name: where it is, and its line in --help; a test compares that line with the command's own."""
+"""Name: module and attribute, and its line in --help; a test compares that line with the command's short help."""
 
 INTERNAL_ERROR = 70
 
 
 class LazyGroup(click.Group):
-    """Loads a command's module when the command is called; ``--help`` and ``--version`` load none."""
+    """Load a command's module when the command is called; ``--help`` and ``--version`` load none."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in the order of ``COMMANDS``."""
@@ -51,14 +51,14 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command's object."""
+        """The command object."""
         del ctx
         if cmd_name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[cmd_name][0].partition(":")
         command = getattr(importlib.import_module(module), attribute)
         if not isinstance(command, click.Command):
-            raise TypeError(f"{COMMANDS[cmd_name][0]} is no command")
+            raise TypeError(f"{COMMANDS[cmd_name][0]} is not a command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -89,7 +89,7 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(141)
-    except Exception as error:  # noqa: BLE001 - the last wall: one line, and the traceback where it can be read
+    except Exception as error:  # noqa: BLE001 - the last wall: one line, with the traceback in a file
         _say(f"stepscope: internal error: {type(error).__name__}: {error}; {_keep_traceback()}")
         sys.exit(INTERNAL_ERROR)
     sys.exit(code if isinstance(code, int) else 0)

@@ -14,15 +14,15 @@ import click
     type=click.FloatRange(0.1, 3600),
     default=3,
     show_default=True,
-    help="Of a process: time between two looks, for faults and growth.",
+    help="For a process: time between the two snapshots that measure faults and growth.",
 )
-@click.option("--json", "as_json", is_flag=True, help="For programs: a list of objects of schema stepscope.memory/1.")
+@click.option("--json", "as_json", is_flag=True, help="For programs: a list of objects, schema stepscope.memory/1.")
 def memory(target: str, seconds: float, *, as_json: bool) -> None:
-    """Show the memory of process PID, or of the processes that SESSION was made of.
+    """Show the memory of process PID, or of the processes recorded in SESSION.
 
-    What is in huge pages, what could be and why it is not; sizes of mappings and how they lie; page faults, page
-    tables, growth, what the kernel did for it; and the address space, drawn. A process is only read from outside, never
-    stopped.
+    Shows memory in huge pages, memory that could be and why it is not; sizes and layout of mappings; page faults, page
+    tables, growth and kernel activity for huge pages; and a drawing of the address space. A process is only read from
+    outside, never stopped.
     """
     from stepscope.app import memory as use_case  # noqa: PLC0415 - --help needs none of it
 

@@ -7,12 +7,12 @@ import sys
 import click
 
 
-@click.command(short_help="List the running jobs that are measured.")
+@click.command(short_help="List running jobs that are being measured.")
 @click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object, schema stepscope.ps/1.")
 def ps(as_json: bool) -> None:  # noqa: FBT001
-    """List the running jobs that are measured, by run or by enable; for root those of all users.
+    """List running jobs that are being measured, through run or enable; as root, those of all users.
 
-    Rates are over the last seconds, shares over about a minute. It only reads what each job's sidecar publishes.
+    Rates cover the last few seconds, shares about a minute. Only what each job's sidecar publishes is read.
     """
     from stepscope.app import jobs  # noqa: PLC0415 - --help needs none of it
     from stepscope.reports import live  # noqa: PLC0415
@@ -27,11 +27,11 @@ def ps(as_json: bool) -> None:  # noqa: FBT001
 
 @click.command(short_help="Watch a running job.")
 @click.argument("job")
-@click.option("--once", is_flag=True, help="Show it once, as text.")
+@click.option("--once", is_flag=True, help="Print it once, as text.")
 def top(job: str, once: bool) -> None:  # noqa: FBT001
-    """Watch JOB: the pid, session or script of a job that `stepscope ps` lists. q or Ctrl-C ends it, never the job.
+    """Watch JOB: the pid, session or script of a job that `stepscope ps` lists. q or Ctrl-C quits; the job continues.
 
-    Without a terminal: plain text, once a second, until the job ends.
+    Without a terminal, prints plain text once a second until the job ends.
     """
     from stepscope.app import jobs, watch  # noqa: PLC0415 - --help needs none of it
 

@@ -1,4 +1,4 @@
-"""``stepscope report``: what was found in a session, analysed anew."""
+"""``stepscope report``: analyse a session again and show what was found."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ FORMATS = ("text", "json", "html", "md")
     "--format",
     "format_",
     type=click.Choice(FORMATS),
-    help="Text for people (default), json for programs, one offline html page, or Markdown for issues and chat. "
-    "With -o, the file's ending decides.",
+    help="text for people (default), json for programs, html for one offline page, md for issues and chat. "
+    "With -o, the file's extension decides.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file instead of the terminal.")
 @click.option(
-    "--tasks", is_flag=True, help="With text: list every task too, with count, rate, times, outliers and trend."
+    "--tasks", is_flag=True, help="With text: also list every task, with count, rate, times, outliers and trend."
 )
 def report(session: Path, format_: str | None, output: Path | None, *, tasks: bool) -> None:
     """Analyse SESSION (a .stepscope directory or a packed file) and show what was found."""

@@ -1,4 +1,4 @@
-"""``stepscope rule``: what a rule or detector looks for, why it matters and what to do about it."""
+"""``stepscope rule``: what a rule or detector looks for, why it matters and how to fix it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 NEAR = 3
-"""How many near matches an unknown code is answered with."""
+"""Maximum number of suggestions for an unknown code."""
 
 
 @click.command(short_help="Explain a finding's code.")
 @click.argument("code", required=False)
 def rule(code: str | None) -> None:
-    """Explain the rule of `check` or the detector of `run` with CODE (or its name); list all without one."""
+    """Explain the rule of `check` or the detector of `run` with this CODE or name. Without CODE: list all."""
     from stepscope.checker.registry import ALL as RULES  # noqa: PLC0415 - not for --help
     from stepscope.detectors.registry import ALL as DETECTORS  # noqa: PLC0415 - numpy: not for --help
 
@@ -40,15 +40,15 @@ def rule(code: str | None) -> None:
 
 
 def page(code: str, name: str, doc: str, *, color: bool = False) -> str:
-    """The documentation of a rule or detector for the terminal: headings without their marks."""
+    """The documentation of a rule or detector for the terminal, without the heading marks."""
     text = f"# {code} {name}\n\n{inspect.cleandoc(doc)}\n"
     style = r"\1" if not color else "\x1b[1m\\1\x1b[0m"
     return re.sub(r"^#+ (.*)$", style, text, flags=re.MULTILINE)
 
 
 def unknown(code: str, words: Iterable[str]) -> str:
-    """One line that says what is near to a code that nobody has."""
+    """One line that suggests known codes close to an unknown one."""
     by_lower = {word.lower(): word for word in words}
     near = [by_lower[w] for w in difflib.get_close_matches(code.lower(), by_lower, n=NEAR, cutoff=0.5)]
-    known = f"did you mean {', '.join(near)}?" if near else "all of them: stepscope rule"
+    known = f"did you mean {', '.join(near)}?" if near else "list all: stepscope rule"
     return f"no rule or detector is called {code!r}; {known}"

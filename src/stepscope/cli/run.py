@@ -18,36 +18,38 @@ def _beside(port: str | None) -> beside.BesideJob | None:
 @click.command(
     cls=JobCommand,
     context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
-    short_help="Run a job measured and say why it is slow.",
+    short_help="Measure a job and report why it is slow.",
 )
 @click.option("-m", "module", metavar="MODULE", help="Run a module, as python -m does.")
 @click.option("--session", type=click.Path(path_type=Path), help="Directory of the new session.")
-@click.option("--report-json", type=click.Path(path_type=Path, dir_okay=False), help="Copy the report here as JSON.")
+@click.option(
+    "--report-json",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Also write the report to this file, as JSON.",
+)
 @click.option(
     "--budget",
     default="1%",
     show_default=True,
     metavar="SHARE",
-    help="Share of the job's time that captures (op traces) may cost: they are spaced to hold it. 0% allows only those "
-    "that `stepscope trace` asks for. What is always measured keeps limits of its own.",
+    help="Share of the job's time that captures (op traces) may cost; they are spaced accordingly. 0% allows only "
+    "those that `stepscope trace` requests. The basic measurement has separate limits.",
 )
-@click.option(
-    "--keep-raw", is_flag=True, help="Keep the files of the framework's profiler that captures are read from."
-)
+@click.option("--keep-raw", is_flag=True, help="Keep the framework profiler's files from which captures are read.")
 @click.option(
     "--apply",
     "remedies",
     multiple=True,
     metavar="REMEDY",
-    help="Give the job's environment the settings of a finding's remedy (may be repeated); nothing else is changed.",
+    help="Set the environment variables of a finding's remedy for the job (repeatable); nothing else is changed.",
 )
 @click.option(
     UI,
     "port",
     metavar="[PORT]",
-    help="Serve the page and the REST interface of `stepscope view` beside the job; their address is printed first. "
-    "PORT 0 is any free one, without it 7330 or the next free one. The server ends with the job, or a minute after the "
-    "last look at it.",
+    help="Serve the web page and REST interface of `stepscope view` while the job runs, and print their address first. "
+    "PORT 0: any free port; default: 7330, or the next free one. The server stops when the job ends, or a minute after "
+    "its last request.",
 )
 @click.option("--no-sources", is_flag=True, help="Do not store copies of the user's source files.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no report at the end.")
@@ -66,15 +68,15 @@ def run(
     quiet: bool,  # noqa: FBT001
     command: tuple[str, ...],
 ) -> None:
-    """Run a job measured and say why it is slow.
+    """Measure a job and report why it is slow.
 
     \b
     stepscope run train.py [ARGS]...      a Python script
     stepscope run -m package [ARGS]...    a Python module
-    stepscope run -- COMMAND [ARGS]...    any command, ./train.sh or another Python
+    stepscope run -- COMMAND [ARGS]...    any command, such as ./train.sh or another Python
 
-    The job keeps the terminal, its exit code and its signals; the report goes to stderr when it has ended.
-    """  # noqa: D301 - \b is click's mark for lines that stay lines
+    The job keeps its terminal, exit code and signals. The report goes to stderr when the job has ended.
+    """  # noqa: D301 - \b is click's mark for lines that are not rewrapped
     from stepscope.app import record  # noqa: PLC0415 - --help needs none of it
     from stepscope.collector.launch import launch  # noqa: PLC0415
 

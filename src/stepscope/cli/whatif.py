@@ -15,21 +15,21 @@ from stepscope.cli.job_command import JobCommand
 from stepscope.reports import whatif_text
 
 _TRY = "--try"
-_HELP = """Run a job as it is and with each remedy, in turn, and say what each brings, with an interval.
+_HELP = """Run a job unchanged and with each remedy, in turn, and report the gain of each with an interval.
 
 \b
 stepscope whatif train.py [ARGS]... [--try REMEDY]
 stepscope whatif --try REMEDY -- COMMAND [ARGS]...
 
-Only the job's environment is changed. What the job prints goes to files of the folder.
+Only the job's environment variables are changed. The job's output goes to files in the folder.
 """
 
 
 class _WhatIfCommand(JobCommand):
-    """Takes ``--try`` behind the program as well, as findings write it; not behind a ``--``."""
+    """Also accept ``--try`` after the program, as findings print it, but not after a ``--``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Ours first, then the program and its words."""
+        """Move our options before the program and its arguments."""
         return super().parse_args(ctx, _try_first(args))
 
 
@@ -51,22 +51,21 @@ def _try_first(args: list[str]) -> list[str]:
     cls=_WhatIfCommand,
     context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
     help=_HELP,
-    short_help="Run a job with and without a remedy, in turn: what does it bring?",
+    short_help="Measure what a remedy gains: run the job with and without it.",
 )
 @click.option(
     _TRY,
     "remedies",
     multiple=True,
     metavar="REMEDY",
-    help="A setting of the job's environment that a finding names (may be repeated). Without it one run says what "
-    "could be tried.",
+    help="An environment setting that a finding names (repeatable). Without it, one run finds out what to try.",
 )
 @click.option(
     "--rounds",
     type=click.IntRange(3, 1000),
     default=5,
     show_default=True,
-    help="Each runs the job as it is and once with each remedy; the order changes.",
+    help="Rounds; each runs the job once unchanged and once with each remedy, in changing order.",
 )
 @click.option("-m", "module", metavar="MODULE", help="Run a module, as python -m does.")
 @click.option("--folder", type=click.Path(path_type=Path), help="New folder for the sessions and the job's output.")
@@ -83,7 +82,7 @@ def whatif(
     *,
     as_json: bool,
 ) -> None:
-    """Measure what remedies bring."""
+    """Measure what remedies gain."""
     options = use_case.WhatIfOptions(
         argv=record.job_command(command, module=module, verbatim=ctx.meta["verbatim"]),
         remedies=remedies,
@@ -92,7 +91,7 @@ def whatif(
     )
     report = use_case.whatif(options, lambda line: click.echo(f"stepscope: {line}", err=True))
     if report is None:
-        click.echo("nothing to try: no finding names a setting of the environment")
+        click.echo("nothing to try: no finding names an environment setting")
     elif as_json:
         click.echo(use_case.to_json(report))
     else:

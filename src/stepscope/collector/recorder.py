@@ -1,4 +1,4 @@
-"""One recording: the run directory on one side, the session on the other; drain, samplers and manifest in step."""
+"""One recording: moves data from the run directory to the session; coordinates drain, samplers and manifest."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ from stepscope.wire import trouble
 
 _SAMPLE_NS = 1_000_000_000
 _DRAIN_NS = 2_000_000_000
-"""Rings and logs are read this often: they hold minutes, and outlive everybody."""
+"""Interval of reading rings and logs: they hold minutes of data, and outlive all processes."""
 _FLUSH_NS = 5_000_000_000
 _FLUSH_LATER_NS = 30_000_000_000
-"""After the first segments they are written less often: what is not durable is still in the ring and the log, which
-outlive the sidecar; what a flush writes costs 10 to 20 ms of CPU time."""
+"""Interval of later writes: data that are not durable are still in the ring and the log, which outlive the sidecar; a
+flush takes 10 to 20 ms of CPU time."""
 _SOON_NS = 6_000_000_000
 _FLUSH_RECORDS = 200_000
 _TRIM_NS = 60_000_000_000
 
 
 class Recording:
-    """Moves what a run says into its session."""
+    """Moves a run's data into its session."""
 
     def __init__(self, run: Path, session: Path, *, starts: int = 1, limits: Limits | None = None) -> None:
-        """Go on with the session that the launcher has begun; within ``limits`` where there are any.
+        """Continue the session that the launcher has begun, within ``limits`` if there are any.
 
         Raises:
-            SessionError: there is no manifest to go on with.
+            SessionError: there is no manifest to continue from.
         """
         self.run = run
         self.session = session
@@ -68,12 +68,12 @@ class Recording:
         self._next_trim_ns = time.monotonic_ns() + _TRIM_NS
         self._stopped_looks = 0
         self.disk_problem = ""
-        """Why nothing can be stored at present."""
+        """Reason why nothing can currently be stored."""
         if starts > 1:
             self.note(
                 "DX101",
-                f"the sidecar died {starts - 1} times and was started again; nothing that it had "
-                "read from the rings was lost, samples of the host have gaps",
+                f"the sidecar died and was restarted (restarts: {starts - 1}); nothing that it had read from the rings "
+                "was lost, but the host samples have gaps",
             )
         host = msgspec.structs.replace(host_info(), gpus=self.sampling.gpu.count, gpu_problem=self.sampling.gpu.problem)
         self.manifest = msgspec.structs.replace(self.manifest, sidecar_starts=starts, host=host)
@@ -83,11 +83,11 @@ class Recording:
             self.disk_problem = error.strerror or str(error)
 
     def note(self, code: str, text: str) -> None:
-        """Say something in the manifest, once."""
+        """Add a diagnostic to the manifest, once."""
         self._diagnostics[code, text] = Diagnostic(code=code, text=text)
 
     def tick(self, now_ns: int) -> None:
-        """What is due at this moment; called about once a second, and in between while a burst of samples runs."""
+        """Do what is due now; called about once a second, and in between while a burst of samples runs."""
         if self.sampling.burst(now_ns) and now_ns < self._next_sample_ns:
             return
         if self.job is None:
@@ -105,7 +105,7 @@ class Recording:
             self._flush(now_ns)
 
     def drain(self, now_ns: int) -> None:
-        """Take what the processes have said by now."""
+        """Take the processes' data so far."""
         self._next_drain_ns = now_ns + _DRAIN_NS - _SAMPLE_NS // 2
         self.drainer.poll(now_ns)
 
@@ -129,7 +129,7 @@ class Recording:
         self.manifest = msgspec.structs.replace(self.manifest, captures=(*self.manifest.captures, capture))
 
     def _look_at_allocators(self) -> None:
-        """Once for each process: its dynamic linker decided when it started."""
+        """Examine each process once: its dynamic linker decided when it started."""
         for worker in self.drainer.workers.values():
             if worker.info.allocator is None and not worker.closed and worker.alive():
                 worker.info = msgspec.structs.replace(worker.info, allocator=allocator.look(worker.pid))
@@ -143,12 +143,12 @@ class Recording:
         if undone:
             self.note(
                 "DX146",
-                f"--apply {' '.join(self.manifest.applied)} is not in effect: the job itself sets "
+                f"--apply {' '.join(self.manifest.applied)} has no effect: the job itself sets "
                 f"{', '.join(undone)}; change it there",
             )
 
     def trim(self, now_ns: int) -> None:
-        """Keep the session within its limits, and say what has gone.
+        """Keep the session within its limits, and record what was dropped.
 
         Raises:
             OSError: no space, or no rights.
@@ -158,12 +158,12 @@ class Recording:
         self._diagnostics = {key: value for key, value in self._diagnostics.items() if key[0] != "DX116"}
         self.note(
             "DX116",
-            f"the session keeps the newest of a long run: {self.quota.dropped_segments} of its oldest segments were "
-            "dropped to hold its share of the disk; what is said about steps is about the rest",
+            "the session keeps only the newest part of a long run: to stay within the disk quota, the oldest "
+            f"{self.quota.dropped_segments} segments were dropped; statements about steps cover only the rest",
         )
 
     def _rescue_launcher(self) -> None:
-        """The launcher stops with the job; if somebody then continues the job alone, continue the launcher too."""
+        """Continue the launcher, which stops with the job, if only the job was continued."""
         if self.job is None or rundir.state(self.job.launcher_pid) not in ("T", "t"):
             self._stopped_looks = 0
             return
@@ -175,7 +175,7 @@ class Recording:
             os.kill(self.job.launcher_pid, signal.SIGCONT)
 
     def job_ended(self, *, launcher: bool) -> bool:
-        """Whether the job has ended; ``launcher`` says whether the launcher still lives to tell."""
+        """Whether the job has ended; ``launcher``: the launcher is alive and will report it."""
         if launcher:
             return False
         if rundir.read_ended(self.run) is not None:
@@ -187,7 +187,7 @@ class Recording:
         return not any(worker.alive() for worker in self.drainer.workers.values())
 
     def finish(self, state: str = "finished") -> list[str]:
-        """Take the rest, store sources and the manifest; returns lines for the user about what is lost."""
+        """Take the rest, store sources and the manifest; return lines for the user about losses."""
         now_ns = time.monotonic_ns()
         ended = rundir.read_ended(self.run)
         if state == "finished":
@@ -197,7 +197,7 @@ class Recording:
         self.native.close(now_ns)
         outliving = [w.pid for w in self.drainer.workers.values() if not w.closed and w.alive()]
         if outliving:
-            self.note("DX113", f"processes outlived the job and are measured up to its end only: {outliving}")
+            self.note("DX113", f"some processes outlived the job and were measured only until its end: {outliving}")
         problems = self._store_rest()
         self._note_losses()
         self.manifest = msgspec.structs.replace(
@@ -224,31 +224,31 @@ class Recording:
                 for text in sources.store_sources(self.writer, self.drainer.files(), self.manifest.cwd):
                     self.note("DX111", text)
         except OSError as error:
-            waiting = f"{self.drainer.pending()} records wait in {self.run}, the newest samples are lost"
+            waiting = f"{self.drainer.pending()} records are waiting in {self.run}; the newest samples are lost"
             text = f"{self.session}: {error.strerror}: {waiting}"
             self.note("DX105", text)
-            return [f"{text}; make room, then: stepscope report {self.session}"]
+            return [f"{text}; free some space, then run: stepscope report {self.session}"]
         return []
 
     def _note_losses(self) -> None:
         for pid, where, text in trouble.read(str(self.run)):
-            self.note("DX115", f"process {pid} is not measured: {where} failed: {mask_text(text)}")
+            self.note("DX115", f"process {pid} was not measured: {where} failed: {mask_text(text)}")
         for worker in self.drainer.workers.values():
             if worker.problem:
                 self.note("DX114", worker.problem)
         if not self._workers() and self.manifest.mode != "attach":
             self.note(
                 "DX108",
-                "no process of the job imported TensorFlow, Keras or ONNX Runtime with stepscope armed: "
-                "only processes and the host were measured",
+                "no process of the job imported TensorFlow, Keras or ONNX Runtime with stepscope active, "
+                "so only processes and the host were measured",
             )
 
     def recovered(self) -> list[str]:
-        """Like ``finish``, for a session whose job and sidecar are long dead."""
+        """Do the same as ``finish`` for a session whose job and sidecar are long dead."""
         self.note(
             "DX109",
-            "the run was not finished: the session was completed from the rings and logs that the "
-            "run directory still held; samples of processes and host end with the sidecar",
+            "the run did not finish: the session was completed from the rings and logs left in the "
+            "run directory; samples of processes and host ended when the sidecar died",
         )
         return self.finish("recovered")
 
@@ -275,7 +275,9 @@ class Recording:
 
 
 def _joined(earlier: WorkerInfo | None, now: WorkerInfo) -> WorkerInfo:
-    """What an earlier sidecar and this one know about a process; the log's first lines may be read no more."""
+    """The facts that an earlier sidecar and this one have about a process; the log's first lines may no longer be
+    read.
+    """
     if earlier is None:
         return now
     return msgspec.structs.replace(
@@ -293,7 +295,7 @@ def _joined(earlier: WorkerInfo | None, now: WorkerInfo) -> WorkerInfo:
 
 
 def host_info() -> HostInfo:
-    """Where this runs."""
+    """The machine of this run."""
     uname = platform.uname()
     return HostInfo(
         name=uname.node,

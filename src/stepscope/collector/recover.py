@@ -1,6 +1,6 @@
-"""Completes a session that nobody finished: job and collector both died, or the machine's owner ended them.
+"""Completes an unfinished session: job and collector both died, or the machine's owner ended them.
 
-What was durable is there; what was not is in the rings and logs of the run directory, for as long as that exists
+Durable data are in the session; the rest is in the rings and logs of the run directory, as long as that exists
 (/dev/shm is emptied by a reboot).
 """
 
@@ -22,7 +22,7 @@ RECOVERED = "DX109"
 
 
 def recover(session: Path) -> bool:
-    """Complete an unfinished session, if nobody is at work on it; whether that was done.
+    """Complete an unfinished session unless it is being written; return whether that was done.
 
     Raises:
         SessionError: there is no session at ``session``.
@@ -44,7 +44,7 @@ def recover(session: Path) -> bool:
             _state_loss(session)
             return True
         recording = Recording(run, session, starts=manifest.sidecar_starts)
-        if not recording.recovered():  # else what the disk refuses waits where it is
+        if not recording.recovered():  # otherwise data that the disk refuses wait where they are
             rundir.remove(run)
         return True
     finally:
@@ -53,12 +53,12 @@ def recover(session: Path) -> bool:
 
 
 def unfinished(session: Path) -> bool:
-    """Whether a session still waits for what lies in its run directory."""
+    """Whether a session still waits for data in its run directory."""
     return read_manifest(session).state == "running"
 
 
 def _lock(run: Path) -> int | None:
-    """The sidecar's lock; None when a sidecar holds it, -1 when the run directory is gone or not ours."""
+    """The sidecar's lock; None if a sidecar holds it, -1 if the run directory is gone or not ours."""
     try:
         fd = os.open(run / rundir.LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError:
@@ -72,7 +72,7 @@ def _lock(run: Path) -> int | None:
 
 
 def _belongs(run: Path, session: Path) -> bool:
-    """Whether the run directory is ours and was made for this session: a manifest from elsewhere may name any."""
+    """Whether the run directory is ours and was made for this session: a foreign manifest may name any."""
     try:
         mine = run.stat().st_uid == os.getuid()
     except OSError:

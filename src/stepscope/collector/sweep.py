@@ -1,8 +1,8 @@
-"""Clears away run directories that nobody owns any more, and completes the sessions that they belong to.
+"""Removes abandoned run directories, and completes the sessions that they belong to.
 
-A run directory is abandoned when no sidecar holds its lock, the process that made it and the job are dead, and so is
-every process that is measured in it. Only this user's, and only those of this process's own world of pids: /dev/shm may
-be shared between containers.
+A run directory is abandoned if no sidecar holds its lock, and the process that made it, the job, and every process
+measured in it are dead. Only this user's, and only those of this process's own pid namespace: /dev/shm may be shared
+between containers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stepscope.store import layout
 
 
 def sweep(own: Path | None = None) -> int:
-    """Clear what is abandoned, apart from ``own``; returns how many run directories went."""
+    """Remove abandoned directories other than ``own``; return their number."""
     swept = 0
     for run in run_directories.listed(os.getuid()):
         if run != own and run_directories.abandoned(run) and _clear(run):
@@ -26,12 +26,12 @@ def sweep(own: Path | None = None) -> int:
 
 
 def _clear(run: Path) -> bool:
-    """Complete the session of an abandoned run directory, then delete it; whether it went."""
+    """Complete the session of an abandoned run directory, then delete it; return whether it was deleted."""
     session = rundir.session_of(run)
     if session and layout.is_session(Path(session)):
         try:
             recover.recover(Path(session))
-        except (StepscopeError, OSError):  # no room, or damaged: what waits here may be all that is left of the run
+        except (StepscopeError, OSError):  # no room, or damaged: this may be all that is left of the run
             return False
         if run.is_dir() and recover.unfinished(Path(session)):
             return False

@@ -60,35 +60,35 @@ class Signal(Enum):
 
 
 HINTS = {
-    Signal.STEPS: "nothing repeats at least four times; stepscope.step() marks steps of any loop",
-    Signal.SAMPLES: "the run was too short for samples (20 a second)",
-    Signal.STACKS: "no process of the job was sampled (20 a second, once a framework is imported)",
+    Signal.STEPS: "nothing repeats at least four times; stepscope.step() marks the steps of any loop",
+    Signal.SAMPLES: "the run was too short for samples (20 per second)",
+    Signal.STACKS: "no process of the job was sampled (sampling starts when a framework is imported, 20 per second)",
     Signal.INPUT_WAIT: "tf.data's model was not read in this run",
     Signal.TRACES: "no tf.function was seen",
-    Signal.GRAPHS: "no session was made while the agent's thread ran",
-    Signal.NODES: "graphs are read a second after the last trace: the run was too short, or traced nothing",
-    Signal.HOST: "the steady part must last at least 2 s (samples once a second)",
-    Signal.LOCK: "needs /proc/self/task/TID/syscall, five looks a second once another thread does something",
-    Signal.RESOURCES: "the steady part must last at least 4 s (samples once a second)",
+    Signal.GRAPHS: "no session was created while the agent's thread ran",
+    Signal.NODES: "graphs are read one second after the last trace: the run was too short, or traced nothing",
+    Signal.HOST: "the steady part must last at least 2 s, with one sample per second",
+    Signal.LOCK: "needs /proc/self/task/TID/syscall; sampled five times per second while another thread is active",
+    Signal.RESOURCES: "the steady part must last at least 4 s, with one sample per second",
     Signal.GPU: "pip install 'stepscope[gpu]'; the steady part must last at least 4 s",
-    Signal.LIVE_BYTES: "NVML shows what is reserved, which is nearly all; only the framework knows what is live",
-    Signal.MEMORY: "the steady part must last at least 8 s (samples once a second)",
-    Signal.FAULTS: "the steady part must last at least 5 s (samples once a second)",
-    Signal.NATIVE: "stepscope trace JOB --kind native",
-    Signal.OP_TRACE: "stepscope trace JOB while it runs, or stepscope import FILE",
-    Signal.DEVICE_TRACE: "an op trace of a job that runs on a GPU or TPU: stepscope trace JOB, stepscope import FILE",
-    Signal.RUN: "this session was imported: stepscope run JOB",
-    Signal.SIZES: "recorded is the number of samples of a step, not their length",
+    Signal.LIVE_BYTES: "NVML only shows reserved memory, which is nearly all; only the framework knows the live bytes",
+    Signal.MEMORY: "the steady part must last at least 8 s, with one sample per second",
+    Signal.FAULTS: "the steady part must last at least 5 s, with one sample per second",
+    Signal.NATIVE: "run stepscope trace JOB --kind native while it runs",
+    Signal.OP_TRACE: "run stepscope trace JOB while it runs, or stepscope import FILE",
+    Signal.DEVICE_TRACE: "needs an op trace of a job on a GPU or TPU: stepscope trace JOB, or stepscope import FILE",
+    Signal.RUN: "this session was imported; measure the job with stepscope run",
+    Signal.SIZES: "only the number of samples per step is recorded, not their length",
 }
 
 IMPORTED_HINTS = HINTS | {
-    Signal.OP_TRACE: "the file shows no steps: no marker, and nothing that repeats and takes the time",
-    Signal.DEVICE_TRACE: "the file shows no steps with work of a GPU or TPU",
-    Signal.NATIVE: "stepscope import FILE of sampled stacks",
+    Signal.OP_TRACE: "the file has no steps: no step markers, and no repeating work that takes most of the time",
+    Signal.DEVICE_TRACE: "the file has no steps with work on a GPU or TPU",
+    Signal.NATIVE: "import a file of sampled stacks with stepscope import",
 }
-"""Of a session of other tools' files."""
+"""Hints for a session of imported files."""
 _IN_FILES = frozenset({Signal.OP_TRACE, Signal.DEVICE_TRACE, Signal.NATIVE})
-"""What other tools' files may hold. Whoever misses more than these misses but one thing: a run of ours."""
+"""Signals an imported file can carry. A detector that lacks any other signal needs a measured run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,7 +317,7 @@ def _told_by(checked: Checked, findings: list[Finding], kept: list[Finding]) -> 
         return checked
     mine = [f for f in findings if f.code == checked.detector]
     other = sorted({g.code for g in kept for f in mine if _meet(f, g)})
-    hint = f"the same place as {', '.join(other)}, which says more"
+    hint = f"same place as {', '.join(other)}, which is more specific"
     return Checked(detector=checked.detector, name=checked.name, outcome="clear", hint=hint)
 
 

@@ -87,7 +87,7 @@ def price(
     ops = view.node_costs
     if ops is None:
         if suspicion := ask(found[0]):
-            hint = f"{suspicion} shows in an op trace: stepscope trace JOB while it runs"
+            hint = f"an op trace shows {suspicion}: run stepscope trace JOB while it runs"
             yield CaptureRequest(kind="ops", missing=Signal.OP_TRACE, hint=hint)
         return
     weight, worst = max(((weigh(ops, one), one) for one in found), key=lambda weighed: weighed[0].ratio)

@@ -1,1 +1,1 @@
-"""formats."""
+"""Readers and writers of file formats."""

@@ -1,7 +1,7 @@
-"""A file's bytes without holding them: looked at here and there, or copied window by window.
+"""A file's bytes without holding them in memory: read at single places, or copied window by window.
 
-What is looked at goes through a memory map and costs the pages that are touched; windows are read with ``preadv``
-into memory that is used again. So a trace of some gigabytes is read with some megabytes.
+Single reads use a memory map and cost only the touched pages; windows are read with ``preadv`` into reused memory. A
+trace of some gigabytes is thus read with some megabytes.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _SPARE = 16
-"""Windows of a file are nearly as long as each other: room for a part more is made at once."""
+"""Fraction (one part in so many) by which memory for a window exceeds its size: windows of a file differ little in
+length."""
 
 
 class ByteSource:
-    """Some bytes, of a file or in memory. Positions count from the first of them."""
+    """Bytes of a file or in memory. Positions count from the first of them."""
 
     def __init__(self, content: bytes, name: str = "") -> None:
-        """Of bytes in memory."""
+        """Wrap bytes in memory."""
         self.name = name
         self.size = len(content)
         self.view = memoryview(content)
@@ -33,7 +34,7 @@ class ByteSource:
 
     @classmethod
     def open(cls, path: Path) -> ByteSource:
-        """Of a file, which stays open as long as this lives.
+        """Open a file, which stays open as long as the object lives.
 
         Raises:
             FormatError: it cannot be read.
@@ -67,19 +68,19 @@ class ByteSource:
             while done < last - first:
                 got = os.preadv(self._fd, [room[done : last - first]], first + done)
                 if not got:
-                    raise FormatError(f"{self.name}: became shorter while it was read")
+                    raise FormatError(f"{self.name}: shrank while it was read")
                 done += got
 
     def text(self, first: int, last: int) -> str:
-        """UTF-8; what is none is replaced."""
+        """Decode UTF-8; invalid bytes are replaced."""
         return self.view[first:last].tobytes().decode("utf-8", "replace")
 
 
 class Windows:
-    """Copies windows of a source into one piece of memory: a window is good until the next one is asked for."""
+    """Copies windows of a source into one piece of memory: a window is valid until the next one is requested."""
 
     def __init__(self, source: ByteSource) -> None:
-        """Of a source."""
+        """Read from a source."""
         self._source = source
         self._content = bytearray()
 

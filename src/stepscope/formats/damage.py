@@ -1,11 +1,11 @@
-"""What a damaged binary file went through, as far as its bytes tell."""
+"""Diagnosis of a damaged binary file, as far as its bytes show what happened to it."""
 
 from __future__ import annotations
 
 PROBE_BYTES = 1 << 20
-"""How much of a file is looked at."""
+"""Number of bytes examined."""
 _DECODED = b"\xef\xbf\xbd"
-"""What a text decoder leaves where bytes were no text: U+FFFD as UTF-8."""
+"""Bytes that a text decoder writes for invalid input: U+FFFD as UTF-8."""
 _MANY_DECODED = 16
 
 

@@ -1,10 +1,10 @@
-"""What the names in an op trace mean: op name, op type and category of a kind of event.
+"""The meaning of names in an op trace: op name, op type and category of a kind of event.
 
-Profilers tell what an event is by its name and its line, so this is a table of the names that TensorFlow (2.4-2.21),
-JAX, XLA, CUPTI and kineto use. A name that no row knows is ``Category.OTHER``; nothing is guessed from parts of words.
+Profilers identify an event by its name and its line, so this is a table of the names that TensorFlow (2.4-2.21), JAX,
+XLA, CUPTI and kineto use. A name that no row matches is ``Category.OTHER``; nothing is guessed from parts of words.
 
-Source: ``xla/tsl/profiler/utils/tf_op_utils.cc`` (openxla/xla) for ``name:Type``; the names themselves as they stand in
-captures of those versions.
+Source: ``xla/tsl/profiler/utils/tf_op_utils.cc`` (openxla/xla) for ``name:Type``; the names themselves from captures of
+those versions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _RUNTIME = re.compile(r"(cu|cuda|hip|hsa)[A-Z]\w+")
 _RUNTIME_WAIT = re.compile(r"(cu|cuda|hip)(Stream|Event|Device|Ctx)?Synchronize")
 
 THREADPOOL_PREFIX = "ThreadpoolListener::"
-"""Bookkeeping of thread pools: two thirds of a TensorFlow capture's events, and none of its work."""
+"""Prefix of the bookkeeping of thread pools: two thirds of a TensorFlow capture's events, and none of its work."""
 
 ITERATOR_PREFIX = "Iterator::"
 DATASET = "Dataset"
@@ -119,7 +119,7 @@ _BY_LINE = {
 
 
 class Meaning(NamedTuple):
-    """What a name says. ``op_name`` and ``op_type`` are empty where it is no op."""
+    """The meaning of a name. ``op_name`` and ``op_type`` are empty if it is not an op."""
 
     category: Category
     op_name: str = ""
@@ -127,9 +127,9 @@ class Meaning(NamedTuple):
 
 
 def parse_op(full_name: str) -> tuple[str, str] | None:
-    """Name and type of a framework op ``scope/name:Type``, or of a copy; None if it is none.
+    """Name and type of a framework op ``scope/name:Type``, or of a copy; None if it is neither.
 
-    Stages of a dataset (``Iterator::Map``) are none here.
+    Stages of a dataset (``Iterator::Map``) are not ops here.
     """
     op = _OP.fullmatch(full_name)
     if op is not None:
@@ -145,32 +145,32 @@ def parse_op(full_name: str) -> tuple[str, str] | None:
 
 @lru_cache(maxsize=1024)
 def op_category(op_type: str) -> Category:
-    """Of an op on the host."""
+    """The category of an op on the host."""
     return Category.COLLECTIVE if _COLLECTIVE_OP.fullmatch(op_type) else Category.OP
 
 
 def _derived_type(name: str) -> str:
-    """The type that a name without one carries in its last part: ``a/dot_general_1`` gives ``dot_general``."""
+    """The type in the last part of a name without one: ``a/dot_general_1`` gives ``dot_general``."""
     last = name.rpartition("/")[2]
     stem, underscore, number = last.rpartition("_")
     return stem if underscore and number.isdigit() else last
 
 
 def meaning(name: str, plane: PlaneKind, line: LineKind, *, hlo_category: str = "", step: bool = False) -> Meaning:
-    """What a kind of event is.
+    """The meaning of a kind of event.
 
     Args:
         name: the event's, without a display name.
         plane: the plane's kind.
-        line: kind of the line that it stands on.
-        hlo_category: what XLA says of the op, where the trace holds it.
+        line: kind of the line that it is on.
+        hlo_category: XLA's category of the op, if the trace holds it.
         step: it is marked as the root of a step.
     """
     return Meaning(category=Category.STEP) if step else meanings(plane, line)(name, hlo_category)
 
 
 def meanings(plane: PlaneKind, line: LineKind) -> Callable[[str, str], Meaning]:
-    """What names on one kind of line mean: of a name, and what XLA says of the op."""
+    """A function from a name and XLA's category of the op to the meaning on one kind of line."""
     if line is LineKind.FRAMEWORK_OPS:
         return _framework_op
     if line in _BY_LINE:
@@ -207,7 +207,7 @@ def _hlo_op(name: str, hlo_category: str) -> Meaning:
 
 
 def hlo_type(name: str) -> str:
-    """The opcode as far as the name of an HLO op tells it: ``dot.1`` is a dot, ``wrapped_tanh.3`` a tanh."""
+    """The opcode as far as the name of an HLO op shows it: ``dot.1`` is a dot, ``wrapped_tanh.3`` a tanh."""
     stem, dot, number = name.rpartition(".")
     base = stem if dot and number.isdigit() else name
     return "fusion" if base.endswith("fusion") else base.removeprefix("wrapped_")
@@ -223,7 +223,7 @@ def _device_work(name: str, _hlo_category: str) -> Meaning:
 
 
 def _copy_type(way: str | None, name: str) -> str:
-    """``MemcpyHToD`` in every spelling (``MemcpyH2D``, ``Memcpy HtoD (Pageable -> Device)``)."""
+    """The type ``MemcpyHToD`` in every spelling (``MemcpyH2D``, ``Memcpy HtoD (Pageable -> Device)``)."""
     if way is None:
         return "Memset" if "set" in name.lower() else "Memcpy"
     return f"Memcpy{way[0].upper()}To{way[-1].upper()}"

@@ -1,4 +1,4 @@
-"""Makes an op trace event by event: for formats that are read that way, and for tests.
+"""Builds an op trace event by event: for formats that are read that way, and for tests.
 
 ``formats.xplane.xspace`` does not use it: it fills whole columns at once.
 """
@@ -55,7 +55,7 @@ class _Line:
 
 @dataclass(slots=True)
 class _Columns:
-    """Events as they come: one list per column."""
+    """Events in order of arrival: one list per column."""
 
     start_ps: list[int] = field(default_factory=list)
     dur_ps: list[int] = field(default_factory=list)
@@ -64,7 +64,7 @@ class _Columns:
 
 
 class OpTraceBuilder:
-    """Collects planes, lines and events in any order; ``build`` sorts them as the model wants them."""
+    """Collects planes, lines and events in any order; ``build`` sorts them as the model requires."""
 
     def __init__(self, source: TraceSource) -> None:
         """Begin an empty trace."""
@@ -106,11 +106,11 @@ class OpTraceBuilder:
 
         Args:
             line: number of its line.
-            name: its name, from which its category, op name and op type follow.
+            name: its name, which determines its category, op name and op type.
             start_ns: nanoseconds since time zero; a fraction is kept to picoseconds.
             dur_ns: likewise.
-            stats: what else is known of it.
-            known: what it is, where the format says so itself.
+            stats: further facts about it.
+            known: its meaning, if the format states it.
             step: it marks a step.
         """
         place = self._lines[line]
@@ -134,15 +134,15 @@ class OpTraceBuilder:
         return number
 
     def drop(self, dropped: Dropped) -> None:
-        """Say what was left out by choice."""
+        """Record what was deliberately omitted."""
         self._dropped.append(dropped)
 
     def diagnostic(self, code: str, text: str) -> None:
-        """Say what was damaged or repaired."""
+        """Record what was damaged or repaired."""
         self._diagnostics.append(Diagnostic(code=code, text=text))
 
     def build(self) -> OpTrace:
-        """The trace, with everything that was added."""
+        """The trace of everything added."""
         start_ps = np.array(self._events.start_ps, np.int64)
         dur_ps = np.array(self._events.dur_ps, np.int64)
         order_of_lines = sorted(range(len(self._lines)), key=lambda i: self._lines[i].plane)

@@ -1,14 +1,13 @@
 """``tf.RunMetadata`` (one ``Session.run`` with ``RunOptions.FULL_TRACE``) as an op trace.
 
-A device becomes a plane, a thread or GPU stream a line, a node an event, and what an allocator noted an event without
-duration. Nanosecond fields are used where there are any: those in microseconds are rounded. Several runs of a session
-are one trace of the same devices, with a line that says when each of them was. A device of another machine is told by
-that machine's clock, as TensorFlow gives it.
+A device becomes a plane, a thread or GPU stream a line, a node an event, and an allocator's record an event without
+duration. Nanosecond fields are used if present: those in microseconds are rounded. Several runs of a session form one
+trace of the same devices, with a line that shows the time of each run. Times of a device on another machine are those
+of that machine's clock, as TensorFlow reports them.
 
-Not every node is an op: the label says which. ``name = Type(inputs)`` is an op; ``[4.0MB] [7.4Gb/s] tensor from device
-to device`` is a tensor that came from another task (``RecvTensor``, ``RecvBuf``), an exchange with bytes and both ends;
-another label (a kernel's launch, what a tracer noted) gives no type. A node without a label ran, and is an op of no
-known type.
+Not every node is an op: the label decides. ``name = Type(inputs)`` is an op; ``[4.0MB] [7.4Gb/s] tensor from device to
+device`` is a tensor from another task (``RecvTensor``, ``RecvBuf``), an exchange with bytes and both ends; another
+label (a kernel launch, a tracer's note) gives no type. A node without a label has run, and is an op of unknown type.
 
 Source: tensorflow/core/protobuf/config.proto, tensorflow/core/framework/step_stats.proto (TensorFlow 1.0-2.21)::
 
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
 
 Value = int | bytes
 Message = dict[int, list[Value]]
-"""Field number to its values."""
+"""Values by field number."""
 
 FORMAT = "run-metadata"
 RUN, RUNS = "Session.run", "runs"
@@ -62,7 +61,7 @@ _TRANSFER = re.compile(
 )
 _UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 TRANSFERS = "transfers"
-"""Line of what a device received from other tasks: its transfers run at the same time, on no thread of its own."""
+"""Line of transfers that a device received from other tasks: they run at the same time, on no thread of their own."""
 _KINDS = {"CPU": PlaneKind.HOST, "GPU": PlaneKind.GPU, "TPU": PlaneKind.TPU}
 _ALL_STREAMS = "stream:all"
 _MAX_NS = 1 << 62
@@ -81,21 +80,21 @@ class _Run:
 
 @dataclass(slots=True)
 class _Places:
-    """Planes and lines that the runs share."""
+    """Planes and lines shared by the runs."""
 
     builder: OpTraceBuilder
     zero: int
     planes: dict[str, int] = field(default_factory=dict)
     lines: dict[tuple[int, str, int], int] = field(default_factory=dict)
     repeated: int = 0
-    """Events of ``stream:all``."""
+    """Number of events of ``stream:all``."""
 
 
 def read_file(path: Path) -> OpTrace:
     """The op trace of a file that holds a serialised RunMetadata.
 
     Raises:
-        FormatError: it cannot be read, is none, or is damaged.
+        FormatError: it cannot be read, is not a RunMetadata, or is damaged.
     """
     return read_files([path])
 
@@ -104,7 +103,7 @@ def read_files(paths: Sequence[Path]) -> OpTrace:
     """The op trace of files that hold the RunMetadata of one run each, at least one.
 
     Raises:
-        FormatError: one of them cannot be read, is none, or is damaged.
+        FormatError: one of them cannot be read, is not a RunMetadata, or is damaged.
     """
     runs = []
     for path in paths:
@@ -117,7 +116,7 @@ def read_files(paths: Sequence[Path]) -> OpTrace:
 
 
 def read_bytes(content: bytes, name: str = "") -> OpTrace:
-    """Like ``read_file``, of bytes in memory."""
+    """The op trace of bytes in memory; otherwise like ``read_file``."""
     return _trace([_run(content, name)], name)
 
 
@@ -131,15 +130,15 @@ def _run(content: bytes, name: str) -> _Run:
         nodes = [[_message(node) for node in device.get(2, [])] for device in devices]
     except FormatError as error:
         hint = damage.hint(content[: damage.PROBE_BYTES], _WHOLE)
-        raise FormatError(f"{name}: no RunMetadata, or damaged: {error}{hint}") from error
+        raise FormatError(f"{name}: not RunMetadata, or damaged: {error}{hint}") from error
     if not any(nodes):
         raise FormatError(
-            f"{name}: no RunMetadata of a traced run: no node in its {len(content)} bytes; expected {_WHOLE}"
+            f"{name}: not RunMetadata of a traced run: no node in its {len(content)} bytes; expected {_WHOLE}"
         )
     starts = [_start_ns(node) for device in nodes for node in device]
     ends = [_start_ns(node) + _dur_ns(node) for device in nodes for node in device]
     if max(ends) > _MAX_NS or min(starts) < 0:
-        raise FormatError(f"{name}: no RunMetadata, or damaged: a node lies beyond all bounds; expected {_WHOLE}")
+        raise FormatError(f"{name}: not RunMetadata, or damaged: a node is out of bounds; expected {_WHOLE}")
     return _Run(devices=devices, nodes=nodes, size_bytes=len(content), start_ns=min(starts), end_ns=max(ends))
 
 
@@ -210,7 +209,7 @@ def _nodes(places: _Places, plane: int, kind: PlaneKind, stream: str, device: Me
 
 
 def _what(node: Message, plane: PlaneKind, line: LineKind) -> tuple[str, Meaning]:
-    """The event's name, and what it is: the label says the type, ``name = Type(inputs)``."""
+    """The event's name and meaning: the label gives the type, ``name = Type(inputs)``."""
     name = _text(node, 1)
     label = _LABEL.fullmatch(_text(node, 8))
     if label:
@@ -223,7 +222,7 @@ def _what(node: Message, plane: PlaneKind, line: LineKind) -> tuple[str, Meaning
 
 
 def _transferred(node: Message, label: re.Match[str]) -> dict[str, PlainStat]:
-    """What a transfer's label says. The bytes that it rounds stand in the node's output."""
+    """The facts in a transfer's label. It rounds the bytes, whose exact number is in the node's output."""
     found = node
     for key in (7, 3, 4):
         found = _message(found[key][-1]) if found.get(key) else {}

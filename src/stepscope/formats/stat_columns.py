@@ -1,4 +1,4 @@
-"""Interned texts, and stat columns made of single values."""
+"""Interned strings, and stat columns made of single values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class _Numbers(dict[str, int]):
-    """The number of each text; a new one gets the next."""
+    """The number of each string; a new one gets the next number."""
 
     def __init__(self) -> None:
         super().__init__({"": 0})
@@ -28,24 +28,24 @@ class _Numbers(dict[str, int]):
 
 
 class Strings:
-    """Interns texts; number 0 is the empty one."""
+    """Interned strings; number 0 is the empty one."""
 
     def __init__(self) -> None:
-        """Begin with the empty text."""
+        """Begin with the empty string."""
         self._numbers = _Numbers()
         self.add: Callable[[str], int] = self._numbers.__getitem__
-        """The number of a text. Most are known, and cost no call of Python's."""
+        """Function from a string to its number. Most are known, and cost no Python call."""
 
     def has(self, text: str) -> bool:
-        """Whether a text was added."""
+        """Whether a string was added."""
         return text in self._numbers
 
     def text(self, number: int) -> str:
-        """The text of a number."""
+        """The string of a number."""
         return self._numbers.texts[number]
 
     def all(self) -> tuple[str, ...]:
-        """All texts, by number."""
+        """All strings, by number."""
         return tuple(self._numbers.texts)
 
 

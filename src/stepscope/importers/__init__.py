@@ -1,1 +1,3 @@
-"""Other tools' files in: one module per foreign format, listed in ``registry``, known by content and not by name."""
+"""Importers of other tools' files: one module per format, listed in ``registry``, recognised by content, not by
+name.
+"""

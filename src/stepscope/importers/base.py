@@ -1,4 +1,4 @@
-"""What an importer is."""
+"""The definition of an importer."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from stepscope.model.session.optrace import OpTrace
 
 PROBE_BYTES = 64
-"""How much of a file's beginning an importer is shown."""
+"""Number of bytes at a file's beginning that an importer sees."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Importer:
-    """Reads one format."""
+    """Reader of one format."""
 
     format: str
-    """What ``TraceSource.format`` says, or the family of it."""
+    """Format as in ``TraceSource.format``, or its family."""
     title: str
-    """For messages: "xplane.pb of TensorFlow or JAX"."""
+    """Title for messages: "xplane.pb of TensorFlow or JAX"."""
     knows: Callable[[bytes], bool]
-    """Whether a file that begins with these bytes is of the format, as far as they tell."""
+    """Predicate: a file that begins with these bytes is of the format, as far as they show."""
     read: Callable[[Path], OpTrace]
-    """Raises FormatError: the file is damaged, or none after all."""
+    """Function that reads a file; raises FormatError if it is damaged, or not of the format."""

@@ -1,4 +1,4 @@
-"""What two kinds of protocol buffers are told apart by."""
+"""The distinction of two kinds of protocol buffers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _FIELD_1 = 0x0A
 
 
 def first_inner_tag(head: bytes) -> int | None:
-    """The first byte inside of the message in field 1 that a file begins with; None if it begins otherwise."""
+    """The first byte of the message in field 1 that a file begins with; None if it begins otherwise."""
     if head[:1] != bytes([_FIELD_1]):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Which files a path stands for: a file for itself, a profile of TensorBoard's for its captures."""
+"""The files that a path stands for: a file for itself, a TensorBoard profile for its captures."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _RUNS = "plugins/profile"
 def files(path: Path) -> list[Path]:
     """The files to import for a path.
 
-    A directory with ``*.xplane.pb`` in it is one run of TensorBoard's profiler, a file for each host. A log directory
-    stands for its newest run. Caches that xprof leaves beside them are no captures.
+    A directory that contains ``*.xplane.pb`` is one run of TensorBoard's profiler, with a file per host. A log
+    directory stands for its newest run. xprof's cache files in it are not captures.
 
     Raises:
-        FormatError: there is nothing to import in a directory.
+        FormatError: a directory contains nothing to import.
     """
     if not path.is_dir():
         return [path]
@@ -30,6 +30,6 @@ def files(path: Path) -> list[Path]:
     runs = sorted({file.parent for file in path.glob(f"**/{_RUNS}/*/{_XPLANE}")}, key=lambda run: run.name)
     if not runs:
         raise FormatError(
-            f"{path}: no {_XPLANE} in it, nor in {_RUNS}/ below it; expected a file or a profile's directory"
+            f"{path}: it has no {_XPLANE}, and neither has {_RUNS}/ below it; expected a file or a profile's directory"
         )
     return sorted(runs[-1].glob(_XPLANE))

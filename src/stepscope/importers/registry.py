@@ -1,4 +1,4 @@
-"""All importers, and which one takes a file."""
+"""All importers, and the choice of one for a file."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from stepscope.model.session.optrace import OpTrace
 
 ALL: tuple[Importer, ...] = (trace_events.IMPORTER, xplane.IMPORTER, run_metadata.IMPORTER)
-"""In the order of asking: what JSON begins with is seldom the beginning of a protocol buffer, and not the other way."""
+"""Importers in the order of asking: the beginning of JSON is rarely that of a protocol buffer, but not vice versa."""
 XPLANE_ENDING = ".xplane.pb"
 
 
 def read(path: Path) -> OpTrace:
-    """The op trace of a file of any format that is known here.
+    """The op trace of a file of any known format.
 
     Raises:
         FormatError: the file cannot be read, is empty, of no known format, or damaged.
@@ -32,7 +32,7 @@ def read(path: Path) -> OpTrace:
         raise FormatError(f"{path}: cannot be read: {error.strerror}; expected {expected()}") from error
     importer = next((one for one in ALL if one.knows(head)), None)
     if importer is None and path.name.endswith(XPLANE_ENDING):
-        importer = xplane.IMPORTER  # it says best what is wrong with it
+        importer = xplane.IMPORTER  # gives the best message about the file
     if importer is None:
         what = f"begins with {head[:8]!r}" if head else "empty"
         raise FormatError(f"{path}: {what}; expected {expected()}")

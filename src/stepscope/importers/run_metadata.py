@@ -10,7 +10,7 @@ _DEV_STATS = 0x0A
 
 
 def knows(head: bytes) -> bool:
-    """A message in field 1 (step_stats) whose own first field is one too (dev_stats)."""
+    """Whether a message in field 1 (step_stats) begins with a message too (dev_stats)."""
     return first_inner_tag(head) == _DEV_STATS
 
 

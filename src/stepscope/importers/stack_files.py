@@ -1,7 +1,7 @@
-"""Files of sampled stacks: perf's, text or binary, folded stacks, pprof, speedscope. They are no op traces.
+"""Files of sampled stacks: perf's, text or binary, folded stacks, pprof, speedscope. They are not op traces.
 
-Binary data of ``perf record`` is turned into text by perf: it knows its format in all versions, and where symbols lie.
-``--no-inline`` keeps it from starting a process for each library, which takes minutes with TensorFlow's.
+perf converts the binary data of ``perf record`` to text: it knows all versions of its format, and the symbols.
+``--no-inline`` stops it from starting a process per library, which takes minutes with TensorFlow's.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _MAX_WORDS = 200
 
 
 def knows(path: Path) -> bool:
-    """Whether the file at ``path`` holds stacks, as far as its beginning tells; not, where it cannot be read."""
+    """Whether the file at ``path`` holds stacks, as far as its beginning shows; False if it cannot be read."""
     head = _head(path, detect.HEAD_BYTES)
     return head.startswith(_PERF) or detect.knows(head)
 
 
 def read(path: Path) -> tuple[StackProfile, ...]:
-    """Its profiles, the one to show first in front.
+    """The profiles of a file, with the one to show first in front.
 
     Raises:
         FormatError: the file is damaged, or binary and there is no perf.
@@ -58,11 +58,11 @@ def _through_perf(path: Path) -> tuple[StackProfile, ...]:
     program = shutil.which("perf")
     if program is None:
         raise FormatError(
-            f"{path}: binary data of perf record, and perf is not installed here; expected {detect.KINDS}: "
-            f"where perf is, perf script --no-inline -i {path.name} > stacks.txt"
+            f"{path}: binary data of perf record, but perf is not installed here; expected {detect.KINDS}. "
+            f"Where perf is installed, run perf script --no-inline -i {path.name} > stacks.txt"
         )
     with tempfile.TemporaryFile() as text:
-        for fields in (_FIELDS, ()):  # without fields: a recording that lacks one of them
+        for fields in (_FIELDS, ()):  # without fields: for a recording that lacks one of them
             text.seek(0)
             text.truncate()
             words = [program, "script", "--no-inline", "-i", str(path), *fields]
@@ -71,7 +71,7 @@ def _through_perf(path: Path) -> tuple[StackProfile, ...]:
                 break
         else:
             said = " ".join(done.stderr.decode("utf-8", "replace").split())[:_MAX_WORDS]
-            raise FormatError(f"{path}: perf script cannot read it: {said}; expected what perf record -g writes")
+            raise FormatError(f"{path}: perf script cannot read it: {said}; expected a file of perf record -g")
         if text.tell() > detect.MAX_BYTES:
             raise FormatError(f"{path}: more than {detect.MAX_BYTES >> 30} GiB of text; record a shorter window")
         text.seek(0)

@@ -11,11 +11,11 @@ _GZIP = b"\x1f\x8b"
 
 
 _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\[\s*(?:[\[{\]]|$)|\{\s*(?:[\"}]|$))")
-"""An array of objects or an object, at least as far as it is shown."""
+"""Pattern of an array of objects or an object, as far as it is visible."""
 
 
 def knows(head: bytes) -> bool:
-    """JSON, or a gzip file. A line break before it is also how a protocol buffer begins: what follows tells."""
+    """Whether a file is JSON or gzip. A protocol buffer may also begin with a line break: the next bytes decide."""
     return head.startswith(_GZIP) or _JSON.match(head) is not None
 
 

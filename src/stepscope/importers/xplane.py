@@ -10,7 +10,7 @@ _DEV_STATS = 0x0A
 
 
 def knows(head: bytes) -> bool:
-    """A message in field 1 (planes) whose own first field is no message: a RunMetadata's is."""
+    """Whether a message in field 1 (planes) has a first field that is not a message: a RunMetadata's is."""
     inner = first_inner_tag(head)
     return inner is not None and inner != _DEV_STATS
 

@@ -1,7 +1,7 @@
-"""Long columns taken a block at a time: what is needed in between stays in the processor's cache.
+"""Long columns processed in blocks, so that intermediate results stay in the processor's cache.
 
 An index of millions of events is five times the size of the column that it looks up, and new memory costs more time
-than the looking up.
+than the look-up.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ T = TypeVar("T", bound=np.generic)
 
 
 def blocks(size: int) -> Iterator[slice]:
-    """Slices that cover so many rows."""
+    """Slices that cover a number of rows."""
     return (slice(first, first + _BLOCK) for first in range(0, size, _BLOCK))
 
 
 def take(values: npt.NDArray[T], index: npt.NDArray[np.signedinteger]) -> npt.NDArray[T]:
-    """The value at each index. ``index``: none negative, all below the number of values."""
+    """The value at each index. ``index``: no negative values, all below the number of values."""
     result = np.empty(len(index), values.dtype)
     for block in blocks(len(index)):
         np.take(values, index[block], out=result[block], mode="clip")

@@ -1,11 +1,11 @@
-"""What all lines of the agent's log have in common; the lines themselves are in ``model.log.events``."""
+"""The fields common to all lines of the agent's log; the lines themselves are in ``model.log.events``."""
 
 from __future__ import annotations
 
 import msgspec
 
 Frame = tuple[str, str, int]
-"""(file, function, line)."""
+"""A frame: (file, function, line)."""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", omit_defaults=True):

@@ -24,16 +24,16 @@ class Table:
     """Base of tables: every field is a numpy array int64 or float64 of the same length."""
 
     def __len__(self) -> int:
-        """How many rows."""
+        """The number of rows."""
         return len(getattr(self, fields(self)[0].name))
 
     def take(self, index: Any) -> Self:
-        """The rows that ``index`` (a mask, a slice or positions) picks."""
+        """The rows selected by ``index`` (a mask, a slice or positions)."""
         return type(self)(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
 
     @classmethod
     def concat(cls, tables: Iterable[Self]) -> Self:
-        """The rows of all tables, in order; an empty table of none."""
+        """The rows of all tables, in order; an empty table if there are none."""
         parts = list(tables)
         if not parts:
             return cls.empty()
@@ -41,7 +41,7 @@ class Table:
 
     @classmethod
     def empty(cls) -> Self:
-        """No rows; ratio columns float64, the rest int64."""
+        """A table without rows; ratio columns float64, the rest int64."""
         kinds = {True: np.float64, False: np.int64}
         return cls(**{f.name: np.empty(0, kinds[f.name.endswith("_ratio")]) for f in fields(cls)})
 
@@ -51,7 +51,7 @@ class RecordTable(Table):
     """Records of one process, sorted by ``start_ns``. Shapes: int64[record]. See ``wire.kinds`` for meanings."""
 
     start_ns: I64
-    """Nanoseconds since session start."""
+    """Start in nanoseconds since session start."""
     dur_ns: I64
     arg: I64
     name: I64
@@ -70,7 +70,7 @@ class ProcessTable(Table):
     cpu_user_ns: I64
     cpu_system_ns: I64
     run_ns: I64
-    """Time on a CPU, summed over threads (schedstat); exited threads drop out, so use rises only."""
+    """Time on a CPU, summed over threads (schedstat); exited threads drop out, so use increases only."""
     wait_ns: I64
     """Time runnable but waiting for a CPU, summed over threads."""
     threads: I64
@@ -84,18 +84,19 @@ class ProcessTable(Table):
     read_bytes: I64
     write_bytes: I64
     vm_bytes: I64
-    """Address space. -1 where an older session lacks it, as the next."""
+    """Address space. -1 if an older session lacks it, like the next field."""
     shared_bytes: I64
-    """Of ``rss_bytes``, pages of files and shared memory: what the kernel can take back, and our own ring."""
+    """Pages of files and shared memory within ``rss_bytes``: memory that the kernel can reclaim, and our own ring."""
     threads_blocked: I64
     """Threads in state D (waiting for a disk or a network file system) at the moment; every fifth sample, else -1."""
     tcp_rx_bytes: I64
-    """Received over its TCP connections that were seen open, loopback apart; shorter ones than a second are missed."""
+    """Bytes received over its TCP connections that were seen open, without loopback; those shorter than a second are
+    missed."""
     tcp_tx_bytes: I64
-    """Sent and acknowledged, likewise."""
+    """Bytes sent and acknowledged, likewise."""
     tcp_queued_bytes: I64
-    """Received and not yet read by the process, at the moment: 0 while it waits for the network. -1: not looked at;
-    connections are looked at every third second while the network moves."""
+    """Bytes received and not yet read by the process, at the moment: 0 while it waits for the network. -1: not
+    examined; connections are examined every third second while the network moves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,11 +112,11 @@ class ThreadTable(Table):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostTable(Table):
-    """The host, about once a second; counters are totals. int64[sample]; -1 where the host does not tell."""
+    """The host, about once a second; counters are totals. int64[sample]; -1 if the host does not report it."""
 
     at_ns: I64
     cpus: I64
-    """CPUs that the job may use by its affinity; the quota stands apart."""
+    """CPUs that the job may use by its affinity; the quota is separate."""
     quota_milli_cpus: I64
     """cgroup quota in thousandths of a CPU, -1 for none."""
     busy_ns: I64
@@ -130,7 +131,7 @@ class HostTable(Table):
     own_cpu_ns: I64
     """CPU time of the sidecar."""
     throttled_ns: I64
-    """cgroup throttled time of the job's cgroup."""
+    """Throttled time of the job's cgroup."""
     psi_cpu_ns: I64
     psi_io_ns: I64
     psi_memory_ns: I64
@@ -162,7 +163,7 @@ class RivalTable(Table):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreTable(Table):
-    """Each CPU that the job may use, about once a second (more than 64: less often); totals. int64[sample]."""
+    """Each CPU that the job may use, about once a second (less often for more than 64); totals. int64[sample]."""
 
     at_ns: I64
     cpu: I64
@@ -175,29 +176,32 @@ class CoreTable(Table):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkTable(Table):
-    """Network interfaces of the job's network namespace that have moved anything, about once a second; totals.
-    int64[sample]. ``name`` is an index into the session's resource names."""
+    """Network interfaces of the job's network namespace that have transferred anything, about once a second; totals.
+    int64[sample]. ``name`` is an index into the session's resource names.
+    """
 
     at_ns: I64
     name: I64
     loopback: I64
-    """1: packets never leave the host."""
+    """Flag 1: packets never leave the host."""
     rx_bytes: I64
     tx_bytes: I64
     speed_bits_s: I64
-    """What the driver states as the link's speed; -1 where it does not (virtual machines). Rates that a queueing
-    discipline or a switch enforces are not in it."""
+    """Link speed stated by the driver; -1 if there is none (virtual machines). Limits enforced by a queueing discipline
+    or a switch are not included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskTable(Table):
-    """Block devices that have moved anything, about once a second; totals since boot. int64[sample]. ``name`` is an
-    index into the session's resource names."""
+    """Block devices that have transferred anything, about once a second; totals since boot. int64[sample]. ``name`` is
+    an index into the session's resource names.
+    """
 
     at_ns: I64
     name: I64
     whole: I64
-    """1: a disk of its own; 0: a loop, device-mapper, RAID or RAM device, whose transfers may count on another too."""
+    """Flag 1: a physical disk; 0: a loop, device-mapper, RAID or RAM device, whose transfers may also count on another
+    one."""
     read_bytes: I64
     write_bytes: I64
     reads: I64
@@ -205,40 +209,40 @@ class DiskTable(Table):
     busy_ns: I64
     """Time with at least one request in flight."""
     queue_ns: I64
-    """Requests in flight, integrated over time."""
+    """Number of requests in flight, integrated over time."""
     limit_bytes_s: I64
-    """What the job's cgroup may read from it (io.max, blkio.throttle); -1 for no limit."""
+    """Rate at which the job's cgroup may read from it (io.max, blkio.throttle); -1 for no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryTable(Table):
-    """Memory of the host and of the job's cgroup, about once a second. int64[sample]; -1 where there is none."""
+    """Memory of the host and of the job's cgroup, about once a second. int64[sample]; -1 if there is none."""
 
     at_ns: I64
     total_bytes: I64
     available_bytes: I64
     swap_used_bytes: I64
     cgroup_bytes: I64
-    """What counts against the tightest limit of the job's cgroup and its ancestors, page cache included."""
+    """Bytes that count against the tightest limit of the job's cgroup and its ancestors, page cache included."""
     cgroup_limit_bytes: I64
     cgroup_file_bytes: I64
-    """Page cache within ``cgroup_bytes``: given back under pressure."""
+    """Page cache within ``cgroup_bytes``: released under pressure."""
     fault_ns: I64
-    """CPU time of first touching a page of 4 KiB, measured by the collector on memory of its own; -1 at most looks."""
+    """CPU time of first touching a page of 4 KiB, measured by the collector on its own memory; -1 in most samples."""
     release_ns: I64
-    """CPU time of giving such a page back, likewise."""
+    """CPU time of releasing such a page, likewise."""
     huge_faults: I64
-    """Huge pages that faults were given, on the whole host, since its start (thp_fault_alloc). -1 where an older
-    session lacks it, as the next."""
+    """Number of faults served with huge pages, on the whole host, since its start (thp_fault_alloc). -1 if an older
+    session lacks it, like the next field."""
     huge_fault_ns: I64
-    """CPU time of first touching a huge page of 2 MiB, as ``fault_ns``; -1 also where the kernel gives none."""
+    """CPU time of first touching a huge page of 2 MiB, as ``fault_ns``; also -1 if the kernel provides none."""
     huge_release_ns: I64
-    """CPU time of giving such a page back."""
+    """CPU time of releasing such a page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuTable(Table):
-    """GPUs as NVML reads them, about once a second. int64[sample]; -1 where it does not tell."""
+    """GPUs as reported by NVML, about once a second. int64[sample]; -1 if not reported."""
 
     at_ns: I64
     name: I64
@@ -246,21 +250,22 @@ class GpuTable(Table):
     busy_percent: I64
     """Share of NVML's last period (1/6 to 1 s) in which a kernel ran."""
     memory_busy_percent: I64
-    """Share in which device memory was read or written."""
+    """Share of the period in which device memory was read or written."""
     reserved_bytes: I64
-    """Device memory in use by anybody: TensorFlow reserves nearly all of it at its start."""
+    """Device memory in use by all processes: TensorFlow reserves nearly all of it at its start."""
     job_reserved_bytes: I64
-    """Of that, by measured processes."""
+    """Part of it used by measured processes."""
     total_bytes: I64
     pcie_rx_bytes_s: I64
     pcie_tx_bytes_s: I64
-    """Seen from the device, over 20 ms."""
+    """Rate of sending seen from the device, over 20 ms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BurstTable(Table):
-    """A short look at the network, 50 times a second for a second, now and then: whether the wire is ever idle.
-    Totals over the interfaces of the job's namespace, loopback apart. int64[sample]."""
+    """A short series on the network, 50 samples a second for a second, now and then: whether the wire is ever idle.
+    Totals over the interfaces of the job's namespace, without loopback. int64[sample].
+    """
 
     at_ns: I64
     rx_bytes: I64
@@ -271,39 +276,40 @@ class BurstTable(Table):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEventTable(Table):
-    """What a window of native sampling saw of memory: sampled page faults, and every call that gives memory back or
-    maps it. int64[event]; in the order of time within a window."""
+    """Memory events in a window of native sampling: sampled page faults, and every call that releases or maps memory.
+    int64[event]; in time order within a window.
+    """
 
     at_ns: I64
     window: I64
-    """Number of the window, from 1: profiles of stacks are named by it."""
+    """Number of the window, from 1, by which profiles of stacks are named."""
     pid: I64
     native: I64
-    """Thread, as the kernel counts."""
+    """Thread id of the kernel."""
     kind: I64
     """``MemoryEvent``."""
     address: I64
     bytes: I64
-    """Of a fault the page's; -1 unknown."""
+    """Bytes of the event, for a fault those of the page; -1 unknown."""
     detail: I64
-    """Of a fault what is mapped there (``Mapped``), of madvise its advice; else 0."""
+    """Detail: for a fault the kind of mapping (``Mapped``), for madvise its advice; else 0."""
     weight: I64
-    """How many it stands for: of faults one in so many is sampled."""
+    """Number of events that it stands for: one fault in so many is sampled."""
 
 
 class MemoryEvent(enum.IntEnum):
-    """What happened. Numbers are stored: never reused, never renumbered."""
+    """Type of a memory event. Numbers are stored: never reused, never renumbered."""
 
     FAULT = 1
     MADVISE = 2
     MUNMAP = 3
     MMAP = 4
     BRK = 5
-    """``address``: the new end of the heap."""
+    """Change of the heap's end: ``address`` is the new end."""
 
 
 class Mapped(enum.IntEnum):
-    """What is mapped where a page fault was. Numbers are stored."""
+    """Type of the mapping at a page fault. Numbers are stored."""
 
     UNKNOWN = 0
     ANONYMOUS = 1

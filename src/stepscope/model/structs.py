@@ -1,4 +1,4 @@
-"""The base of what a report consists of."""
+"""The base class of a report's parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a capture: on the terminal when it has been made, and in reports."""
+"""Texts about a capture: for the terminal when it is done, and for reports."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ THOUSAND, MILLION = 1_000, 1_000_000
 
 
 def cost(capture: Capture | LiveCapture) -> str:
-    """``traced steps +1.2 % (-0.5 to +2.9) against their neighbours, 120 ms in all``."""
-    total = f"{format_ns(capture.cost_ns)} in all"
+    """``traced steps +1.2 % (-0.5 to +2.9) against neighbouring steps; total cost 120 ms``."""
+    total = f"total cost {format_ns(capture.cost_ns)}"
     if capture.ratio is None or capture.low is None or capture.high is None:
-        return f"too few steps to compare, {total}"
+        return f"too few steps to compare; {total}"
     interval = f"{100 * capture.low:+.1f} to {100 * capture.high:+.1f}"
-    return f"traced steps {100 * capture.ratio:+.1f} % ({interval}) against their neighbours, {total}"
+    return f"traced steps {100 * capture.ratio:+.1f} % ({interval}) against neighbouring steps; {total}"
 
 
 def what(capture: Capture) -> str:
-    """``10 training steps of train.py:41, 1.2 M events``; where its steps are of another kind, what follows from it."""
+    """``10 training steps of train.py:41, 1.2 M events``; steps of another kind than the reported ones are marked."""
     if not capture.steps:
         made = f"{capture.title or 'no whole step'}"
     else:
@@ -33,7 +33,7 @@ def what(capture: Capture) -> str:
     if capture.events:
         made += f", {events(capture.events)} events"
     if not capture.joined:
-        made += " (another kind than the steps reported: not joined to them)"
+        made += " (not the kind of step reported here, so not joined to it)"
     return made
 
 
@@ -51,7 +51,7 @@ def events(count: int) -> str:
 
 
 def render(capture: LiveCapture, *, session: str) -> str:
-    """Lines for the terminal of who asked for it."""
+    """Lines for the terminal of the user who requested it."""
     what = f"{plural(capture.steps, 'step')} of {printable(capture.title)}" if capture.steps else "no whole step"
     lines = [
         f"traced    {what} in {format_ns(capture.recorded_ns)} \u00b7 {format_bytes(capture.bytes)}",
@@ -59,5 +59,5 @@ def render(capture: LiveCapture, *, session: str) -> str:
     ]
     if capture.text:
         lines.append(f"note      {printable(capture.text)}")
-    lines.append(f"session   {printable(session)} \u00b7 stepscope report shows it when the job has ended")
+    lines.append(f"session   {printable(session)} \u00b7 stepscope report shows it after the job has ended")
     return "\n".join(lines) + "\n"

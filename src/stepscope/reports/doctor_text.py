@@ -1,4 +1,4 @@
-"""What the doctor found, for people: a line for each check; below it, where something is to be said, why and what."""
+"""The doctor's report for people: one line for each check, followed by reason and remedy where needed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stepscope.model.report.doctor import Check, DoctorReport
 from stepscope.reports.check.check_text import printable
 
 _TITLES = {
-    "profiling": "What stepscope may see",
+    "profiling": "What stepscope can see",
     "cpu": "Processors",
     "memory": "Memory",
     "libraries": "Libraries",
@@ -23,7 +23,7 @@ _MIN_WIDTH = 60
 
 
 def render(report: DoctorReport, *, color: bool = False, width: int = 120) -> str:
-    """The report, each line ended. ``width``: of the terminal, in columns."""
+    """The report; each line ends in a newline. ``width``: columns of the terminal."""
     lines = [f"{report.host} \u00b7 Linux {report.kernel} \u00b7 {report.python}"]
     for group, checks in groupby(report.checks, key=lambda check: check.group):
         lines += ["", _paint(_TITLES[group], "1", color=color)]
@@ -51,9 +51,9 @@ def _summary(report: DoctorReport) -> str:
     counts = Counter(check.outcome for check in report.checks)
     parts = [
         f"{counts['change']} to change" if counts["change"] else "nothing to change",
-        f"{counts['note']} to know" if counts["note"] else "",
-        f"{counts['blind']} could not look, or only in part" if counts["blind"] else "",
-        f"{counts['ok']} fine",
+        f"{counts['note']} worth knowing" if counts["note"] else "",
+        f"{counts['blind']} not or only partly checked" if counts["blind"] else "",
+        f"{counts['ok']} ok",
     ]
     return " \u00b7 ".join(filter(None, parts))
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stepscope.model.report.finding import Finding
 
 NOT_FINITE = "DX090"
-"""A number that is not finite was left out of the report."""
+"""A number that is not finite was omitted from the report."""
 
 
 def encode(report: Report) -> bytes:
@@ -44,7 +44,7 @@ def _number(value: object) -> object:
     """A number of NumPy's as Python's own: a detector that leaves one in a finding must not cost the report."""
     if isinstance(value, np.generic):
         return value.item()
-    raise NotImplementedError(f"a report holds no {type(value).__name__}")
+    raise NotImplementedError(f"a report cannot hold a {type(value).__name__}")
 
 
 def decode(data: bytes) -> Report:
@@ -77,7 +77,7 @@ def finite(report: Report) -> Report:
     lost += [k for k in report.series if k not in series]
     if not lost:
         return report
-    text = f"values that are not finite numbers were left out: {', '.join(sorted(lost))}"
+    text = f"omitted values that are not finite numbers: {', '.join(sorted(lost))}"
     diagnostics = (*report.diagnostics, Diagnostic(code=NOT_FINITE, text=text))
     return msgspec.structs.replace(report, findings=findings, series=series, diagnostics=diagnostics)
 

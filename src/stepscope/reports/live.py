@@ -1,4 +1,4 @@
-"""Running jobs on a terminal: the list of ``ps``, the view of ``top``. Draws what it is given and decides nothing."""
+"""Running jobs on a terminal: the list of ``ps`` and the view of ``top``. Only draws; decides nothing."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from stepscope.model.api.status import LiveTask, Status
 
 PS_SCHEMA = "stepscope.ps/1"
-_NO_STEPS = "nothing repeats at present"
+_NO_STEPS = "no repeating work at present"
 _SHOWN_SHARES = 3
 _WIDE = 140
-"""Columns from which the whole finding and the session's path are shown."""
+"""Smallest width at which the whole finding and the session's path are shown."""
 _MIN_RATIO = 0.02
 _BAR = 30
 _MAX_WIDTH = 200
@@ -47,7 +47,7 @@ class Row:
 
 
 def terminal_width() -> int:
-    """Of the terminal; without one wide enough for most."""
+    """Width of the terminal; without one, a width that suits most jobs."""
     return shutil.get_terminal_size((_TEXT_WIDTH, 24)).columns if sys.stdout.isatty() else _TEXT_WIDTH
 
 
@@ -60,7 +60,7 @@ def to_json(jobs: Sequence[tuple[Status, str, str]]) -> bytes:
 def table(rows: Sequence[Row], *, width: int) -> str:
     """The list of jobs as text."""
     if not rows:
-        return "no job is measured: stepscope run train.py, or stepscope enable\n"
+        return "no job is being measured; start one with stepscope run train.py, or use stepscope enable\n"
 
     wide = width >= _WIDE
     grid = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True, show_edge=False)
@@ -150,7 +150,7 @@ def _head(row: Row, now_s: float) -> list[str]:
     status = row.status
     runs = format_ns(max(0.0, now_s - status.started_unix_s) * 1e9)
     rates = f"{_rate(status.samples_per_s)} samples/s · {_rate(status.steps_per_s)} steps/s"
-    grows = f" · {format_bytes(status.bytes_per_hour)} an hour" if status.bytes_per_hour is not None else ""
+    grows = f" · {format_bytes(status.bytes_per_hour)} per hour" if status.bytes_per_hour is not None else ""
     steps = f"{status.steps:,} steps" + (f" of {status.step_title}" if status.step_title else "")
     makers = [f"makers      {maker}" for maker in _makers(status)]
     return [
@@ -164,7 +164,7 @@ def _head(row: Row, now_s: float) -> list[str]:
 
 
 def _makers(status: Status) -> list[str]:
-    """What makes steps, where there are several."""
+    """The step makers, if there are several."""
     if len(status.makers) <= 1 and not any(maker.threads > 1 for maker in status.makers):
         return []
     return [maker_rows.live(maker) for maker in status.makers]
@@ -181,10 +181,10 @@ def _bars(status: Status) -> list[str]:
 
 def _found(status: Status) -> list[str]:
     if not status.analysed_unix_s:
-        return ["finding     not looked at yet: the first look is some seconds after the first steps"]
+        return ["finding     not analysed yet: the first analysis runs some seconds after the first steps"]
     age = format_ns(max(0.0, status.updated_unix_s - status.analysed_unix_s) * 1e9)
-    when = f"looked at {age} ago, every {format_ns(status.analysis_every_s * 1e9)}"
-    undecided = f" · could not look: {', '.join(status.undecided)}" if status.undecided else ""
+    when = f"analysed {age} ago, every {format_ns(status.analysis_every_s * 1e9)}"
+    undecided = f" · could not decide: {', '.join(status.undecided)}" if status.undecided else ""
     if status.top is None:
         return [f"finding     {'nothing significant' if status.step_title else _NO_STEPS} ({when}){undecided}"]
     first = status.top

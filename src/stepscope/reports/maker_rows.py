@@ -1,4 +1,4 @@
-"""The makers of a job's steps in words, where there are several: trainings, evaluations, predictions."""
+"""The step makers of a job with several, in words: trainings, evaluations, predictions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 WORDS = {"training": "training", "evaluation": "evaluation", "prediction": "predict", "step": "steps", "call": "calls"}
 _STEPS = frozenset({"training", "step"})
 MAX_ALIKE = 4
-"""Equal trainers whose counts are said one by one."""
+"""Most equal trainers whose counts are listed one by one."""
 
 
 def lines(summary: SessionSummary) -> list[str]:
-    """One item for each maker, equal trainers together with their sum; nothing where there is one maker."""
+    """One item for each maker, with equal trainers summed; empty for a single maker."""
     if len(summary.step_makers) <= 1:
         return []
     groups: dict[tuple[object, ...], list[StepMaker]] = {}
@@ -33,11 +33,11 @@ def _line(group: list[StepMaker]) -> str:
     alike = ""
     if len(group) > 1:
         each = f": {' + '.join(f'{maker.count:,}' for maker in group)}" if len(group) <= MAX_ALIKE else ""
-        alike = f" by {len(group)} alike{each}"
+        alike = f" by {len(group)} equal makers{each}"
     unit = "steps" if first.kind in _STEPS else "calls"
     rates = [maker.rate for maker in group]
     known = [rate for rate in rates if rate is not None]
-    rate = f", {format_rate(sum(known))} a second" if known and len(known) == len(rates) else ""
+    rate = f", {format_rate(sum(known))} per second" if known and len(known) == len(rates) else ""
     samples = [maker.samples_per_s for maker in group if maker.samples_per_s is not None]
     held = f", {format_rate(sum(samples))} samples/s" if len(samples) == len(group) else ""
     threads = f", {first.threads} threads" if first.threads > 1 else ""
@@ -46,10 +46,10 @@ def _line(group: list[StepMaker]) -> str:
 
 
 def live(maker: LiveMaker) -> str:
-    """A maker of a running job."""
+    """One maker of a running job."""
     unit = "steps" if maker.kind in _STEPS else "calls"
     place = f" at {words.printable(maker.place)}" if maker.place else ""
-    rate = f", {format_rate(maker.rate)} a second" if maker.rate is not None else ""
+    rate = f", {format_rate(maker.rate)} per second" if maker.rate is not None else ""
     held = f", {format_rate(maker.samples_per_s)} samples/s" if maker.samples_per_s is not None else ""
     threads = f", {maker.threads} threads" if maker.threads > 1 else ""
     kind = WORDS.get(maker.kind, words.printable(maker.kind))

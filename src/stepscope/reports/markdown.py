@@ -1,6 +1,6 @@
 """The report as Markdown, for issues and chat: tables, places in the code, evidence, no charts.
 
-Texts of the session stand in code spans or are escaped: nothing in them becomes markup, a link or a mention.
+Texts from the session are escaped or put in code spans, so that none becomes markup, a link or a mention.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stepscope.model.report.finding import Evidence, Finding, Report
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&!$])")
-"""Characters that mean something to CommonMark or to its tables and math."""
+"""Characters with a meaning in CommonMark or in its tables and math."""
 
 
 def render(report: Report, *, sources: Mapping[str, str] | None = None) -> str:
@@ -37,14 +37,14 @@ def render(report: Report, *, sources: Mapping[str, str] | None = None) -> str:
 
 
 def escape(text: str) -> str:
-    """Text as text: no markup, no mention, no link."""
+    """Text without markup, mentions or links."""
     flat = SPECIAL.sub(r"\\\1", words.printable(text))
     # a zero-width joiner keeps "@name" and addresses from becoming mentions and links
     return flat.replace("@", "@\u2060").replace("://", ":\u2060//")
 
 
 def code(text: str) -> str:
-    """Text as a code span, whatever it holds; pipes are escaped because tables split before spans are read."""
+    """Arbitrary text as a code span; pipes are escaped because tables are split before spans are parsed."""
     flat = words.printable(text).replace("|", "\\|")
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", flat)), default=0))
     pad = " " if flat.startswith("`") or flat.endswith("`") else ""
@@ -52,7 +52,7 @@ def code(text: str) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of cells that are Markdown already; a column whose head starts with a blank is right-aligned."""
+    """A table of cells that already are Markdown; a column whose heading starts with a blank is right-aligned."""
     rules = ["---:" if h.startswith(" ") else "---" for h in head]
     lines = [[h.strip() for h in head], rules, *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -87,7 +87,7 @@ def _anatomy(report: Report) -> str:
 
 
 def _op_traces(report: Report) -> list[str]:
-    """What the op traces of the session hold."""
+    """Contents of the session's op traces."""
     if not report.op_traces:
         return []
     rows = []
@@ -120,7 +120,7 @@ def _traced(report: Report) -> str:
         (
             "### Traced steps",
             "\n".join(f"- {escape(text)}" for text in said),
-            table(("part", " share", " per step", "is"), rows),
+            table(("part", " share", " per step", "meaning"), rows),
         )
     )
 
@@ -152,14 +152,14 @@ def _finding(number: int, finding: Finding, sources: Mapping[str, str]) -> str:
         text.append(table(("evidence", " value", " threshold"), (_evidence(e) for e in finding.evidence)))
     for remedy in finding.remedies:
         proof = f" \u2014 {words.proof_word(finding)}: {code(remedy.what_if)}" if remedy.what_if is not None else ""
-        proof += f" \u2014 the edit: {code(remedy.edit)}" if remedy.edit is not None else ""
+        proof += f" \u2014 edit: {code(remedy.edit)}" if remedy.edit is not None else ""
         rule = f"{escape(remedy.rule)}, " if remedy.rule else ""
         text.append(f"**Remedy** ({rule}{remedy.safety}): {escape(remedy.text)}{proof}")
     return "\n\n".join(text)
 
 
 def _visible(line: str) -> str:
-    """A line of source with its blanks kept and everything else made visible."""
+    """A line of source that keeps its indentation, with control characters made visible."""
     return line[: len(line) - len(line.lstrip())] + re.sub(r"\S+", lambda m: words.printable(m[0]), line.lstrip())
 
 
@@ -175,12 +175,12 @@ def _stages(report: Report) -> str:
     rows = [
         (
             words.stage_word(s.stage),
-            "could not look" if s.ratio is None else f"{words.percent(s.ratio)} %",
+            "no figure" if s.ratio is None else f"{words.percent(s.ratio)} %",
             escape(words.basis_text(s)),
         )
         for s in report.stages
     ]
-    return "### Pipeline stages\n\n" + table(("stage", " share", "on what it rests"), rows)
+    return "### Pipeline stages\n\n" + table(("stage", " share", "basis"), rows)
 
 
 def _tasks(report: Report) -> str:
@@ -236,7 +236,7 @@ def _source(report: Report) -> str:
     ]
     parts = [head, table(("rule", "what", "where", "in this run", "remedy"), rows) if rows else ""]
     if check.command:
-        parts.append(f"All of them: {code(check.command)}")
+        parts.append(f"List all: {code(check.command)}")
     parts.append("\n".join(f"- not checked: {code(text)}" for text in check.left_out))
     return "\n\n".join(filter(None, parts))
 
@@ -251,4 +251,4 @@ def _diagnostics(report: Report) -> str:
     records = f"{overhead.records:,} records of {format_ns(overhead.record_ns)} each"
     sidecar = f"sidecar {words.percent(overhead.sidecar_core_ratio)} % of one core"
     captures = [f"- captured at {format_ns(c.at_ns)}: {escape(capture_text.line(c))}" for c in overhead.captures]
-    return "\n".join(["### Measuring\n", f"- {cost}; {records}; {sidecar}", *captures, *lines])
+    return "\n".join(["### Overhead and diagnostics\n", f"- {cost}; {records}; {sidecar}", *captures, *lines])

@@ -1,4 +1,4 @@
-"""What an op trace holds, as lines of text."""
+"""Contents of an op trace, as lines of text."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _SHOWN_STEPS = 4
 
 
 def render(trace: OpTraceSummary) -> str:
-    """The lines of one trace, each ended."""
+    """The lines of one trace; each ends in a newline."""
     head = f"{trace.file or trace.name} · {trace.format} · {words.plural(trace.events, 'event')}"
     lines = [("op trace", head), *lines_of(trace)]
     return "".join(f"{label:<12}{text}\n" for label, text in lines)
 
 
 def imported(report: Report) -> list[tuple[str, str]]:
-    """Label and text of what the files of an imported session hold."""
+    """Label and text for the files of an imported session."""
     lines = []
     for trace in report.op_traces:
         events = words.plural(trace.events, "event")
@@ -32,22 +32,22 @@ def imported(report: Report) -> list[tuple[str, str]]:
 
 
 def lines_of(trace: OpTraceSummary) -> list[tuple[str, str]]:
-    """Label and text of what is to be said beside its name: steps, planes, what is missing, what was left out."""
+    """Label and text for a trace's steps, planes, missing planes and omitted events."""
     lines = [("steps", steps_text(steps)) for steps in trace.steps[:_SHOWN_STEPS]]
     if not trace.steps:
-        lines.append(("steps", "none seen: no marker, and nothing that repeats and takes the time"))
+        lines.append(("steps", "none found: no step markers, and no repeating work that takes most of the time"))
     captured = [f"{plane.name} ({words.plural(plane.events, 'event')})" for plane in trace.planes if plane.events]
     lines.append(("captured", _some(captured) or "nothing: no plane has events"))
     missing = [plane.name for plane in trace.planes if not plane.events]
     if missing:
-        lines.append(("not there", f"{_some(missing)}: not captured, which does not say idle"))
+        lines.append(("no events", f"{_some(missing)}: not captured, which does not mean idle"))
     if trace.left_out:
-        lines.append(("left out", ", ".join(f"{count:,} {reason}" for reason, count in trace.left_out.items())))
+        lines.append(("omitted", ", ".join(f"{count:,} {reason}" for reason, count in trace.left_out.items())))
     return lines
 
 
 def steps_text(steps: OpTraceSteps) -> str:
-    """How many steps, how they were seen, what they took."""
+    """Number of steps, their duration, and how they were found."""
     times = format_ns(steps.median_ns)
     if steps.count > 1:
         times = f"median {times} ({format_ns(steps.min_ns)} to {format_ns(steps.max_ns)})"

@@ -1,4 +1,4 @@
-"""The task list as rows of text that terminal, Markdown and page share, and as a table for the terminal."""
+"""The task list as text rows shared by terminal, Markdown and page, and as a table for the terminal."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from stepscope.model.report.finding import Report, Task
 
 SHOWN = 30
-"""Tasks in Markdown and on the page; the rest is in report.json."""
+"""Tasks shown in Markdown and on the page; report.json has all."""
 HEAD = ("task", "kind", "calls", "per s", "total", "mean", "p50", "p95", "p99", "outliers", "trend", "where")
 NUMERIC = range(2, 10)
 ELASTIC = (0, 11)
-"""Columns that are shortened: name and place."""
+"""Columns that may be shortened: name and place."""
 LEAST = 16
 GAP = 2
 
@@ -65,27 +65,27 @@ def _row(task: Task) -> Row:
 
 
 def trend_text(task: Task) -> str:
-    """``steady``, ``+12 %``, or nothing where there were too few calls to say."""
+    """``steady``, ``+12 %``, or empty if there were too few calls."""
     if task.trend_ratio is None:
         return ""
     return f"{100 * task.trend_ratio:+.0f} %" if task.trend_ratio else "steady"
 
 
 def notes(tasks: Iterable[Task]) -> list[str]:
-    """What the columns cannot say: what hooks fetched besides, and which calls were only counted."""
+    """Facts without a column: extra fetches of hooks, and calls that were only counted."""
     found = []
     for task in tasks:
         name = words.printable(task.name)
         if task.added:
             parts = ", ".join(f"{words.printable(p.text)} in {p.count:,}" for p in task.added)
-            found.append(f"{name}: hooks fetched besides: {parts} of {words.plural(task.count, 'run')}")
+            found.append(f"{name}: hooks also fetched {parts} of {words.plural(task.count, 'run')}")
         if task.timed < task.count:
-            found.append(f"{name}: {task.timed:,} of {task.count:,} calls have times of their own, the rest is counted")
+            found.append(f"{name}: {task.timed:,} of {task.count:,} calls were timed, the others only counted")
     return found
 
 
 def render(report: Report, *, width: int = 120) -> str:
-    """The table for a terminal: all tasks. Names and places are shortened to fit, numbers are not."""
+    """The table of all tasks for a terminal. Names and places are shortened to fit; numbers are not."""
     if not report.tasks:
         return "tasks     none: no Session.run, tf.function, Keras loop or span was seen\n"
     several = len({task.pid for task in report.tasks}) > 1
@@ -117,7 +117,7 @@ def _line(cells: tuple[str, ...], widths: list[int]) -> str:
 
 
 def _cut(text: str, width: int, *, end: bool) -> str:
-    """The beginning of a text, or its end: of a path the end says more."""
+    """The beginning of a text, or its end: the end of a path is more informative."""
     if end:
         while cell_len(text) >= width:
             text = text[1:]

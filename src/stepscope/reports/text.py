@@ -1,7 +1,7 @@
-"""The report in the terminal: about ten lines, plain text at any width, colours only when asked.
+"""The report in the terminal: about ten lines of plain text at any width, with optional colours.
 
-It refuses to draw and to advise beyond the findings; the page (``reports.page.html``) has the charts. The shape is
-fixed by the golden files in ``tests/reports/golden``.
+It draws nothing and gives no advice beyond the findings; the page (``reports.page.html``) has the charts. The golden
+files in ``tests/reports/golden`` fix its layout.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TOP_FINDINGS = 5
 TOP_DIAGNOSTICS = 3
 TOP_OPS = 3
 SMALL_SHARE = 0.005
-"""Components below half a percent are left out of the one-line breakdown."""
+"""Components below half a percent are omitted from the one-line breakdown."""
 HEAD = 12
 """Column of the text after ``stepscope`` and ``the step``."""
 TAIL = 10
@@ -34,7 +34,7 @@ TAIL = 10
 BODY = 18
 """Column of a finding's text."""
 GAP = 2
-"""Blanks at least between a title and the place at its right."""
+"""Minimum number of blanks between a title and the place to its right."""
 SEPARATOR = " \u00b7 "
 NO_BREAK = "\u00a0"
 STYLES = {
@@ -68,11 +68,11 @@ def render(
     """The report as lines of text that end in a newline.
 
     Args:
-        report: what to show.
-        color: with ANSI colours.
+        report: the report to show.
+        color: use ANSI colours.
         width: columns of the terminal; at least 60 are used.
-        session_path: where the session lies, for the command that opens it again.
-        html_path: where the page lies.
+        session_path: path of the session, for the command that opens it again.
+        html_path: path of the page.
     """
     width = max(width, MIN_WIDTH)
     lines = [*_header(report, width), (), *_findings(report, width), *_checked(report, width)]
@@ -88,9 +88,9 @@ def _paint(line: Line, *, color: bool) -> str:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Break ``text`` at blanks into lines of at most ``width`` cells; a longer word is cut.
+    """Break ``text`` at blanks into lines of at most ``width`` cells; a longer word is split.
 
-    No-break spaces keep a command together, and come out as blanks.
+    No-break spaces keep a command together and are printed as blanks.
     """
     lines: list[str] = []
     line = ""
@@ -111,7 +111,7 @@ def wrap(text: str, width: int) -> list[str]:
 
 
 def _wrap_items(items: Iterable[str], width: int) -> list[str]:
-    """Join items by middle dots; break between them where that is enough, else inside them."""
+    """Join items by middle dots; break between items if possible, else inside them."""
     lines: list[str] = []
     line = ""
     for item in items:
@@ -164,7 +164,7 @@ def _header(report: Report, width: int) -> list[Line]:
 
 
 def _imported(report: Report, room: int) -> list[Line]:
-    """Of a session that holds what another tool recorded, and nothing else."""
+    """Header of a session that holds only another tool's recording."""
     said = [*op_trace_text.imported(report), *(traced_rows.lines(report.traced) if report.traced is not None else ())]
     return [line for label, text in said for line in _labelled(label, HEAD, wrap(text, room))]
 
@@ -174,12 +174,12 @@ def _members(report: Report, room: int) -> list[Line]:
 
 
 def _stages(report: Report, room: int) -> list[Line]:
-    """The pipeline stages with their shares, then those that could not be looked at and what would show them."""
+    """The pipeline stages with their shares, then those not measured and what would measure them."""
     if not report.stages:
         return []
     blind = words.blind_stages(report.stages)
     texts = _wrap_items(words.seen_stages(report.stages), room)
-    texts += wrap(f"could not look: {', '.join(blind)}", room) if blind else []
+    texts += wrap(f"{words.BLIND}{', '.join(blind)}", room) if blind else []
     return _labelled("stages", HEAD, texts)
 
 
@@ -189,11 +189,11 @@ def _anatomy(report: Report) -> list[str]:
         shares[part.component] = shares.get(part.component, 0.0) + part.ratio
     shown = sorted((c for c in shares if shares[c] >= SMALL_SHARE), key=lambda c: -shares[c])
     items = [f"{words.component_word(c)} {100 * shares[c]:.0f} %" for c in shown]
-    return items or ["could not be taken apart"]
+    return items or ["no breakdown available"]
 
 
 def measured_items(report: Report) -> list[str]:
-    """What the samplers say about a job, whether or not it makes steps."""
+    """What the samplers measured of a job, with or without steps."""
     series = report.series
 
     def mean(key: str) -> float | None:
@@ -207,7 +207,7 @@ def measured_items(report: Report) -> list[str]:
     if (wait := mean("res:wait_cores")) is not None:
         items.append(f"waiting for a CPU {wait:.1f} cores")
     if memory := series.get("res:rss_mb"):
-        items.append(f"memory {format_rate(max(memory))} MB at most")
+        items.append(f"peak memory {format_rate(max(memory))} MB")
     for key, word in (("res:read_mb_s", "read"), ("res:write_mb_s", "written")):
         if (rate := mean(key)) is not None:
             items.append(f"{word} {rate:.1f} MB/s")
@@ -267,7 +267,7 @@ def _finding(number: int, finding: Finding, width: int) -> list[Line]:
 
 
 def _shorten(place: str, room: int) -> str:
-    """Drop folders from the front of a path that does not fit; its end says more."""
+    """Drop leading folders of a path that does not fit; its end is more informative."""
     while cell_len(place) > room:
         _, slash, rest = place.lstrip("\u2026/").partition("/")
         place = f"\u2026/{rest}" if slash else wrap(place.replace(" ", NO_BREAK), room)[0]
@@ -279,13 +279,13 @@ def _checked(report: Report, width: int) -> list[Line]:
 
 
 def _captured(report: Report, width: int) -> list[Line]:
-    """What was captured, and what that cost."""
+    """What was captured, and the cost of it."""
     texts = [capture_text.line(capture) for capture in report.overhead.captures if capture.kind == "ops"]
     return _labelled("captured", TAIL, [line for text in texts[:TOP_OPS] for line in wrap(text, width - TAIL)])
 
 
 def _traced(report: Report, width: int) -> list[Line]:
-    """Where the traced steps of a measured job spend their time; an imported file's head says it."""
+    """Where the traced steps of a measured job spend their time; for an imported file the header shows it."""
     if report.traced is None or words.is_imported(report):
         return []
     texts = [text for _, text in traced_rows.lines(report.traced)]
@@ -293,7 +293,7 @@ def _traced(report: Report, width: int) -> list[Line]:
 
 
 def _ops(report: Report, width: int) -> list[Line]:
-    """Who made the ops that take the time, where ops were traced."""
+    """Lines and layers that made the most expensive ops, if ops were traced."""
     if report.ops is None:
         return []
     texts = [op_rows.summary(report.ops), *op_rows.short(report.ops, TOP_OPS)]
@@ -301,7 +301,7 @@ def _ops(report: Report, width: int) -> list[Line]:
 
 
 def _source(report: Report, width: int) -> list[Line]:
-    """One line for what only the source shows: without a measured cost it is no finding of this run."""
+    """One line for static findings without a measured cost: they are not findings of this run."""
     items = words.source_items(report.source_check)
     if not items or report.source_check is None:
         return []

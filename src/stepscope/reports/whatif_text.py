@@ -1,4 +1,4 @@
-"""What remedies brought, for people: a line for the job as it is, and one for each remedy."""
+"""The gains of remedies, for people: one line for the unchanged job and one for each remedy."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from stepscope.units import format_ns
 if TYPE_CHECKING:
     from stepscope.model.report.whatif import WhatIfReport, WhatIfResult
 
-_AS_IT_IS = "as it is"
+_AS_IT_IS = "unchanged"
 _COLORS = {"faster": "1;32", "slower": "1;31", "undecided": "2"}
 _MIN_WIDTH = 60
 
 
 def render(report: WhatIfReport, *, color: bool = False, width: int = 120) -> str:
-    """The report, each line ended. ``width``: of the terminal, in columns."""
+    """The report; each line ends in a newline. ``width``: columns of the terminal."""
     name_width = max(len(_AS_IT_IS), *(len(result.remedy) for result in report.results)) + 2
     what = f"a step ({report.step})" if report.measure == "step" and report.step else f"a {report.measure}"
-    head = f"{printable(shlex.join(report.command))} \u00b7 {report.rounds} rounds in turn \u00b7 time of {what}"
+    head = f"{printable(shlex.join(report.command))} \u00b7 {report.rounds} interleaved rounds \u00b7 time of {what}"
     lines = [head, "", _AS_IT_IS.ljust(name_width) + format_ns(report.ns)]
     for result in report.results:
         lines += _result(result, name_width, max(width, _MIN_WIDTH), color=color)
@@ -43,6 +43,6 @@ def _result(result: WhatIfResult, name_width: int, width: int, *, color: bool) -
 
 
 def change_text(result: WhatIfResult) -> str:
-    """The change of the time in percent, with its interval."""
+    """The change in time, in percent, with its interval."""
     value, low, high = (100 * (ratio - 1) for ratio in (result.ratio, result.low, result.high))
     return f"{value:+.1f} % ({low:+.1f} to {high:+.1f})"

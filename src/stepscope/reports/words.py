@@ -1,7 +1,7 @@
-"""Words and small texts that all reports share, so that text, Markdown and page say the same thing.
+"""Words and short texts shared by all reports, so that terminal, Markdown and page agree.
 
-Everything from a session is hostile: names and paths pass through :func:`printable` before a terminal or a
-page sees them, so that no control sequence, line break or bidirectional override comes through.
+Everything from a session is untrusted: names and paths pass through :func:`printable` before they reach a terminal
+or a page, so that no control sequence, line break or bidirectional override gets through.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 COMPONENT_WORDS: dict[str, str] = {name: about.word for name, about in COMPONENTS.items()}
 COMPONENT_WORDS["unmeasured"] = "not measured"
-"""What a component of the step is called."""
+"""Display name of each component of the step."""
 
 STAGE_WORDS = {
     "raw-input": "raw input",
@@ -48,38 +48,38 @@ STAGE_WORDS = {
 }
 
 ROLE_WORDS = {
-    "steps": "makes the steps",
-    "tasks": "works beside them",
-    "server": "is a server: it makes no steps of its own",
-    "idle": "does nothing that repeats",
+    "steps": "runs the steps",
+    "tasks": "runs other tasks",
+    "server": "is a server and runs no steps itself",
+    "idle": "runs nothing that repeats",
 }
 ROLE_COUNT_WORDS = {
-    "steps": "makes the steps",
-    "tasks": "work beside it",
-    "server": "are servers, without steps of their own",
-    "idle": "do nothing that repeats",
+    "steps": "runs the steps",
+    "tasks": "run other tasks",
+    "server": "are servers and run no steps themselves",
+    "idle": "run nothing that repeats",
 }
-"""What a measured process does; of several, in number."""
+"""What measured processes do, as counts of processes."""
 
 SHORT_STAGE_WORDS = {"forward-backward": "forward/backward", "output-processing": "output"}
-"""Where all eight stand in one line."""
+"""Short names for the line that lists all eight stages."""
 
 NOTHING = "nothing significant found"
-"""What a job with nothing wrong is told."""
+"""The verdict for a job with nothing wrong."""
 
 WHOLE_FROM = 0.0995
-"""Share from which percent are printed whole: 9.95 % would print as 10.0 with one digit."""
+"""Smallest share printed as whole percent: 9.95 % would print as 10.0 with one digit."""
 TWO_DIGITS_FROM = 9.95
 SHOWN_FROM = 0.005
-"""Smaller values print as 0, which 0.00 would say less clearly."""
+"""Smaller values print as 0, which is clearer than 0.00."""
 MIN_ADDED = 0.0005
 """A smaller share prints as 0.0 %."""
 MISSING_LIMIT = 3
-"""How many reasons for "could not look" a one-line summary names."""
+"""Number of reasons that a one-line summary gives for detectors that could not decide."""
 
 
 def printable(text: str) -> str:
-    """``text`` on one line, with every control, format and unassigned character made visible as U+FFFD."""
+    """``text`` on one line, with every control, format and unassigned character replaced by U+FFFD."""
     flat = " ".join(text.split())
     if flat.isascii() and flat.isprintable():
         return flat
@@ -87,17 +87,17 @@ def printable(text: str) -> str:
 
 
 def component_word(component: str) -> str:
-    """What a component of the step is called; an unknown one keeps its own name."""
+    """Display name of a component of the step; an unknown component keeps its identifier."""
     return COMPONENT_WORDS.get(component) or printable(component.replace("-", " "))
 
 
 def stage_word(stage: str) -> str:
-    """What a pipeline stage is called."""
+    """Display name of a pipeline stage."""
     return STAGE_WORDS.get(stage) or printable(stage.replace("-", " "))
 
 
 def percent(ratio: float) -> str:
-    """A share as a number of percent without the sign: one digit below ten, none above."""
+    """A share in percent without the sign: one decimal below ten, none above."""
     return f"{100 * ratio:.{_digits(ratio)}f}"
 
 
@@ -106,13 +106,13 @@ def _digits(ratio: float) -> int:
 
 
 def interval(cost: Cost) -> str:
-    """``55-60``: bounds of a cost in percent, with the digits that the cost itself is printed with."""
+    """``55-60``: bounds of a cost in percent, with as many digits as the cost itself."""
     digits = _digits(cost.ratio)
     return f"{100 * cost.low:.{digits}f}-{100 * cost.high:.{digits}f}"
 
 
 def place_text(place: Place, *, short: bool = False) -> str:
-    """``train.py:41 Model.make_dataset``; ``short`` leaves the function's owners away."""
+    """``train.py:41 Model.make_dataset``; ``short`` drops the classes around the function."""
     function = printable(place.function)
     if short:
         function = function.rpartition(".")[2]
@@ -120,7 +120,7 @@ def place_text(place: Place, *, short: bool = False) -> str:
 
 
 def cost_text(cost: Cost, *, between_steps: bool) -> str:
-    """``costs 58 % (55-60) of the step``; what is not measured says so."""
+    """``costs 58 % (55-60) of the step``; names the basis of a cost that is not measured."""
     whole = "run time" if between_steps else "step"
     if cost.basis == "unknown":
         return f"cost unknown, at most {percent(cost.high)} % of the {whole}"
@@ -130,22 +130,22 @@ def cost_text(cost: Cost, *, between_steps: bool) -> str:
     if added is None or percent(added) == percent(cost.ratio):
         return said
     left = f"at most {percent(added)} %" if added >= MIN_ADDED else "nothing"
-    return f"{said}, {left} on top of the findings above"
+    return f"{said}, of which {left} in addition to the findings above"
 
 
 def proof_word(finding: Finding) -> str:
-    """What the command of a remedy does: proves what it saves, or decides a suspicion."""
-    return "decide it" if finding.severity == "ask" else "prove it"
+    """Verb for the command of a remedy: it proves the saving, or decides a suspicion."""
+    return "find out" if finding.severity == "ask" else "prove it"
 
 
 def speedup_text(ratio: float) -> str:
-    """How many times as fast the job would be without this share: ``1 / (1 - ratio)``, at most 100."""
+    """Speed-up of the job without this share: ``1 / (1 - ratio)``, at most 100."""
     times = 1 / max(1 - ratio, 0.01)
     return f"{times:.0f}" if times >= TWO_DIGITS_FROM else f"{times:.1f}"
 
 
 def is_between_steps(finding: Finding) -> bool:
-    """Whether the time is lost outside of the steps: between two of them, or before the first."""
+    """Whether the time is lost outside the steps: between two of them, or before the first."""
     return finding.pipeline_stage == "none" or finding.exposed_stage == "initialization"
 
 
@@ -155,19 +155,20 @@ def significant(report: Report) -> list[Finding]:
 
 
 def overhead_text(overhead: Overhead, *, steps: int = 1) -> str:
-    """``measuring cost 0.3 % (0.0-0.9)``; without steps it is the sidecar's part of a core."""
+    """``profiling overhead 0.3 % (0.0-0.9)``; without steps, the sidecar's share of a core."""
     if not steps:
-        return f"measuring cost {100 * overhead.sidecar_core_ratio:.1f} % of a core"
+        return f"profiling overhead {100 * overhead.sidecar_core_ratio:.1f} % of a core"
     captures = f", captures {100 * overhead.captures_ratio:.1f} %" if overhead.captures else ""
-    return f"measuring cost {100 * overhead.ratio:.1f} % ({100 * overhead.low:.1f}-{100 * overhead.high:.1f}){captures}"
+    bounds = f"{100 * overhead.low:.1f}-{100 * overhead.high:.1f}"
+    return f"profiling overhead {100 * overhead.ratio:.1f} % ({bounds}){captures}"
 
 
 PROCESS_ROLE_LIMIT = 4
-"""Processes named one by one; of more only the kinds are told."""
+"""Most processes listed one by one; beyond this, only a count per role is given."""
 
 
 def process_role_items(summary: SessionSummary) -> list[str]:
-    """What the processes of a job with several do; nothing for a single one that makes the steps."""
+    """What each process of a multi-process job does; empty for a single process that runs the steps."""
     if not any(m.role == "server" for m in summary.members) and len(summary.members) < PROCESS_ROLE_LIMIT // 2:
         return []
     if len(summary.members) > PROCESS_ROLE_LIMIT:
@@ -177,10 +178,10 @@ def process_role_items(summary: SessionSummary) -> list[str]:
 
 
 def inference_items(summary: SessionSummary) -> list[str]:
-    """How sessions of ONNX Runtime are set up."""
+    """Configuration of ONNX Runtime sessions."""
     found = []
     for setup in summary.inference:
-        threads = plural(setup.intra_op_threads, "intra-op thread") if setup.intra_op_threads else "a thread per core"
+        threads = plural(setup.intra_op_threads, "intra-op thread") if setup.intra_op_threads else "one thread per core"
         if setup.inter_op_threads is not None:
             beside = plural(setup.inter_op_threads, "inter-op thread") if setup.inter_op_threads else "as many inter-op"
             threads += f", {beside}"
@@ -192,13 +193,13 @@ def inference_items(summary: SessionSummary) -> list[str]:
 
 
 def time_pair(first: float, second: float) -> tuple[str, str]:
-    """Two durations, the second without its unit where it is the same: ``("78.9 ms", "96.1")``."""
+    """Two durations, the second without its unit if it is the same: ``("78.9 ms", "96.1")``."""
     one, two = format_ns(first), format_ns(second)
     return one, two.rpartition(" ")[0] if one.rpartition(" ")[2] == two.rpartition(" ")[2] else two
 
 
 def throughput_text(summary: SessionSummary) -> str:
-    """``812 samples/s``, ``12.7 steps/s`` where samples are unknown, or nothing."""
+    """``812 samples/s``, ``12.7 steps/s`` if samples are unknown, or nothing."""
     rates = summary.throughput
     if rates.samples_per_s is not None:
         return f"{format_rate(rates.samples_per_s)} samples/s"
@@ -206,16 +207,16 @@ def throughput_text(summary: SessionSummary) -> str:
 
 
 def exit_text(code: int | None) -> str:
-    """How the job ended; nothing for success."""
+    """How the job ended; empty for success."""
     if code is None:
-        return "end not seen"
+        return "end not recorded"
     if code < 0:
         return f"ended by signal {-code}"
     return f"exit code {code}" if code else ""
 
 
 def framework_text(summary: SessionSummary) -> str:
-    """The framework, or that there was none."""
+    """The framework, or a note that there was none."""
     name = printable(summary.framework)
     return name if name not in ("", "none") else "no framework in the job"
 
@@ -236,7 +237,7 @@ def value_text(value: float, unit: str) -> str:
 
 
 METRIC_WORDS = {"ns": "time", "ratio": "share", "us": "time", "ms": "time"}
-"""Words in the names of metrics that the value with its unit says better."""
+"""Unit words in metric names, replaced because the value carries the unit."""
 
 
 def metric_text(metric: str) -> str:
@@ -245,23 +246,23 @@ def metric_text(metric: str) -> str:
 
 
 def is_imported(report: Report) -> bool:
-    """Whether the session holds what other tools recorded, and nothing of a measured job."""
+    """Whether the session holds only files of other tools, and no measured job."""
     return not report.session.processes and bool(report.op_traces)
 
 
 def subject(report: Report) -> str:
-    """What a report is of: the command, else the files that were imported, else the session."""
+    """What a report is about: the command, else the imported files, else the session."""
     files = ", ".join(trace.file for trace in report.op_traces if trace.file) if is_imported(report) else ""
     return shlex.join(report.session.command) or files or report.session.id
 
 
 def nothing_text(report: Report) -> str:
-    """What is said where there is no finding: that nothing was found, or why nobody could look."""
+    """Text for a report without findings: nothing was found, or why detectors could not run."""
     if report.session.steps:
         return NOTHING
     if is_imported(report):
-        return "no finding: the job was not measured, only what its op traces show can be looked at"
-    return "no steps, so no finding about them"
+        return "no findings: the job was not measured, so only its op traces were analysed"
+    return "no steps were seen, so there are no findings about them"
 
 
 def plural(count: int, word: str) -> str:
@@ -271,7 +272,7 @@ def plural(count: int, word: str) -> str:
 
 
 def why_not(checked: Checked) -> str:
-    """Why a detector could not look: ``no host samples (hint)``."""
+    """Why a detector could not decide: ``no host samples (hint)``."""
     missing = ", ".join(f"no {printable(m).replace('-', ' ')}" for m in checked.missing)
     hint = printable(checked.hint)
     if missing and hint:
@@ -280,15 +281,15 @@ def why_not(checked: Checked) -> str:
 
 
 def basis_text(stage: StageShare) -> str:
-    """On what a stage's share rests, or why there is none; that it could not be looked at is said elsewhere."""
+    """Basis of a stage's share, or why there is none, without the leading "not measured"."""
     return printable(stage.basis).removeprefix(BLIND)
 
 
-BLIND = "could not look: "
+BLIND = "not measured: "
 
 
 def seen_stages(stages: Iterable[StageShare]) -> list[str]:
-    """Stages with their shares, ``storage 0 %``; one that is counted in its neighbour stands beside it."""
+    """Stages with their shares, ``storage 0 %``; a stage counted in its neighbour is joined to it."""
     items, beside = [], ""
     for stage in stages:
         if stage.ratio is not None:
@@ -302,7 +303,7 @@ def _short(stage: StageShare) -> str:
 
 
 def blind_stages(stages: Iterable[StageShare]) -> list[str]:
-    """Stages that could not be looked at, by what would show them: ``host to device (needs an op trace)``."""
+    """Stages that were not measured, by what would measure them: ``host to device (needs an op trace)``."""
     reasons: dict[str, list[str]] = {}
     for stage in stages:
         if stage.ratio is None and stage.basis.startswith(BLIND):
@@ -315,12 +316,12 @@ def _all(names: list[str]) -> str:
 
 
 def could_not_look(checked: Checked) -> bool:
-    """Whether the detector would have applied, but something it needs is missing."""
+    """Whether the detector applies, but data it needs is missing."""
     return checked.outcome == "undecided" or (checked.outcome == "not-applicable" and bool(checked.missing))
 
 
 def blind_reasons(blind: Iterable[Checked]) -> list[str]:
-    """Why detectors could not look, in few words: the signal that most of them miss first, each detector once."""
+    """Why detectors could not decide, in short: the most frequently missing signal first, each detector once."""
     left = list(blind)
     reasons: list[str] = []
     while left:
@@ -336,9 +337,9 @@ def blind_reasons(blind: Iterable[Checked]) -> list[str]:
 
 
 def checked_items(checked: Iterable[Checked], *, found: bool = False) -> list[str]:
-    """What became of the detectors: ``21 clear``, ``3 could not look: no perf (...)``; the only place that counts them.
+    """Outcomes of the detectors: ``21 clear``, ``3 could not decide: no perf (...)``; the only place that counts them.
 
-    ``found``: with those that found something, where the findings do not stand right above.
+    ``found``: also count those that found something, for places where the findings are not listed right above.
     """
     rows = list(checked)
     clear = sum(c.outcome == "clear" for c in rows)
@@ -350,9 +351,9 @@ def checked_items(checked: Iterable[Checked], *, found: bool = False) -> list[st
     items.append(f"{clear} clear" if rows else "no detector ran")
     if blind:
         reasons = blind_reasons(blind)
-        named = "; ".join(reasons[:MISSING_LIMIT])
         more = len(reasons) - MISSING_LIMIT
-        items.append(f"{len(blind)} could not look: {named}" + (f"; {plural(more, 'more reason')}" if more > 0 else ""))
+        named = "; ".join([*reasons[:MISSING_LIMIT], *([plural(more, "more reason")] if more > 0 else [])])
+        items.append(f"{len(blind)} could not decide: {named}")
     if idle:
         items.append(f"{idle} not applicable")
     if failed:
@@ -361,17 +362,17 @@ def checked_items(checked: Iterable[Checked], *, found: bool = False) -> list[st
 
 
 def source_items(check: SourceCheck | None) -> list[str]:
-    """What only the source shows: ``2 static findings on lines that this run did not see``; empty without any."""
+    """Static findings without a measured counterpart: ``2 static findings on lines not seen in this run``."""
     if check is None:
         return []
     cheap = sum(bool(f.seen) for f in check.findings)
     unseen = len(check.findings) - cheap + check.not_shown
-    counts = ((unseen, "on lines that this run did not see"), (cheap, "on lines without a measured cost"))
+    counts = ((unseen, "on lines not seen in this run"), (cheap, "on lines without measured cost"))
     return [f"{plural(count, 'static finding')} {where}" for count, where in counts if count]
 
 
 def seen_text(finding: Finding) -> str:
-    """Whether a run saw the lines of a static finding."""
+    """Whether the lines of a static finding were seen in the run."""
     return "seen, no measured cost" if finding.seen else "not seen"
 
 
@@ -382,6 +383,6 @@ def checked_sources(check: SourceCheck) -> str:
 
 
 def merged_diagnostics(diagnostics: Iterable[Diagnostic]) -> list[tuple[str, str, int]]:
-    """Diagnostics (code, text, how often), equal ones once, in order of first appearance."""
+    """Diagnostics (code, text, how often), duplicates merged, in order of first appearance."""
     counts = Counter((printable(d.code), printable(d.text)) for d in diagnostics)
     return [(code, text, count) for (code, text), count in counts.items()]

@@ -1,4 +1,4 @@
-"""The session on disk: what is written while the job runs, and how it is read back.
+"""The session on disk: the files written while the job runs, and reading them back.
 
 - ``layout``: names inside a session directory, and the manifest's round trip.
 - ``tables``: Parquet files and numpy columns, both ways.
@@ -7,7 +7,7 @@
 - ``optrace``: op traces, each in a folder; ``stacks``: stack profiles, each in a file.
 - ``bundle``: one file of a session, and back.
 
-The format is documented in docs/session-format.md; why it is what it is in docs/decisions/0001.
+The format is documented in docs/session-format.md; its reasons are in docs/decisions/0001.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def open_session(path: str | Path) -> Session:
     """Read a session, from its directory or from one packed file.
 
-    Damage is survivable: what can be read is returned, and ``manifest.diagnostics`` says what is missing.
+    Damage is tolerated: what can be read is returned, and ``manifest.diagnostics`` lists what is missing.
 
     Raises:
         SessionError: there is no session at ``path``, or nothing of it can be read.

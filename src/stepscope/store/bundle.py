@@ -1,9 +1,9 @@
-"""One file of a session directory, and back: a zip file whose entries are stored, not compressed.
+"""Packing a session directory into one file, and unpacking it: a zip file whose entries are stored, not compressed.
 
-Parquet is compressed already, and stored entries can be read in place. An entry ``DIGEST`` comes first and holds
-the SHA-256 of every other one; each entry is checked against it when it is read, so opening stays as quick as what is
-asked for is small. A packed file is hostile until checked: names may not leave the session, sizes and counts are
-bounded, what is compressed or linked is refused.
+Parquet is already compressed, and stored entries can be read in place. An entry ``DIGEST`` comes first and holds the
+SHA-256 of every other one; each entry is checked against it when it is read, so that the time to open depends only on
+what is requested. A packed file is hostile until checked: names may not leave the session, sizes and counts are
+bounded, compressed and linked entries are refused.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 _NOT_PORTABLE = {"derived"}
 _MAGIC = b"PK\x03\x04"
 _UNREADABLE = (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, RuntimeError, zlib.error, struct.error)
-"""What ``zipfile`` raises over bytes that were changed."""
+"""Errors that ``zipfile`` raises for altered bytes."""
 
 
 class Files(Protocol):
-    """The files of a session, wherever they lie. Names are relative, with slashes."""
+    """The files of a session, wherever they are. Names are relative, with slashes."""
 
     where: str
 
@@ -56,10 +56,10 @@ class Files(Protocol):
 
 
 class DirectoryFiles:
-    """The files of a session directory. Links are not followed out of it."""
+    """The files of a session directory. Links out of it are not followed."""
 
     def __init__(self, root: Path) -> None:
-        """Files below ``root``."""
+        """Use the files below ``root``."""
         self.root = root
         self.where = str(root)
 
@@ -91,7 +91,7 @@ class PackedFiles:
         """Open the packed file at ``path``; no entry is read yet.
 
         Raises:
-            SessionError: it is no packed session, or one that is not safe to read.
+            SessionError: it is not a packed session, or is unsafe to read.
         """
         self.where = str(path)
         self._path = path
@@ -111,7 +111,7 @@ class PackedFiles:
         """The bytes of an entry of at most ``limit``, as they were packed.
 
         Raises:
-            DamagedError: they are other bytes.
+            DamagedError: the bytes were altered.
         """
         entry = self._entries.get(name)
         if entry is None:
@@ -132,7 +132,7 @@ class PackedFiles:
         """Read every entry and compare it with its digest. Cost: the size of the file.
 
         Raises:
-            DamagedError: an entry has other bytes than were packed.
+            DamagedError: the bytes of an entry were altered.
         """
         for name, entry in self._entries.items():
             if name != DIGEST:
@@ -156,7 +156,7 @@ class PackedFiles:
 
 
 def is_packed(path: Path) -> bool:
-    """Whether a file is meant to be a packed session, by its name, by how it begins or by how it ends."""
+    """Whether a file is meant to be a packed session, by its name, its beginning or its end."""
     try:
         with path.open("rb") as stream:
             begins = stream.read(len(_MAGIC)) == _MAGIC
@@ -166,7 +166,7 @@ def is_packed(path: Path) -> bool:
 
 
 def _damaged(path: Path, what: str) -> DamagedError:
-    return DamagedError(f"damaged: {path}: {what}; copy it again from where it was packed, or pack the session again")
+    return DamagedError(f"damaged: {path}: {what}; copy it again from its origin, or pack the session again")
 
 
 def _unreadable(path: Path, name: str, error: Exception) -> DamagedError:
@@ -184,11 +184,13 @@ def _open_checked(path: Path) -> tuple[zipfile.ZipFile, dict[str, zipfile.ZipInf
     try:
         archive = zipfile.ZipFile(path)
     except OSError as error:
-        raise SessionError(f"{path}: cannot be read ({error}); expected what `stepscope pack` writes") from error
+        raise SessionError(f"{path}: cannot be read ({error}); expected a file written by `stepscope pack`") from error
     except _UNREADABLE as error:
         if is_packed(path):
             raise _damaged(path, f"its list of entries, at its end, was cut off or altered ({error})") from error
-        raise SessionError(f"{path}: no packed session ({error}); expected what `stepscope pack` writes") from error
+        raise SessionError(
+            f"{path}: not a packed session ({error}); expected a file written by `stepscope pack`"
+        ) from error
     try:
         entries = _checked_entries(path, archive)
     except SessionError:
@@ -232,14 +234,14 @@ def _without_manifest(path: Path, *, packed: bool) -> SessionError:
 
 
 def pack(session: Path, target: Path) -> int:
-    """Write the session directory as one file; returns its size in bytes. Caches are left out.
+    """Write the session directory as one file; return its size in bytes. Caches are omitted.
 
     Raises:
         SessionError: there is no session, or the target exists.
         OSError: no space, or no rights.
     """
     if not layout.is_session(session):
-        raise SessionError(f"{session}: no session; expected a directory with a {layout.MANIFEST}")
+        raise SessionError(f"{session}: not a session; expected a directory with a {layout.MANIFEST}")
     names = _portable_names(session)
     digests = {name: _digest_of(session / name) for name in names}
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
@@ -252,10 +254,10 @@ def pack(session: Path, target: Path) -> int:
         try:
             os.link(temporary, target)
         except FileExistsError:
-            raise SessionError(f"{target} exists already; choose another name with --output") from None
+            raise SessionError(f"{target} already exists; choose another name with --output") from None
         except OSError:  # a file system without links
             if target.exists():
-                raise SessionError(f"{target} exists already; choose another name with --output") from None
+                raise SessionError(f"{target} already exists; choose another name with --output") from None
             temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
@@ -290,10 +292,10 @@ def _digest_of(path: Path) -> str:
 
 
 def unpack(packed: Path, target: Path) -> Path:
-    """Write a packed session as a directory; returns it. Every file is checked against its digest.
+    """Write a packed session as a directory and return it. Every file is checked against its digest.
 
     Raises:
-        SessionError: no packed session, a hostile one, a damaged one, or the target exists.
+        SessionError: it is not a packed session, is hostile or damaged, or the target exists.
         OSError: no space, or no rights.
     """
     archive, entries = _open_checked(packed)
@@ -301,7 +303,7 @@ def unpack(packed: Path, target: Path) -> Path:
         digests = _stored_digests(packed, archive, entries)
         temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         if target.exists():
-            raise SessionError(f"{target} exists already; choose another name with --output")
+            raise SessionError(f"{target} already exists; choose another name with --output")
         temporary.mkdir()
         try:
             for name, info in entries.items():
@@ -336,7 +338,7 @@ def _extract(packed: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, path
 
 
 def _copy(packed: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, sink: IO[bytes] | None, expected: str) -> None:
-    """Read an entry, write it where there is a sink, and compare it with its digest."""
+    """Read an entry, write it to the sink if there is one, and compare it with its digest."""
     digest = hashlib.sha256()
     try:
         with archive.open(info) as source:

@@ -1,6 +1,6 @@
-"""Tells sessions from other folders by what they hold: they are evidence, which nothing but a recording may change.
+"""Distinguishes sessions from other folders by their content: they are evidence, which only a recording may change.
 
-Web projects have a ``manifest.json`` too, so that its content counts, and never a name. Damaged sessions are sessions.
+Web projects have a ``manifest.json`` too, so the content decides, never a name. Damaged sessions are sessions.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from stepscope.store import layout
 
 MARK = b'"stepscope_version"'
-"""A key of each manifest, in the first lines of it. Source: ``model.session.session.Manifest``, since schema 1."""
+"""Key in the first lines of every manifest. Source: ``model.session.session.Manifest``, since schema 1."""
 _READ_BYTES = 4096
 
 
@@ -25,7 +25,7 @@ def is_session(folder: Path) -> bool:
 
 
 def session_around(path: Path) -> Path | None:
-    """The session that a path is, or lies in, once its links are followed; None for anything else."""
+    """The session that a path is, or is in, after following its links; None for anything else."""
     try:
         real = path.resolve()
     except (OSError, RuntimeError):
@@ -39,7 +39,7 @@ def leads_in(path: Path) -> bool:
 
 
 def is_packed(path: Path) -> bool:
-    """Whether a file is a session that `stepscope pack` made one file of."""
+    """Whether a file is a session packed by `stepscope pack`."""
     try:
         with path.open("rb") as stream:
             if stream.read(2) != b"PK":

@@ -17,7 +17,7 @@ LISTS = ("producers", "slots")
 
 
 def columns_of(parts: Sequence[NodeColumns]) -> dict[str, object]:
-    """The columns of a segment: numbers, texts, and for each node the lists of its inputs."""
+    """The columns of a segment: numbers, strings, and for each node the lists of its inputs."""
     columns: dict[str, object] = {
         name: np.concatenate([getattr(part, name) for part in parts] or [np.zeros(0, np.int64)]) for name in NUMBERS
     }
@@ -33,10 +33,10 @@ def columns_of(parts: Sequence[NodeColumns]) -> dict[str, object]:
 
 
 def decode(columns: Mapping[str, Any]) -> NodeColumns:
-    """What ``columns_of`` made.
+    """The inverse of ``columns_of``.
 
     Raises:
-        ValueError: a column is missing, of another type, or does not fit the others.
+        ValueError: a column is missing, of another type, or inconsistent with the others.
     """
     missing = [name for name in (*NUMBERS, *TEXT_COLUMNS, *LISTS) if name not in columns]
     if missing:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SUFFIX = ".stepscope"
-"""What a session directory's name ends in."""
+"""Suffix of a session directory's name."""
 PACKED_SUFFIX = ".stepscope.zip"
-"""What a packed session's name ends in."""
+"""Suffix of a packed session's name."""
 
 MANIFEST = "manifest.json"
 WORKERS = "workers"
@@ -40,7 +40,7 @@ WORKER_PATTERN = re.compile(r"[0-9A-Za-z_.-]+")
 
 
 def segment_name(stem: str, first: int, last: int) -> str:
-    """File name of a segment that holds the numbers ``first`` to ``last``."""
+    """The file name of a segment that holds the numbers ``first`` to ``last``."""
     return f"{stem}-{first:012d}-{last:012d}.parquet"
 
 
@@ -69,7 +69,7 @@ def claim(path: Path) -> None:
     """Make the directory of a new session; two runs never share one.
 
     Raises:
-        SessionError: something is there already.
+        SessionError: the path exists already.
         OSError: it cannot be made.
     """
     try:
@@ -78,5 +78,5 @@ def claim(path: Path) -> None:
         if path.is_dir() and not any(path.iterdir()):
             return
         raise SessionError(
-            f"{path} exists already; expected a new session, one run each: choose another with --session"
+            f"{path} already exists; each run needs a new session, choose another with --session"
         ) from None

@@ -1,4 +1,4 @@
-"""Reads a session's manifest alone. Light: pyarrow is not loaded."""
+"""Reads only a session's manifest. Light-weight: pyarrow is not loaded."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def of(files: bundle.Files) -> Manifest:
         data = files.read(layout.MANIFEST, MAX_BYTES)
     except FileNotFoundError:
         raise SessionError(
-            f"{files.where}: no {layout.MANIFEST} in it; expected a session as `stepscope run` writes it"
+            f"{files.where}: it has no {layout.MANIFEST}; expected a session written by `stepscope run`"
         ) from None
     except (OSError, ValueError) as error:
         raise SessionError(f"{files.where}/{layout.MANIFEST}: cannot be read: {error}") from error

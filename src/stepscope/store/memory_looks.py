@@ -1,4 +1,4 @@
-"""A look at an address space as one Parquet file: its mappings are the rows, all else is in the file's metadata."""
+"""A look at an address space as one Parquet file: its mappings are the rows, the rest is in the file's metadata."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KEY = "look"
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
-    """What a look holds beside its mappings; as ``model.session.address_space.MemoryLook``."""
+    """The fields of a look other than its mappings; as in ``model.session.address_space.MemoryLook``."""
 
     pid: int
     at_ns: int
@@ -31,7 +31,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write(session: Path, name: str, look: MemoryLook) -> None:
-    """Store a look in the session directory ``session``; ``name`` (like "4711-0001") tells it from the others.
+    """Store a look in the session directory ``session``; ``name`` (like "4711-0001") distinguishes it from the others.
 
     Raises:
         OSError: no space, or no rights.
@@ -59,10 +59,10 @@ def encode(look: MemoryLook) -> bytes:
 
 
 def decode(data: bytes) -> MemoryLook:
-    """Read what ``encode`` made.
+    """The inverse of ``encode``.
 
     Raises:
-        ValueError: it is damaged, or no look.
+        ValueError: it is damaged, or not a look.
     """
     columns, metadata = tables.read_columns(data)
     try:

@@ -7,8 +7,8 @@
     events.parquet       events, a million to a row group
     stats.parquet        stats of events; meta_stats.parquet: of metas. A row group is a piece of one stat
 
-So one stat is read without the others, and writing needs no more memory than a few pieces. ``model.session.optrace``
-says what the columns mean; times count from the session's start.
+One stat can thus be read without the others, and writing needs no more memory than a few pieces.
+``model.session.optrace`` explains the columns; times count from the session's start.
 """
 
 from __future__ import annotations
@@ -48,23 +48,23 @@ _HEAD, _STRINGS, _METAS, _EVENTS = "trace.json", "strings.parquet", "metas.parqu
 _STATS, _META_STATS = "stats.parquet", "meta_stats.parquet"
 _ROWS = 1 << 20
 _DELTA = frozenset({"start_ns", "name", "op_name"})
-"""Columns of numbers that rise."""
+"""Columns of rising numbers."""
 _PLAIN = frozenset({"dur_ns"})
 _EVENTS_A_KIND = 8
-"""With fewer events a dictionary of their kinds is larger than what it saves."""
+"""Events per kind below which a dictionary of their kinds is larger than what it saves."""
 _TEXT_LEVEL = 9
-"""Names are half of a capture of a large model, and written once."""
+"""Compression level of strings: names are half of a large model's capture, and are written once."""
 
 
 Column = npt.NDArray[np.int64] | npt.NDArray[np.int32] | npt.NDArray[np.int16] | npt.NDArray[np.int8]
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
-    """``trace.json``."""
+    """Content of ``trace.json``."""
 
     schema: int = SCHEMA
     worker: str = ""
-    """Key of the process that it is of; empty: of none that was measured."""
+    """Key of its process; empty if the process was not measured."""
     source: TraceSource
     planes: tuple[Plane, ...] = ()
     lines: tuple[Line, ...] = ()
@@ -77,11 +77,11 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write(session: Path, name: str, trace: OpTrace, *, worker: str = "") -> Path:
-    """Store a trace in the session directory ``session``; ``name`` (like "ops-001") tells it from the others.
+    """Store a trace in the session directory ``session``; ``name`` (like "ops-001") distinguishes it from the others.
 
     Raises:
         OSError: no space, or no rights; then nothing is left of it.
-        FormatError: what its stats are read from is damaged; likewise.
+        FormatError: the source of its stats is damaged; likewise.
     """
     folder = session / layout.OPTRACES / name
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -148,7 +148,7 @@ def _write_into(folder: Path, trace: OpTrace, worker: str) -> None:
 
 
 def _texts(trace: OpTrace) -> list[str | None]:
-    """The trace's texts, without the names of ops that the names of their events hold."""
+    """The trace's strings, without the op names contained in the names of their events."""
     texts: list[str | None] = list(trace.strings)
     metas = trace.metas
     kept = {0, *metas.name.tolist(), *metas.op_type.tolist()}
@@ -160,10 +160,10 @@ def _texts(trace: OpTrace) -> list[str | None]:
 
 
 def _completed(texts: list[str | None], metas: Metas) -> tuple[str, ...]:
-    """What ``_texts`` left out, put in again.
+    """The strings with those that ``_texts`` omitted.
 
     Raises:
-        ValueError: it cannot be.
+        ValueError: one cannot be restored.
     """
     if None in texts:
         for numbers in (metas.name, metas.op_name, metas.op_type):
@@ -213,7 +213,7 @@ def names(files: Files) -> list[str]:
 
 
 def head(files: Files, name: str) -> Head:
-    """What a trace is, without its events.
+    """The description of a trace, without its events.
 
     Raises:
         SessionError: it is damaged, or a newer stepscope wrote it.
@@ -297,10 +297,10 @@ def _metas(columns: Mapping[str, npt.NDArray[np.generic]]) -> Metas:
 
 
 def _check(trace: OpTrace) -> None:
-    """That every number that leads somewhere leads there.
+    """Check that every index is within its table.
 
     Raises:
-        ValueError: one does not.
+        ValueError: one is not.
     """
     events, metas = trace.events, trace.metas
     _within("line", events.line, len(trace.lines))

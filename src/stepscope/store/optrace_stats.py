@@ -27,26 +27,26 @@ if TYPE_CHECKING:
 
 _SCHEMA = pa.schema([("row", pa.int64()), ("value", pa.int64()), ("text", pa.dictionary(pa.int32(), pa.string()))])
 _FULL = 1 << 16
-"""Values that are collected before they become a row group."""
+"""Values collected before they become a row group."""
 _FEW = 64
-"""Fewer have no row group of their own."""
+"""Number of values below which a stat shares a row group."""
 _Kind = Literal["int", "float", "text"]
 
 
 class Piece(msgspec.Struct, frozen=True, array_like=True):
-    """A piece of a stat, and where it is."""
+    """A piece of a stat, and its position."""
 
     name: str
     kind: _Kind
     group: int = -1
-    """The row group; -1, in schema 1: the one at the piece's own position."""
+    """Row group; -1, in schema 1: the one at the piece's own position."""
     first: int = 0
     count: int = -1
-    """Rows of the group; -1: all."""
+    """Number of rows of the group; -1: all."""
 
 
 class StatWriter:
-    """Writes columns, or pieces of them, in any order; small ones of a name are put together."""
+    """Writes columns, or pieces of them, in any order; small pieces of a name are combined."""
 
     def __init__(self, path: Path) -> None:
         """Make the file."""
@@ -64,7 +64,7 @@ class StatWriter:
         self._waiting: dict[tuple[str, _Kind], list[StatColumn]] = {}
         self._groups = 0
         self.pieces: list[Piece] = []
-        """What is where, complete once the writer is closed."""
+        """Pieces written, complete once the writer is closed."""
 
     def __enter__(self) -> Self:
         return self
@@ -103,7 +103,7 @@ class StatWriter:
             self._write([column for columns in few.values() for column in columns])
 
     def _write(self, columns: Sequence[StatColumn]) -> None:
-        """One row group."""
+        """Write one row group."""
         rows = np.concatenate([column.rows for column in columns])
         values = np.concatenate([_numbers(column) for column in columns])
         texts = pa.chunked_array([_texts(column) for column in columns]).unify_dictionaries()
@@ -126,13 +126,13 @@ def _texts(column: StatColumn) -> pa.DictionaryArray:
 
 
 class StoredStats:
-    """A ``StatReader`` over the two files. Nothing is read before it is asked for.
+    """A ``StatReader`` over the two files. Nothing is read before it is requested.
 
     Raises (every reading method): SessionError: the file is damaged.
     """
 
     def __init__(self, events: StatFile, metas: StatFile) -> None:
-        """Of the stats of events, and of metas."""
+        """Read the stats of events, and of metas."""
         self._events = events
         self._metas = metas
 
@@ -165,7 +165,7 @@ class StoredStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatFile:
-    """One of the files: how its bytes are had, what its row groups hold, and how many events (or metas) there are."""
+    """One of the files: access to its bytes, the content of its row groups, and the number of events (or metas)."""
 
     content: Callable[[], bytes]
     pieces: Sequence[Piece]

@@ -1,4 +1,4 @@
-"""Reads a session, from a directory or from one packed file, and says what it could not read.
+"""Reads a session, from a directory or from one packed file, and reports what it could not read.
 
 Everything in a session is hostile: it may have come by mail. Sizes are bounded, names are matched against patterns
 before they are opened, and a damaged segment costs that segment, not the session.
@@ -52,18 +52,18 @@ DAMAGED = "DX106"
 
 
 class _Damage:
-    """What could not be read."""
+    """Damage found while reading."""
 
     def __init__(self) -> None:
         self.diagnostics: list[Diagnostic] = []
         self.files: list[str] = []
-        """That hold something else than was written, or are gone."""
+        """Files whose content was altered, or that are missing."""
 
     def add(self, text: str) -> None:
         self.diagnostics.append(Diagnostic(code=DAMAGED, text=text))
 
     def lost(self, name: str, what: str) -> None:
-        """A file, and what is wrong with it."""
+        """Record a file, and its defect."""
         self.files.append(name)
         self.add(f"{name} {what}")
 

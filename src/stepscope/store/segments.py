@@ -1,7 +1,7 @@
-"""The segments of one table: which there are, which of them count, when small ones become a large one.
+"""The segments of one table: which exist, which count, and when small ones are merged.
 
 A segment is named by the first and last number inside (records: their index; log lines and samples: the flush that made
-them). One that lies within another's range was merged into it: it does not count, whether or not it is deleted yet.
+them). One within another's range was merged into it: it does not count, whether or not it has been deleted yet.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MERGE_COUNT = 16
-"""So many neighbours of about one size become one: a day's session has some dozens of segments instead of thousands,
-and each row is rewritten at most four times."""
+"""Number of neighbours of about one size that are merged: a day's session has some dozens of segments instead of
+thousands, and each row is rewritten at most four times."""
 _SIZE_STEP_BITS = 4
 MAX_MERGED_BYTES = 64 << 20
 
@@ -36,7 +36,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sized:
-    """A segment with its size on disk and when it was written, as the file system's clock has it."""
+    """A segment with its size on disk and its modification time on the file system's clock."""
 
     segment: Segment
     bytes: int
@@ -63,7 +63,7 @@ class SegmentFolder:
     """Writes the segments of one table into a folder."""
 
     def __init__(self, folder: Path, stem: str, max_merged_bytes: int = MAX_MERGED_BYTES) -> None:
-        """Go on after the segments that are in ``folder``; merged ones grow to ``max_merged_bytes``."""
+        """Continue after the segments in ``folder``; merged ones grow to ``max_merged_bytes``."""
         self._folder = folder
         self._max_merged_bytes = max_merged_bytes
         self._stem = stem
@@ -79,7 +79,7 @@ class SegmentFolder:
         return [segment.name for segment in self._segments]
 
     def write(self, first: int, last: int, columns: dict[str, object], metadata: dict[str, str] | None = None) -> None:
-        """Add a segment, then merge neighbours when enough of them are small.
+        """Add a segment, then merge neighbours if enough of them are small.
 
         Raises:
             OSError: no space, or no rights; then nothing was added.
@@ -92,7 +92,7 @@ class SegmentFolder:
             continue
 
     def sizes(self) -> list[Sized]:
-        """The segments that count, in order, with what each takes on disk and when it was written."""
+        """The segments that count, in order, with the size and modification time of each."""
         found = []
         for segment in self._segments:
             try:
@@ -103,12 +103,12 @@ class SegmentFolder:
         return found
 
     def drop_oldest(self) -> None:
-        """Delete the oldest segment, unless it is the only one: numbers go on from the newest."""
+        """Delete the oldest segment, unless it is the only one: numbers continue from the newest."""
         if len(self._segments) > 1:
             (self._folder / self._segments.pop(0).name).unlink(missing_ok=True)
 
     def keep_rows(self, wanted: Callable[[pa.Table], pa.Table]) -> None:
-        """Replace all segments by one with the rows that ``wanted`` picks of each, from the oldest on.
+        """Replace all segments by one with the rows that ``wanted`` selects from each, from the oldest on.
 
         Raises:
             OSError: no space, or no rights; then nothing was changed.
@@ -118,11 +118,11 @@ class SegmentFolder:
         parts: list[pa.Table] = []
         metadata: dict[str, str] = {}
         try:
-            for segment in self._segments:  # one by one: what is not wanted takes no memory
+            for segment in self._segments:  # one by one, so that unwanted rows take no memory
                 part = tables.read_table(self._folder / segment.name)
                 metadata = {k.decode(): v.decode() for k, v in (part.schema.metadata or {}).items()}
                 parts.append(wanted(part.replace_schema_metadata(None)))
-        except (OSError, ValueError, pa.ArrowException):  # damaged: left alone
+        except (OSError, ValueError, pa.ArrowException):  # damaged: not changed
             return
         kept = pa.concat_tables(parts).combine_chunks()
         name = layout.segment_name(self._stem, self._segments[0].first, self._segments[-1].last)
@@ -135,7 +135,7 @@ class SegmentFolder:
                 (self._folder / segment.name).unlink(missing_ok=True)
 
     def _merge_newest(self) -> bool:
-        """Merge the newest segments if they are of about one size; whether that was done."""
+        """Merge the newest segments if they are of about one size; return whether that was done."""
         newest = self._segments[-MERGE_COUNT:]
         try:
             sizes = [(self._folder / segment.name).stat().st_size for segment in newest]
@@ -148,7 +148,7 @@ class SegmentFolder:
             name = layout.segment_name(self._stem, newest[0].first, newest[-1].last)
             columns = {column: merged.column(column).combine_chunks() for column in merged.column_names}
             tables.write(self._folder / name, columns, metadata)
-        except (OSError, ValueError, pa.ArrowException):  # damaged, or no space: they stay as they are
+        except (OSError, ValueError, pa.ArrowException):  # damaged, or no space: not changed
             self._whole = False
             return False
         self._segments[-MERGE_COUNT:] = [Segment(first=newest[0].first, last=newest[-1].last, name=name)]

@@ -1,4 +1,4 @@
-"""Spans of a timeline on disk, made for reading parts of them: columns that are mapped, never read whole.
+"""Spans of a timeline on disk, in a form for partial reading: columns that are mapped, never read whole.
 
     index.json             lanes, tracks, names, and where in the columns each lane is
     base.COLUMN            start, end, name of every span, lane after lane
@@ -8,8 +8,8 @@
                            in_kind: the same, by the target
     series.COLUMN          start, end, value of every series, series after series
 
-Not part of a session: a cache beside nothing, made anew when it is gone or of another schema. Columns are plain
-little-endian arrays; what the index says is checked against their sizes.
+Not part of a session: a separate cache that is rebuilt if it is gone or of another schema. Columns are plain
+little-endian arrays; the index is checked against their sizes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ MARK_COLUMNS = {
     "row": "<i8",
 }
 WHOLE = -1
-"""The level of the spans themselves."""
+"""Level of the spans themselves."""
 SUMS = "sums"
 SUM_COLUMNS = {"name": "<i4", "count": "<i8", "total": "<i8", "most": "<i8"}
 SERIES = "series"
@@ -63,7 +63,7 @@ Columns = Mapping[str, Column]
 
 
 class SeriesColumns(NamedTuple):
-    """Values of a series. Shapes: [value], by start; none overlaps another."""
+    """Values of a series. Shapes: [value], by start, without overlap."""
 
     start: npt.NDArray[np.int64]
     end: npt.NDArray[np.int64]
@@ -71,30 +71,30 @@ class SeriesColumns(NamedTuple):
 
 
 class Index(msgspec.Struct, frozen=True, kw_only=True):
-    """``index.json``."""
+    """Content of ``index.json``."""
 
     schema: int = SCHEMA
     timeline: Timeline
     names: tuple[SpanName, ...]
     counts: tuple[int, ...]
-    """Spans of each name."""
+    """Number of spans of each name."""
     bounds: tuple[int, ...]
-    """Where each lane begins in the base, and where the last one ends."""
+    """Start of each lane in the base, and the end of the last."""
     sums_bounds: tuple[int, ...]
-    """Where the sums of each lane begin, and where those of the last one end."""
+    """Start of the sums of each lane, and the end of the last."""
     levels: dict[int, tuple[tuple[int, int, int], ...]]
-    """Exponent to (lane, first row, row behind the last) of the lanes that it holds."""
+    """Exponent to (lane, first row, row after the last) of the lanes that it holds."""
     series_bounds: tuple[int, ...] = (0,)
-    """Where each series begins, and where the last one ends."""
+    """Start of each series, and the end of the last."""
     links: int = 0
-    """How many there are."""
+    """Number of links."""
 
 
 class Writer:
     """Writes a cache lane by lane, whole or not at all."""
 
     def __init__(self, folder: Path) -> None:
-        """Nothing is written before ``add``."""
+        """Prepare; nothing is written before ``add``."""
         self._final = folder
         self._folder = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
         self._files: dict[str, IO[bytes]] = {}
@@ -114,22 +114,22 @@ class Writer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Take back what was not finished."""
+        """Remove an unfinished cache."""
         self._stack.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     @property
     def lanes(self) -> int:
-        """How many have been written."""
+        """The number of lanes written."""
         return len(self._bounds) - 1
 
     @property
     def spans(self) -> int:
-        """How many have been written."""
+        """The number of spans written."""
         return self._bounds[-1]
 
     def add(self, base: Columns) -> int:
-        """Write the spans of the next lane; its number."""
+        """Write the spans of the next lane and return its number."""
         self._write(BASE, base, BASE_COLUMNS)
         self._bounds.append(self._bounds[-1] + len(base["start"]))
         counts = self._add_sums(base)
@@ -139,7 +139,7 @@ class Writer:
         return self.lanes - 1
 
     def _add_sums(self, base: Columns) -> I64:
-        """Write the sums of a lane; its spans by name."""
+        """Write the sums of a lane; return its spans by name."""
         name, dur = base["name"], base["end"] - base["start"]
         counts = np.bincount(name)
         total = np.bincount(name, weights=dur).astype(np.int64)
@@ -166,7 +166,7 @@ class Writer:
         self._series.append(self._series[-1] + len(columns.start))
 
     def add_links(self, source: I64, target: I64, kind: I64) -> None:
-        """Links between spans, by their places; they are written at the end, in order."""
+        """Add links between spans, by their places; they are written at the end, in order."""
         self._links.append((source, target, kind))
 
     def _write_links(self) -> int:
@@ -223,7 +223,7 @@ class Writer:
         (self._folder / INDEX).write_bytes(msgspec.json.encode(index))
         try:
             self._folder.rename(self._final)
-        except OSError:  # another process has made the same
+        except OSError:  # another process has made the same cache
             if not (self._final / INDEX).is_file():
                 raise
 
@@ -232,10 +232,10 @@ class Reader:
     """A cache, mapped."""
 
     def __init__(self, folder: Path) -> None:
-        """Open it.
+        """Open a cache.
 
         Raises:
-            SessionError: it is none, or of another schema.
+            SessionError: it is not a cache, or of another schema.
         """
         self.folder = folder
         try:
@@ -257,11 +257,11 @@ class Reader:
                 for lane, first, last in lanes:
                     self._places.setdefault(lane, {})[exponent] = (first, last)
         except (OSError, ValueError, IndexError) as error:
-            raise SessionError(f"{folder}: no timeline: {error}") from error
+            raise SessionError(f"{folder}: not a timeline: {error}") from error
 
     @property
     def lanes(self) -> int:
-        """How many there are."""
+        """The number of lanes."""
         return len(self.index.bounds) - 1
 
     def base(self, lane: int) -> Columns:
@@ -270,12 +270,12 @@ class Reader:
         return {name: column[rows] for name, column in self._base.items()}
 
     def sums(self, lane: int) -> Columns:
-        """What the spans of a lane are together, by name; not copied."""
+        """The sums of a lane's spans, by name; not copied."""
         rows = slice(self.index.sums_bounds[lane], self.index.sums_bounds[lane + 1])
         return {name: column[rows] for name, column in self._sums.items()}
 
     def stored(self, lane: int, exponent: int) -> tuple[int, int, int]:
-        """Where marks of a lane are that are as fine as asked, the coarsest: level, first row, row behind the last."""
+        """The coarsest stored marks of a lane that are as fine as requested: level, first row, row after the last."""
         found = WHOLE, self.index.bounds[lane], self.index.bounds[lane + 1]
         for level, rows in self._places.get(lane, {}).items():
             if found[0] < level <= exponent:
@@ -293,7 +293,7 @@ class Reader:
         return SeriesColumns(every.start[rows], every.end[rows], every.value[rows])
 
     def links(self, lane: int, row: int, *, out: bool) -> list[tuple[int, int, int]]:
-        """(lane, row, kind) of what a span led to (``out``), or of what led to it."""
+        """(lane, row, kind) of the spans that a span led to (``out``), or that led to it."""
         near, far, kind = LINK_COLUMNS[:3] if out else LINK_COLUMNS[3:]
         first, last = np.searchsorted(self._links[near], np.array([0, 1]) + (lane << PLACE_BITS | row)).tolist()
         places, kinds = self._links[far][first:last].tolist(), self._links[kind][first:last].tolist()

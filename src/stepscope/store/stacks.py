@@ -1,4 +1,4 @@
-"""A stack profile as one Parquet file: its samples are the rows, all else is in the file's metadata.
+"""A stack profile as one Parquet file: its samples are the rows, the rest is in the file's metadata.
 
 Metadata ``profile``: base64 of zlib of JSON (``Head``). One file is one profile, written whole or not at all.
 """
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_HEAD_BYTES = 1 << 30
-"""Unpacked size of the metadata that is read: some ten million stacks."""
+"""Maximum unpacked size of the metadata: some ten million stacks."""
 _KEY = "profile"
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
-    """What a stack profile holds beside its samples."""
+    """The fields of a stack profile other than its samples."""
 
     event: str
     unit: str
@@ -39,13 +39,14 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     threads: tuple[Thread, ...] = ()
     frames: tuple[Frame, ...] = ()
     parents: tuple[int, ...] = ()
-    """Of each stack its caller's stack, -1 for a root."""
+    """Caller's stack of each stack, -1 for a root."""
     leaves: tuple[int, ...] = ()
-    """Of each stack its leaf, an index into ``frames``."""
+    """Leaf of each stack, an index into ``frames``."""
 
 
 def write(session: Path, name: str, profile: StackProfile) -> Path:
-    """Store a profile in the session directory ``session``; ``name`` (like "cpu-0001") tells it from the others.
+    """Store a profile in the session directory ``session``; ``name`` (like "cpu-0001") distinguishes it from the
+    others.
 
     Raises:
         OSError: no space, or no rights.
@@ -77,10 +78,10 @@ def encode(profile: StackProfile) -> bytes:
 
 
 def decode(data: bytes) -> StackProfile:
-    """Read what ``encode`` made.
+    """The inverse of ``encode``.
 
     Raises:
-        ValueError: it is damaged, or no stack profile.
+        ValueError: it is damaged, or not a stack profile.
     """
     columns, metadata = tables.read_columns(data)
     head = _head(metadata.get(_KEY, ""))
@@ -89,7 +90,7 @@ def decode(data: bytes) -> StackProfile:
     samples: dict[str, np.ndarray] = {}
     for field in fields(SampleTable):
         kind = np.float64 if field.name == "weight" else np.int64
-        if field.name == "op_thread" and field.name not in columns:  # of a window of an earlier stepscope
+        if field.name == "op_thread" and field.name not in columns:  # from a window of an earlier stepscope
             samples[field.name] = np.zeros(len(columns["at_ns"]), np.int64)
             continue
         if field.name not in columns:

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound="Table")
 
 DICTIONARY_COLUMNS = frozenset({"name", "kind", "flags", "thread", "type", "pid", "child"})
-"""Few values, often repeated: a dictionary with run lengths is smaller than deltas."""
+"""Columns with few values, often repeated: a dictionary with run lengths is smaller than deltas."""
 _LEVEL = 1
 _FORMER_COLUMNS = frozenset({"live_bytes"})
-"""Written by versions before 0.1, read by none."""
+"""Columns written by versions before 0.1 and no longer read."""
 
 
 def encode(columns: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> bytes:
@@ -76,7 +76,7 @@ def read_columns(source: Path | bytes) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def read_table(source: Path | bytes) -> pa.Table:
-    """A Parquet file whose pages are those that were written, as far as it holds their checksums.
+    """A Parquet file whose pages were verified, if it holds their checksums.
 
     Raises:
         ValueError: the file is damaged (pyarrow's errors derive from it).
@@ -92,7 +92,7 @@ def to_table(cls: type[T], parts: Sequence[Mapping[str, Any]]) -> T:
     """Parts of a table as one. A column that an older schema lacks is filled with -1 (unknown).
 
     Raises:
-        ValueError: a column is no number, or has a name that no version writes in place of one that all do.
+        ValueError: a column is not numeric, or has a name that no version writes in place of one that all do.
     """
     tables = []
     names = {f.name for f in fields(cls)}

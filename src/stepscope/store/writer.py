@@ -1,8 +1,8 @@
-"""Writes a session as the job runs: segments that are durable one by one.
+"""Writes a session while the job runs, in segments that are durable one by one.
 
-A segment is a Parquet file that appears under its name when it is complete. What was written is found again by
-listing the directory, so a collector that was killed goes on where the files end: no journal, nothing twice.
-Survives the death of every process; not made to survive the loss of power (no fsync on the job's disk).
+A segment is a Parquet file that appears under its name when it is complete. Written data are found again by listing the
+directory, so that a restarted collector continues where the files end: no journal, nothing twice. This survives the
+death of every process, but not a loss of power (no fsync on the job's disk).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class EventRow(NamedTuple):
-    """A line of an agent's log as it is stored. ``at_ns`` since session start."""
+    """A line of an agent's log as stored. ``at_ns`` since session start."""
 
     at_ns: int
     type: str
@@ -35,7 +35,7 @@ class EventRow(NamedTuple):
 
 
 class LogPosition(NamedTuple):
-    """How much of a log is durable: the files before ``file``, and ``offset`` bytes of it."""
+    """The durable position in a log: the files before ``file``, and ``offset`` bytes of it."""
 
     file: int = 1
     offset: int = 0
@@ -45,7 +45,7 @@ class SessionWriter:
     """Appends segments to one session directory. One writer at a time."""
 
     def __init__(self, root: Path, *, max_merged_bytes: int = MAX_MERGED_BYTES) -> None:
-        """Write into ``root``, which exists; goes on after what is there."""
+        """Write into ``root``, which exists, and continue after its content."""
         self.root = root
         self._max_merged_bytes = max_merged_bytes
         self._segments: dict[tuple[str, str], SegmentFolder] = {}
@@ -56,11 +56,11 @@ class SessionWriter:
         return sorted(p.name for p in folder.iterdir()) if folder.is_dir() else []
 
     def durable_records(self, key: str) -> int:
-        """How many of a worker's records are dealt with: index of the first that is not durable."""
+        """The number of a worker's records that are handled: index of the first that is not durable."""
         return self._of_worker(key, layout.RECORDS).next()
 
     def durable_log(self, key: str) -> LogPosition:
-        """How far a worker's log is durable, from the newest readable segment of events."""
+        """The durable position of a worker's log, from the newest readable segment of events."""
         for name in reversed(self._of_worker(key, layout.EVENTS).names()):
             try:
                 metadata = pq.read_schema(self._folder(key) / name).metadata or {}
@@ -90,7 +90,7 @@ class SessionWriter:
         self._of_worker(key, layout.RECORDS).write(first, last, tables.columns_of(records))
 
     def write_events(self, key: str, rows: Sequence[EventRow], position: LogPosition) -> None:
-        """Make log lines durable, together with how far the log is now read.
+        """Make log lines durable, together with the position up to which the log has been read.
 
         Raises:
             OSError: no space, or no rights.
@@ -105,7 +105,7 @@ class SessionWriter:
         segments.write(segments.next(), segments.next(), columns, metadata)
 
     def write_graphs(self, key: str, parts: Sequence[NodeColumns]) -> None:
-        """Make nodes of a worker's graphs durable; what is repeated later does not count.
+        """Make nodes of a worker's graphs durable; later repetitions do not count.
 
         Raises:
             OSError: no space, or no rights.
@@ -122,11 +122,11 @@ class SessionWriter:
         self._write_columns(name, tables.columns_of(table))
 
     def write_rival_names(self, first: int, names: Sequence[str]) -> None:
-        """Append names that ``RivalTable.name`` counts through, from number ``first`` on."""
+        """Append names that ``RivalTable.name`` indexes, from number ``first`` on."""
         self._write_names(layout.RIVAL_NAMES, first, names)
 
     def rival_names(self) -> int:
-        """How many rival names are durable."""
+        """The number of durable rival names."""
         return self._of_session(layout.RIVAL_NAMES).next()
 
     def write_resource_names(self, first: int, names: Sequence[str]) -> None:
@@ -134,7 +134,7 @@ class SessionWriter:
         self._write_names(layout.RESOURCE_NAMES, first, names)
 
     def resource_names(self) -> int:
-        """How many resource names are durable."""
+        """The number of durable resource names."""
         return self._of_session(layout.RESOURCE_NAMES).next()
 
     def _write_names(self, stem: str, first: int, names: Sequence[str]) -> None:
@@ -173,7 +173,7 @@ class SessionWriter:
         layout.write_atomic(folder / name, data)
 
     def folders(self) -> dict[tuple[str, str], SegmentFolder]:
-        """All segments of this session by (worker's key or "", stem), those of earlier writers too."""
+        """All segments of this session by (worker's key or "", stem), including those of earlier writers."""
         for key in self.worker_keys():
             for stem in (layout.RECORDS, layout.EVENTS):
                 self._of_worker(key, stem)

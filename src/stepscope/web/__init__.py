@@ -1,7 +1,7 @@
-"""The page and the REST interface: HTTP around the use cases of ``app``; decides nothing of its own (docs/rest.md).
+"""The page and the REST interface: HTTP around the use cases of ``app``, without logic of its own (docs/rest.md).
 
-- ``job_operations``, ``session_operations``: every address of the interface, once: what serves it, and what the OpenAPI
-  document says of it.
-- ``guard``: who may ask, from where, and how much.
-- ``application``: both together as an ASGI application; ``serve`` runs it.
+- ``job_operations``, ``session_operations``: every address of the interface, with its handler and its description in
+  the OpenAPI document.
+- ``guard``: who may send requests, from where, and how large.
+- ``application``: combines both as an ASGI application; ``serve`` runs it.
 """

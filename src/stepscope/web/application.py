@@ -45,7 +45,7 @@ Run = Callable[[Work], Awaitable[Answer]]
 
 
 def create(hub: Hub, access: Access, within: Callable[[ASGIApp], ASGIApp] = lambda app: app) -> ASGIApp:
-    """The application; ``within`` stands between the guard and what it lets through."""
+    """The application; ``within`` wraps everything behind the guard."""
     light = CapacityLimiter(MAX_LIGHT)
     lanes: dict[Lane, Run] = {"quick": _quick(light), "light": _pooled(light), "heavy": _alone()}
     events = Events(hub, light)
@@ -65,7 +65,7 @@ def create(hub: Hub, access: Access, within: Callable[[ASGIApp], ASGIApp] = lamb
 
 
 def _quick(limiter: CapacityLimiter) -> Run:
-    """Runs here and now; what is for later in a thread."""
+    """Run directly; deferred work runs in a thread."""
 
     async def run(work: Work) -> Answer:
         made = work()
@@ -75,7 +75,7 @@ def _quick(limiter: CapacityLimiter) -> Run:
 
 
 def _pooled(limiter: CapacityLimiter) -> Run:
-    """Runs in any thread, so many at a time."""
+    """Run in any thread, with limited concurrency."""
 
     async def run(work: Work) -> Answer:
         return await to_thread.run_sync(_made, work, limiter=limiter)
@@ -84,10 +84,10 @@ def _pooled(limiter: CapacityLimiter) -> Run:
 
 
 def _alone() -> Run:
-    """Runs in one thread: several analyses would only make each other wait.
+    """Run in one thread: several analyses would only delay each other.
 
-    What is imported and decoded for the first time in one is so by one thread (see ``app.jobs``). It lives as long as
-    the server: pyarrow crashes in later threads when the one that loaded it is gone (source:
+    First imports and first decoding then happen in one thread (see ``app.jobs``). The thread lives as long as the
+    server: pyarrow crashes in later threads after the thread that loaded it has ended (source:
     https://github.com/apache/arrow/issues/50908, with pyarrow 25).
     """
     thread = ThreadPoolExecutor(1, "stepscope-analysis")
@@ -104,7 +104,7 @@ def _made(work: Work) -> Answer:
 
 
 def _merged(routes: Sequence[Route]) -> list[Route]:
-    """Routes of one path as one, so that another method is told which are allowed."""
+    """Merge the routes of one path, so that a wrong method is answered with the allowed ones."""
     by_path: dict[str, list[Route]] = {}
     for route in routes:
         by_path.setdefault(route.path, []).append(route)
@@ -144,15 +144,17 @@ def _route(operation: Operation, serve: Callable[[Hub, Call], Answer | Later], h
 async def _body(request: Request, kind: type[msgspec.Struct]) -> msgspec.Struct:
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media != JSON:  # also what a form of another page could send without asking
-        raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"the body is {media or 'of no type'}; expected {JSON}")
+        raise Refused(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"the content type of the body is {media or 'missing'}; expected {JSON}"
+        )
     try:
         return msgspec.convert(_whole(msgspec.json.decode(await request.body())), type=kind)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:  # ValueError: it is no UTF-8
-        raise Refused(HTTPStatus.BAD_REQUEST, f"the body is not what is expected: {error}") from error
+        raise Refused(HTTPStatus.BAD_REQUEST, f"the body is invalid: {error}") from error
 
 
 def _whole(body: object) -> object:
-    """5.0 is the integer 5 to JSON schema, and to some clients."""
+    """Treat 5.0 as the integer 5, as JSON schema and some clients do."""
     if not isinstance(body, dict):
         return body
     return {k: int(v) if isinstance(v, float) and v.is_integer() else v for k, v in body.items()}
@@ -187,13 +189,13 @@ async def _http_error(request: Request, error: Exception) -> Response:
         raise error
     status = HTTPStatus(error.status_code)
     detail = {
-        HTTPStatus.NOT_FOUND: f"nothing is at {request.url.path[:200]}; expected an address of {PREFIX}/openapi.json",
+        HTTPStatus.NOT_FOUND: f"nothing is at {request.url.path[:200]}; expected an address in {PREFIX}/openapi.json",
         HTTPStatus.METHOD_NOT_ALLOWED: f"{request.method} is not allowed here",
     }.get(status, status.phrase)
     return problems.response(Refused(status, detail, dict(error.headers or {})))
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    """Our own failure: the client is told its kind; the traceback goes to the server's terminal."""
-    detail = f"{request.url.path[:200]} failed: {type(error).__name__}; the server's terminal shows where"
+    """An internal error: the client gets its type; the traceback goes to the server's terminal."""
+    detail = f"{request.url.path[:200]} failed: {type(error).__name__}; the server's terminal shows the traceback"
     return problems.response(Refused(HTTPStatus.INTERNAL_SERVER_ERROR, detail))

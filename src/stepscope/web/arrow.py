@@ -1,4 +1,4 @@
-"""Bulk answers as Arrow's IPC stream (https://arrow.apache.org/docs/format/Columnar.html, metadata version 5)."""
+"""Large answers as an Arrow IPC stream (https://arrow.apache.org/docs/format/Columnar.html, metadata version 5)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def columns(values: Mapping[str, Sequence[float]]) -> Answer:
 
 
 def rows(kind: type[msgspec.Struct], items: Sequence[msgspec.Struct]) -> Answer:
-    """One row for each struct, one column for each field of ``kind``: int64, or bool."""
+    """One row per struct, one column (int64 or bool) per field of ``kind``."""
     import pyarrow as pa
 
     types = {int: pa.int64(), bool: pa.bool_()}

@@ -1,8 +1,8 @@
-"""The server beside a job, as the launcher of ``run --ui`` sees it: an address first, a process once the job runs.
+"""The server of ``run --ui``, from the launcher's side: first an address, then a process once the job runs.
 
-The launcher listens itself and says the address before the job starts, so that the terminal is the job's afterwards and
-the address is good at once; the process (``beside_server``) inherits the socket. It is no part of the job: in a session
-of its own, where neither the terminal's signals nor the launcher's end reach it, and nobody waits for it.
+The launcher opens the socket and prints the address before the job starts, so that the terminal then belongs to the job
+and the address works at once; the server process (``beside_server``) inherits the socket. It is not part of the job:
+it runs in a separate process session, unaffected by terminal signals and the launcher's end, and nothing waits for it.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ class BesideJob:
     bound: socket.socket
     access: Access
     told: bool
-    """The token was made here and is printed."""
+    """Whether the token was generated here, and is therefore printed."""
     say: Callable[[str], object] = field(default=lambda line: sys.stderr.write(line + "\n"))
 
     def announce(self, session: Path) -> None:
-        """Say where the session will be seen."""
+        """Print the address of the session."""
         self.say(f"stepscope: {listening.address(listening.LOCAL, self.access, session, told=self.told)}")
 
     def start(self, session: Path, job: int, start_ticks: int) -> list[str]:
-        """Start the server of the session of a running job; returns what there is to say to the user, if it fails."""
+        """Start the server for the session of a running job; return a message for the user if it fails."""
         argv = own_python.command("stepscope.web.beside_server", str(session), str(job), str(start_ticks))
         actions = [
             (os.POSIX_SPAWN_DUP2, self.bound.fileno(), 0),
@@ -58,17 +58,17 @@ class BesideJob:
                 setsigdef=own_python.SIGNALS,
             )
         except OSError as error:
-            return [f"the page is not served: {error.strerror}"]
+            return [f"the page could not be served: {error.strerror}"]
         finally:
             self.bound.close()
         return []
 
 
 def prepare(port: str) -> BesideJob:
-    """Listen for a server beside a job. ``port``: its number, "0" any free one, "" the usual one or the next free one.
+    """Open the socket for the server of a job. ``port``: a number; "0" any free one; "" the default or next free one.
 
     Raises:
-        UsageError: no such port, it is taken, the token is none, or the server is not installed.
+        UsageError: the port is invalid or in use, the token is invalid, or the server is not installed.
     """
     listening.check_installed()
     if port and (not port.isdecimal() or int(port) > MAX_PORT):

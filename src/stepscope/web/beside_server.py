@@ -1,7 +1,7 @@
-"""The process that ``run --ui`` starts beside a job: serves its session until it has ended and nobody looks any more.
+"""The server process of ``run --ui``: serves the job's session until the job has ended and no client is left.
 
-It ends ``LINGER_S`` after the last request once the job is gone and its report stands, so at once where nobody has
-looked. The page asks every 20 seconds while it is seen. Prometheus is nobody who looks.
+Once the job is gone and its report is written, it ends ``LINGER_S`` after the last request, or at once if there was
+none. A visible page sends a request every 20 seconds. Requests of Prometheus do not count.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 LINGER_S = 60.0
 REPORT_S = 150.0
-"""A report that has not come so long after the job's end does not come any more."""
+"""Time after the job's end from which no report is expected any more."""
 LOOK_S = 1.0
 
 
 class Looks:
-    """An ASGI application that knows when it was last asked for something."""
+    """An ASGI application that records the time of its last request."""
 
     def __init__(self, app: ASGIApp, clock: Callable[[], float] = time.monotonic) -> None:
         """Watch ``app``."""
@@ -43,7 +43,7 @@ class Looks:
         self._last: float | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand on."""
+        """Forward the request."""
         if scope["type"] == "http" and scope["path"] == METRICS.path:
             await self._app(scope, receive, send)
             return
@@ -55,7 +55,7 @@ class Looks:
             self._last = self._clock()
 
     def lately(self, seconds: float) -> bool:
-        """Whether somebody asks now, or did so within these seconds."""
+        """Whether a request is in progress, or was within these seconds."""
         return self._open > 0 or (self._last is not None and self._clock() - self._last < seconds)
 
 
@@ -65,14 +65,14 @@ class Ending:
     def __init__(
         self, runs: Callable[[], bool], reported: Callable[[], bool], clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """``runs``: the job does; ``reported``: its session is complete."""
+        """``runs``: whether the job runs; ``reported``: whether its session is complete."""
         self._runs = runs
         self._reported = reported
         self._clock = clock
         self._gone: float | None = None
 
     def come(self, looks: Looks) -> bool:
-        """Whether it is time to go."""
+        """Whether to exit now."""
         if self._gone is None:
             if self._runs():
                 return False
@@ -82,8 +82,8 @@ class Ending:
 
 
 def main(words: Sequence[str]) -> None:
-    """Serve the session ``words[0]`` of the job with pid ``words[1]`` and start ``words[2]`` on the socket that is this
-    process's standard input.
+    """Serve the session ``words[0]`` of the job with pid ``words[1]`` and start time ``words[2]`` on the
+    inherited socket (standard input).
     """
     session, pid, ticks = Path(words[0]), int(words[1]), int(words[2])
     bound = socket.socket(fileno=os.dup(0))

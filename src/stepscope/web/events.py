@@ -1,7 +1,7 @@
-"""A running job's changes as server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
+"""Changes of a running job as server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
 
-``job``: its status, whenever its sidecar has published a new one. ``ended``: it runs no more; nothing follows. Nothing
-but the status file is read, when it has changed, once for all who listen, and only while somebody does.
+``job``: its status, whenever its sidecar publishes a new one. ``ended``: the job has ended; no further events. Only the
+status file is read: when it changes, once for all clients, and only while there are any.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 MEDIA = "text/event-stream"
 LOOK_S = 0.5
 SURE_S = 5.0
-"""A status that stands still is read so often all the same: its job may have ended."""
+"""Interval at which an unchanged status is read anyway: its job may have ended."""
 HEARTBEAT_S = 15.0
 MAX_STREAMS = 32
-LIMIT = Number(name="limit", about="End after so many events; 0: when the job does.", default=0, most=1_000_000)
+LIMIT = Number(name="limit", about="End after this many events; 0: when the job ends.", default=0, most=1_000_000)
 
 
 EVENTS = Operation(
     name="jobEvents",
     path="/jobs/{pid}/events",
-    about="Its changes as server-sent events: `job` with each new status (the schema of getJob), `ended` at its end.",
+    about="Changes of a job as server-sent events: `job` with each new status (schema of getJob), `ended` at its end.",
     tag="jobs",
     parameters=(job_operations.PID, LIMIT),
     media=(MEDIA,),
@@ -54,10 +54,10 @@ EVENTS = Operation(
 
 
 class _Feed:
-    """What one job's sidecar publishes: read and encoded once, whoever listens."""
+    """The status of one job, read and encoded once for all clients."""
 
     def __init__(self, job: RunningJob) -> None:
-        """The job as it is now; nobody listens yet."""
+        """Start from the job's current state, without clients."""
         self.data = msgspec.json.encode(job_of(job))
         self.ended = False
         self.listeners = 0
@@ -67,7 +67,7 @@ class _Feed:
         self._changed = asyncio.Event()
 
     async def watch(self, hub: Hub, limiter: CapacityLimiter) -> None:
-        """Look until the job or the server ends."""
+        """Poll until the job or the server ends."""
         stamp, read_s = _stamp(self._job), time.monotonic()
         while not self.ended and not hub.stopping():
             await asyncio.sleep(LOOK_S)
@@ -87,7 +87,7 @@ class _Feed:
         changed.set()
 
     async def change(self) -> bool:
-        """Wait for one; False: there was none for a while."""
+        """Wait for an event; False if there was none for a while."""
         try:
             await asyncio.wait_for(self._changed.wait(), HEARTBEAT_S)
         except asyncio.TimeoutError:
@@ -99,7 +99,7 @@ class Events:
     """The streams of one server."""
 
     def __init__(self, hub: Hub, limiter: CapacityLimiter) -> None:
-        """No stream yet; files are read under ``limiter``."""
+        """Start without streams; files are read under ``limiter``."""
         self._hub = hub
         self._limiter = limiter
         self._open = 0
@@ -114,7 +114,9 @@ class Events:
         arguments = parameters.read(EVENTS.parameters, request.path_params, request.query_params.multi_items())
         job = await to_thread.run_sync(job_operations.job_by, arguments.number("pid"), limiter=self._limiter)
         if self._open >= MAX_STREAMS:
-            raise Refused(HTTPStatus.TOO_MANY_REQUESTS, f"{MAX_STREAMS} streams are open; expected one a page")
+            raise Refused(
+                HTTPStatus.TOO_MANY_REQUESTS, f"{MAX_STREAMS} streams are already open; expected one per page"
+            )
         return StreamingResponse(
             self._stream(job, arguments.number("limit")),
             media_type=MEDIA,
@@ -156,7 +158,7 @@ class Events:
 
 
 def _stamp(job: RunningJob) -> int:
-    """When its status was written; 0 when that is gone. Cost: one ``stat`` in memory."""
+    """Modification time of the status; 0 if it is gone. Cost: one ``stat`` in memory."""
     try:
         return (job.run / STATUS_NAME).stat().st_mtime_ns
     except OSError:

@@ -1,7 +1,7 @@
-"""Stands before everything: who asks, by which name, from which page, and how much (decision 0020).
+"""Checks every request first: host name, size, origin and token (decision 0020).
 
-Order: the host name (a name that an attacker had rebound to this machine is none of ours), the size of the request, the
-page that it comes from, then the token. Nothing behind it runs before all of them are right.
+Order: the host name (rejects names that an attacker has rebound to this machine), the size of the request, the page it
+comes from, then the token. Nothing else runs before all of them are valid.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "private, no-cache",
 }
-"""On every answer that says nothing else."""
+"""Headers of every answer that does not override them."""
 
 
 class Guard:
-    """An ASGI application that lets through what may be answered."""
+    """An ASGI application that passes on permitted requests."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         """Guard ``app``."""
@@ -50,7 +50,7 @@ class Guard:
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, refuse, or hand on."""
+        """Answer, refuse, or forward the request."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -68,10 +68,10 @@ class Guard:
             await response(refused)(scope, receive, said)
 
     def _check(self, scope: Scope) -> RedirectResponse | None:
-        """What is wrong with a request; a redirect for a browser that brings the token in its address.
+        """Validate a request; return a redirect for a browser that sends the token in its address.
 
         Raises:
-            Refused: it is not let through.
+            Refused: the request is not permitted.
         """
         headers = Headers(scope=scope)
         self._check_host(headers.get("host", ""))
@@ -85,7 +85,7 @@ class Guard:
     def _check_host(self, host: str) -> None:
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
         if name.lower() not in self._access.hosts:
-            raise Refused(HTTPStatus.FORBIDDEN, f"host {host!r} is none of this server's names")
+            raise Refused(HTTPStatus.FORBIDDEN, f"host {host!r} is not a name of this server")
 
     def _check_token(self, scope: Scope, headers: Headers, origin: str | None) -> RedirectResponse | None:
         scheme, _, word = headers.get("authorization", "").partition(" ")
@@ -102,11 +102,13 @@ class Guard:
         if not self._access.knows_cookie(_cookie(headers, self._access.cookie_name)):
             raise _unknown("no token: open the address that `stepscope view` printed, or send Authorization: Bearer")
         if scope["method"] not in SAFE and origin is None:
-            raise Refused(HTTPStatus.FORBIDDEN, "a change that is asked for by cookie must name its page: no Origin")
+            raise Refused(
+                HTTPStatus.FORBIDDEN, "a change authorised by cookie must name its page: the Origin header is missing"
+            )
         return None
 
     def _enter(self, scope: Scope, query: list[tuple[str, str]]) -> RedirectResponse:
-        """To the same address without the token: it stays neither in the history nor in what is sent to others."""
+        """Redirect to the same address without the token, which then stays out of history and shared links."""
         path = "/" + scope["path"].lstrip("/")
         answer = RedirectResponse(path + (f"?{urlencode(query)}" if query else ""), status_code=303)
         answer.set_cookie(
@@ -139,11 +141,11 @@ def _check_size(scope: Scope, headers: Headers) -> None:
 
 
 def _too_large() -> Refused:
-    return Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {MAX_BODY_BYTES} bytes of body are read")
+    return Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body exceeds {MAX_BODY_BYTES} bytes")
 
 
 def _bounded(receive: Receive) -> Receive:
-    """The body, no longer than is allowed: what is sent in chunks declares no length."""
+    """Limit the body while reading it: chunked requests declare no length."""
     read = 0
 
     async def bounded() -> Message:
@@ -158,7 +160,7 @@ def _bounded(receive: Receive) -> Receive:
 
 
 def _with_headers(send: Send) -> Send:
-    """Every answer carries ``HEADERS``, unless it says otherwise itself."""
+    """Add ``HEADERS`` to every answer that does not set them."""
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -1,4 +1,4 @@
-"""Operations on running jobs: the same source as ``stepscope ps``, ``top`` and ``trace``."""
+"""Operations on running jobs, from the same source as ``stepscope ps``, ``top`` and ``trace``."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from stepscope.wire import commands
 
 MAX_PID = 1 << 22
 """Source: proc(5), /proc/sys/kernel/pid_max."""
-PID = Number(name="pid", about="The job's process.", where="path", least=1, most=MAX_PID)
+PID = Number(name="pid", about="Process ID of the job.", where="path", least=1, most=MAX_PID)
 
 
 class CaptureWanted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `stepscope trace` can ask for."""
+    """The options of `stepscope trace`."""
 
     kind: Literal["ops", "native"] = "ops"
     steps: Annotated[int, Meta(ge=0, le=MAX_STEPS)] = 0
-    """0: ten, or one run of a session."""
+    """Number of steps; 0: ten, or one run of a session."""
     task: Annotated[str, Meta(max_length=1_000)] = ""
-    """Calls of this task are the steps; "": the job's own steps."""
+    """Task whose calls are the steps; "": the job's own steps."""
     every_s: Annotated[float, Meta(ge=0, le=1_000_000)] = 0.0
-    """Again after so long; 0: once."""
+    """Interval between captures; 0: only one."""
     count: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
-    """How often at most; 0: once, or without end where ``every_s`` is given."""
+    """Maximum number of captures; 0: one, or unlimited if ``every_s`` is set."""
     seconds: Annotated[float, Meta(ge=0, le=60)] = 0.0
-    """Of native stacks: how long; 0: five."""
+    """Duration of a window of native stacks; 0: five seconds."""
     ops: bool = True
-    """With native stacks: an op trace of the same time, which tells the ops that generated code works for."""
+    """With native stacks: also take an op trace of the same time, which shows the ops that generated code runs for."""
     keep_raw: bool = False
     wait_s: Annotated[float, Meta(ge=0, le=3_600)] = DEFAULT_WAIT_S
-    """For steps, or the task, of a job that starts."""
+    """Time to wait for the steps, or the task, of a starting job."""
     force: bool = False
-    """Do not wait until the budget allows it."""
+    """Do not wait for the budget."""
 
 
 def job_by(pid: int) -> jobs.RunningJob:
@@ -93,7 +93,7 @@ def _ask(hub: Hub, call: Call) -> Answer:
     job = job_by(call.arguments.number("pid"))
     wanted = call.body
     if not isinstance(wanted, CaptureWanted):
-        raise Refused(HTTPStatus.BAD_REQUEST, "expected what is wanted as a JSON object; {} is enough")
+        raise Refused(HTTPStatus.BAD_REQUEST, "expected the options as a JSON object; {} is enough")
     ask = CaptureAsk(id=commands.new_id(), **msgspec.structs.asdict(wanted))
     try:
         request = trace.send(job, ask)
@@ -109,11 +109,11 @@ def _metrics(hub: Hub, call: Call) -> Answer:
 
 JOBS = (
     Operation(
-        name="health", path="/health", about="Whether the server answers, and its version.", serve=_health,
+        name="health", path="/health", about="Whether the server responds, and its version.", serve=_health,
         tag="server", answer=Health,
     ),
     Operation(
-        name="listJobs", path="/jobs", about="The running jobs that are measured, oldest first.", serve=_list,
+        name="listJobs", path="/jobs", about="Running jobs that are being measured, oldest first.", serve=_list,
         tag="jobs", parameters=(OFFSET, LIMIT), answer=JobPage,
     ),
     Operation(
@@ -121,12 +121,12 @@ JOBS = (
         parameters=(PID,), answer=Job, refusals=(404,),
     ),
     Operation(
-        name="listCaptures", path="/jobs/{pid}/captures", about="What becomes of the captures it was asked for.",
+        name="listCaptures", path="/jobs/{pid}/captures", about="State of the captures requested from it.",
         serve=_captures, tag="jobs", parameters=(PID,), answer=CaptureList, refusals=(404,),
     ),
     Operation(
         name="askForCapture", path="/jobs/{pid}/captures", method="POST", serve=_ask, tag="jobs", parameters=(PID,),
-        about="Ask for a capture of some steps, as `stepscope trace` does; its status tells what becomes of it.",
+        about="Request a capture of some steps, like `stepscope trace`; the job's status shows its progress.",
         body=CaptureWanted, answer=Asked, status=202, refusals=(404, 409, 413, 415),
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Where a server listens, and the address that opens it. Loads nothing heavy: a launcher does it before its job."""
+"""The listening socket of a server and its address. Light imports only: a launcher uses it before its job."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from stepscope.web.settings import Access
 
 NEEDED = ("starlette", "uvicorn", "prometheus_client")
-"""Of the extra `ui`."""
+"""Modules of the extra `ui`."""
 DEFAULT_PORT = 7330
 TRIES = 20
-"""Ports that are tried where none was asked for and others are taken."""
+"""Number of ports to try if none was requested."""
 LOCAL = "127.0.0.1"
 VARIABLE = "STEPSCOPE_TOKEN"
-"""Of the environment, which other users cannot see, as they see command lines."""
+"""Environment variable for the token: other users can read command lines, but not the environment."""
 
 
 def check_installed() -> None:
-    """Say what to install where the server cannot run.
+    """Check that the server can run; the error says what to install.
 
     Raises:
         UsageError: the extra is missing.
@@ -37,10 +37,10 @@ def check_installed() -> None:
 
 
 def listen(host: str, port: int | None) -> socket.socket:
-    """A socket that listens: from now on who asks waits until it is served.
+    """A listening socket; requests from now on wait until they are served.
 
     Raises:
-        UsageError: the address cannot be had.
+        UsageError: the address is not available.
     """
     tried = [port] if port is not None else [*range(DEFAULT_PORT, DEFAULT_PORT + TRIES), 0]
     why: OSError | None = None
@@ -60,7 +60,7 @@ def listen(host: str, port: int | None) -> socket.socket:
 
 
 def address(host: str, access: Access, session: Path | None = None, *, told: bool) -> str:
-    """What a browser opens; ``told``: with the token in it."""
+    """The address to open in a browser; ``told``: including the token."""
     shown = f"[{host}]" if ":" in host else host
     page = f"sessions/{layout.key_of(Path(os.path.realpath(session)))}" if session is not None else ""
     return f"http://{shown}:{access.port}/{page}" + (f"?token={access.token}" if told else "")

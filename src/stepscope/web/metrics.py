@@ -1,4 +1,4 @@
-"""Running jobs as Prometheus' text exposition. Labels are bounded: a job's pid, session and components."""
+"""Running jobs in Prometheus' text format. Labels are bounded: a job's pid, session and components."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ MAX_LABEL = 200
 
 
 class _Jobs:
-    """A collector of one moment."""
+    """A collector for one moment."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         """Expose these jobs."""
         self._jobs = jobs
 
     def collect(self) -> Iterator[Metric]:
-        """Every metric with one sample for each job that knows it."""
+        """Every metric, with one sample for each job that has it."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 
-        info = InfoMetricFamily("stepscope_job", "A running job that is measured.", labels=JOB)
+        info = InfoMetricFamily("stepscope_job", "A running job that is being measured.", labels=JOB)
         steps = CounterMetricFamily("stepscope_steps", "Steps since the job's start.", labels=JOB)
-        rate = GaugeMetricFamily("stepscope_steps_per_second", "Over the last seconds.", labels=JOB)
-        samples = GaugeMetricFamily("stepscope_samples_per_second", "Over the last seconds.", labels=JOB)
+        rate = GaugeMetricFamily("stepscope_steps_per_second", "Average over the last few seconds.", labels=JOB)
+        samples = GaugeMetricFamily("stepscope_samples_per_second", "Average over the last few seconds.", labels=JOB)
         share = GaugeMetricFamily("stepscope_step_share_ratio", "Share of the step.", labels=(*JOB, "component"))
-        found = GaugeMetricFamily("stepscope_findings", "Findings at present.", labels=JOB)
-        captures = GaugeMetricFamily("stepscope_captures", "The newest captures by state.", labels=(*JOB, "state"))
+        found = GaugeMetricFamily("stepscope_findings", "Current number of findings.", labels=JOB)
+        captures = GaugeMetricFamily("stepscope_captures", "Most recent captures, by state.", labels=(*JOB, "state"))
         spent = GaugeMetricFamily("stepscope_captures_cost_ratio", "Share of the job's time.", labels=JOB)
-        sidecar = GaugeMetricFamily("stepscope_sidecar_core_ratio", "Cores that measuring takes.", labels=JOB)
+        sidecar = GaugeMetricFamily("stepscope_sidecar_core_ratio", "Cores used by measuring.", labels=JOB)
         for job in self._jobs:
             status = job.status
             labels = (str(job.pid), _label(Path(status.session).name))

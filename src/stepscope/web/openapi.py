@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document (https://spec.openapis.org/oas/v3.1.1.html), made of the table of operations."""
+"""The OpenAPI 3.1 document (https://spec.openapis.org/oas/v3.1.1.html), generated from the table of operations."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from stepscope.web.parameters import Parameter
 
 _ALWAYS = {
-    400: "A parameter is unknown, wrong or given twice.",
-    401: "No token, or not this server's.",
-    403: "Another host name, or a page of another origin.",
+    400: "A parameter is unknown, invalid or given twice.",
+    401: "The token is missing or wrong.",
+    403: "Unknown host name, or a page of another origin.",
     414: "The address is too long.",
 }
 _REFUSALS = {
-    404: "There is no such thing.",
-    409: "Not at present.",
+    404: "Not found.",
+    409: "Not possible at present.",
     413: "The body is too large.",
-    415: "The body is no JSON.",
+    415: "The body is not JSON.",
     422: "The session is damaged, or of a newer version.",
     429: "Too many streams are open.",
 }
 _ABOUT = (
-    "Everything that stepscope's page shows and does. Times are int64 nanoseconds since session start, ratios 0 to 1, "
-    "units stand in names. Fields are only ever added within a version."
+    "Everything that stepscope's page shows and does. Times are int64 nanoseconds since session start, ratios are 0 to "
+    "1, and names contain units. Within a version, fields are only ever added."
 )
 
 

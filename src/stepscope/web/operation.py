@@ -1,4 +1,4 @@
-"""What an operation of the interface is: an address, what may be asked of it, and what serves it."""
+"""An operation of the interface: an address, its parameters, and its handler."""
 
 from __future__ import annotations
 
@@ -25,42 +25,42 @@ PREFIX = "/api/v1"
 JSON = "application/json"
 ARROW = "application/vnd.apache.arrow.stream"
 MAX_PAGE = 1_000
-OFFSET = Number(name="offset", about="How many items to pass over.", default=0, most=1_000_000_000)
-LIMIT = Number(name="limit", about="How many items at most.", default=100, least=1, most=MAX_PAGE)
+OFFSET = Number(name="offset", about="Number of items to skip.", default=0, most=1_000_000_000)
+LIMIT = Number(name="limit", about="Maximum number of items.", default=100, least=1, most=MAX_PAGE)
 
 PACK_FROM_BYTES = 4_096
 PACK_LEVEL = 1
 """On loopback compression costs more than it saves; through a tunnel it does not."""
 
 Lane = Literal["quick", "light", "heavy"]
-"""What may run at the same time: what only reads small files is never behind what analyses sessions. What is quick
-takes no longer than handing it to a thread, asks no disk for anything, and says ``Later`` where it would not."""
+"""Where an operation runs, so that reading small files never waits behind the analysis of a session. A quick operation
+takes no longer than a hand-over to a thread and does no disk access; otherwise it returns ``Later``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hub:
-    """What the operations work on."""
+    """The state that operations work on."""
 
     catalogue: SessionCatalogue
     open_sessions: OpenSessions
     timelines: Timelines = field(default_factory=Timelines)
     stopping: Callable[[], bool] = lambda: False
-    """Streams end when it says so."""
+    """Set when streams should end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One request, checked."""
+    """One validated request."""
 
     arguments: Arguments = field(default_factory=Arguments)
     body: msgspec.Struct | None = None
     seen: str = ""
-    """Tags of what the client has already (If-None-Match)."""
+    """Tags of the versions that the client already has (If-None-Match)."""
     packs: bool = False
-    """It takes gzip."""
+    """Whether the client accepts gzip."""
 
     def pass_unless_new(self, tag: str) -> None:
-        """Stop here when the client has it.
+        """Stop here if the client already has this version.
 
         Raises:
             Refused: not modified.
@@ -71,7 +71,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What is sent: ``content``, or the file at ``file``, which is deleted afterwards where ``delete`` says so."""
+    """The response: ``content``, or the file at ``file``, deleted afterwards if ``delete``."""
 
     content: bytes = b""
     media: str = JSON
@@ -83,7 +83,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """An answer that takes too long to be made where it was found out."""
+    """An answer that takes too long to compute inline."""
 
     make: Callable[[], Answer]
 
@@ -97,23 +97,23 @@ class Operation:
     """Below ``prefix``."""
     about: str
     serve: Callable[[Hub, Call], Answer | Later] | None = None
-    """None: a stream (``web.events``)."""
+    """The handler; None: a stream (``web.events``)."""
     prefix: str = PREFIX
     method: str = "GET"
     tag: str = "sessions"
     parameters: Sequence[Parameter] = ()
     body: type[msgspec.Struct] | None = None
     answer: type[msgspec.Struct] | None = None
-    """Of JSON answers."""
+    """Type of JSON answers."""
     media: Sequence[str] = (JSON,)
     status: int = 200
     refusals: Sequence[int] = ()
-    """Beyond those that every operation has."""
+    """Status codes of refusals, in addition to those that every operation has."""
     lane: Lane = "light"
 
 
 def struct(value: msgspec.Struct, call: Call, *, tag: str = "", status: int = 200) -> Answer:
-    """A struct as JSON; its tag is made of its bytes unless there is one that is known without them.
+    """A struct as JSON; its tag is computed from its bytes unless one is given.
 
     Raises:
         Refused: not modified.

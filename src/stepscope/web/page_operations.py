@@ -1,4 +1,4 @@
-"""Operations that single pages are made of: stacks, code, memory, and two sessions beside each other."""
+"""Operations behind single pages: stacks, code, memory, and the comparison of two sessions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 KEY = "[0-9a-f]{16}"
 BEFORE = Text(name="before", about="Key of a session.", pattern=KEY)
-AFTER = Text(name="after", about="Key of the session that is held against it.", pattern=KEY)
+AFTER = Text(name="after", about="Key of the session to compare with.", pattern=KEY)
 DRAWN = ("html", "svg")
 
 
@@ -34,7 +34,7 @@ def _stacks(opened: Opened, _: Entry, arguments: Arguments) -> StackTree:
 
 
 def _both(hub: Hub, call: Call, kind: str) -> Answer:
-    """What is asked of two sessions; not made where the client has it."""
+    """Answer a query on two sessions, unless the client already has the answer."""
     arguments = call.arguments
     entries = [entry_of(hub, arguments.text(name)) for name in ("before", "after")]
     briefs = hub.catalogue.brief(entries[0]), hub.catalogue.brief(entries[1])
@@ -59,20 +59,20 @@ def _both(hub: Hub, call: Call, kind: str) -> Answer:
 
 PAGES = (
     resource("stacks", "The stacks of one event, as a tree.", _stacks, StackTree, EVENT, WINDOW),
-    resource("files", "The user's files, with what their lines cost and the findings on them.",
+    resource("files", "The user's files, with the cost of their lines and the findings on them.",
              lambda opened, _, __: browse_pages.files(opened), CodeFileList),
-    resource("memory", "Address spaces of the processes that were looked at.",
+    resource("memory", "Address spaces of the processes with memory snapshots.",
              lambda opened, _, __: browse_pages.memory(opened), MemoryList),
     Operation(
         name="compare", path="/compare", answer=Comparison, parameters=(BEFORE, AFTER, EVENT), refusals=(404, 409, 422),
         serve=lambda hub, call: _both(hub, call, "numbers"), lane="heavy",
-        about="Two sessions, and what differs in their stacks beyond noise.",
+        about="Two sessions, and the differences in their stacks beyond noise.",
     ),
     Operation(
         name="compareFlame", path="/compare/flame", refusals=(404, 409, 422), lane="heavy",
-        parameters=(BEFORE, AFTER, EVENT, Choice(name="format", about="What is sent.", default="html", words=DRAWN)),
+        parameters=(BEFORE, AFTER, EVENT, Choice(name="format", about="Output format.", default="html", words=DRAWN)),
         serve=lambda hub, call: _both(hub, call, call.arguments.text("format")),
         media=tuple(FLAMES[name][1] for name in DRAWN),
-        about="The stacks of one event of two sessions on one tree, coloured by what differs beyond noise.",
+        about="The stacks of one event of two sessions on one tree, coloured by differences beyond noise.",
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The page: one document for every address of the front end, and the built files beside it."""
+"""The page: one document for every address of the front end, and its built files."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
 INDEX = "index.html"
 ROUTES = ("/", "/compare", "/sessions/{key:str}", "/sessions/{key:str}/{page:str}")
-"""Addresses that the front end knows."""
+"""Addresses of the front end."""
 FIRST = {"": "", "timeline": "/timeline"}
-"""What the pages of a session ask for as soon as their script runs, by page: of all pages the session's brief."""
+"""First requests of each session page; every page requests the session's brief."""
 FOREVER = "private, max-age=31536000, immutable"
 
 
 @cache
 def files() -> dict[str, bytes]:
-    """The built files by name: a request can name no others."""
+    """The built files by name; a request cannot name others."""
     folder = resources.files("stepscope") / "assets"
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()} if folder.is_dir() else {}
 
 
 def index(request: Request) -> Response:
-    """The document, and what its page will ask for first: browsers load that beside the script."""
+    """The document, with preload links for its page's first requests, so that browsers load them with the script."""
     answer = _file(INDEX, "private, no-cache")
     key, page = (str(request.path_params.get(name, "")) for name in ("key", "page"))
     if re.fullmatch(KEY.pattern, key):
@@ -47,10 +47,10 @@ def index(request: Request) -> Response:
 
 
 def asset(request: Request) -> Response:
-    """A built file; all but the document have a name that changes with what is in them.
+    """A built file; the names of all but the document change with their content.
 
     Raises:
-        Refused: there is none of that name.
+        Refused: there is no such file.
     """
     name = str(request.path_params["name"])
     answer = _file(name, FOREVER)
@@ -64,7 +64,7 @@ def asset(request: Request) -> Response:
 def _file(name: str, keep: str) -> Response:
     content = files().get(name)
     if content is None:
-        raise Refused(HTTPStatus.NOT_FOUND, f"no file {name[:80]!r} of the page")
+        raise Refused(HTTPStatus.NOT_FOUND, f"the page has no file {name[:80]!r}")
     media = mimetypes.guess_type(name)[0] or "application/octet-stream"
     return Response(content, media_type=media, headers={"Cache-Control": keep})
 

@@ -1,7 +1,7 @@
-"""Parameters of an address: declared once, checked strictly, and described as declared.
+"""Parameters of an address: declared once, validated strictly, and documented as declared.
 
-What is not declared is refused, and so is a number that is written in any but the one usual way: what the OpenAPI
-document allows and what the server takes are the same.
+Undeclared parameters are refused, and so are numbers not written in the canonical way: the server accepts exactly what
+the OpenAPI document allows.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class Parameter:
     about: str
     where: str = "query"
     default: Value | None = None
-    """None: it must be given."""
+    """Default; None: the parameter is required."""
 
     def read(self, text: str) -> Value:
-        """Its value.
+        """The parsed value.
 
         Raises:
-            Refused: it is none.
+            Refused: the text is not a valid value.
         """
         raise NotImplementedError
 
@@ -56,10 +56,10 @@ class Number(Parameter):
     most: int
 
     def read(self, text: str) -> int:
-        """Its value.
+        """The parsed value.
 
         Raises:
-            Refused: it is none, or out of bounds.
+            Refused: the text is not a number, or out of bounds.
         """
         if not _NUMBER.fullmatch(text) or not self.least <= int(text) <= self.most:
             raise self._refuse(text, f"a number from {self.least} to {self.most}")
@@ -77,10 +77,10 @@ class Choice(Parameter):
     words: tuple[str, ...]
 
     def read(self, text: str) -> str:
-        """Its value.
+        """The parsed value.
 
         Raises:
-            Refused: it is none of them.
+            Refused: it is none of the words.
         """
         if text not in self.words:
             raise self._refuse(text, " or ".join(word or "nothing" for word in self.words))
@@ -93,16 +93,16 @@ class Choice(Parameter):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text(Parameter):
-    """A short text; with ``pattern`` of one form."""
+    """A short text that matches ``pattern``, if set."""
 
     most: int = 200
     pattern: str = ""
 
     def read(self, text: str) -> str:
-        """Its value.
+        """The parsed value.
 
         Raises:
-            Refused: it is too long, or of another form.
+            Refused: it is too long, or does not match the pattern.
         """
         if len(text) > self.most or (self.pattern and not re.fullmatch(self.pattern, text, re.ASCII)):
             raise self._refuse(text, self.pattern or f"at most {self.most} characters")
@@ -121,11 +121,11 @@ class Arguments:
     values: Mapping[str, Value] = field(default_factory=dict)
 
     def number(self, name: str) -> int:
-        """A number that was declared."""
+        """The value of a declared number."""
         return int(self.values[name])
 
     def text(self, name: str) -> str:
-        """A text that was declared."""
+        """The value of a declared text."""
         return str(self.values[name])
 
 
@@ -133,7 +133,7 @@ def read(declared: Sequence[Parameter], path: Mapping[str, object], query: Seque
     """The values of all parameters.
 
     Raises:
-        Refused: one is missing, given twice, wrong or unknown.
+        Refused: one is missing, given twice, invalid or unknown.
     """
     given = Counter(name for name, _ in query)
     known = {p.name for p in declared if p.where == "query"}

@@ -14,7 +14,7 @@ MEDIA = "application/problem+json"
 
 
 class Refused(Exception):  # noqa: N818 - a refusal is an answer, not an error of ours
-    """What was asked is not answered."""
+    """A request that is refused."""
 
     def __init__(self, status: HTTPStatus, detail: str, headers: dict[str, str] | None = None) -> None:
         """Refuse with a status and one clear sentence."""
@@ -25,7 +25,7 @@ class Refused(Exception):  # noqa: N818 - a refusal is an answer, not an error o
 
 
 def response(refused: Refused) -> Response:
-    """The answer that says why there is none."""
+    """The answer that explains a refusal or failure."""
     status = refused.status
     said = Problem(type="about:blank", title=status.phrase, status=int(status), detail=shown(refused.detail))
     return Response(msgspec.json.encode(said), status_code=status, media_type=MEDIA, headers=refused.headers)

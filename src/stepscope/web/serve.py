@@ -1,6 +1,6 @@
-"""`stepscope view`: listens, says where, serves until Ctrl-C.
+"""`stepscope view`: listens, prints the address, serves until Ctrl-C.
 
-Light: what the server is made of is loaded after the address is said, while a browser opens it and waits.
+The server's modules are loaded after the address is printed, while a browser opens it and waits.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeOptions:
-    """What the user asked for."""
+    """Options of the command."""
 
     paths: tuple[Path, ...] = ()
-    """Sessions and folders of sessions; none: this folder, and where ``enable`` keeps sessions."""
+    """Sessions and folders of sessions; empty: the current folder, and the sessions of ``enable``."""
     host: str = "127.0.0.1"
     port: int | None = None
     names: tuple[str, ...] = ()
-    """Host names besides, by which a proxy is asked."""
+    """Additional host names, such as those of a proxy."""
     opened: Callable[[str], object] | None = None
-    """Is given the address when it is served."""
+    """Called with the address once it is served."""
     say: Callable[[str], object] = field(default=print)
 
 
 def serve(options: ServeOptions) -> None:
-    """Serve until it is interrupted.
+    """Serve until interrupted.
 
     Raises:
         SessionError: there is nothing at a path.
-        UsageError: the address cannot be had, the token is none, or the server is not installed.
+        UsageError: the address is not available, the token is invalid, or the server is not installed.
     """
     listening.check_installed()
     roots = _roots(options.paths)
@@ -65,15 +65,15 @@ def serve(options: ServeOptions) -> None:
 def _roots(paths: Sequence[Path]) -> list[Path]:
     missing = next((path for path in paths if not path.exists()), None)
     if missing is not None:
-        raise SessionError(f"{missing}: nothing is there; expected a session, a packed session, or a folder of them")
+        raise SessionError(f"{missing} does not exist; expected a session, a packed session, or a folder of them")
     if paths:
         return list(paths)
     return [Path.cwd(), *(Path(folder) for folder in sessions_folder.candidates(""))]
 
 
 def open_browser(address: str) -> None:
-    """Show it in the user's browser, where there is one."""
+    """Open it in the user's browser, if there is one."""
     import webbrowser
 
     if not webbrowser.open(address):
-        sys.stderr.write("stepscope: no browser could be started; open the address above\n")
+        sys.stderr.write("stepscope: could not start a browser; open the address above\n")

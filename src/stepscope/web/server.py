@@ -1,4 +1,4 @@
-"""Runs the application on a socket that listens, until Ctrl-C or until it is told to exit."""
+"""Runs the application on a listening socket, until Ctrl-C or a call of ``exit``."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _IDLE_S = 15
 
 
 class Server:
-    """A server of some sessions and folders."""
+    """A server for some sessions and folders."""
 
     def __init__(
         self, roots: Sequence[Path], access: Access, within: Callable[[ASGIApp], ASGIApp] = lambda app: app
     ) -> None:
-        """It does not run yet; ``within`` stands between the guard and what it lets through."""
+        """Create the server without running it; ``within`` wraps everything behind the guard."""
         self._hub = Hub(
             catalogue=SessionCatalogue(roots), open_sessions=OpenSessions(), stopping=lambda: self._server.should_exit
         )
@@ -50,11 +50,11 @@ class Server:
         self._server = uvicorn.Server(config)
 
     def exit(self) -> None:
-        """Have it end."""
+        """Stop the server."""
         self._server.should_exit = True
 
     def run(self, bound: socket.socket) -> None:
-        """Serve on a socket that listens, until Ctrl-C or ``exit``."""
+        """Serve on a listening socket, until Ctrl-C or ``exit``."""
         os.nice(_NICE)  # the job comes first
         try:
             self._server.run(sockets=[bound])

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from stepscope.app.server.session_catalogue import Entry
     from stepscope.web.parameters import Arguments, Parameter
 
-KEY = Text(name="key", about="The session's key, as the list says it.", where="path", pattern="[0-9a-f]{16}")
+KEY = Text(name="key", about="Key of the session, from the list of sessions.", where="path", pattern="[0-9a-f]{16}")
 FORMAT = Choice(name="format", about="JSON, or Arrow's IPC stream.", default="json", words=("json", "arrow"))
 REPORTS = {
     "json": JSON,
@@ -67,10 +67,10 @@ FLAMES = {
     "speedscope": ("flame.json", JSON),
     "pprof": ("flame.pb.gz", "application/octet-stream"),
 }
-EVENT = Text(name="event", about="One of /flames; empty: the first that is there.", default="", most=100)
+EVENT = Text(name="event", about="One of /flames; empty: the first available one.", default="", most=100)
 WINDOW = Choice(
     name="window",
-    about="Only steady steps, or the whole run; empty: as there are steps.",
+    about="Only steady steps, or the whole run; empty: steady steps if there are any.",
     default="",
     words=("", *get_args(flame.Window)),
 )
@@ -79,17 +79,17 @@ PAGE_POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'; sandbox allow-scripts"
 )
-"""Of pages that are made to stand alone: an origin of their own, which this server lets do nothing. The policy
-that they carry themselves, by hash, holds besides."""
+"""Policy for standalone pages: a separate origin that this server grants nothing, in addition to the policy by hash
+that the pages contain."""
 
 Resource = Callable[["Opened", "Entry", "Arguments"], "Answer | msgspec.Struct"]
 
 
 def entry_of(hub: Hub, key: str) -> Entry:
-    """The session of a key.
+    """The session with a key.
 
     Raises:
-        Refused: there is none.
+        Refused: there is no such session.
     """
     entry = hub.catalogue.find(key)
     if entry is None:
@@ -98,10 +98,10 @@ def entry_of(hub: Hub, key: str) -> Entry:
 
 
 def _of_session(name: str, served: Resource, *, moving: bool = False) -> Callable[[Hub, Call], Answer]:
-    """Serves a resource of an opened session; one whose tag the client has is not even made, and one that somebody else
-    has asked for is not made again.
+    """Serve a resource of an opened session. It is not computed if the client already has its tag, nor computed again
+    for another client.
 
-    ``moving``: it says more than what lies in the session, so its tag is made of what it says.
+    ``moving``: it depends on more than the stored session, so its tag is computed from its content.
     """
 
     def serve(hub: Hub, call: Call) -> Answer:
@@ -134,7 +134,7 @@ def _of_session(name: str, served: Resource, *, moving: bool = False) -> Callabl
 
 
 def _encoded(opened: Opened, tag: str, call: Call) -> Answer:
-    """What was answered under a tag, compressed for who takes that: once for all of them."""
+    """The answer stored under a tag, compressed once for all clients that accept it."""
     content, headers = opened.answers[tag], {"ETag": tag}
     if call.packs and len(content) >= PACK_FROM_BYTES:
         packed = f"gzip {tag}"
@@ -146,7 +146,7 @@ def _encoded(opened: Opened, tag: str, call: Call) -> Answer:
 
 
 def status_of(error: StepscopeError) -> HTTPStatus:
-    """How an error of a use case is told."""
+    """The refusal for an error of a use case."""
     if isinstance(error, UsageError | TargetError):
         return HTTPStatus.NOT_FOUND
     return HTTPStatus.CONFLICT if isinstance(error, CaptureError) else HTTPStatus.UNPROCESSABLE_ENTITY
@@ -192,7 +192,7 @@ def _resources(opened: Opened, _: Entry, arguments: Arguments) -> Answer | Serie
 def _ops(opened: Opened, _: Entry, __: Arguments) -> OpTable:
     found = browse.ops(opened)
     if found is None:
-        raise UsageError("the session holds no op trace; while its job runs: stepscope trace JOB")
+        raise UsageError("the session has no op trace; to take one while its job runs: stepscope trace JOB")
     return found
 
 
@@ -201,7 +201,7 @@ def _source(opened: Opened, _: Entry, arguments: Arguments) -> Source:
 
 
 def window_of(arguments: Arguments) -> flame.Window | None:
-    """What part of a session is asked for; None: as there are steps."""
+    """The requested part of a session; None: steady steps if there are any."""
     return next((word for word in get_args(flame.Window) if word == arguments.text("window")), None)
 
 
@@ -217,7 +217,7 @@ def _report(opened: Opened, _: Entry, arguments: Arguments) -> Answer:
 
 
 def alone(content: bytes, media: str) -> Answer:
-    """Content that stands alone: a page or picture without this server's origin, or a file."""
+    """Standalone content: a page or picture without this server's origin, or a file."""
     page = media.startswith(("text/html", "image/svg"))
     return Answer(content=content, media=media, headers={"Content-Security-Policy": PAGE_POLICY} if page else {})
 
@@ -227,7 +227,7 @@ def _pack(opened: Opened, entry: Entry, _: Arguments) -> Answer:
     if opened.path.is_file():
         return _download(opened.path, name, delete=False)
     if entry.job is not None or opened.manifest.state == "running":
-        raise CaptureError("the session is still being written; it can be packed when its job has ended")
+        raise CaptureError("the session is still being written; it can be packed after its job has ended")
     folder = Path(tempfile.mkdtemp(prefix="stepscope-pack-"))
     target, _size = bundle.pack(opened.path, folder / "session.zip")
     return _download(target, f"{name}.zip", delete=True)
@@ -264,9 +264,9 @@ def resource(
 SESSIONS = (
     Operation(
         name="listSessions", path="/sessions", serve=_list, answer=SessionPage, lane="heavy",
-        about="Sessions, newest first: those of the folders, and those of running jobs.",
+        about="Sessions, newest first: those in the folders, and those of running jobs.",
         parameters=(
-            Text(name="q", about="Words that name, command, framework, state or top finding hold.", default=""),
+            Text(name="q", about="Words to find in name, command, framework, state or top finding.", default=""),
             Choice(name="state", about="Only those in this state.", default="",
                    words=("", "running", "finished", "recovered", "unfinished", "damaged")),
             OFFSET, LIMIT,
@@ -274,16 +274,16 @@ SESSIONS = (
     ),
     Operation(
         name="getSession", path="/sessions/{key}", serve=_brief, answer=SessionBrief, parameters=(KEY,),
-        about="One session as the list shows it.", refusals=(404,),
+        about="One session, as in the list.", refusals=(404,),
     ),
     Operation(
         name="getSummary", path="/sessions/{key}/summary", serve=_summary, answer=SessionDetail, parameters=(KEY,),
-        about="Throughput, step times, anatomy, what measuring cost, what was checked.", refusals=(404, 422),
+        about="Throughput, step times, anatomy, profiling overhead, and what was checked.", refusals=(404, 422),
         lane="heavy",
     ),
-    resource("findings", "What costs time, the costliest first, with its evidence.",
+    resource("findings", "Findings, the most expensive first, with their evidence.",
          lambda opened, _, __: browse.findings(opened), FindingList),
-    resource("tasks", "What the job does again and again, by total time.", _tasks, TaskPage, OFFSET, LIMIT),
+    resource("tasks", "Repeated work of the job, by total time.", _tasks, TaskPage, OFFSET, LIMIT),
     resource("steps", "Steps by time.", _steps, StepPage, OFFSET, LIMIT, FORMAT, media=(JSON, ARROW)),
     resource("stages", "The eight pipeline stages, and the split of the mean step.",
          lambda opened, _, __: browse.stages(opened), Stages),
@@ -291,15 +291,15 @@ SESSIONS = (
          media=(JSON, ARROW)),
     resource("series", "Every series of the report's charts.", lambda opened, _, __: browse.series(opened), Series),
     resource("ops", "Op time by layer and line, by op, by type.", _ops, OpTable),
-    resource("captures", "Captures that it holds, and those its job was asked for.",
+    resource("captures", "Stored captures, and those requested from its job.",
          lambda opened, entry, _: browse.captures(opened, entry), CaptureList, moving=True),
     resource("flames", "Events whose stacks were sampled.", lambda opened, _, __: browse.flames(opened), FlameList),
     resource("flame", "The stacks of one event as a page, a picture, or a file for other tools.", _flame, None,
-         EVENT, WINDOW, Choice(name="format", about="What is sent.", default="html", words=tuple(FLAMES)),
+         EVENT, WINDOW, Choice(name="format", about="Output format.", default="html", words=tuple(FLAMES)),
          media=tuple(dict.fromkeys(media for _, media in FLAMES.values()))),
     resource("source", "Lines of the stored copy of one of the user's files.", _source, Source,
-         Text(name="file", about="Its name, as places say it.", most=1_000),
-         Number(name="first", about="The first line.", default=1, least=1, most=10_000_000), LIMIT),
+         Text(name="file", about="Name of the file, as in the places of findings.", most=1_000),
+         Number(name="first", about="First line.", default=1, least=1, most=10_000_000), LIMIT),
     resource("report", "The report.", _report, None,
          Choice(name="format", about="JSON, one offline page, Markdown or text.", default="json", words=tuple(REPORTS)),
          media=tuple(REPORTS.values())),

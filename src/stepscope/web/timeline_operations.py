@@ -1,4 +1,4 @@
-"""Operations on a session's timeline: what there is, tiles of marks, one span, search, statistics, evidence."""
+"""Operations on a session's timeline: contents, tiles of marks, one span, search, statistics, evidence."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 BINARY = "application/octet-stream"
 FOREVER = "private, max-age=31536000, immutable"
 MOST_NS = (1 << 53) - 1
-"""What JavaScript's numbers hold exactly: 104 days."""
-BUILD = Text(name="build", about="The build that /timeline says.", pattern="[0-9a-f]{20}")
-FROM = Number(name="from_ns", about="Begin of the range.", default=0, most=MOST_NS)
+"""Largest time that JavaScript numbers represent exactly: 104 days."""
+BUILD = Text(name="build", about="The build named by /timeline.", pattern="[0-9a-f]{20}")
+FROM = Number(name="from_ns", about="Start of the range.", default=0, most=MOST_NS)
 TO = Number(name="to_ns", about="End of the range.", default=MOST_NS, most=MOST_NS)
 LANE = Number(name="lane", about="Number of a lane.", most=1_000_000)
 LEVEL = Number(name="level", about="A bucket is 2**level nanoseconds.", most=timeline_tiles.MAX_EXPONENT)
-TILE = Number(name="tile", about="Number of the part; each is 1024 buckets long.", most=1 << 43)
+TILE = Number(name="tile", about="Number of the tile; each is 1024 buckets long.", most=1 << 43)
 
 Question = Callable[["Reader", "Arguments"], "Answer | Later | msgspec.Struct"]
 
@@ -53,7 +53,7 @@ def _timeline(hub: Hub, call: Call) -> Answer:
 
 
 def _of_build(question: Question) -> Callable[[Hub, Call], Answer | Later]:
-    """Serves what is asked of one build: it never changes."""
+    """Serve a query on one build, which never changes."""
 
     def serve(hub: Hub, call: Call) -> Answer | Later:
         try:
@@ -141,28 +141,28 @@ def _ask(
 TIMELINE = (
     Operation(
         name="getTimeline", path="/sessions/{key}/timeline", serve=_timeline, answer=Timeline, refusals=(404, 422),
-        about="Tracks and lanes, or how far building them is: the first question starts it.",
+        about="Tracks and lanes, or the progress of the build, which the first request starts.",
         parameters=(
             KEY,
-            Number(name="wait_s", about="Wait so long for the answer to be ready.", default=0, most=10),
+            Number(name="wait_s", about="Time to wait for the build to finish.", default=0, most=10),
         ),
     ),
-    _ask("tile", "What a group of lanes shows in a part of the time, at one level of detail.", _tile, None, LEVEL, TILE,
+    _ask("tile", "Marks of a group of lanes in one tile, at one level of detail.", _tile, None, LEVEL, TILE,
          Number(name="group", about="Number of the group of lanes_per_tile lanes.", most=100_000), lane="quick"),
-    _ask("curves", "What the machine's resources did in a part of the time, at one level of detail.", _curves, None,
+    _ask("curves", "Resources of the machine in one tile, at one level of detail.", _curves, None,
          LEVEL, TILE),
-    _ask("resources", "Lowest, mean and highest value of resources in a range.", _resources, SeriesRanges, FROM, TO),
-    _ask("span", "One span, and what is beside it.", _span, SpanDetail, LANE,
-         Number(name="at_ns", about="The last span that has begun at this time.", default=0, most=MOST_NS),
-         Text(name="row", about="Instead of a time: its number in the lane.", default="", pattern="[0-9]{0,9}")),
-    _ask("search", "Spans whose names hold all words, by time.", _search, SpanHits,
-         Text(name="q", about="The words."), OFFSET, LIMIT),
-    _ask("statistics", "Names by their time in a range.", _statistics, SpanStatistics, FROM, TO,
+    _ask("resources", "Minimum, mean and maximum of resources in a range.", _resources, SeriesRanges, FROM, TO),
+    _ask("span", "One span, with its neighbours and links.", _span, SpanDetail, LANE,
+         Number(name="at_ns", about="Select the last span that started by this time.", default=0, most=MOST_NS),
+         Text(name="row", about="Select by number in the lane, instead of a time.", default="", pattern="[0-9]{0,9}")),
+    _ask("search", "Spans whose names contain all words, by time.", _search, SpanHits,
+         Text(name="q", about="Words to find."), OFFSET, LIMIT),
+    _ask("statistics", "Names by their total time in a range.", _statistics, SpanStatistics, FROM, TO,
          Number(name="first_lane", about="The first lane.", default=0, most=1_000_000),
-         Number(name="lanes", about="How many lanes; 0: all of the session.", default=0, most=1_000_000),
+         Number(name="lanes", about="Number of lanes; 0: all lanes of the session.", default=0, most=1_000_000),
          OFFSET, LIMIT),
-    _ask("names", "What spans are called, by the numbers that tiles use.", _names, SpanNames, OFFSET,
-         Number(name="limit", about="How many items at most.", default=1_000, least=1, most=10_000)),
-    _ask("evidence", "Where a reference of a finding's evidence is on the timeline.", _evidence, EvidencePlace,
-         Text(name="ref", about="As in refs of an evidence: name:12, step:3, capture:1, component:call.")),
+    _ask("names", "Names of spans, by the numbers used in tiles.", _names, SpanNames, OFFSET,
+         Number(name="limit", about="Maximum number of items.", default=1_000, least=1, most=10_000)),
+    _ask("evidence", "Location on the timeline of a reference from a finding's evidence.", _evidence, EvidencePlace,
+         Text(name="ref", about="A reference from the evidence, such as name:12, step:3, capture:1, component:call.")),
 )  # fmt: skip

@@ -1,11 +1,11 @@
-"""Commands: small JSON files that one process leaves in a folder for another one of the same user.
+"""Commands: small JSON files that one process leaves in a folder for another process of the same user.
 
-``RUN/requests/`` holds what somebody asks of the sidecar, ``RUN/procs/KEY/commands/`` what the sidecar asks of a
-measured process. A command appears whole, under its id, and is deleted by who takes it; the answer goes another way
-(the log, the live status). A folder that nobody writes to costs its reader one ``stat`` a look.
+``RUN/requests/`` holds requests to the sidecar, ``RUN/procs/KEY/commands/`` the sidecar's requests to a measured
+process. A command appears complete, under its id, and its receiver deletes it; the answer takes another way (the log,
+the live status). A folder without new commands costs its reader one ``stat`` per look.
 
-What lies there is hostile until checked: only regular files of bounded size that belong to the reader's user, or to
-root, are read, and at most so many at a time; the rest is deleted and told.
+The content is hostile until checked: only regular files of bounded size that belong to the reader's user, or to root,
+are read, and at most so many at a time; the rest is deleted and reported.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ import time
 REQUESTS_NAME = "requests"
 COMMANDS_NAME = "commands"
 STACKS = "stacks"
-"""Kind of the command that has a process sample its Python stacks at ``hz`` for ``seconds``."""
+"""Kind of the command that makes a process sample its Python stacks at ``hz`` for ``seconds``."""
 ENOUGH = "enough"
-"""Kind of the command that ends the op trace whose id is ``capture``, with what it has."""
+"""Kind of the command that ends the op trace whose id is ``capture``, with what has been traced."""
 MAX_BYTES = 8_192
 MAX_FILES = 16
-"""Taken in one look; what is left is taken in the next."""
+"""Maximum number of commands taken in one look; the rest are taken in the next."""
 GRAIN_NS = 100_000_000
-"""A folder's time stands still for some milliseconds: one that has changed so lately is looked at again."""
+"""Granularity of a folder's modification time: a folder changed this recently is looked at again."""
 _ID = re.compile(r"[0-9a-z][0-9a-z-]{0,63}")
 _SUFFIX = ".json"
 
 
 def new_id() -> str:
-    """An id of its own; ids sort by the time at which they were made."""
+    """A new unique id; ids sort by creation time."""
     return "%011x-%s" % (time.time_ns() // 1_000_000, os.urandom(4).hex())
 
 
 def send(folder: str, fields: dict[str, object], identity: str = "") -> str:
-    """Leave a command in ``folder``, whole or not at all; returns its id.
+    """Leave a command in ``folder``, whole or not at all; return its id.
 
     Raises:
-        OSError: the folder is gone, full, or somebody else's.
+        OSError: the folder is gone, full, or belongs to another user.
         ValueError: it is larger than ``MAX_BYTES``.
     """
     identity = identity or new_id()
@@ -51,7 +51,7 @@ def send(folder: str, fields: dict[str, object], identity: str = "") -> str:
     fd = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         os.write(fd, data)
-        if os.geteuid() == 0:  # root asks a job of somebody else's, who must be able to read it
+        if os.geteuid() == 0:  # root asks another user's job, which must be able to read it
             owner = os.stat(folder)
             os.fchown(fd, owner.st_uid, owner.st_gid)
     finally:
@@ -66,7 +66,7 @@ class Inbox:
     __slots__ = ("_folder", "_seen_ns")
 
     def __init__(self, folder: str) -> None:
-        """Make the folder where it does not exist.
+        """Make the folder if it does not exist.
 
         Raises:
             OSError: it cannot be made.
@@ -76,7 +76,7 @@ class Inbox:
         os.makedirs(folder, 0o700, exist_ok=True)
 
     def changed(self) -> bool:
-        """Whether something may have come since the last look. Cost: one ``stat``."""
+        """Whether a command may have arrived since the last look. Cost: one ``stat``."""
         try:
             at_ns = os.stat(self._folder).st_mtime_ns
         except OSError:  # the run directory is gone
@@ -87,7 +87,9 @@ class Inbox:
         return True
 
     def take(self) -> tuple[list[dict[str, object]], list[str]]:
-        """(commands, oldest first, each with its ``id``; why others were ignored). All of them are deleted."""
+        """Return the commands (oldest first, each with its ``id``) and the reasons why others were ignored. All of them
+        are deleted.
+        """
         found: list[dict[str, object]] = []
         problems: list[str] = []
         try:
@@ -108,12 +110,12 @@ class Inbox:
 
 def _read(path: str, identity: str) -> dict[str, object]:
     if not _ID.fullmatch(identity):
-        raise ValueError("its name is no id")
+        raise ValueError("its name is not an id")
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         about = os.fstat(fd)
         if not stat.S_ISREG(about.st_mode):
-            raise ValueError("it is no regular file")
+            raise ValueError("it is not a regular file")
         if about.st_uid not in (os.geteuid(), 0):
             raise ValueError("it belongs to user %d" % about.st_uid)
         data = os.read(fd, MAX_BYTES + 1)

@@ -1,4 +1,4 @@
-"""How a process learns that it is to be measured, and the layout of the run directory.
+"""The variables that tell a process to be measured, and the layout of the run directory.
 
 The run directory (on /dev/shm, else a local temporary directory) belongs to one run and is private to its user::
 
@@ -19,18 +19,18 @@ The run directory (on /dev/shm, else a local temporary directory) belongs to one
 from __future__ import annotations
 
 RUN_VARIABLE = "STEPSCOPE_RUN"
-"""Path of the run directory. Set: the process is armed."""
+"""Path of the run directory. If set, the process is armed."""
 
 ALWAYS_VARIABLE = "STEPSCOPE_ALWAYS"
-"""Set to "0": ``stepscope enable`` does not arm this process."""
+"""Variable that, set to "0", keeps ``stepscope enable`` from arming this process."""
 
 RUN_PREFIX = "stepscope-"
-"""A run directory is called ``stepscope-UID-TOKEN``."""
+"""Prefix of a run directory's name, ``stepscope-UID-TOKEN``."""
 
 CONFIG_NAME = "config.json"
 JOB_NAME = "job.json"
 ENABLED_NAME = "enabled.json"
-"""What ``stepscope enable`` was told, as the first process of a job found it; absent under ``run``."""
+"""Settings of ``stepscope enable``, as found by the first process of a job; absent under ``run``."""
 STATUS_NAME = "status.json"
 TROUBLE_NAME = "trouble.jsonl"
 PROCS_NAME = "procs"
@@ -38,15 +38,16 @@ ARM_NAME = "arm"
 RING_NAME = "ring"
 
 CONFIG_KEYS = ("version", "session", "origin_ns", "ring_dirs", "sample_hz", "slots")
-"""version 1 · session: path of the session directory, empty while there is none · origin_ns: CLOCK_MONOTONIC that is
-the session's zero · ring_dirs: directories to try for rings, best first · sample_hz: stack samples a second · slots:
-ring size. And for whoever sweeps: owner_pid, owner_ticks (the process that made the run directory, its start in clock
-ticks since boot), pid_namespace."""
+"""Keys of the configuration. version 1 · session: path of the session directory, empty while there is none · origin_ns:
+CLOCK_MONOTONIC at the session's zero · ring_dirs: directories to try for rings, best first · sample_hz: stack samples
+per second · slots: ring size. And for the sweeper: owner_pid, owner_ticks (the process that made the run directory, its
+start in clock ticks since boot), pid_namespace."""
 
 CAPTURES_NAME = "captures"
-"""Folder of a session for what was captured."""
+"""Folder of a session's captures."""
 RAW_PREFIX = "raw-"
-"""A process writes what it captures into ``captures/raw-ID`` of the session; the sidecar takes it from there."""
+"""Prefix of the folder ``captures/raw-ID`` of the session into which a process writes a capture; the sidecar takes it
+from there."""
 
 MAX_TROUBLE_BYTES = 65_536
-"""Of ``trouble.jsonl``: a job may start processes without end that all fail alike."""
+"""Maximum size of ``trouble.jsonl``: a job may start endless processes that all fail alike."""

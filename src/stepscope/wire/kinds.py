@@ -1,8 +1,8 @@
-"""What a ring record can be, and the flags it may carry.
+"""The kinds of a ring record, and its flags.
 
-A record is (start_ns, dur_ns, arg, name, kind, flags, thread, seq); times are CLOCK_MONOTONIC
-nanoseconds. ``name`` is the id of a ``name`` line of the log, ``thread`` the id of a ``thread`` line.
-Records of one thread nest by time: nothing else says which record is inside which.
+A record is (start_ns, dur_ns, arg, name, kind, flags, thread, seq); times are CLOCK_MONOTONIC nanoseconds. ``name`` is
+the id of a ``name`` line of the log, ``thread`` the id of a ``thread`` line. Records of one thread nest by time, which
+is the only information about nesting.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import enum
 
 STEP_MARKER = "stepscope.step"
-"""Name of the events that mark steps in an op trace of ours, with the stats ``_r`` = 1 and ``step_num`` from 0. A step
-ends where its call ends: it holds the ``next`` that fed the call."""
+"""Name of the events that mark steps in our op traces, with the stats ``_r`` = 1 and ``step_num`` from 0. A step ends
+where its call ends: it contains the ``next`` that fed the call."""
 
 
 class Kind(enum.IntEnum):
@@ -31,8 +31,8 @@ class Kind(enum.IntEnum):
     """One hook of one callback. The name line has ``text`` "Class.hook", ``hook``, ``own`` (defined outside of
     Keras and TensorFlow) and the line of the method. arg: batch or epoch."""
     FUNCTION = 6
-    """One call of a tf.function from Python, outside of tracing. arg: samples (leading dimension), 0 when it was
-    not looked at in this call. Flag TRACED when a concrete function was made inside."""
+    """One call of a tf.function from Python, outside tracing. arg: samples (leading dimension), 0 if it was not
+    examined in this call. Flag TRACED if a concrete function was made inside."""
     TRACE = 7
     """One tracing of a Python function into a graph. arg: id of the ``trace`` line."""
     NEXT = 8
@@ -43,7 +43,8 @@ class Kind(enum.IntEnum):
     SESSION_RUN = 10
     """One Session.run. The name line has ``text`` = fetches. arg: samples (leading dimension of the first feed)."""
     SAVE = 11
-    """Checkpoint, weights or SavedModel written. arg: bytes if known. The name line has ``role`` and user line."""
+    """One write of a checkpoint, weights or a SavedModel. arg: bytes if known. The name line has ``role`` and user
+    line."""
     SUMMARY = 12
     """Summary (TensorBoard) write or flush from Python."""
     SYNC = 13
@@ -52,26 +53,26 @@ class Kind(enum.IntEnum):
     """One garbage collection. arg: generation."""
     SAMPLE = 15
     """One stack sample. name: id of a ``stack`` line, thread: the *sampled* thread, dur: the time that it stands for
-    (with Flag.CPU: CPU time; else what the thread did not use of the period; 0: it was idle). arg: the thread's
-    ``LockState``."""
+    (with Flag.CPU: CPU time; else the part of the period that the thread did not use; 0: it was idle). arg: the
+    thread's ``LockState``."""
     MODEL_CALL = 16
-    """Outermost eager call of a Keras model, outside of tracing. arg: samples."""
+    """Outermost eager call of a Keras model, outside tracing. arg: samples."""
     APPLY = 17
-    """Optimizer.apply_gradients (or apply) from Python, outside of tracing."""
+    """Optimizer.apply_gradients (or apply) from Python, outside tracing."""
     SPAN = 18
     """The user's own ``stepscope.span(name)``."""
     COUNTS = 19
-    """Short calls that were counted instead of recorded, of one name, since the last such record.
-    arg: how many, dur: their summed time, start: of the first. Flag bits 8-15 hold the Kind they stand for."""
+    """Short calls that were counted instead of recorded, of one name, since the last such record. arg: their number,
+    dur: their summed time, start: of the first. Flag bits 8-15 hold the Kind they stand for."""
     TICK = 20
-    """The agent's thread woke up. dur: CPU time that the agent's thread used since the last tick; arg: records
-    written so far by this process."""
+    """One wake-up of the agent's thread. dur: CPU time that it used since the last tick; arg: records written so far by
+    this process."""
     REST = 21
     """A second, or the last part of one, in which hot wrappers were detached (``agent.rest``): records of other kinds
-    are missing. arg: calls that were only counted; flag bits 8-15 hold their Kind."""
+    are missing. arg: number of calls that were only counted; flag bits 8-15 hold their Kind."""
     BUILD = 22
-    """A model, a SavedModel, a graph or a session was loaded or made: the outermost such call. The name line has
-    ``text`` = the function, ``role``: model, saved_model, graph, session or variables, and the user's line."""
+    """Outermost call that loads or makes a model, a SavedModel, a graph or a session. The name line has ``text`` = the
+    function, ``role``: model, saved_model, graph, session or variables, and the user's line."""
     METRIC = 23
     """The user's own ``stepscope.metric(name, value)``: a moment. arg: the value, the 64 bits of a double."""
     INFERENCE = 24
@@ -80,54 +81,55 @@ class Kind(enum.IntEnum):
 
 
 class Trait(enum.Enum):
-    """What is true of a kind: every question that code asks of several kinds."""
+    """A property of kinds: one for every question that code asks about several kinds."""
 
     STEP = 0
-    """It may be a step, or what an evaluation is made of."""
+    """Possible step, or part of an evaluation."""
     MAKER = 1
-    """Its calls may make the steps, and say what a thread is for."""
+    """Calls that may make the steps, and that show a thread's purpose."""
     COMPUTES = 2
-    """The framework computes in it: what the report calls compute."""
+    """Computation by the framework: the report's compute."""
     CALLED = 3
-    """The user's code calls it for a result; arg: samples."""
+    """Call by the user's code for a result; arg: samples."""
     TASK = 4
-    """What a service may be asked for."""
+    """Possible request to a service."""
     STARTED = 5
-    """The first such call ends the making of the model."""
+    """First such call ends the making of the model."""
     KERAS = 6
-    """Keras makes it: its loops and compiled functions."""
+    """Keras' own loops and compiled functions."""
     COMPILED = 7
-    """A call of a compiled function. Where that of Keras is a tf.function, one counter counts both."""
+    """Call of a compiled function. If that of Keras is a tf.function, one counter counts both."""
     TRAINER = 8
-    """One call may be a whole training step; an optimizer's update alone is a part of one."""
+    """Call that may be a whole training step; an optimizer's update alone is a part of one."""
     GRAPH = 9
-    """It runs a graph that the user's code asked for."""
+    """Run of a graph that the user's code requested."""
     LIGHT = 10
-    """It may be what repeats once a step while wrappers rest: a light wrapper of one such kind counts."""
+    """Possible repeating call of a step while wrappers rest: a light wrapper of one such kind counts."""
     DETACHED = 11
-    """Missing while wrappers rest. Calls of one are counted; the others are as many as there were to each of these."""
+    """Missing while wrappers rest. Calls of one are counted; the others are assumed to be as many as there were per
+    such call."""
     HOT = 12
-    """Its wrappers are detached, or cost less, while they rest: what others cost is no reason to rest."""
+    """Wrappers that are detached, or cost less, during rests: the cost of other wrappers is no reason to rest."""
     STAYS = 13
-    """It is recorded while wrappers rest."""
+    """Recorded while wrappers rest."""
     THINNABLE = 14
-    """Above the governor's rate, most are counted instead of recorded."""
+    """Mostly counted instead of recorded above the governor's rate."""
     OURS = 15
-    """The agent's own: no call of the job."""
+    """The agent's own record: not a call of the job."""
     IDLE = 16
-    """It comes from a process that does nothing, too."""
+    """Record that an idle process makes, too."""
     WRITES = 17
-    """It writes files."""
+    """Call that writes files."""
     WHOLE = 18
-    """Its whole time goes with the line that called it."""
+    """Call whose whole time belongs to the line that called it."""
     GRAPH_MADE = 19
-    """It makes a graph, or may."""
+    """Call that makes a graph, or may."""
     FORWARD = 20
-    """It asks a model for its outputs, and trains nothing by itself."""
+    """Call that asks a model for its outputs, and does not train by itself."""
     SESSION = 21
-    """A run of a session that was made before."""
+    """Run of a session that was made before."""
     UNNAMED = 22
-    """All of them have one name, that of the kind."""
+    """Records that all have one name, that of the kind."""
 
 
 _T = Trait
@@ -170,7 +172,7 @@ KIND_TRAITS: dict[Kind, tuple[Trait, ...]] = {
         _T.SESSION,
     ),
 }
-"""Of every kind, by number: the only sets of kinds that there are (a test)."""
+"""Traits of every kind, by number: the only sets of kinds that exist (a test)."""
 # fmt: on
 
 
@@ -178,7 +180,7 @@ _KINDS = {trait: tuple(kind for kind, traits in KIND_TRAITS.items() if trait in 
 
 
 def kinds_with(trait: Trait) -> tuple[Kind, ...]:
-    """Kinds that have a trait, by number."""
+    """The kinds that have a trait, by number."""
     return _KINDS[trait]
 
 
@@ -186,26 +188,26 @@ class Flag(enum.IntFlag):
     """Flags of a record."""
 
     TRACED = 1
-    """A new concrete function was made inside."""
+    """A new concrete function was made inside the call."""
     RAISED = 2
-    """The call ended by an exception (StopIteration excepted: END)."""
+    """The call raised an exception (except StopIteration: END)."""
     END = 4
-    """The iterator was at its end."""
+    """The iterator was exhausted."""
     NESTED = 8
     """Another record of the same probe encloses this one."""
     THINNED = 16
-    """The probe is over its rate: this record stands for itself and for the COUNTS beside it."""
+    """The probe is over its rate: this record stands for itself and for the COUNTS next to it."""
     CPU = 32
     """A stack sample by the thread's CPU clock: dur is CPU time. Other samples of that thread stand for the rest."""
 
 
 class LockState(enum.IntEnum):
-    """What a sampled thread did about the interpreter lock. Numbers are part of the session format."""
+    """State of a sampled thread with respect to the interpreter lock. Numbers are part of the session format."""
 
     NOT_LOOKED = 0
     RUNS = 1
-    """It was on a CPU, or ready for one."""
+    """The thread was on a CPU, or ready for one."""
     WAITS = 2
-    """It waited for the interpreter lock."""
+    """The thread waited for the interpreter lock."""
     ELSEWHERE = 3
-    """It was blocked in something else."""
+    """The thread was blocked in something else."""

@@ -1,10 +1,10 @@
-"""The log: JSON lines, appended by the agent, for everything of variable length and low rate.
+"""The log: JSON lines, appended by the agent, for all data of variable length and low rate.
 
-Every line is an object with ``t`` (its type) and, where a moment matters, ``at`` (CLOCK_MONOTONIC ns). The types
-and their fields are the tagged structs of ``stepscope.model.log.events``; the agent writes them as plain dicts, a
-contract test decodes what it writes. Lines are written with one ``os.write`` on an O_APPEND descriptor, so they
-survive a SIGKILL of the job whole. When a file has grown to ``ROTATE_BYTES`` the writer goes on in the next one;
-the reader deletes a file that it has made durable and that has a successor.
+Every line is an object with ``t`` (its type) and, if a time matters, ``at`` (CLOCK_MONOTONIC ns). The types and their
+fields are the tagged structs of ``stepscope.model.log.events``; the agent writes them as plain dicts, and a contract
+test decodes what it writes. Lines are written with one ``os.write`` on an O_APPEND descriptor, so that they survive a
+SIGKILL of the job whole. When a file has grown to ``ROTATE_BYTES`` the writer continues in the next one; the reader
+deletes a file that it has made durable and that has a successor.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ import threading
 
 ROTATE_BYTES = 8 << 20
 MAX_FILES = 64
-"""Unread files kept at most (512 MB); beyond it lines are dropped and counted."""
+"""Maximum number of unread files (512 MB); beyond it lines are dropped and counted."""
 _HIGH_DESCRIPTOR = 900
-"""Descriptors of ours start here where the limit allows: the job's own get the numbers they have without us."""
+"""Number from which our descriptors start if the limit allows it: the job's own then have the same numbers as without
+us."""
 
 
 def log_name(index: int) -> str:
-    """File name of the index-th log of a process."""
+    """The file name of the index-th log of a process."""
     return "log-%04d.jsonl" % index
 
 
@@ -30,7 +31,7 @@ class LogWriter:
     """The job's end of the log. Not locked: ``os.write`` of one line is atomic under O_APPEND.
 
     The descriptor's number never changes (a new file is put behind it with ``dup2``): another thread can be between
-    reading the number and writing to it. A job that closes all descriptors, ours included, may own that number
+    reading the number and writing to it. A job that closes all descriptors, including ours, may own that number
     afterwards: the file behind it is checked before each write.
     """
 
@@ -89,7 +90,7 @@ class LogWriter:
         os.close(fresh)
 
     def _reopen(self) -> None:
-        """Leave the number to its new owner if the job closed our descriptor; not if a rotation was under way."""
+        """Leave the number to its new owner if the job closed our descriptor; not if a rotation was in progress."""
         if not self._rotating.acquire(timeout=1):
             raise OSError("another thread rotates the log")
         try:
@@ -117,7 +118,7 @@ def _identity(fd: int) -> tuple[int, int]:
 
 
 def _moved_up(fd: int) -> int:
-    """The same file under a high number, or ``fd`` itself where the limit forbids it."""
+    """The same file under a high number, or ``fd`` itself if the limit forbids it."""
     try:
         high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH_DESCRIPTOR)
     except OSError:
@@ -127,7 +128,7 @@ def _moved_up(fd: int) -> int:
 
 
 def _plain(value: object) -> object:
-    """A number out of whatever numpy scalar a caller passed, else its type: no code of the user's is run."""
+    """A number from a numpy scalar that a caller may have passed, else the name of its type: no user code is run."""
     for method in ("__index__", "__float__"):
         convert = getattr(type(value), method, None)
         if convert is not None:

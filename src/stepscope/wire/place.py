@@ -1,7 +1,7 @@
-"""Where a ring may lie: on memory or a local disk, with room to spare, never on a network file system.
+"""Places for a ring: memory or a local disk with enough space, never a network file system.
 
 A ring on a network file system would stall the job at every page; one that fills /dev/shm (64 MB in a container by
-default) would make the job's own shared memory fail. So a ring takes at most a quarter of what is free.
+default) would make the job's own shared memory fail. A ring therefore takes at most a quarter of the free space.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from stepscope.wire.env import RING_NAME
 from stepscope.wire.ring import DEFAULT_SLOTS, HEADER_BYTES, MIN_SLOTS, RECORD_BYTES, RingFullError, RingWriter
 
 FREE_DIVISOR = 4
-"""A ring takes at most this part of the free space of its file system."""
+"""Divisor of a file system's free space that limits the size of a ring."""
 NETWORK_TYPES = frozenset(
     (
         *("9p", "afs", "beegfs", "ceph", "cifs", "coda", "fuse", "gfs2", "glusterfs", "gpfs", "lustre", "nfs", "nfs4"),
@@ -24,7 +24,7 @@ Documentation/filesystems and the mount names of the common cluster file systems
 
 
 def mounts() -> list[tuple[str, str]]:
-    """(mount point, file system type) of every mount, empty where the host does not tell."""
+    """(mount point, file system type) of every mount, empty if the host does not list them."""
     try:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as lines:
             fields = [line.split() for line in lines]
@@ -40,7 +40,7 @@ def _unescaped(text: str) -> str:
 
 
 def is_network(path: str, table: list[tuple[str, str]]) -> bool:
-    """Whether ``path`` lies on a file system that leaves the machine."""
+    """Whether ``path`` is on a file system that leaves the machine."""
     real = os.path.realpath(path)
     best = ("", "")
     for point, kind in table:
@@ -51,7 +51,7 @@ def is_network(path: str, table: list[tuple[str, str]]) -> bool:
 
 
 def allowed_slots(folder: str, wanted: int, table: list[tuple[str, str]]) -> int:
-    """How many slots a ring in ``folder`` may have: 0 (not here) to ``wanted``."""
+    """The number of slots that a ring in ``folder`` may have: 0 (not here) to ``wanted``."""
     try:
         if is_network(folder, table) or not os.access(folder, os.W_OK | os.X_OK):
             return 0
@@ -65,9 +65,9 @@ def allowed_slots(folder: str, wanted: int, table: list[tuple[str, str]]) -> int
 def make_ring(folder: str, directories: list[str], slots: int = DEFAULT_SLOTS) -> RingWriter:
     """Make the ring of the process whose directory is ``folder``.
 
-    Takes the first of ``directories`` with room for all ``slots``, else the one with the most room. A directory on
-    the file system of ``folder`` means ``folder`` itself; elsewhere the file gets a name of its own and ``folder``
-    a symbolic link to it.
+    Use the first of ``directories`` with room for all ``slots``, else the one with the most room. A directory on the
+    file system of ``folder`` means ``folder`` itself; elsewhere the file gets a unique name and ``folder`` a symbolic
+    link to it.
 
     Raises:
         RingFullError: none of them has room for the smallest ring.

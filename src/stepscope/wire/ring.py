@@ -1,4 +1,4 @@
-"""The ring file: one page of header, then a power-free number of fixed records.
+"""The ring file: one page of header, then fixed-size records in any number, not only a power of two.
 
 Layout (little endian)::
 
@@ -7,22 +7,21 @@ Layout (little endian)::
     12   I   record size
     16   Q   slots
     24   Q   pid
-    32   Q   reader: how many records the reader has made durable (written by the reader)
+    32   Q   reader: number of records made durable (written by the reader)
     40   Q   start_ns: CLOCK_MONOTONIC when the ring was made
-    64   Q   untold_ns: since when calls have only been counted, without a REST record that says so; 0: they are not
-    72   4Q  calls that were only counted so far, one number for each of UNCOMMITTED_KINDS
-    104  4Q  the same as they were at untold_ns
+    64   Q   untold_ns: start of counting without a REST record so far; 0: calls are not being counted
+    72   4Q  number of calls only counted so far, for each of UNCOMMITTED_KINDS
+    104  4Q  the same numbers at untold_ns
     4096 ... slots x record
 
-A record's last field is its sequence number, 1 + index, low 32 bits, written last: a slot is complete
-when it holds the number that its index calls for. There is no write cursor to keep: the reader finds the
-end by the sequence numbers. Writers are threads of one process under one GIL; a forked child must never
-write here (it makes a ring of its own).
+A record's last field is its sequence number, 1 + index, low 32 bits, written last: a slot is complete if it holds the
+number that matches its index. There is no write cursor: the reader finds the end by the sequence numbers. Writers are
+threads of one process under one GIL; a forked child must never write here (it makes its own ring).
 
-What the reader must know: a writer claims its index and may then lose the GIL, so that for some milliseconds a
-slot is behind its successors; a kill in that moment leaves it so for ever. The writer never waits for the reader:
-what was overwritten is counted by the reader, as the distance of the sequence numbers. A record that was copied
-while it was overwritten is recognised by reading its sequence number again after the copy.
+For the reader: a writer claims its index and may then lose the GIL, so that for some milliseconds a slot is behind its
+successors; a kill in that moment leaves it so forever. The writer never waits for the reader: the reader counts what
+was overwritten, as the distance of the sequence numbers. To detect that a record was overwritten while it was copied,
+the reader reads its sequence number again after the copy.
 """
 
 from __future__ import annotations
@@ -50,35 +49,35 @@ MAGIC = b"STEPRING"
 VERSION = 1
 HEADER_BYTES = 4096
 RECORD = struct.Struct("<qqqIHHHHI")
-"""start_ns, dur_ns, arg, name, kind, flags, thread, reserved, seq."""
+"""Fields: start_ns, dur_ns, arg, name, kind, flags, thread, reserved, seq."""
 RECORD_BYTES = RECORD.size
 _KIND_AT = (HEADER_BYTES + 28) // 2
 _RECORD_STEP = RECORD_BYTES // 2
-"""Where the first kind stands, and how far the next, in numbers of two bytes."""
+"""Distance between two kinds in units of two bytes; ``_KIND_AT`` is the position of the first."""
 HEADER = struct.Struct("<8sIIQQQQ")
 READER_OFFSET = 32
 UNCOMMITTED_OFFSET = 64
 UNCOMMITTED = struct.Struct("<9Q")
 UNCOMMITTED_KINDS = (Kind.EXECUTION, Kind.FUNCTION, Kind.MODEL_CALL, Kind.NEXT)
-"""Kinds whose calls are counted while wrappers rest: what a process has counted is not lost with it."""
+"""Kinds whose calls are counted in the ring while wrappers rest, so that the counts survive the process."""
 DEFAULT_SLOTS = 1_250_000
-"""60 s at 20,000 records a second (DESIGN 3)."""
+"""Default size: 60 s at 20,000 records per second (DESIGN 3)."""
 MIN_SLOTS = 8_192
 SEQ_MASK = 0xFFFFFFFF
 _LIMITS = ((1 << 63) - 1, (1 << 32) - 1, (1 << 16) - 1)
 
 
 class RingFullError(OSError):
-    """No place for even the smallest ring."""
+    """Raised if there is no place for even the smallest ring."""
 
 
 class RingWriter:
-    """The job's end. ``write`` is the hot path; it is an attribute, not a method, to save a lookup."""
+    """The job's end. ``write`` is the hot path; it is an attribute, not a method, to save a look-up."""
 
     def __init__(self, path: str, slots: int = DEFAULT_SLOTS) -> None:
         """Make and fully allocate the file: a sparse map on a full disk would kill the job with SIGBUS.
 
-        Tries ever smaller rings down to ``MIN_SLOTS``. The file gets its name when it is complete.
+        Tries smaller and smaller rings down to ``MIN_SLOTS``. The file gets its name when it is complete.
 
         Raises:
             RingFullError: not even the smallest ring could be allocated.
@@ -99,25 +98,25 @@ class RingWriter:
         finally:
             os.close(fd)
         self.uncommitted = memoryview(self.buffer)[UNCOMMITTED_OFFSET : UNCOMMITTED_OFFSET + UNCOMMITTED.size].cast("Q")
-        """``untold_ns`` and the counts beside it."""
+        """View of ``untold_ns`` and the counts after it."""
         self._counter = itertools.count()
         self.claim: Callable[[], int] = self._counter.__next__
-        """The next index; each is given once, to whichever thread asks."""
+        """Function that returns the next index; each is given once, to whichever thread asks."""
         self.write, self.rebind = make_write(self.buffer, self.slots, self.claim)
 
     def written(self) -> int:
-        """How many records were claimed so far."""
+        """The number of records claimed so far."""
         return int(repr(self._counter)[6:-1])
 
     def newest_kinds(self, count: int) -> list[int]:
-        """Kinds of the newest ``count`` records, oldest first."""
+        """The kinds of the newest ``count`` records, oldest first."""
         end = self.written()
         begin = max(0, end - min(count, self.slots))
         first, last = begin % self.slots, end % self.slots
         parts = [(first, last)] if first < last or begin == end else [(first, self.slots), (0, last)]
         with memoryview(self.buffer) as whole, whole.cast("H") as numbers:
             kinds: list[int] = []
-            for a, b in parts:  # sliced, not unpacked one by one: ten times a second it would be most of a tick
+            for a, b in parts:  # sliced, not unpacked one by one: ten times a second that would be most of a tick
                 kinds += numbers[_KIND_AT + a * _RECORD_STEP : _KIND_AT + b * _RECORD_STEP : _RECORD_STEP].tolist()
         return kinds
 
@@ -161,14 +160,14 @@ def count_key(name: int, kind: int, thread: int) -> int:
 
 
 def new_entry(key: int) -> Entry:
-    """The entry that belongs to a ``count_key``."""
+    """The entry for a ``count_key``."""
     return Entry(key >> 24, key & 0xFF, key >> 8 & 0xFFFF)
 
 
 class Thinning:
-    """How records are thinned: of the kinds in ``kinds`` every ``every``-th is written, the rest is counted.
+    """The thinning of records: of the kinds in ``kinds`` every ``every``-th is written, the rest are counted.
 
-    Records that carry one of the flags ``always`` are written whatever happens; thinned ones get the flag ``mark``.
+    Records with one of the flags ``always`` are always written; thinned ones get the flag ``mark``.
     """
 
     __slots__ = ("always", "entries", "every", "kinds", "mark")
@@ -184,12 +183,12 @@ class Thinning:
 def make_write(buffer: Buffer, slots: int, claim: Callable[[], int]) -> tuple[Write, Callable[..., None]]:
     """Build the hot path as closures over cells (speed): ``write`` and the ``rebind`` that moves it elsewhere.
 
-    Callers keep ``write`` for ever; after a fork, or when the record rate is too high, ``rebind(buffer, slots,
-    claim, thinning, pack)`` changes what is behind it (``pack``: see ``tapped``). ``claim`` gives the index and may
-    itself call ``rebind``: ``buffer`` and ``slots`` are read after it.
+    Callers keep ``write`` forever; after a fork, or when the record rate is too high, ``rebind(buffer, slots, claim,
+    thinning, pack)`` changes what is behind it (``pack``: see ``tapped``). ``claim`` gives the index and may itself
+    call ``rebind``: ``buffer`` and ``slots`` are read after it.
 
-    ``write(start_ns, dur_ns, arg, name, kind, flags, thread)`` never raises an error of its own; values out of
-    range are clamped. An interrupt that arrives inside passes through, after the claimed slot has been filled.
+    ``write(start_ns, dur_ns, arg, name, kind, flags, thread)`` never raises an error of its own; values out of range
+    are clamped. An interrupt that arrives inside it passes through, after the claimed slot has been filled.
     """
     pack_into = fill = RECORD.pack_into
     size = RECORD_BYTES
@@ -227,7 +226,7 @@ def make_write(buffer: Buffer, slots: int, claim: Callable[[], int]) -> tuple[Wr
                 0,
                 (index + 1) & mask,
             )
-        except BaseException as error:  # the claimed slot must be filled whatever happened: a hole stops the reader
+        except BaseException as error:  # the claimed slot must be filled in any case: a hole stops the reader
             if index >= 0:
                 values = _clamped((start_ns, dur_ns, arg), name, (kind, flags, thread))
                 fill(buffer, base + index % slots * size, *values, 0, (index + 1) & mask)
@@ -248,7 +247,7 @@ def make_write(buffer: Buffer, slots: int, claim: Callable[[], int]) -> tuple[Wr
 
 
 def tapped(tap: Optional[Tap]) -> Pack:
-    """What packs a record and then calls ``tap`` with its fields; with None, what only packs."""
+    """A function that packs a record and then calls ``tap`` with its fields; with None, one that only packs."""
     pack_into = RECORD.pack_into
     if tap is None:
         return pack_into
@@ -261,7 +260,7 @@ def tapped(tap: Optional[Tap]) -> Pack:
 
 
 def _clamped(longs: tuple[int, ...], name: int, shorts: tuple[int, ...]) -> list[int]:
-    """The fields of a record, each an integer within its width; 0 for what is no number."""
+    """The fields of a record, each an integer within its width; 0 for anything that is not a number."""
     long_max, name_max, short_max = _LIMITS
     bounds = [(value, -long_max, long_max) for value in longs]
     bounds.append((name, 0, name_max))

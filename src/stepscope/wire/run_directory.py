@@ -14,13 +14,13 @@ SAMPLE_HZ = 20
 
 
 def temporary_directories() -> list[str]:
-    """Places for files that nobody keeps, best first: /dev/shm, then local temporary directories."""
+    """Places for temporary files, best first: /dev/shm, then local temporary directories."""
     names = ["/dev/shm", os.environ.get("TMPDIR", ""), "/tmp", "/var/tmp"]  # noqa: S108 - private ones are made inside
     return list(dict.fromkeys(name for name in names if name))
 
 
 def places(slots: int = DEFAULT_SLOTS) -> list[str]:
-    """Where a run directory can be made: writable, local, with some room; those with room for rings first."""
+    """Places where a run directory can be made: writable, local, with some room; those with room for rings first."""
     table = mounts()
     usable: list[tuple[int, str]] = []
     devices: set[int] = set()
@@ -41,7 +41,7 @@ def places(slots: int = DEFAULT_SLOTS) -> list[str]:
 
 
 def make(session: str, origin_ns: int, owner: tuple[int, int], slots: int = DEFAULT_SLOTS) -> str:
-    """Make a private run directory with its configuration; ``owner``: (pid, start) of the process that answers for it.
+    """Make a private run directory with its configuration; ``owner``: (pid, start) of the responsible process.
 
     Raises:
         OSError: no place can hold one.
@@ -76,7 +76,7 @@ def make(session: str, origin_ns: int, owner: tuple[int, int], slots: int = DEFA
 
 
 def pid_namespace() -> str:
-    """Names the process ids of this process's world: /dev/shm may be shared between containers, pids are not."""
+    """Identify this process's pid namespace: /dev/shm may be shared between containers, process ids are not."""
     try:
         return os.readlink("/proc/self/ns/pid")
     except OSError:
@@ -105,7 +105,7 @@ def remove(run: str) -> None:
 
 
 def remove_tree(path: str) -> None:
-    """Delete a directory, links not followed; what cannot be deleted stays."""
+    """Delete a directory without following links; what cannot be deleted stays."""
     for folder, folders, files in os.walk(path, topdown=False):
         for name in files:
             _quietly_unlink(os.path.join(folder, name))

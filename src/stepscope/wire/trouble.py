@@ -1,7 +1,7 @@
-"""Lines about processes that could not be armed or measured: the only trace of them that a report can show.
+"""Lines about processes that could not be armed or measured: the only trace of them in a report.
 
-Such a process has no log of its own. The payload's sitecustomize writes the same form by itself, because it must
-work where this very package cannot be imported.
+Such a process has no log. The payload's sitecustomize writes the same form by itself, because it must work even if this
+package cannot be imported.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ MAX_TEXT = 500
 
 
 def tell(run: str, where: str, error: BaseException) -> bool:
-    """Append one line; whether that was possible. Never raises."""
+    """Append one line; return whether that was possible. Never raises."""
     text = "%s: %s" % (type(error).__name__, error)
     return write(run, where, text)
 
 
 def write(run: str, where: str, text: str) -> bool:
-    """Append one line with a text of ours; whether that was possible. Never raises."""
+    """Append one line with our text; return whether that was possible. Never raises."""
     try:
         line = json.dumps({"pid": os.getpid(), "where": where, "text": text[:MAX_TEXT]})
         fd = os.open(os.path.join(run, TROUBLE_NAME), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -31,13 +31,13 @@ def write(run: str, where: str, text: str) -> bool:
             os.write(fd, line.encode("utf-8", "replace") + b"\n")
         finally:
             os.close(fd)
-    except (OSError, ValueError):  # the run directory is gone or full: there is nobody to tell
+    except (OSError, ValueError):  # the run directory is gone or full: the error cannot be reported
         return False
     return True
 
 
 def read(run: str) -> list[tuple[int, str, str]]:
-    """(pid, where, text) of every line; a damaged one is left out."""
+    """(pid, where, text) of every line; a damaged one is omitted."""
     try:
         with open(os.path.join(run, TROUBLE_NAME), "rb") as stream:
             lines = stream.read(2 * MAX_TROUBLE_BYTES).splitlines()

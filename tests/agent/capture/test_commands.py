@@ -70,7 +70,7 @@ def test_what_comes_within_the_clock_s_grain_is_seen(tmp_path: Path) -> None:
         ("a.json", "{", "Expecting"),
         ("a.json", "[]", "JSON object"),
         ("a.json", '{"id": "b"}', "its id"),
-        ("A b.json", '{"id": "A b"}', "no id"),
+        ("A b.json", '{"id": "A b"}', "not an id"),
         ("a.json", json.dumps({"id": "a", "x": "y" * commands.MAX_BYTES}), "larger"),
         ("a.json", "[" * 100_000, "larger"),
         ("a.json", "[" * 8_000, "recursion"),
@@ -156,7 +156,7 @@ def test_the_agent_looks_twice_a_second_and_hands_on(tmp_path: Path) -> None:
     commands.send(folder, {"kind": "dance"}, "b")
     ticking.tick(10 * LOOK_NS)
     assert [c["steps"] for c in taken] == [3]
-    assert process.said == [("DX915", "a command of the unknown kind 'dance' is ignored")]
+    assert process.said == [("DX915", "ignored a command of unknown kind 'dance'")]
     commands.send(folder, {"kind": "ops", "steps": 4}, "c")
     ticking.tick(10 * LOOK_NS + LOOK_NS // 2)
     assert len(taken) == 1

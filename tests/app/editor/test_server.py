@@ -156,7 +156,7 @@ def test_round_trip(path: Path) -> None:
         assert [(a.is_preferred, a.title.startswith("stepscope: Add num_parallel_calls")) for a in offered] == [
             (None, True), (True, True), (None, False), (None, False)
         ]  # fmt: skip
-        assert "look at it: Elements keep their order" in offered[0].title
+        assert "review: Elements keep their order" in offered[0].title
         assert (offered[1].diagnostics or [])[0].range == found[1].range
         text = one.done(WIDE, offered[1])
         assert text == WIDE.replace("from_tensors)", f"from_tensors, {CALL})")

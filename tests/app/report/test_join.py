@@ -137,7 +137,7 @@ def test_the_related_detector_keeps_code_and_cost_and_gets_the_edit() -> None:
     assert edit.edit == "stepscope check --diff x"
     assert finding.where == one.where
     assert finding.explanation == (
-        "It is Python. VEC009 sees it in the source: rows are read one by one. Results keep their order."
+        "It is Python. VEC009 finds it in the source: rows are read one by one. Results keep their order."
     )
 
 
@@ -259,7 +259,7 @@ def test_what_a_detector_has_cleared_costs_nothing() -> None:
     assert result.findings == ()
     (finding,) = result.rest
     assert (finding.severity, finding.seen, finding.cost.ratio) == ("info", True, 0)
-    assert "HST001 looked for it in this run and found nothing" in finding.explanation
+    assert "HST001 checked for it in this run and found nothing" in finding.explanation
 
 
 @pytest.mark.parametrize(

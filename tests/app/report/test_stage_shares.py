@@ -44,7 +44,7 @@ def test_a_job_without_steps_says_what_would_show_them() -> None:
     """No stage of such a job has a share, and the reason names ``stepscope.step()``."""
     found = stage_shares.build(nothing().view())
     assert all(s.ratio is None for s in found)
-    assert words.blind_stages(found) == ["all eight (no steps; stepscope.step() marks those of any loop)"]
+    assert words.blind_stages(found) == ["all eight (no steps were seen; stepscope.step() marks the steps of any loop)"]
 
 
 def test_python_of_the_loop_that_makes_the_batch_is_preprocessing() -> None:
@@ -85,7 +85,7 @@ def test_what_a_decoder_makes_of_its_own_results_is_no_input() -> None:
     attended = shares(decoder(3, Frame(SCRIPT, "attend", 12), op))
     assert attended["preprocessing"].ratio == pytest.approx(0.0, abs=0.01)
     assert attended["forward-backward"].ratio == pytest.approx(1.0, abs=0.05)
-    assert "ops of the model between them" in attended["forward-backward"].basis
+    assert "model ops between them" in attended["forward-backward"].basis
 
 
 def test_choosing_the_next_token_is_python_on_results() -> None:
@@ -120,11 +120,11 @@ def test_a_wait_that_may_hide_is_no_share() -> None:
 @pytest.mark.parametrize(
     ("error", "fed", "why"),
     [
-        ("no-op", True, "TensorFlow 2.15.1 does not show tf.data's model"),
+        ("no-op", True, "TensorFlow 2.15.1 does not expose tf.data's model"),
         ("no-model", True, "autotune is off"),
         ("InternalError()", True, "InternalError()"),
         ("", True, "the steps ended before"),
-        ("", False, "no iterator was seen to feed the step"),
+        ("", False, "no iterator was seen feeding the step"),
     ],
 )
 def test_a_hidden_wait_has_the_reason_of_this_run(error: str, why: str, *, fed: bool) -> None:
@@ -158,7 +158,7 @@ def test_text_shows_shares_and_what_would_show_the_rest() -> None:
     lines = shown.splitlines()
     at = next(i for i, line in enumerate(lines) if line.startswith("stages"))
     assert "preprocessing 40 %" in lines[at]
-    assert "could not look: host to device, gradient sharing (needs an op trace)" in lines[at + 1]
+    assert "not measured: host to device, gradient sharing (needs an op trace)" in lines[at + 1]
 
 
 def test_a_trace_shows_what_only_a_device_can() -> None:
@@ -167,7 +167,7 @@ def test_a_trace_shows_what_only_a_device_can() -> None:
     assert found["host-to-device"].ratio == pytest.approx(0.4, abs=0.01)
     assert "11 traced steps" in found["host-to-device"].basis
     assert found["gradient-sharing"].ratio == 0
-    assert shares(transposed(10_000))["host-to-device"].basis == "could not look: the op trace shows no device's work"
+    assert shares(transposed(10_000))["host-to-device"].basis == "not measured: the op trace contains no device work"
 
 
 def test_an_imported_trace_has_all_eight_from_its_parts() -> None:

@@ -112,7 +112,9 @@ def test_large_projects_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     result = checked(job(sources), f"{CWD}/c.py")
     assert [h.hit.span.path for h in result.hits] == [f"{CWD}/c.py"]
     assert result.lines == 11
-    assert result.left_out == tuple(f"{CWD}/{n}.py: 11 lines beyond the 20 that a report checks" for n in "ab")
+    assert result.left_out == tuple(
+        f"{CWD}/{n}.py: skipped, its 11 lines exceed the 20 that a report checks" for n in "ab"
+    )
 
 
 def test_time_is_bounded() -> None:
@@ -122,7 +124,7 @@ def test_time_is_bounded() -> None:
     result = check(job(sources).view(), (), clock=lambda: next(now))
     assert result is not None
     assert len(result.hits) == 1
-    assert result.left_out == tuple(f"{CWD}/{name}.py: no time left" for name in "bc")
+    assert result.left_out == tuple(f"{CWD}/{name}.py: skipped, time limit reached" for name in "bc")
 
 
 def test_a_failing_checker_costs_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +137,7 @@ def test_a_failing_checker_costs_no_report(monkeypatch: pytest.MonkeyPatch) -> N
     report = analyze.report_of(job({SCRIPT: MAP}).session())
     assert report.source_check is None
     assert [d.text for d in report.diagnostics if d.code == "DX075"] == [
-        "the sources could not be checked: RuntimeError: broken"
+        "the static check of the sources failed: RuntimeError: broken"
     ]
 
 

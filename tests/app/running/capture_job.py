@@ -8,6 +8,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from stepscope.app.running.triggers.trigger import Wish
+from stepscope.collector.captures import reason
 from stepscope.collector.captures.op_captures import Asked
 from stepscope.errors import CaptureError
 from stepscope.model.api.status import LiveCapture, LiveTask
@@ -101,12 +103,16 @@ class Job:
     native: Captures = field(default_factory=Captures)
     steps: SimpleNamespace | None = field(default_factory=lambda: STEPS)
     events_per_step: float | None = None
-    wanted: tuple[tuple[str, str], ...] = ()
+    wanted: tuple[Wish, ...] = ()
     shown: tuple[LiveCapture, ...] = ()
     notes: list[str] = field(default_factory=list)
     refreshed: list[int] = field(default_factory=list)
     seen_now: SimpleNamespace | None = None
     """Steps that began after the last analysis."""
+
+    def wants(self, *wishes: tuple[str, str]) -> None:
+        """From now on these captures, each by its word and kind."""
+        self.wanted = tuple(Wish(by=reason.of(word), kind=kind) for word, kind in wishes)
 
     def note(self, _code: str, text: str) -> None:
         """A diagnostic."""

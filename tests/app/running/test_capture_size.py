@@ -38,7 +38,7 @@ def finished(cost_ns: int, **fields: object) -> CaptureInfo:
 def loaded(job: Job, events: float) -> Job:
     """Steps whose graphs were looked at."""
     job.events_per_step = events
-    job.wanted = (("compute", "ops"),)
+    job.wants(("compute", "ops"))
     return job
 
 
@@ -104,7 +104,7 @@ def test_an_evaluation_that_was_captured_is_followed_by_the_steps(job: Job) -> N
     job.captures.done = finished(1 * MS, worker=KEY, work="evaluation", anchors=(evaluated,), asked_by="compute")
     deciding.tick(20 * S, "running")
     deciding.tick(30 * S, "running")
-    assert [asked.by for asked in job.captures.asked] == ["compute", "compute"]
+    assert [asked.by.word for asked in job.captures.asked] == ["compute", "compute"]
     job.captures.done = finished(1 * MS, worker=KEY, work="evaluation", anchors=(evaluated,), asked_by="compute")
     for second in range(40, 60):
         deciding.tick(second * S, "running")

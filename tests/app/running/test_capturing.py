@@ -42,7 +42,7 @@ def test_who_asks_is_served_at_once(job: Job) -> None:
     deciding = capturing(job)
     request = job.ask(steps=5)
     deciding.tick(1 * S, "running")
-    assert [(a.by, a.steps) for a in job.captures.asked] == [("user", 5)]
+    assert [(a.by.word, a.steps) for a in job.captures.asked] == [("user", 5)]
     assert job.state(request).state == "tracing"
     job.captures.done = finished(request=request)
     deciding.tick(2 * S, "running")
@@ -70,7 +70,7 @@ def test_a_native_window_has_an_op_trace_beside_it(job: Job) -> None:
     request = job.ask(kind="native", seconds=2.0)
     deciding.tick(1 * S, "running")
     (beside,) = job.captures.asked
-    assert (beside.by, beside.worker, beside.anchors, beside.request) == ("user", KEY, (), "")
+    assert (beside.by.word, beside.worker, beside.anchors, beside.request) == ("user", KEY, (), "")
     assert (beside.seconds > 2.0 + perf.COUNT_SECONDS, job.captures.ended) == (True, 0)
     job.captures.done = finished(300 * MS, id="id", steps=0)
     deciding.tick(2 * S, "running")
@@ -103,10 +103,10 @@ def test_an_op_trace_that_outlasts_its_window_holds_up_the_next_capture(job: Job
 def test_a_detector_s_window_has_an_op_trace_where_the_budget_covers_both(job: Job, second: int, beside: int) -> None:
     """50 ms for the window and 300 ms for the trace: at 1 % there is enough for both after 35 s."""
     deciding = capturing(job)
-    job.wanted = (("MEM002", "native"),)
+    job.wants(("MEM002", "native"))
     deciding.tick(second * S, "running")
-    assert [a.by for a in job.native.asked] == ["MEM002"]
-    assert [a.by for a in job.captures.asked] == ["MEM002"] * beside
+    assert [a.by.word for a in job.native.asked] == ["MEM002"]
+    assert [a.by.word for a in job.captures.asked] == ["MEM002"] * beside
 
 
 def test_no_op_trace_beside_the_user_s_own_profiler(job: Job) -> None:
@@ -116,7 +116,7 @@ def test_no_op_trace_beside_the_user_s_own_profiler(job: Job) -> None:
     job.ask(kind="native")
     deciding.tick(1 * S, "running")
     assert (len(job.native.asked), job.captures.asked) == (1, [])
-    assert job.notes == ["no op trace beside native stacks: the user's own profiler runs"]
+    assert job.notes == ["no op trace with the native stacks: the user's own profiler is running"]
 
 
 def test_who_has_overdrawn_waits_and_is_told(job: Job) -> None:
@@ -143,11 +143,11 @@ def test_who_has_overdrawn_waits_and_is_told(job: Job) -> None:
 def test_a_detector_is_served_once_and_within_the_budget(job: Job) -> None:
     """It waits until its expected cost is earned, and does not ask again when it has been served."""
     deciding = capturing(job)
-    job.wanted = (("INP001", "ops"),)
+    job.wants(("INP001", "ops"))
     deciding.tick(1 * S, "running")
     assert job.captures.asked == []
     deciding.tick(6 * S, "running")
-    assert [a.by for a in job.captures.asked] == ["INP001"]
+    assert [a.by.word for a in job.captures.asked] == ["INP001"]
     deciding.tick(7 * S, "running")
     job.captures.done = finished()
     for second in range(8, 60):
@@ -162,11 +162,11 @@ def test_what_a_native_window_cost_is_no_measure_for_op_traces(job: Job) -> None
     deciding.tick(1 * S, "running")
     job.native.done = finished(100 * MS, kind="native", steps=0)
     deciding.tick(2 * S, "running")
-    job.wanted = (("INP001", "ops"),)
+    job.wants(("INP001", "ops"))
     deciding.tick(14 * S, "running")
     assert job.captures.asked == []
     deciding.tick(16 * S, "running")
-    assert [a.by for a in job.captures.asked] == ["INP001"]
+    assert [a.by.word for a in job.captures.asked] == ["INP001"]
 
 
 def test_a_capture_without_steps_says_nothing_of_what_a_step_costs(job: Job) -> None:
@@ -176,15 +176,15 @@ def test_a_capture_without_steps_says_nothing_of_what_a_step_costs(job: Job) -> 
     deciding.tick(1 * S, "running")
     job.captures.done = finished(30 * MS, steps=0)
     deciding.tick(2 * S, "running")
-    job.wanted = (("INP001", "ops"),)
+    job.wants(("INP001", "ops"))
     deciding.tick(9 * S, "running")
-    assert [a.by for a in job.captures.asked] == ["user", "INP001"]
+    assert [a.by.word for a in job.captures.asked] == ["user", "INP001"]
 
 
 def test_a_detector_s_failed_capture_is_tried_again_but_not_for_ever(job: Job) -> None:
     """Each failure delays the next try; after a few nobody tries."""
     deciding = capturing(job)
-    job.wanted = (("INP001", "ops"),)
+    job.wants(("INP001", "ops"))
     now = 10 * S
     for tries in range(MAX_TRIES + 2):
         deciding.tick(now, "running")
@@ -206,12 +206,12 @@ def test_no_detector_is_served_where_nobody_agreed(job: Job, why: str) -> None:
     else:
         job.drainer.workers[KEY].profiled = True
     deciding = capturing(job)
-    job.wanted = (("INP001", "ops"),)
+    job.wants(("INP001", "ops"))
     deciding.tick(100 * S, "running")
     assert job.captures.asked == []
     job.ask()
     deciding.tick(101 * S, "running")
-    assert [a.by for a in job.captures.asked] == ["user"]
+    assert [a.by.word for a in job.captures.asked] == ["user"]
 
 
 def test_a_schedule_is_spaced_by_what_its_captures_cost(job: Job) -> None:
@@ -243,7 +243,7 @@ def test_a_task_is_found_by_its_name(job: Job) -> None:
     [
         ({"task": "tra", "wait_s": 0}, "several tasks are called tra; expected one of: train, train_summary"),
         ({"task": "x", "wait_s": 0}, "no task is called x; expected one of: train, train_summary, accuracy"),
-        ({"kind": "memory"}, "no captures of memory; expected ops, native"),
+        ({"kind": "memory"}, "unknown kind of capture memory; expected ops, native"),
         ({"steps": 5000}, "5000 steps; expected 1 to 1000"),
     ],
 )
@@ -302,11 +302,11 @@ def test_who_asks_before_there_are_steps_waits_for_them(job: Job) -> None:
     deciding.tick(1 * S, "running")
     assert (job.state(request).state, job.state(request).text) == (
         "waiting",
-        "waits up to 60 s for steps: nothing has imported TensorFlow yet",
+        "waiting up to 60 s for steps: no process has imported TensorFlow yet",
     )
     worker.info = told
     deciding.tick(2 * S, "running")
-    assert job.state(request).text == "waits up to 60 s for steps: nothing repeats yet"
+    assert job.state(request).text == "waiting up to 60 s for steps: no repeating work yet"
     assert job.refreshed == []
     worker.recent.counts = {(int(Kind.EXECUTION), 1): REPEATS}
     deciding.tick(3 * S, "running")
@@ -336,7 +336,7 @@ def test_a_task_that_has_not_come_is_waited_for(job: Job) -> None:
     deciding = capturing(job)
     request = job.ask(task="evaluate", wait_s=5)
     deciding.tick(1 * S, "running")
-    assert job.state(request).text == "waits up to 5 s for the task evaluate; so far: train, train_summary, accuracy"
+    assert job.state(request).text == "waiting up to 5 s for the task evaluate; so far: train, train_summary, accuracy"
     deciding.tick(6 * S, "running")
     assert job.state(request).state == "failed"
     assert "no task is called evaluate; expected one of: train" in job.state(request).text
@@ -346,10 +346,10 @@ def test_a_detector_never_has_whatever_runs_traced(job: Job) -> None:
     """It asked about steps: where there are none any more it is told so, and may ask again later."""
     job.steps = None
     deciding = capturing(job)
-    job.wanted = (("GRF007", "ops"),)
+    job.wants(("GRF007", "ops"))
     deciding.tick(100 * S, "running")
     assert job.captures.asked == []
-    assert [c.text for c in job.shown] == ["nothing repeats any more"]
+    assert [c.text for c in job.shown] == ["no work repeats any more"]
 
 
 def test_native_stacks_need_no_tensorflow(job: Job) -> None:
@@ -380,7 +380,7 @@ def test_an_analysis_without_steps_is_made_again_before_a_capture(job: Job) -> N
     """A detector's own look saw steps since: the fresh analysis that had come too early does not count."""
     job.steps, job.seen_now = None, job.steps
     deciding = capturing(job)
-    job.wanted = (("GRF007", "ops"),)
+    job.wants(("GRF007", "ops"))
     deciding.tick(100 * S, "running")
     assert [a.title for a in job.captures.asked] == ["Keras fit"]
 
@@ -388,13 +388,13 @@ def test_an_analysis_without_steps_is_made_again_before_a_capture(job: Job) -> N
 def test_one_capture_answers_all_detectors_that_ask(job: Job) -> None:
     """They look at the same steps; who asks for another kind, or a user, is served as well."""
     deciding = capturing(job)
-    job.wanted = (("INP001", "ops"), ("GRF007", "ops"), ("MEM002", "native"))
+    job.wants(("INP001", "ops"), ("GRF007", "ops"), ("MEM002", "native"))
     deciding.tick(100 * S, "running")
     job.captures.done = finished()
     job.ask()
     for second in range(101, 110):
         deciding.tick(second * S, "running")
         job.captures.done = finished() if job.captures.busy else None
-    beside = [a.by for a in job.captures.asked if a.title == "beside native stacks"]
-    assert ([a.by for a in job.captures.asked], beside) == (["INP001", "user", "MEM002"], ["MEM002"])
-    assert [a.by for a in job.native.asked] == ["MEM002"]
+    beside = [a.by.word for a in job.captures.asked if a.title == "beside native stacks"]
+    assert ([a.by.word for a in job.captures.asked], beside) == (["INP001", "user", "MEM002"], ["MEM002"])
+    assert [a.by.word for a in job.native.asked] == ["MEM002"]

@@ -32,8 +32,8 @@ def test_add_keyword(before: str, after: str) -> None:
 
 
 def test_add_keyword_given() -> None:
-    """A keyword that is given already, or may be, is not given twice."""
-    assert fixed("f(k=2)\n", "add-keyword", "f(k=2)", keyword="k", value="1") == "refused: k is given already"
+    """A keyword that is already given, or may be, is not given twice."""
+    assert fixed("f(k=2)\n", "add-keyword", "f(k=2)", keyword="k", value="1") == "refused: k is already given"
     done = fixed("f(**o)\n", "add-keyword", "f(**o)", keyword="k", value="1")
     assert done == "refused: arguments are hidden behind **"
 
@@ -72,7 +72,7 @@ def test_replace_keyword(before: str, after: str) -> None:
         ("f(k=0, l=1)", "f(l=1)"),
         ("f(x, k=0, l=1)", "f(x, l=1)"),
         ("f(x, 0)", "f(x)"),
-        ("f(x, 0, 1)", "refused: k is given by position, with others after it"),
+        ("f(x, 0, 1)", "refused: k is given by position, before others"),
         ("f(\n    x,\n    k=0,\n)", "f(\n    x,\n)"),
         ("f(\n    x,\n    k=0,\n    l=1,\n)", "f(\n    x,\n    l=1,\n)"),
         ("f(\n    x,\n    k=0,  # why\n    l=1,\n)", "f(\n    x,\n    # why\n    l=1,\n)"),

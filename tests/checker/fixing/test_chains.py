@@ -44,7 +44,7 @@ def test_insert_call_spells_names() -> None:
         ("d = x.cache().map(f)\n", "x.cache()", "d = x.map(f)\n"),
         ("d = (x\n  .cache()  # why\n  .map(f))\n", "x\n  .cache()", "refused: a comment would be lost"),
         ("d = (x  # rows\n  .cache()\n  .map(f))\n", "x  # rows\n  .cache()", "d = (x  # rows\n  .map(f))\n"),
-        ("d = f(x)\n", "f(x)", "refused: what it names is no method's call"),
+        ("d = f(x)\n", "f(x)", "refused: the target is not a method call"),
     ],
 )
 def test_remove_call_from_chain(before: str, node: str, after: str) -> None:

@@ -48,9 +48,9 @@ def test_hoist_function() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("for x in y: f(1)\n", "no statement of its own stands at line 1"),
-        ("for x in y:\n    f(1); g()\n", "no statement of its own stands at line 2"),
-        ('for x in y:\n    f(1, """\n""")\n', "it holds a text of several lines"),
+        ("for x in y: f(1)\n", "no separate statement is at line 1"),
+        ("for x in y:\n    f(1); g()\n", "no separate statement is at line 2"),
+        ('for x in y:\n    f(1, """\n""")\n', "it contains a multi-line string"),
     ],
 )
 def test_hoist_refused(text: str, reason: str) -> None:

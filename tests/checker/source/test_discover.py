@@ -110,5 +110,5 @@ def test_nothing_is_written_into_a_session(project: Path) -> None:
     """The place where files are written refuses it, whoever asks."""
     kept = project / "train.stepscope" / KEPT
     (failed,) = check_fix.write([check_fix.Change(path=str(kept), old=SLOW, new=b"")])
-    assert "nothing was fixed: it lies in a session" in failed.text
+    assert "nothing was fixed: the file is part of a session" in failed.text
     assert kept.read_bytes() == SLOW

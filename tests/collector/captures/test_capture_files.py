@@ -79,7 +79,7 @@ def test_a_damaged_trace_stays(tmp_path: Path) -> None:
         capture_files.read(tmp_path, ["ops-001.xplane.pb"], CaptureInfo(id="a"), keep_raw=False)
     assert (captures / "ops-001.xplane.pb").exists()
     (captures / "ops-002.runmetadata.pb").write_bytes(b"\x08\x05")
-    with pytest.raises(FormatError, match="no RunMetadata"):
+    with pytest.raises(FormatError, match="not RunMetadata"):
         capture_files.read(tmp_path, ["ops-002.runmetadata.pb"], CaptureInfo(id="b"), keep_raw=False)
     assert (captures / "ops-002.runmetadata.pb").exists()
     unknown = ["ops-003.bin"]

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 from stepscope.collector.captures.op_captures import Asked, OpCaptures
+from stepscope.collector.captures.reason import USER
 from stepscope.wire import commands
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def test_who_has_enough_tells_the_process(tmp_path: Path) -> None:
     inbox = commands.Inbox(str(tmp_path / commands.COMMANDS_NAME))
     captures.enough()
     assert inbox.take() == ([], [])
-    identity = captures.begin(Asked(by="user", worker=KEY, steps=1, seconds=3.0), 1)
+    identity = captures.begin(Asked(by=USER, worker=KEY, steps=1, seconds=3.0), 1)
     captures.enough()
     sent = {command["kind"]: command for command in inbox.take()[0]}  # ids of one millisecond have no order
     assert [sent["ops"][name] for name in ("seconds", "margin", "anchors")] == [3.0, 0, []]

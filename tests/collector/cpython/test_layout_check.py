@@ -97,7 +97,7 @@ def test_where_the_c_library_keeps_numbers() -> None:
 def test_a_c_library_that_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
     """CPython 3.10 beside another than glibc is refused."""
     monkeypatch.setattr(layout_check, "_LIBC", re.compile("no such library"))
-    with pytest.raises(CaptureError, match="its C library does not say where threads keep their numbers"):
+    with pytest.raises(CaptureError, match="its C library does not say where threads store their ids"):
         layout_check.layout_of(ME, "", own()._replace(version=(3, 10)))
 
 

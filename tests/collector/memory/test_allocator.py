@@ -83,7 +83,7 @@ def test_a_script_may_undo_a_remedy() -> None:
 
 def test_an_unknown_remedy_is_one_clear_line() -> None:
     """It names what there is."""
-    with pytest.raises(UsageError, match=r"--apply nothing: no such remedy; expected one of onednn-pool"):
+    with pytest.raises(UsageError, match=r"--apply nothing: unknown remedy; expected one of onednn-pool"):
         apply.environment(["nothing"], {})
 
 

@@ -95,7 +95,7 @@ def test_what_cannot_be_looked_at_is_said(tmp_path: Path, monkeypatch: pytest.Mo
     recorder = Recorder(tmp_path)
     assert looks_at(recorder, FIRST_NS["run"] // S + 2) == []
     assert len(recorder.notes) == 1
-    assert recorder.notes[0].startswith(f"DX160 no look at the memory of process {os.getpid()}")
+    assert recorder.notes[0].startswith(f"DX160 no memory snapshot of process {os.getpid()}")
 
 
 def test_a_process_that_has_ended_is_no_loss(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_the_head_asks_about_it() -> None:
         assert "cost unknown, at most 80 % of the step" in shown.replace("Cost unknown", "cost unknown")
         assert "stepscope doctor" in shown
         assert "train.py:44" in shown
-        assert "times</b> as fast" not in shown
+        assert "x</b> as fast" not in shown
 
 
 def test_its_cost_is_unknown_and_not_nothing() -> None:

@@ -86,5 +86,5 @@ def test_what_is_no_elf_file_is_refused(tmp_path: Path) -> None:
     """Anything else says what was expected."""
     other = tmp_path / "script.sh"
     other.write_text("#!/bin/sh\n" * 20)
-    with pytest.raises(FormatError, match="no 64-bit little-endian ELF file"):
+    with pytest.raises(FormatError, match="not a 64-bit little-endian ELF file"):
         ElfFile.open(other)

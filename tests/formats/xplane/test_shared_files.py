@@ -127,7 +127,7 @@ def test_the_upper_bound_of_self_time_is_wall_time_per_thread() -> None:
 @pytest.mark.parametrize("size", [3, 1_000, 60_000, 98_363])
 def test_a_cut_file_is_told(size: int) -> None:
     content = (DATA / "jax-cpu.xplane.pb").read_bytes()[:size]
-    with pytest.raises(FormatError, match="no XSpace, or damaged: "):
+    with pytest.raises(FormatError, match="not an XSpace, or damaged: "):
         xspace.read_bytes(content, "jax-cpu.xplane.pb")
 
 
@@ -139,5 +139,5 @@ def test_a_file_that_went_through_a_text_decoder_is_told() -> None:
 
 def test_random_bytes_are_told() -> None:
     content = np.random.default_rng(1).integers(0, 256, 100_000, np.uint8).tobytes()
-    with pytest.raises(FormatError, match="no XSpace, or damaged"):
+    with pytest.raises(FormatError, match="not an XSpace, or damaged"):
         xspace.read_bytes(content, "random")

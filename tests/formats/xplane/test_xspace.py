@@ -328,16 +328,16 @@ def test_an_event_without_metadata_is_kept_and_told() -> None:
     content = encode_bytes(1, encode_bytes(2, b"/host:CPU") + encode_bytes(3, line))
     trace = xplane.read_bytes(content, "f.pb")
     assert trace.events.start_ns.tolist() == [5]
-    assert [d.text for d in trace.diagnostics] == ["f.pb: some events name metadata that the file does not hold"]
+    assert [d.text for d in trace.diagnostics] == ["f.pb: some events refer to metadata that is missing from the file"]
 
 
 @pytest.mark.parametrize(
     ("content", "says"),
     [
         (b"", "f.pb: empty; expected an XSpace"),
-        (b"\x07\x01", "f.pb: no XSpace, or damaged: field number 0 at byte 0"),
-        (b"PK\x03\x04 a zip file", "f.pb: no XSpace, or damaged"),
-        (xspace.space(Plane("/host:CPU"))[:-3], "f.pb: no XSpace, or damaged: field"),
+        (b"\x07\x01", "f.pb: not an XSpace, or damaged: field number 0 at byte 0"),
+        (b"PK\x03\x04 a zip file", "f.pb: not an XSpace, or damaged"),
+        (xspace.space(Plane("/host:CPU"))[:-3], "f.pb: not an XSpace, or damaged: field"),
         (encode_bytes(4, b"host"), "no plane in its 6 bytes"),
         (b"\xef\xbf\xbd" * 40, "went through a UTF-8 decoder"),
     ],

@@ -134,13 +134,13 @@ def test_search_states_the_share(tab: Tab, files: dict[str, Path]) -> None:
     opened(tab, files["one"])
     tab.page.keyboard.press("/")
     tab.page.keyboard.type("executor")
-    assert tab.page.inner_text("#matched") == "60 % in stacks that match"
+    assert tab.page.inner_text("#matched") == "60 % in matching stacks"
     tab.page.click("#invert")
-    assert tab.page.inner_text("#matched") == "60 % in stacks that match"
+    assert tab.page.inner_text("#matched") == "60 % in matching stacks"
     tab.page.fill("#search", "no such function")
     assert tab.page.inner_text("#matched") == "no match"
     tab.page.click("#functions button >> nth=0")
-    assert tab.page.inner_text("#matched") == "60 % in stacks that match"
+    assert tab.page.inner_text("#matched") == "60 % in matching stacks"
     assert keys(tab, "n").startswith("tensorflow::Executor")
 
 
@@ -190,7 +190,7 @@ def test_a_range_of_time_is_drawn_alone(tab: Tab, files: dict[str, Path]) -> Non
         tab.page.keyboard.press(key)
     assert tab.page.inner_text("#chosen") == "second 1 to 2 is drawn"
     tab.page.keyboard.press("Escape")
-    assert tab.page.inner_text("#chosen") == "all of it is drawn"
+    assert tab.page.inner_text("#chosen") == "the whole time is drawn"
 
 
 def test_a_difference_says_what_is_noise(tab: Tab, files: dict[str, Path]) -> None:

@@ -126,7 +126,7 @@ def test_hostile_names_are_text(shown: Graph) -> None:
 def test_what_is_not_whole_is_said_everywhere(shown: Graph) -> None:
     """A fifth has no name and is truncated: page, picture and text say so, and a frame stands for it."""
     for said in (page.render(shown), svg.render(shown), text.render(shown)):
-        assert "20 % end in a frame without a name" in said
+        assert "20 % end in an unnamed frame" in said
         assert "20 % are truncated stacks" in said
         assert "3 samples were lost" in said
     assert "[truncated]" in data_of(page.render(shown)).strings
@@ -136,15 +136,15 @@ def test_what_is_not_whole_is_said_everywhere(shown: Graph) -> None:
 def test_that_all_is_whole_is_said_too() -> None:
     """Silence never means that nobody looked; a source that does not tell is no whole stack."""
     frames = [Frame("_start", kind=FrameKind.NATIVE), Frame("main", kind=FrameKind.NATIVE)]
-    assert "all stacks are whole" in text.render(graph(of_samples([(0, frames)]), source="x"))
-    assert "not told by the source" in text.render(graph(of_text({"a;b": 1}), source="x"))
+    assert "all stacks are complete" in text.render(graph(of_samples([(0, frames)]), source="x"))
+    assert "the source does not say whether stacks are complete" in text.render(graph(of_text({"a;b": 1}), source="x"))
 
 
 def test_idle_is_said() -> None:
     """Who is left out is counted."""
     shown = graph(of_text({"swapper;idle": 3, "job;main": 1}), source="x")
     assert shown.profile.total == 1
-    assert "idle tasks are left out: 75 %" in text.render(shown)
+    assert "idle tasks are omitted: 75 %" in text.render(shown)
 
 
 def test_pictures_are_xml_with_every_box_named(shown: Graph, pair: Callable[..., Compared]) -> None:
@@ -205,9 +205,9 @@ def test_a_difference_is_said_and_drawn(pair: Callable[..., Compared]) -> None:
 def test_no_difference_is_said(pair: Callable[..., Compared]) -> None:
     """Nothing is claimed, and on what that rests is there."""
     compared = pair(differs=False)
-    assert "<h1>No significant change of cpu</h1>" in page.render_compared(compared)
+    assert "<h1>No significant change in cpu</h1>" in page.render_compared(compared)
     said = text.render_compared(compared)
-    assert said.startswith("No significant change of cpu\n")
+    assert said.startswith("No significant change in cpu\n")
     assert "0 of" in said
     assert "629 and 629 samples" in said
 

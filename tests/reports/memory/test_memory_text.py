@@ -31,12 +31,12 @@ def test_padding_is_told_with_its_kernel_only_where_it_is_seen() -> None:
     assert "padded: 8 anonymous mappings" in seen
     assert "efa7df3e3bb5" in seen
     assert "only a measurement shows" in " ".join(seen.split())
-    assert "Linux 6.7 to 6.11 place" in seen
+    assert "Linux 6.7 to 6.11 align" in seen
     for other in ("6.12.1", "6.6.30", "5.14.0-503.el9"):  # a fix was taken over, or not yet: the version tells nothing
-        assert "and the mappings show it" not in memory_text.render([of(padded(8), other)])
+        assert "and the mappings show the alignment" not in memory_text.render([of(padded(8), other)])
         assert other not in memory_text.render([of(packed(8), other)])
     by_program = memory_text.render([of(padded(8))])
-    assert "the program or its allocator asks for it" in by_program
+    assert "the program or its allocator requests it" in by_program
     assert "efa7df3e3bb5" not in by_program
     silent = memory_text.render([of(packed(8), "6.8.0-45-generic")])
     assert "packed: 8 anonymous mappings" in silent
@@ -65,7 +65,7 @@ def test_text_fits_and_is_safe() -> None:
     assert "\x1b" not in text
     assert all(len(line) <= 100 for line in text.splitlines())
     assert memory_text.HUGE * 32 + memory_text.SHADES[0] * 32 in text
-    assert "5.00 a second" in text or "5 a second" in text
+    assert "5.00 per second" in text or "5 per second" in text
 
 
 class _Checker(HTMLParser):

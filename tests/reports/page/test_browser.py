@@ -122,7 +122,7 @@ def test_keyboard(tab: Tab, pages: dict[str, Path]) -> None:
         "Resources",
         "Pipeline stages",
         "Tasks",
-        "What was checked",
+        "Checks",
         "About this run",
     ]
     assert tab.page.evaluate("() => document.activeElement.tagName") == "PRE"

@@ -79,7 +79,7 @@ def test_warm_up_is_not_drawn(samples: ModuleType) -> None:
     slow = (4000.0, *report.series["step_ms_p95"][1:])
     chart = charts.step_times(report.series | {"step_ms_p95": slow}, times)
     assert isinstance(chart, Chart)
-    assert "the first 10 s, warm-up, are not shown" in chart.summary
+    assert "the first 10 s (warm-up) are not shown" in chart.summary
     assert "4,000" not in chart.markup
 
 

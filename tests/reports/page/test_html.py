@@ -160,10 +160,10 @@ def test_missing_series_say_why(samples: ModuleType) -> None:
     for title, keys in (
         ("The step over time", "anat_t"),
         ("Step time over time", "step_t, step_ms_p50, step_ms_p95"),
-        ("How many steps take how long", "hist_ms_edges and hist_count that fit"),
+        ("Distribution of step times", "hist_ms_edges and hist_count that fit"),
         ("CPU", "res_t, res:cpu_cores"),
     ):
-        assert f"{title} is left out: not measured in this session (no series {keys})." in shown
+        assert f"{title} is not drawn: not measured in this session (no series {keys})." in shown
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_broken_series_are_left_out(samples: ModuleType, broken: dict[str, tuple
     base = samples.input_bound()
     page = html.render(msgspec.structs.replace(base, series=base.series | broken))
     assert read(page).errors == []
-    assert "is left out: " in page
+    assert "is not drawn: " in page
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-9, 1.0, 1e12])
@@ -229,11 +229,11 @@ def test_blind_detectors_are_not_called_inapplicable(samples: ModuleType) -> Non
     page = html.render(samples.no_series())
     rows = re.findall(r'<th scope="row">(\w+)</th>.*?<span class="outcome [\w-]+">(.*?)</span>', page)
     outcomes = dict(rows)
-    assert outcomes["SYS001"] == "could not look"
+    assert outcomes["SYS001"] == "missing data"
     assert outcomes["HST008"] == "not applicable"
     assert outcomes["INP003"] == "undecided"
-    assert "Why it could not look" in page
-    assert "Why it could not look" not in html.render(samples.clean())
+    assert "Why it could not decide" in page
+    assert "Why it could not decide" not in html.render(samples.clean())
 
 
 def test_lines_show_what_they_cost(samples: ModuleType) -> None:
@@ -249,7 +249,7 @@ def test_what_the_source_adds(samples: ModuleType) -> None:
     """A joined finding names the rule, its edit and the command; what only the source shows is a table of its own."""
     page = html.render(samples.from_source())
     assert "also in the source: TFD001" in page
-    assert "The edit: <code>stepscope check --diff --unsafe-fixes --select TFD001 train.py</code>" in page
+    assert "Edit: <code>stepscope check --diff --unsafe-fixes --select TFD001 train.py</code>" in page
     assert '<h2 id="source-h">In the source</h2>' in page
     assert "seen, no measured cost" in page
     assert "model.predict | is called for a &lt;single&gt; row" in page

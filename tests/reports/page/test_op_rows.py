@@ -44,8 +44,8 @@ def test_terminal() -> None:
     lines = text.render(WITH).splitlines()
     at = next(i for i, line in enumerate(lines) if line.startswith("ops"))
     assert lines[at : at + 6] == [
-        "ops       400 ms of ops in all threads of 10 traced steps; 98 % made by known lines and layers",
-        "          75 % dense_1 (Dense), 50 % in gradients: train.py:8 call",
+        "ops       400 ms of op time over all threads in 10 traced steps; 98 % attributed to lines and layers",
+        "          75 % dense_1 (Dense), including 50 % in gradients: train.py:8 call",
         "          15 % b|a*d (L): built at train.py:30",
         "          5.0 % Mul: train.py:41 loss",
         "          3.5 % other lines and layers",

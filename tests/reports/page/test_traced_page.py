@@ -103,10 +103,10 @@ def _imported(*, traced: TracedSteps | None = TRACED) -> Report:
 def test_terminal_of_an_imported_file() -> None:
     """Parts of half a percent and more, the blocking stage, the device's idle time, the ops that take the time."""
     lines = text.render(_imported(), width=160).splitlines()
-    parts = ("the step    20 ms in the mean of 11 traced steps", "input wait 60 %", "device compute 40 %")
+    parts = ("the step    20 ms on average over 11 traced steps", "input wait 60 %", "device compute 40 %")
     assert " \u00b7 ".join(parts) in lines
-    assert "input       stage Map<i> works 11 ms per batch, one call at a time (PyFunc, Cast)" in lines
-    said = "/device:GPU:0 idle 60 % of the time, 60 % with nothing in its queue; longest 12 ms (input wait)"
+    assert "input       bottleneck: stage Map<i> takes 11 ms per batch, one call at a time (PyFunc, Cast)" in lines
+    said = "/device:GPU:0 idle 60 % of the time, 60 % with an empty queue; longest 12 ms (input wait)"
     assert f"idle        {said}" in lines
     assert "          89 % a/MatMul (MatMul) on /device:GPU:0" in lines
     assert any(line.endswith("k\u2026 on /device:GPU:0") for line in lines)
@@ -116,7 +116,7 @@ def test_terminal_of_a_measured_job_with_a_capture() -> None:
     """Beside the measured step, not in its place."""
     lines = text.render(replace(input_bound(), traced=TRACED), width=160).splitlines()
     at = next(i for i, line in enumerate(lines) if line.startswith("traced"))
-    assert "20 ms in the mean of 11 traced steps" in lines[at]
+    assert "20 ms on average over 11 traced steps" in lines[at]
     assert "stage Map<i>" in lines[at + 1]
 
 
@@ -131,7 +131,7 @@ def test_page() -> None:
     ):
         assert part in page
     for part in (
-        "Idle times of the device",
+        "Device idle times",
         "10 to 20 %",
         ">a/MatMul<",
         "GPU:1: not captured",
@@ -141,7 +141,7 @@ def test_page() -> None:
     assert "<b>" not in page.replace("<b>stepscope</b>", "")
     assert "No steps seen" not in page
     assert "Nothing found in the trace" in page
-    assert "What measuring cost" not in page
+    assert "Profiling overhead" not in page
 
 
 def test_markdown() -> None:
@@ -156,7 +156,7 @@ def test_a_trace_without_steps_is_told_as_a_whole() -> None:
     """It has no mean step, no pipeline, no device."""
     bare = replace(TRACED, count=0, name="", pipeline=(), idle=None, gains=())
     shown = text.render(_imported(traced=bare), width=160)
-    assert "20 ms of trace, no steps seen" in shown
+    assert "20 ms of trace, without steps" in shown
     page = html.render(_imported(traced=bare))
     assert "The input pipeline" not in page
     assert "Idle times" not in page

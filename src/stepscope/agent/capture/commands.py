@@ -42,6 +42,6 @@ class Commands:
         for command in commands:
             handler = self._handlers.get(str(command.get("kind")))
             if handler is None:
-                self._lines.diagnostic("DX915", "a command of the unknown kind %.40r is ignored" % command.get("kind"))
+                self._lines.diagnostic("DX915", "ignored a command of unknown kind %.40r" % command.get("kind"))
                 continue
             handler(command)

@@ -155,7 +155,7 @@ class Captures:
         with open(os.path.join(self._state.lines.run, CONFIG_NAME), encoding="utf-8") as stream:
             session = json.load(stream).get("session")
         if not session or not os.path.isdir(session):
-            raise FileNotFoundError("the session %r is not there" % session)
+            raise FileNotFoundError("there is no session %r" % session)
         folder = os.path.join(session, CAPTURES_NAME, RAW_PREFIX + order.identity)
         os.makedirs(folder, 0o700)
         return folder

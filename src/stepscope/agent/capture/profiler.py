@@ -78,7 +78,7 @@ class Profiler:
         if self._ours.acquire(timeout=GIVE_WAY_S):
             self._ours.release()
         else:
-            self._lines.diagnostic("DX914", "our profiler did not give way to the user's within %g s" % GIVE_WAY_S)
+            self._lines.diagnostic("DX914", "our profiler did not stop for the user's within %g s" % GIVE_WAY_S)
 
     def started(self) -> None:
         """The user's start has returned, or failed."""

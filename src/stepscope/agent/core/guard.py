@@ -39,7 +39,7 @@ class Failures:
         text = "%s: %s: %s%s" % (where, type(error).__name__, error, place_of(error))
         self._diagnostic("DX901", text)
         if self._counts[probe] == MAX_FAILURES:
-            self._diagnostic("DX902", "probe %s failed %d times and was taken out" % (probe, MAX_FAILURES))
+            self._diagnostic("DX902", "probe %s failed %d times and was removed" % (probe, MAX_FAILURES))
             self._uninstall(probe)
 
     def guard(self, where: str) -> Guard:

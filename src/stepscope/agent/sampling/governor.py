@@ -51,7 +51,10 @@ class Governor:
 
     def _set(self, every: int, rate: int) -> None:
         if self.every == 1:
-            text = "%d records a second: of fast calls every %d. is recorded, the rest counted" % (rate, every)
+            text = "%d records per second: of fast calls, only one in %d is recorded; the others are counted" % (
+                rate,
+                every,
+            )
             self._state.diagnostic("DX910", text)
         self.every = every
         self._state.records.thin(every, THINNABLE, _ALWAYS, _THINNED)

@@ -1,4 +1,4 @@
-"""The checker in editors: what a language server answers (``check``, ``actions``), and the server (``server``).
+"""The checker in editors: answers of a language server (``check``, ``actions``), and the server (``server``).
 
-``server`` alone knows pygls (extra ``lsp``).
+Only ``server`` uses pygls (extra ``lsp``).
 """

@@ -1,4 +1,4 @@
-"""What an editor offers at a finding: its fix, silence, all safe fixes at once; as edits of the text."""
+"""Code actions for a finding, as text edits: apply its fix, ignore it, apply all safe fixes."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from stepscope.errors import CheckError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """Something that an editor may do. Edits are of the document's text."""
+    """A code action; its edits apply to the document's text."""
 
     title: str
     edits: tuple[Edit, ...]
     hit: Hit | None = None
     preferred: bool = False
-    """Safe: an editor may do it without asking."""
+    """Whether an editor may apply it without asking."""
 
 
 def offers(document: Document, first_line: int, last_line: int) -> list[Offer]:
-    """What can be done about findings on some lines (from 1): fixes first, then silence."""
+    """Actions for findings on some lines (from 1): fixes first, then ignore comments."""
     touched = [h for h in document.hits if h.span.line <= last_line and first_line <= h.span.end_line]
     fixer = Fixer(document.text, document.tensorflow)
     found = []
@@ -36,7 +36,7 @@ def offers(document: Document, first_line: int, last_line: int) -> list[Offer]:
         if planned.refused:
             continue
         safe = hit.fix.safety == "safe"
-        title = hit.fix.title if safe else f"{hit.fix.title} (look at it: {hit.fix.behaviour})"
+        title = hit.fix.title if safe else f"{hit.fix.title} (review: {hit.fix.behaviour})"
         found.append(Offer(title=f"stepscope: {title}", edits=planned.edits, hit=hit, preferred=safe))
     return found + [offer for hit in touched if (offer := _silence(document.text, hit)) is not None]
 
@@ -59,11 +59,11 @@ def fix_all(document: Document, open_texts: dict[str, str]) -> Offer | None:
     except (CannotFixError, CheckError):
         return None
     edits = replacement(document.text, 0, len(document.text), new)
-    return Offer(title=f"stepscope: do all safe fixes ({len(outcome.done)})", edits=edits)
+    return Offer(title=f"stepscope: apply all safe fixes ({len(outcome.done)})", edits=edits)
 
 
 def _silence(text: str, hit: Hit) -> Offer | None:
-    """A comment that silences a hit, at the end of its first line where a comment can stand there, else of its last."""
+    """A comment that ignores a hit, at the end of its first line if possible, else of its last."""
     lines = Lines(text)
     for line in dict.fromkeys((hit.span.line, hit.span.end_line)):
         begin = lines.offset(line, 1)
@@ -79,7 +79,7 @@ def _silence(text: str, hit: Hit) -> Offer | None:
 
 
 def _is_comment(text: str, edit: Edit) -> bool:
-    """Whether what is inserted ends up in a comment, and not in a string or behind a backslash."""
+    """Whether inserted text would be a comment, not part of a string or after a backslash."""
     try:
         before, after = comments(text), comments(apply(text, [edit]))
     except CannotFixError:

@@ -1,4 +1,4 @@
-"""Checking the text that an editor holds, in the project that it belongs to."""
+"""Check the text in an editor, in the context of its project."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from stepscope.store.evidence import leads_in, session_around
 MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 """What a project's folder holds."""
 MAX_FILES = 400
-"""Of a project with more files than this only the file's own folder is looked at: an editor must not wait."""
+"""Projects with more files: only the file's own folder is read, so that the editor does not wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A text that was checked."""
+    """A checked text."""
 
     path: str
     text: str
@@ -38,17 +38,17 @@ class Document:
 
 
 def check(path: str, text: str, version: int | None = None, open_texts: Mapping[str, str] | None = None) -> Document:
-    """Check one file as an editor holds it.
+    """Check the content of one file in an editor.
 
     Args:
-        path: where it lies.
+        path: its location.
         text: its content.
         version: the editor's number of that content.
         open_texts: other files that the editor holds, by path.
 
     Raises:
-        CheckError: the project's settings make no sense.
-        UsageError: the file lies in a session.
+        CheckError: the project's settings are invalid.
+        UsageError: the file is part of a session.
     """
     others = {other: content for other, content in (open_texts or {}).items() if session_around(Path(other)) is None}
     overlay = {other: encoded(content) for other, content in others.items()}
@@ -76,7 +76,7 @@ def check(path: str, text: str, version: int | None = None, open_texts: Mapping[
 
 
 def encoded(text: str) -> bytes:
-    """A text as the bytes that a file of it would have, in the encoding that it declares."""
+    """A text as file content, in the encoding that it declares."""
     plain = text.encode("utf-8", "replace")
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(plain).readline)
@@ -91,9 +91,9 @@ def _key(finding: Finding) -> tuple[str, int, int | None, str]:
 
 
 def _project(path: Path) -> Path:
-    """The folder whose files are looked at: the project's, or the file's own when that one is too large.
+    """The folder whose files are read: the project's, or the file's own if the project is too large.
 
-    The file itself where its folder is not there: a buffer that was never saved, a file of another machine.
+    The file itself if its folder does not exist: a buffer never saved, or a file of another machine.
     """
     if not path.parent.is_dir():
         return path

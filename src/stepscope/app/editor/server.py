@@ -1,7 +1,7 @@
-"""The language server: diagnostics while one types, quick fixes, rules explained on hover. Speaks LSP over stdio.
+"""The language server: diagnostics while typing, quick fixes, rule explanations on hover. Speaks LSP over stdio.
 
-Every change is checked after a short rest, in a thread, with what the editor holds instead of what is on disk; only the
-newest text of a document is answered for. A document is known by the URI that the editor uses for it, letter by letter.
+Every change is checked after a short delay, in a thread, using the editor's unsaved text; only the newest text of a
+document is reported. A document is identified by the exact URI that the editor uses.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from stepscope.checker.registry import ALL
 from stepscope.errors import CheckError, UsageError
 
 REST_S = 0.25
-"""After a change: who types on is not checked in between."""
+"""Delay after a change, so that checks do not run while typing."""
 FIX_ALL = "source.fixAll.stepscope"
 SEVERITIES = {
     "error": lsp.DiagnosticSeverity.Error,
@@ -36,27 +36,27 @@ SEVERITIES = {
 
 
 class CheckServer(LanguageServer):
-    """The server and the documents that it has checked."""
+    """The server and its checked documents."""
 
     def __init__(self) -> None:
         super().__init__("stepscope", __version__, text_document_sync_kind=lsp.TextDocumentSyncKind.Full)
         self.shown: dict[str, None] = {}
-        """URIs of the documents that are open. The workspace keeps them by another spelling of it."""
+        """URIs of the open documents, as the editor spells them; the workspace normalises the spelling."""
         self.checked: dict[str, Document] = {}
         """By URI."""
         self.waiting: dict[str, asyncio.Task[None]] = {}
         self.said: set[str] = set()
-        """Errors that were told once."""
+        """Errors already reported."""
 
     # ---- checking ----------------------------------------------------------------------------------------------
 
     def soon(self, uri: str, rest_s: float = 0.0) -> None:
-        """Check a document after a rest; a check that still waits is dropped."""
+        """Check a document after a delay; a pending check is cancelled."""
         self.forget(uri)
         self.waiting[uri] = asyncio.get_running_loop().create_task(self._check(uri, rest_s))
 
     def forget(self, uri: str) -> None:
-        """Drop a check that still waits."""
+        """Cancel a pending check."""
         task = self.waiting.pop(uri, None)
         if task is not None:
             task.cancel()
@@ -85,15 +85,15 @@ class CheckServer(LanguageServer):
         )
 
     def held(self, uri: str) -> TextDocument | None:
-        """A document as the editor holds it; None when it is not open."""
+        """The editor's text of a document; None if it is not open."""
         return self.workspace.get_text_document(uri) if uri in self.shown else None
 
     def path(self, document: TextDocument) -> str | None:
-        """Where a document lies, or would lie; None for what is no Python file."""
+        """The path of a document, saved or not; None if it is not a Python file."""
         return path_of(document.uri, document.language_id or "", Path(self.workspace.root_path or "untitled:"))
 
     def open_texts(self) -> dict[str, str]:
-        """What the editor holds, by path."""
+        """Open texts by path."""
         held = [document for uri in self.shown if (document := self.held(uri)) is not None]
         return {path: document.source for document in held if (path := self.path(document)) is not None}
 
@@ -105,7 +105,7 @@ class CheckServer(LanguageServer):
     # ---- answers -----------------------------------------------------------------------------------------------
 
     def positions(self, text: str) -> Positions:
-        """Places in a text, in the units that were agreed on."""
+        """Positions in a text, in the negotiated units."""
         return Positions(text, str(getattr(self.workspace.position_encoding, "value", "utf-16")))
 
     def diagnostics(self, uri: str, document: Document) -> list[lsp.Diagnostic]:
@@ -125,7 +125,7 @@ class CheckServer(LanguageServer):
                     related_information=[
                         lsp.DiagnosticRelatedInformation(
                             location=lsp.Location(uri=uri, range=_span(places, span)),
-                            message="the loop or function that it belongs to",
+                            message="the enclosing loop or function",
                         )
                         for span in others
                     ],
@@ -134,12 +134,12 @@ class CheckServer(LanguageServer):
         return found
 
     def current(self, uri: str) -> Document | None:
-        """What was found in a document, when that is still its text."""
+        """Publish the findings of a document, if its text has not changed."""
         document, now = self.checked.get(uri), self.held(uri)
         return document if document is not None and now is not None and now.source == document.text else None
 
     def action(self, uri: str, document: Document, offer: actions.Offer, kind: str) -> lsp.CodeAction:
-        """An offer as a code action with its edits."""
+        """An offer as an LSP code action with its edits."""
         places = self.positions(document.text)
         same = (
             []
@@ -156,30 +156,30 @@ class CheckServer(LanguageServer):
 
 
 def serve() -> None:
-    """Serve one editor over standard input and output, until it says that it is done."""
+    """Serve one editor over standard input and output, until it disconnects."""
     make().start_io()
 
 
 async def _opened(ls: CheckServer, params: lsp.DidOpenTextDocumentParams) -> None:
-    """A document is shown."""
+    """Handle an opened document."""
     ls.shown[params.text_document.uri] = None
     ls.soon(params.text_document.uri)
 
 
 async def _changed(ls: CheckServer, params: lsp.DidChangeTextDocumentParams) -> None:
-    """Its text is another one."""
+    """Handle a changed document."""
     ls.soon(params.text_document.uri, REST_S)
 
 
 async def _saved(ls: CheckServer, params: lsp.DidSaveTextDocumentParams) -> None:
-    """What other open files see of it has changed as well."""
+    """Handle a saved document: check all open documents again, because they may depend on it."""
     del params
     for uri in ls.shown:
         ls.soon(uri)
 
 
 async def _closed(ls: CheckServer, params: lsp.DidCloseTextDocumentParams) -> None:
-    """Nothing is said of it any more."""
+    """Handle a closed document: clear its diagnostics."""
     uri = params.text_document.uri
     ls.forget(uri)
     ls.shown.pop(uri, None)
@@ -188,7 +188,7 @@ async def _closed(ls: CheckServer, params: lsp.DidCloseTextDocumentParams) -> No
 
 
 async def _actions(ls: CheckServer, params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
-    """What can be done on some lines."""
+    """Code actions for some lines."""
     uri = params.text_document.uri
     document = ls.current(uri)
     if document is None:
@@ -206,7 +206,7 @@ async def _actions(ls: CheckServer, params: lsp.CodeActionParams) -> list[lsp.Co
 
 
 async def _hover(ls: CheckServer, params: lsp.HoverParams) -> lsp.Hover | None:
-    """The page of the rule that speaks here."""
+    """Hover text: the page of the rule at this position."""
     document = ls.current(params.text_document.uri)
     if document is None:
         return None
@@ -222,7 +222,7 @@ async def _hover(ls: CheckServer, params: lsp.HoverParams) -> lsp.Hover | None:
 
 
 def make() -> CheckServer:
-    """The server with its answers."""
+    """The server with its handlers."""
     server = CheckServer()
     kinds = lsp.CodeActionOptions(code_action_kinds=[lsp.CodeActionKind.QuickFix, FIX_ALL])
     server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)(_opened)

@@ -1,4 +1,4 @@
-"""From a session to its report: derive, detect, summarise; and the report's files inside of the session."""
+"""From a session to its report: derive, detect, summarise; and write the report files into the session."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from stepscope.model.session.session import Session
 
 MAX_DIAGNOSTICS = 20
-"""Of one kind of text; what is more is counted."""
+"""Most diagnostics in a report; further ones are dropped."""
 MAX_HOT_LINES = 100
 MAX_STATIC = 200
-"""Static findings without a cost; what is more is counted."""
+"""Most static findings without a cost that are listed; further ones are only counted."""
 
 
 def analyze(path: Path) -> Report:
@@ -84,7 +84,7 @@ def write_reports(session_dir: Path) -> Report:
 
 
 def report_of(session: Session) -> Report:
-    """Report of a session in memory. Pure, but for the time that the static check may take."""
+    """Report of a session in memory. Pure, except for the time limit of the static check."""
     view = SessionView(session)
     found, checked, failures = base.run(registry.ALL, view)
     lines = HotLines(view)
@@ -122,7 +122,7 @@ def _line_heat(view: SessionView, lines: HotLines) -> tuple[LineHeat, ...]:
 def _with_sources(
     view: SessionView, lines: HotLines, found: tuple[Finding, ...], checked: tuple[Checked, ...]
 ) -> tuple[tuple[Finding, ...], SourceCheck | None, tuple[Diagnostic, ...]]:
-    """The findings, joined with what the static checker says of the session's sources."""
+    """The findings, joined with static findings in the session's sources."""
     from stepscope.app.report import (
         join,  # the sidecar of a job that runs for days never needs the checker
         static_check,  # the sidecar of a job that runs for days never needs the checker
@@ -136,7 +136,7 @@ def _with_sources(
     except DamagedError:
         raise
     except Exception as error:  # noqa: BLE001 - a wall (STYLE 4.4): what was measured is reported all the same
-        failed = f"the sources could not be checked: {type(error).__name__}: {error}"
+        failed = f"the static check of the sources failed: {type(error).__name__}: {error}"
         return found, None, (Diagnostic(code="DX075", text=failed),)
     said = SourceCheck(
         tensorflow=".".join(map(str, static.target.tensorflow)),
@@ -231,7 +231,7 @@ def _contributor(view: SessionView, component: ComponentName) -> tuple[str, Plac
 
 
 def _diagnostics(view: SessionView, failures: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
-    """The session's own, the agents' (each text once) and those of the analysis."""
+    """Diagnostics of the session, of the agents (each text once) and of the analysis."""
     session = view.session
     found = list(session.manifest.diagnostics)
     for worker in session.workers:
@@ -242,7 +242,7 @@ def _diagnostics(view: SessionView, failures: tuple[Diagnostic, ...]) -> tuple[D
             )
             found.append(Diagnostic(code="DX010", text=text))
         if worker.info.lost_lines:
-            text = f"process {worker.info.pid}: {worker.info.lost_lines} lines of the log could not be written"
+            text = f"process {worker.info.pid}: {worker.info.lost_lines} lines could not be written to the log"
             found.append(Diagnostic(code="DX011", text=text))
     found += [Diagnostic(code="DX118", text=text) for text in capture_account.failures(session.manifest)]
     found += [Diagnostic(code=op_table.UNREADABLE, text=text) for text in view.traces.problems]

@@ -1,4 +1,4 @@
-"""What captures cost, for the report: from the account that each was closed with."""
+"""The cost of captures, for the report, from the account stored with each capture."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 def with_captures(
     overhead: Overhead, manifest: Manifest, traces: Sequence[OpTraceSummary] = (), others: Collection[str] = ()
 ) -> Overhead:
-    """The account of measuring with that of the manifest's captures.
+    """The overhead, including the manifest's captures.
 
-    ``traces``: what their op traces hold; ``others``: names of those that are of steps of another kind.
+    ``traces``: contents of their op traces; ``others``: names of traces that cover another kind of steps.
     """
     held = {trace.name: trace.events + sum(trace.left_out.values()) for trace in traces}
     done = [capture for capture in manifest.captures if capture.outcome == "done"]
@@ -63,7 +63,7 @@ def _names(capture: CaptureInfo) -> list[str]:
 
 
 def annotated(findings: tuple[Finding, ...], manifest: Manifest) -> tuple[Finding, ...]:
-    """The findings; those whose evidence rests on captures (refs "capture:ID") carry what these cost."""
+    """The findings; those with evidence from captures (refs "capture:ID") carry the cost of the captures."""
     captures = {f"capture:{capture.id}": capture for capture in manifest.captures}
     return tuple(
         msgspec.structs.replace(finding, evidence=(*finding.evidence, *_cost(finding, captures)))
@@ -83,16 +83,16 @@ def _cost(finding: Finding, captures: dict[str, CaptureInfo]) -> list[Evidence]:
 
 
 def failures(manifest: Manifest) -> list[str]:
-    """A sentence for each capture that was not made."""
+    """One sentence for each failed capture."""
     return [
-        f"a capture of {capture.kind} was not made ({capture.outcome}): {capture.text or 'no reason was given'}"
+        f"no {capture.kind} capture ({capture.outcome}): {capture.text or 'no reason given'}"
         for capture in manifest.captures
         if capture.outcome != "done"
     ]
 
 
 def live(capture: CaptureInfo, number: int = 1) -> LiveCapture:
-    """A capture that has come to its end, as the live status shows it."""
+    """A finished capture, as the live status shows it."""
     return LiveCapture(
         request=capture.request,
         asked_by=capture.asked_by,

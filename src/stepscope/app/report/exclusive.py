@@ -1,10 +1,10 @@
-"""What of each finding's cost no finding before it claims: costs of findings about the same time do not add up.
+"""The part of each finding's cost that no earlier finding claims: findings about the same time do not add up.
 
-A finding claims time of some components of the step. A claim can be met from any of its components, and no moment is
-paid for twice, so what a set of findings can save together is a maximum flow from claims to components; what a finding
-adds is the growth of that flow by its claims. That flow is the least, over all sets of components, of their shares and
-all claims that reach beyond them (the minimum cut). So additions sum to 1 at most, and those of findings about one
-component to its share at most.
+A finding claims time of some components of the step. A claim can be met from any of its components, and no moment
+counts twice, so the joint saving of a set of findings is a maximum flow from claims to components; a finding adds the
+growth of that flow by its claims. The flow equals the minimum cut: the minimum, over all sets of components, of their
+shares plus all claims that reach beyond them. So additions sum to at most 1, and those of findings about one component
+to at most its share.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Claim:
 def annotated(findings: Sequence[Finding], anatomy: Sequence[Component]) -> tuple[Finding, ...]:
     """The findings, in their order, with ``cost.exclusive_ratio``.
 
-    What is paid once is a share of the run, not of the step: it is counted apart.
+    One-off costs are shares of the run, not of the step, and are counted separately.
     """
     shares: dict[str, float] = {}
     for part in anatomy:
@@ -57,9 +57,9 @@ def annotated(findings: Sequence[Finding], anatomy: Sequence[Component]) -> tupl
 
 
 def claims(finding: Finding, shares: Mapping[str, float]) -> list[Claim]:
-    """What a finding claims of components with these shares.
+    """The claims of a finding on components with these shares.
 
-    Of a component that its evidence names, as much as there is; what is more than that, from anywhere.
+    It claims the components named by its evidence up to their shares, and any excess from all components.
     """
     ratio = finding.cost.ratio
     refs = {ref.removeprefix(REF) for e in finding.evidence for ref in e.refs if ref.startswith(REF)}
@@ -73,7 +73,7 @@ def claims(finding: Finding, shares: Mapping[str, float]) -> list[Claim]:
 
 
 def additions(every: Sequence[Sequence[Claim]], shares: Mapping[str, float]) -> Iterator[float]:
-    """For each finding's claims in turn: what they add to what all before them can save."""
+    """For each finding in turn: what its claims add to the joint saving of all earlier ones."""
     parts = dict(shares) or {WHOLE: 1.0}
     least: F64 = _sums(list(parts.values()))
     least *= min(1.0, 1.0 / float(least[-1])) if least[-1] > 0 else 0.0

@@ -1,16 +1,16 @@
-"""Static findings meet what was measured: joined with a detector's, ranked by their lines' cost, or told apart as info.
+"""Combine static findings with measurements: join them with a detector's finding, rank by line cost, or list as info.
 
-A static finding is certain of a pattern and knows nothing of its cost; a run knows the cost. So, in this order:
+A static finding is certain of a pattern but does not know its cost; a run knows the cost. So, in this order:
 
-1. Where a detector's finding has the same root, the two are one: the detector's code, cost and advice, and the rule's
-   edit. The detector knows what was paid; the edit is the nearest one, not always the one that saves most.
-2. Where a detector that sees the same at run time has looked and found nothing, the pattern costs nothing here: info.
-3. Where the steps are known to pay for the finding's lines (``causes.host.line_heat``), it is a finding of its own.
-   Its cost is the share of that time that the pattern's fix removed where it was measured, never more than was
-   measured here.
-4. Everything else is info, and stands apart (``SourceCheck``).
+1. If a detector's finding has the same root, the two are merged: the detector's code, cost and advice, and the rule's
+   edit. The detector knows the cost; the edit is the nearest one, not always the one that saves most.
+2. If the run-time detector for the pattern ran and found nothing, the pattern costs nothing here: info.
+3. If the steps are known to spend time in the finding's lines (``causes.host.line_heat``), it becomes a finding. Its
+   cost is the share of that time that the pattern's fix removed in our measurements, never more than was measured
+   here.
+4. Everything else is info, listed separately (``SourceCheck``).
 
-Nothing above info comes from the source alone.
+No finding above info rests on the source alone.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
 FEW_LINES = 3
-"""A place of so many lines is one statement; a longer one is a function."""
+"""Most lines of a place that counts as one statement; a longer one is a function."""
 MIN_RATIO = 0.03
-"""Of steady wall time: the least that a report calls low (DESIGN 3.3)."""
+"""Share of steady wall time from which a finding is low instead of info (DESIGN 3.3)."""
 STEP_SYMPTOMS = frozenset({"Time: slow execution time", "Time: increasing time over time"})
-"""Symptoms that the time of steps shows."""
+"""Symptoms that step times show."""
 LOOP_ROLES = frozenset({"fit", "evaluate", "predict"})
 WAITING_STAGES = frozenset({"raw-input", "preprocessing", "host-to-device"})
 """Rules about these stages of the pipeline: time in which steps wait for a batch is theirs."""
@@ -45,12 +45,12 @@ WAITING_STAGES = frozenset({"raw-input", "preprocessing", "host-to-device"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """What became of the findings."""
+    """The findings after joining."""
 
     findings: tuple[Finding, ...]
-    """Those of the detectors, joined, and static ones that cost something, ranked."""
+    """Joined detector findings and static findings with a cost, ranked."""
     rest: tuple[Finding, ...]
-    """Static ones on lines that the run did not see, or saw cost nothing, those that were seen first."""
+    """Static findings on lines that the run did not see or that cost nothing; seen ones first."""
 
 
 def join(
@@ -65,7 +65,7 @@ def join(
     Args:
         view: the session.
         found: the detectors' findings.
-        checked: what became of each detector.
+        checked: the outcome of each detector.
         static: the checker's hits.
         lines: what the session knows about lines.
     """
@@ -92,7 +92,7 @@ def join(
 
 
 def _weight(item: StaticHit) -> tuple[int, float, str, int]:
-    """Order in which hits find their homes: the surest first."""
+    """Order in which hits are matched: the surest first."""
     severity = ("error", "warning", "info").index(item.hit.severity)
     return severity, -item.hit.confidence, item.hit.span.path, item.hit.span.line
 
@@ -104,7 +104,7 @@ def _heat(item: StaticHit, lines: HotLines) -> Heat:
 
 
 def _refuting(item: StaticHit, outcomes: Mapping[str, Checked]) -> tuple[str, ...]:
-    """The detectors of a pattern that have looked and found nothing; none where another one of them found something."""
+    """The detectors of a pattern that ran and found nothing; empty if another of them found something."""
     mine = [outcomes[code] for code in item.rule.related if code in outcomes]
     if any(c.outcome == "found" for c in mine):
         return ()
@@ -115,7 +115,7 @@ def _refuting(item: StaticHit, outcomes: Mapping[str, Checked]) -> tuple[str, ..
 
 
 def _home(view: SessionView, item: StaticHit, heat: Heat, found: Sequence[Finding]) -> int | None:
-    """Which of the findings has the same root, None if none has."""
+    """Index of the finding with the same root; None without one."""
     tests = (_same_pattern, _same_statement, lambda v, i, f: heat.ratio >= MIN_RATIO and _inside(v, i, f))
     for same in tests:
         for index, finding in enumerate(found):
@@ -139,7 +139,7 @@ def _home_by_code(
 
 
 def _fed(view: SessionView, item: StaticHit, finding: Finding) -> bool:
-    """The finding's only place is a call of fit, evaluate or predict, which gets what the hit's statement makes."""
+    """Whether the finding's only place is a call of fit, evaluate or predict that uses the result of the hit."""
     span = item.hit.span
     source = view.source_of(span.path)
     calls = {(name.call_file, name.call_line) for name in view.names.values() if name.role in LOOP_ROLES}
@@ -151,7 +151,7 @@ def _fed(view: SessionView, item: StaticHit, finding: Finding) -> bool:
 
 
 def _same_pattern(view: SessionView, item: StaticHit, finding: Finding) -> bool:
-    """The detector that looks for the rule's pattern points at it, or at what belongs to it."""
+    """Whether the detector of the rule's pattern points at it, or at something that belongs to it."""
     if finding.code not in item.rule.related:
         return False
     spans = (item.hit.span, *item.hit.also)
@@ -159,13 +159,13 @@ def _same_pattern(view: SessionView, item: StaticHit, finding: Finding) -> bool:
 
 
 def _same_statement(view: SessionView, item: StaticHit, finding: Finding) -> bool:
-    """Both point at one statement."""
+    """Whether both point at one statement."""
     small = (p for p in finding.where if (p.end_line or p.line) - p.line < FEW_LINES)
     return any(_overlap(view, place, item.hit.span) for place in small)
 
 
 def _inside(view: SessionView, item: StaticHit, finding: Finding) -> bool:
-    """The detector points at the function: what its line costs is part of what the function costs."""
+    """Whether the detector points at the function, whose cost includes the line's cost."""
     return any(_overlap(view, place, item.hit.span) for place in finding.where)
 
 
@@ -175,7 +175,7 @@ def _overlap(view: SessionView, place: Place, span: Span) -> bool:
 
 
 def _joined(view: SessionView, finding: Finding, item: StaticHit) -> Finding:
-    """A detector's finding with what a rule knows more: the place in the source, and the edit."""
+    """A detector's finding, extended by the rule's source location and edit."""
     place = _place(view, item.hit.span)
     known = any(_overlap(view, p, item.hit.span) for p in finding.where)
     advises = finding.code in item.rule.related or item.rule.cause == finding.cause
@@ -183,7 +183,7 @@ def _joined(view: SessionView, finding: Finding, item: StaticHit) -> Finding:
     remedies = finding.remedies
     if advises and all(r.id != remedy.id for r in remedies):
         remedies = (*remedies, remedy)
-    said = f"{item.rule.code} sees it in the source: {item.hit.message}."
+    said = f"{item.rule.code} finds it in the source: {item.hit.message}."
     if advises and item.hit.fix is not None:
         said += f" {item.hit.fix.behaviour}"
     return replace(
@@ -202,7 +202,7 @@ def _joined(view: SessionView, finding: Finding, item: StaticHit) -> Finding:
 
 
 def _remedy(item: StaticHit, place: Place) -> Remedy:
-    """The rule's advice; where it plans an edit, that edit and its place."""
+    """The rule's advice, with its edit and place if it plans one."""
     advice = item.finding.remedies[0]
     fix = item.hit.fix
     if fix is None:
@@ -219,7 +219,7 @@ def _remedy(item: StaticHit, place: Place) -> Remedy:
 
 
 def _measured(view: SessionView, item: StaticHit, heat: Heat) -> Finding | None:
-    """The finding of a pattern whose lines are known to cost enough; None else.
+    """The finding of a pattern whose lines are known to cost enough, else None.
 
     A rule that is sure of no pay-off (severity info) makes none, however hot its line, nor does one about memory or
     about what is paid once: the time of steps says nothing about them.
@@ -249,7 +249,7 @@ def _measured(view: SessionView, item: StaticHit, heat: Heat) -> Finding | None:
 
 
 def _one_per_place(own: Sequence[tuple[StaticHit, Finding]]) -> Iterator[Finding]:
-    """Findings on the same lines pay once: the costliest speaks for the others."""
+    """Findings on the same lines count once: the costliest represents the others."""
     kept: list[tuple[StaticHit, Finding]] = []
     for item, finding in sorted(own, key=lambda pair: -pair[1].cost.ratio):
         span = item.hit.span
@@ -266,9 +266,9 @@ def _one_per_place(own: Sequence[tuple[StaticHit, Finding]]) -> Iterator[Finding
 
 
 def _info(view: SessionView, item: StaticHit, refuted: Sequence[str], *, seen: bool) -> Finding:
-    """A pattern that was not seen to cost anything; ``refuted``: detectors of it that have looked and found nothing."""
+    """A pattern without an observed cost; ``refuted``: its detectors that ran and found nothing."""
     span = item.hit.span
-    said = f" {', '.join(refuted)} looked for it in this run and found nothing." if refuted else ""
+    said = f" {', '.join(refuted)} checked for it in this run and found nothing." if refuted else ""
     return replace(
         item.finding,
         severity="info",

@@ -27,13 +27,13 @@ LEAST = 0.005
 TOP_TYPES = 3
 UNREADABLE = "DX121"
 FAILED = "DX124"
-"""What is derived of an op trace failed; the rest of the report stands."""
+"""An analysis of an op trace failed; the rest of the report is complete."""
 
 
 def build(view: SessionView) -> tuple[OpTable | None, tuple[Diagnostic, ...]]:
-    """Of the trace that the report speaks of, else of another process's newest; None where no op is seen.
+    """The table of the report's trace, else of the newest trace of another process; None if no ops were traced.
 
-    And what could not be read, or failed.
+    Also returns what could not be read, or failed.
     """
     traced, problems = view.traces.shown, []
     for stored in view.traces.elsewhere:
@@ -49,7 +49,7 @@ def build(view: SessionView) -> tuple[OpTable | None, tuple[Diagnostic, ...]]:
     except DamagedError:
         raise
     except (StepscopeError, ArithmeticError, LookupError, ValueError) as error:  # files from elsewhere
-        text = f"{traced.name if traced else ''}: the op table: {type(error).__name__}: {error}"
+        text = f"{traced.name if traced else ''}: the op table failed: {type(error).__name__}: {error}"
         return None, (*problems, Diagnostic(code=FAILED, text=text))
     return table, tuple(problems)
 

@@ -1,4 +1,4 @@
-"""What the op traces of a session hold, for the report: planes, events, steps."""
+"""Contents of a session's op traces, for the report: planes, events, steps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WITHOUT_EVENTS = frozenset({PlaneKind.METADATA, PlaneKind.ENVIRONMENT})
 
 
 def build(session: Session) -> tuple[tuple[OpTraceSummary, ...], tuple[Diagnostic, ...]]:
-    """Of every op trace of the session; and what could not be read, was repaired or left out."""
+    """Summaries of all op traces of the session, and what could not be read, was repaired or omitted."""
     found: list[OpTraceSummary] = []
     told: list[Diagnostic] = []
     for stored in session.op_traces:
@@ -39,7 +39,7 @@ def build(session: Session) -> tuple[tuple[OpTraceSummary, ...], tuple[Diagnosti
 
 
 def summary(name: str, trace: OpTrace) -> OpTraceSummary:
-    """Of one.
+    """The summary of one op trace.
 
     Raises:
         FormatError, SessionError: its stats cannot be read.

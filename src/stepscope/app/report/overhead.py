@@ -1,4 +1,4 @@
-"""What measuring cost: accounted from what was recorded, not guessed."""
+"""The profiling overhead, computed from recorded data."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 DEFAULT_RECORD_NS = 360
 DEFAULT_WRAPPER_NS = 370
-"""Where a run is too short to calibrate. Source: docs/benchmarks/overhead.md."""
+"""Cost of a call for runs too short to calibrate. Source: docs/benchmarks/overhead.md."""
 CPU_SAMPLE_NS = 12_000
-"""One sample by the CPU timer, in the main thread: signal, walk of a stack that was seen before, record."""
+"""Cost of one CPU-timer sample in the main thread: signal, walk of a known stack, record."""
 TICK_NS = 1_000_000_000
-"""A tick's record says what the second before it took."""
+"""A tick's record covers the second before it."""
 
 
 def account(view: SessionView) -> Overhead:
-    """Cost of level 0 on the steady steps, rests between them included, and the sidecar's share of one core meanwhile.
+    """Cost of level 0 on the steady steps, including the pauses, and the sidecar's share of one core meanwhile.
 
     ``ratio``: wrapped calls of the step's process (any thread's hold the GIL) x what one costs in a step, samples of
-    the CPU timer, and the CPU time of the agent's thread. ``low`` leaves the agent's thread out (it may have run while
-    the step was waiting), ``high`` takes the upper bound of a call's cost.
+    the CPU timer, and the CPU time of the agent's thread. ``low`` excludes the agent's thread (it may have run while
+    the step was waiting), ``high`` uses the upper bound of a call's cost.
     """
     session, steps = view.session, view.steps
     sidecar = _sidecar(session.host, int(steps.windows[1][-1]) if steps is not None else None)
@@ -67,7 +67,7 @@ def account(view: SessionView) -> Overhead:
 
 
 def _sidecar(host: HostTable, until_ns: int | None) -> float:
-    """CPU time of the sidecar over wall time, until the last step: writing the session is no load on the job."""
+    """CPU time of the sidecar over wall time, until the last step: what it does later does not slow the job."""
     if len(host) <= 1:
         return 0.0
     spans = np.diff(host.at_ns)

@@ -1,5 +1,5 @@
-"""What each measured process does: makes the steps, works, serves a cluster, or nothing that was seen; and how its
-sessions of ONNX Runtime were set up."""
+"""The role of each measured process (runs the steps, other tasks, serves a cluster, idle), and the configuration of its
+ONNX Runtime sessions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _summary(view: SessionView, worker: Worker, tasks: int) -> ProcessSummary:
 
 
 def inference(view: SessionView) -> tuple[InferenceSetup, ...]:
-    """How sessions of ONNX Runtime were set up, in the order in which they were made."""
+    """Configuration of the ONNX Runtime sessions, in order of creation."""
     made = [(worker.info.pid, event) for worker in view.session.workers for event in worker.all(InferenceSession)]
     return tuple(
         InferenceSetup(

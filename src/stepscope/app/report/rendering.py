@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def render(found: Report, session: Path, form: str) -> str:
-    """``form``: json, html or md. The page and Markdown show the sources that the session holds."""
+    """``form``: json, html or md. The page and Markdown include the session's sources."""
     if form == "json":
         return json_report.encode(found).decode()
     sources = open_session(session).sources

@@ -1,4 +1,4 @@
-"""Series of network, disks, memory and GPUs with what limits them, on the times of the host's samples."""
+"""Series of network, disks, memory and GPUs with their limits, at the times of the host's samples."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MB = 1e6
 
 
 def build(session: Session, host: HostTable) -> dict[str, F64]:
-    """All series of resources that the session has data for; ``res_t`` is that of ``host``."""
+    """All resource series that the session has data for; ``res_t`` comes from ``host``."""
     at = host.at_ns
     if len(at) < counters.DIFFERENCE:
         return {}
@@ -33,7 +33,7 @@ def _limits(host: HostTable) -> dict[str, F64]:
 
 
 def _cores(session: Session, at: I64) -> dict[str, F64]:
-    """The busiest CPU: one at 1 while the others idle is something that runs one after another."""
+    """Load of the busiest CPU: 1 while the others idle indicates serial work."""
     cores = session.cores
     rates = [
         counters.rate_at(at, mine.at_ns, mine.busy_ns)
@@ -57,7 +57,7 @@ def _network(session: Session, at: I64) -> dict[str, F64]:
 
 
 def _disk(session: Session, at: I64) -> dict[str, F64]:
-    """How busy the busiest device is, and what the cgroup may read."""
+    """Load of the busiest disk, and the read limit of the cgroup."""
     devices = counters.disks(session)
     if not devices:
         return {}
@@ -81,7 +81,7 @@ def _memory(session: Session, at: I64) -> dict[str, F64]:
 
 
 def _gpu(session: Session, at: I64) -> dict[str, F64]:
-    """Means over the GPUs for how busy they are, sums for memory and bus."""
+    """Utilization averaged over the GPUs; memory and bus traffic summed."""
     gpus = [session.gpus.take(session.gpus.name == n) for n in np.unique(session.gpus.name)]
     gpus = [g for g in gpus if len(g) > 1]
     if not gpus:
@@ -110,6 +110,6 @@ def _gpu(session: Session, at: I64) -> dict[str, F64]:
 
 
 def _last_told(at: I64, times: list[int], values: list[int]) -> F64:
-    """What was told last at each moment; 0 before the first. float64[moment]."""
+    """The last reported value at each moment; 0 before the first. float64[moment]."""
     index = np.searchsorted(np.asarray(times), at, side="right")
     return np.concatenate(([0.0], np.asarray(values, dtype=float)))[index]

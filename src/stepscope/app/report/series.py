@@ -46,7 +46,7 @@ def build(view: SessionView) -> dict[str, tuple[float, ...]]:
 
 
 def _metrics(view: SessionView) -> dict[str, F64]:
-    """The user's own metrics, the mean of each bucket."""
+    """The user's own metrics, averaged per bucket."""
     found = {}
     for metric in metrics.build(view.session.workers)[:MAX_METRICS]:
         groups = _groups(len(metric.values), METRIC_BUCKETS)
@@ -110,7 +110,7 @@ def _host(host: HostTable) -> dict[str, F64]:
 
 
 def _process(process: ProcessTable, times: F64 | None, memory: MemoryTable) -> dict[str, F64]:
-    """Of the process that makes the steps, brought to the host's sample times."""
+    """Series of the process that runs the steps, resampled to the host's sample times."""
     at = process.at_ns
     own = at[1:] / 1e9
     rates = {

@@ -1,4 +1,4 @@
-"""The eight pipeline stages of the report: each with its share of the mean step, or why it could not be looked at."""
+"""The eight pipeline stages of the report: each with its share of the mean step, or why it was not measured."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
 STAGES: tuple[PipelineStage, ...] = tuple(stage for stage in get_args(PipelineStage) if stage != "none")
-NO_STEPS = "could not look: no steps; stepscope.step() marks those of any loop"
+NO_STEPS = "not measured: no steps were seen; stepscope.step() marks the steps of any loop"
 
 
 MIN_SAMPLES = 8
-"""Fewer stack samples say nothing about what Python between the calls is for."""
+"""Minimum number of stack samples to decide what Python between the calls is for."""
 _READERS = ("TFRecord", "TextLine", "FixedLengthRecord")
 
 
@@ -35,15 +35,15 @@ def build(view: SessionView) -> tuple[StageShare, ...]:
     exchange, how = _exchange(trace)
     beside = exchange if exchange and trace is not None and trace.device < 0 else 0.0
     call = max(0.0, _of_stage(anatomy, "forward-backward") + computing - beside)
-    inside = ", with the input wait inside of them" if view.get(hidden_wait.build) else ""
-    inside += ", and ops of the model between them, by stack samples" if computing else ""
-    less = ", less the exchange in the traced steps" if beside else ""
+    inside = ", including the input wait inside them" if view.get(hidden_wait.build) else ""
+    inside += ", plus model ops between them, from stack samples" if computing else ""
+    less = ", minus the communication in the traced steps" if beside else ""
     rows: list[tuple[PipelineStage, float | None, str]] = [
         *_input(view, anatomy, feeding),
         ("host-to-device", *_on_device(trace, "copy-to-device", "copies from host to device")),
         ("forward-backward", call, f"calls of the compiled step, timed on the host{inside}{less}"),
         ("gradient-sharing", exchange, how),
-        ("device-to-host", _of_stage(anatomy, "device-to-host"), "host waits of 20 us or more for a tensor"),
+        ("device-to-host", _of_stage(anatomy, "device-to-host"), "host waits of at least 20 us for a tensor"),
         ("output-processing", after, "callbacks and hooks, Keras' own loop, Python between the calls"),
         ("storage", _of_stage(anatomy, "storage"), "checkpoints, models and summaries written on the step's thread"),
     ]
@@ -51,25 +51,25 @@ def build(view: SessionView) -> tuple[StageShare, ...]:
 
 
 def _on_device(trace: OpView | None, part: str, what: str) -> tuple[float | None, str]:
-    """What only the work of a device shows."""
+    """A share that only the work of a device shows."""
     if trace is None:
-        return None, "could not look: needs an op trace"
+        return None, "not measured: needs an op trace"
     if trace.device < 0:
-        return None, "could not look: the op trace shows no device's work"
-    return trace.breakdown.ratio(part), f"{what}, with no kernel beside them; {_traced(trace)}"
+        return None, "not measured: the op trace contains no device work"
+    return trace.breakdown.ratio(part), f"{what} while no kernel runs; {_traced(trace)}"
 
 
 def _exchange(trace: OpView | None) -> tuple[float | None, str]:
-    """Of devices; of hosts where they run the ops and the trace shows an exchange."""
+    """Communication between devices, or between hosts if they run the ops and the trace shows any."""
     ratio = trace.breakdown.ratio("collective") if trace is not None and trace.device < 0 else 0.0
     if trace is None or not ratio:
-        return _on_device(trace, "collective", "exchange between devices")
-    return ratio, f"collectives and transfers between hosts, with no op beside them; {_traced(trace)}"
+        return _on_device(trace, "collective", "communication between devices")
+    return ratio, f"collectives and transfers between hosts while no op runs; {_traced(trace)}"
 
 
 def _traced(trace: OpView) -> str:
     count = len(trace.periods)
-    return f"of {count} traced step{'' if count == 1 else 's'}"
+    return f"from {count} traced step{'' if count == 1 else 's'}"
 
 
 _COMPUTE = (
@@ -89,17 +89,17 @@ _AFTER = ("evaluation", *components_of("output-processing"))
 
 
 def _of_trace(trace: OpView) -> tuple[StageShare, ...]:
-    """By the parts of the traced steps: nothing else was measured."""
+    """Shares by the parts of the traced steps, the only measurement available."""
     split, whose = trace.breakdown, _traced(trace)
     shares: dict[PipelineStage, tuple[float | None, str]] = {
-        "raw-input": (None, "in preprocessing: a trace does not tell them apart"),
+        "raw-input": (None, "included in preprocessing: a trace does not separate the two"),
         "preprocessing": (split.ratio("input-wait"), f"waits for the next batch, {whose}"),
         "host-to-device": _on_device(trace, "copy-to-device", "copies from host to device"),
-        "forward-backward": (split.ratio(*_COMPUTE), f"the device's and the host's work for the step, {whose}"),
+        "forward-backward": (split.ratio(*_COMPUTE), f"device and host work for the step, {whose}"),
         "gradient-sharing": _exchange(trace),
         "device-to-host": _on_device(trace, "copy-from-device", "copies from device to host"),
         "output-processing": (split.ratio(*_AFTER), f"Python between the framework's calls, {whose}"),
-        "storage": (None, "could not look: in a trace, saving looks like other Python"),
+        "storage": (None, "not measured: in a trace, saving looks like other Python"),
     }
     return tuple(StageShare(stage=stage, ratio=shares[stage][0], basis=shares[stage][1]) for stage in STAGES)
 
@@ -108,25 +108,25 @@ def _input(view: SessionView, anatomy: Anatomy, feeding: float) -> list[tuple[Pi
     """Raw input and preprocessing: the wait belongs to the slowest stage of the pipeline."""
     if view.get(hidden_wait.build):
         unread = view.pipeline.why_unread(view.frameworks) if view.pipeline is not None else "no input was seen"
-        why = f"could not look: {unread}; an op trace shows it"
+        why = f"not measured: {unread}; an op trace shows it"
         return [("raw-input", None, why), ("preprocessing", None, why)]
     source = view.pipeline.slowest if view.pipeline else None
     reads = source is not None and source.name.startswith(_READERS)
     wait = anatomy.ratio("input-wait")
-    how = "tf.data's live model" if anatomy.compiled_wait_ns else "time inside of next()"
-    loop = "Python of the loop that makes the batch, by stack samples"
+    how = "tf.data's live model" if anatomy.compiled_wait_ns else "time inside next()"
+    loop = "Python in the loop that makes the batch, from stack samples"
     if reads:
         return [
             ("raw-input", wait, f"{how}; its slowest stage reads files"),
             ("preprocessing", feeding, loop if feeding else "the slowest stage of the pipeline is its reader"),
         ]
-    why = "the slowest stage of the pipeline is not a reader" if source else "no model of the pipeline"
+    why = "the slowest stage of the pipeline is not a reader" if source else "there is no model of the pipeline"
     basis = f"{how}, and {loop}" if feeding else how
-    return [("raw-input", None, f"part of preprocessing: {why}"), ("preprocessing", wait + feeding, basis)]
+    return [("raw-input", None, f"included in preprocessing: {why}"), ("preprocessing", wait + feeding, basis)]
 
 
 def _between_ratios(view: SessionView) -> tuple[float, float]:
-    """Shares of the step that Python between the calls takes: to make the step's input; in ops of the model itself."""
+    """Shares of the step that Python between the calls spends on making input and on model ops."""
     if view.anatomy is None:
         return 0.0, 0.0
     roles = [(spot, statement_role.build(view, spot)) for spot in view.hot_spots("other-python")]

@@ -1,6 +1,6 @@
-"""The static checker over the sources that a session holds, for the versions that its job ran with.
+"""Run the static checker on a session's sources, for the versions that its job ran with.
 
-Bounded: a report must not become slow for it. What is left out is said.
+Limited in time, so that it does not slow reports; whatever is skipped is listed.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
 MAX_LINES = 5_000
-"""Of all files together, those first that the steps spend most time in. Measured: 0.1 s of CPU time for a thousand
-lines of programs that are all TensorFlow, a third of that for a library."""
+"""Lines over all files, taken first from files in which steps spend most time. Measured: 0.1 s of CPU time per thousand
+lines of pure TensorFlow programs, a third of that for a library."""
 MAX_CPU_S = 0.25
-"""No further file is begun after this. Source: a report may take 0.3 s longer for it."""
+"""No further file is started after this. Source: a report may take 0.3 s longer for it."""
 MAX_NAMED = 3
-"""Files in the command that shows what is left; of more, the folder around them."""
+"""Most files named in the command that lists the rest; beyond this, their folder is named."""
 LEGACY_KERAS = 2
 
 
@@ -49,7 +49,7 @@ class StaticHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticCheck:
-    """What came of it."""
+    """The outcome of the static check."""
 
     hits: tuple[StaticHit, ...]
     target: versions.Target
@@ -68,12 +68,12 @@ def check(
     rules: tuple[Rule, ...] = ALL,
     clock: Callable[[], float] = time.process_time,
 ) -> StaticCheck | None:
-    """Check the session's sources; None where it has none or the job used neither TensorFlow nor Keras.
+    """Check the session's sources; None if it has none or the job used neither TensorFlow nor Keras.
 
     Args:
         view: the session.
         order: absolute paths, the most important first; sources that are not among them come last.
-        rules: what to look for; those that do not apply to the job's version are not run.
+        rules: the rules to run; those that do not apply to the job's version are skipped.
         clock: seconds of CPU time.
     """
     sources, target = view.session.sources, target_of(view.frameworks)
@@ -91,7 +91,7 @@ def check(
     by_code = {rule.code: rule for rule in rules}
     for path in chosen:
         if clock() - began > MAX_CPU_S:
-            left_out.append(f"{path}: no time left")
+            left_out.append(f"{path}: skipped, time limit reached")
             continue
         result = run.check_file(engine, path, todo)
         if result.skipped:
@@ -151,14 +151,14 @@ def _version(target: versions.Target) -> tuple[str, ...]:
 
 
 def _affordable(ranked: Iterable[str], sources: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """The files to check, and those that are too much, with the reason."""
+    """The files to check, and the skipped files with the reason."""
     chosen: list[str] = []
     left_out: list[str] = []
     total = 0
     for path in ranked:
         lines = _lines(sources[path])
         if total + lines > MAX_LINES:
-            left_out.append(f"{path}: {lines:,} lines beyond the {MAX_LINES:,} that a report checks")
+            left_out.append(f"{path}: skipped, its {lines:,} lines exceed the {MAX_LINES:,} that a report checks")
         else:
             total += lines
             chosen.append(path)

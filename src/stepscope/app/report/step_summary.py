@@ -1,4 +1,4 @@
-"""What makes the steps of a job, in the words of its report."""
+"""The step makers of a job, in the words of its report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_LEFT_OUT = 8
 
 
 def makers(view: SessionView, found: Sequence[Maker]) -> tuple[StepMaker, ...]:
-    """All makers of steps, the main ones first."""
+    """All step makers, the main ones first."""
     return tuple(
         StepMaker(
             kind=maker.purpose,
@@ -50,7 +50,7 @@ def throughput(found: Sequence[Maker]) -> Throughput:
 
 
 def choice(view: SessionView) -> tuple[StepChoice, ...]:
-    """Why the steps are what they are: what each rule left out."""
+    """Why these steps were chosen: what each rule excluded."""
     if view.steps is None:
         return ()
     return tuple(

@@ -20,7 +20,7 @@ LEAST_GAIN = 0.005
 
 
 def build(view: SessionView) -> tuple[TracedSteps | None, tuple[Diagnostic, ...]]:
-    """Of the trace that the report speaks of; None where there is none, or it shows no op."""
+    """Traced steps of the report's trace; None without a trace or without ops in it."""
     trace = view.traces.shown
     try:
         if trace is None or not len(trace.stats):
@@ -29,7 +29,7 @@ def build(view: SessionView) -> tuple[TracedSteps | None, tuple[Diagnostic, ...]
     except DamagedError:
         raise
     except (StepscopeError, ArithmeticError, LookupError, ValueError) as error:  # files from elsewhere
-        text = f"{trace.name if trace else ''}: the traced steps: {type(error).__name__}: {error}"
+        text = f"{trace.name if trace else ''}: the analysis of traced steps failed: {type(error).__name__}: {error}"
         return None, (Diagnostic(code=FAILED, text=text),)
 
 

@@ -15,6 +15,7 @@ from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from stepscope.app.running.live import Live
+    from stepscope.collector.captures.reason import Reason
     from stepscope.collector.recorder import Recording
     from stepscope.collector.recording.drain import WorkerDrain
     from stepscope.derive.steps.steps import Steps
@@ -23,13 +24,11 @@ if TYPE_CHECKING:
 
     Calls = list[tuple[str, int, int]]
 
-PEOPLE = frozenset({"user", "schedule"})
-"""Who asks when no detector does."""
 MAX_ANCHORS = 256
 _SHOWN = 8
 _NOT_TRACED = (
-    "ONNX Runtime traces a session from its making on or not at all: set SessionOptions.enable_profiling in the job, "
-    "then stepscope import FILE; native stacks can be had at any time: stepscope trace JOB --kind native"
+    "ONNX Runtime can only trace a session from its creation: set SessionOptions.enable_profiling in the job, "
+    "then stepscope import FILE. Native stacks are possible at any time: stepscope trace JOB --kind native"
 )
 
 
@@ -50,9 +49,9 @@ def absent(ask: CaptureAsk, recording: Recording, live: Live) -> str:
     if ask.kind != "ops" or live.steps is not None:
         return ""
     return (
-        "steps: nothing repeats yet"
+        "steps: no repeating work yet"
         if _running(recording, "tensorflow")
-        else "steps: nothing has imported TensorFlow yet"
+        else "steps: no process has imported TensorFlow yet"
     )
 
 
@@ -62,7 +61,7 @@ def _running(recording: Recording, *frameworks: str) -> list[WorkerDrain]:
     return [w for w in workers if not w.closed and not w.info.frameworks.keys().isdisjoint(frameworks)]
 
 
-def resolve(ask: CaptureAsk, by: str, recording: Recording, live: Live) -> Asked:
+def resolve(ask: CaptureAsk, by: Reason, recording: Recording, live: Live) -> Asked:
     """What to ask which process for.
 
     Raises:
@@ -86,11 +85,11 @@ def resolve(ask: CaptureAsk, by: str, recording: Recording, live: Live) -> Asked
         )  # of a chain of threads (``derive.steps.joined_threads``) whichever makes the step
         asked = _asked(ask, by, key, anchors, steps.title, text=steps.call.text, thread=thread)
         return replace(asked, **_about(steps, recording))
-    if ask.kind == "ops" and by not in PEOPLE:
-        raise CaptureError("nothing repeats any more")
+    if ask.kind == "ops" and not by.person:
+        raise CaptureError("no work repeats any more")
     alive = _running(recording, *(("tensorflow",) if ask.kind == "ops" else ("tensorflow", "onnxruntime")))
     if not alive:
-        raise CaptureError("no process of the job has imported TensorFlow so far")
+        raise CaptureError("no process of the job has imported TensorFlow yet")
     return Asked(
         by=by,
         worker=alive[0].key,
@@ -120,7 +119,7 @@ def _place(where: tuple[str, int] | None, recording: Recording) -> str:
     return f"{path.relative_to(cwd) if inside else path}:{where[1]}"
 
 
-def _of_task(ask: CaptureAsk, by: str, live: Live) -> Asked:
+def _of_task(ask: CaptureAsk, by: Reason, live: Live) -> Asked:
     tasks = [(task, calls) for task, calls in live.calls_of_tasks() if calls]
     found = [pair for pair in tasks if pair[0].name == ask.task] or [p for p in tasks if ask.task in p[0].name]
     if len(found) != 1:
@@ -134,7 +133,7 @@ def _of_task(ask: CaptureAsk, by: str, live: Live) -> Asked:
 
 
 def _asked(
-    ask: CaptureAsk, by: str, worker: str, anchors: list[tuple[int, int]], title: str, *, text: str, thread: int = 0
+    ask: CaptureAsk, by: Reason, worker: str, anchors: list[tuple[int, int]], title: str, *, text: str, thread: int = 0
 ) -> Asked:
     if ask.kind == "ops" and any(kind == Kind.INFERENCE for kind, _ in anchors):
         raise CaptureError(_NOT_TRACED)

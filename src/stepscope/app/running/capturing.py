@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.app.report import capture_account
-from stepscope.app.running import capture_size, capture_target, early_input
-from stepscope.app.running.early_graphs import COMPUTE
-from stepscope.collector.captures import budget
+from stepscope.app.running import capture_size, capture_target
+from stepscope.app.running.triggers import repeated_calls
+from stepscope.collector.captures import budget, reason
 from stepscope.collector.captures.op_captures import Asked
+from stepscope.collector.captures.reason import SCHEDULE, USER
 from stepscope.collector.kernel import perf
 from stepscope.collector.native import native_window
 from stepscope.errors import CaptureError, UsageError
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from stepscope.app.running.live import Live
     from stepscope.collector.captures.native_captures import NativeCaptures
     from stepscope.collector.captures.op_captures import OpCaptures
+    from stepscope.collector.captures.reason import Reason
     from stepscope.collector.recorder import Recording
     from stepscope.model.session.session import CaptureInfo
 
@@ -63,7 +65,7 @@ class _Wanted:
     """A capture, or a series of them, that is to be made."""
 
     ask: CaptureAsk
-    by: str
+    by: Reason
     due_ns: int
     left: int
     """Captures to go; -1: until the job ends."""
@@ -98,7 +100,7 @@ class Capturing:
         self._doubted: CaptureInfo | None = None
         """Made by itself, and no training: the job's steps may turn out to be others."""
         self._made_again = False
-        self._served: dict[str, int] = {}
+        self._served: dict[Reason, int] = {}
         self._last_cost: dict[tuple[str, str], float] = {}
         """By kind of capture and by what the steps are: of an op trace per step, of a native window the whole."""
         self._past: deque[LiveCapture] = deque(maxlen=SHOWN)
@@ -140,27 +142,27 @@ class Capturing:
             return
         requests, problems = self._inbox.take()
         for problem in problems:
-            self._recording.note("DX117", f"a request for a capture: {problem}")
+            self._recording.note("DX117", f"invalid request for a capture: {problem}")
         for fields in requests:
             try:
                 self._accept(msgspec.convert(fields, CaptureAsk), now_ns)
             except msgspec.ValidationError as error:
-                self._recording.note("DX117", f"a request for a capture is ignored: {error}")
+                self._recording.note("DX117", f"a request for a capture was ignored: {error}")
 
     def _accept(self, ask: CaptureAsk, now_ns: int) -> None:
         problem = ""
         if ask.kind not in KINDS:
-            problem = f"no captures of {ask.kind}; expected {', '.join(KINDS)}"
+            problem = f"unknown kind of capture {ask.kind}; expected {', '.join(KINDS)}"
         elif not 0 <= ask.steps <= MAX_STEPS:
             problem = f"{ask.steps} steps; expected 1 to {MAX_STEPS}"
         elif len(self._wanted) >= MAX_WAITING:
-            problem = f"{MAX_WAITING} captures wait already"
+            problem = f"{MAX_WAITING} captures are already waiting"
         if problem:
-            self._past.append(LiveCapture(request=ask.id, asked_by="user", state="failed", text=problem))
+            self._past.append(LiveCapture(request=ask.id, asked_by=USER.word, state="failed", text=problem))
             return
         repeated = ask.every_s > 0 or ask.count > 1
         left = ask.count or (-1 if ask.every_s > 0 else 1)
-        self._wanted.append(_Wanted(ask=ask, by="schedule" if repeated else "user", due_ns=now_ns, left=left))
+        self._wanted.append(_Wanted(ask=ask, by=SCHEDULE if repeated else USER, due_ns=now_ns, left=left))
 
     def _take_wanted(self, now_ns: int) -> None:
         """What detectors cannot decide without."""
@@ -168,15 +170,15 @@ class Capturing:
         if manifest.mode != "run" or not self._budget.share:
             return
         waiting = {wanted.by for wanted in self._wanted}
-        for code, kind in self._live.wanted:
-            tries = self._served.get(code, 0)
-            going = self._now is not None and self._now.by == code
-            if code == COMPUTE and self._asked_for(kind):
+        for wish in self._live.wanted:
+            by, tries = wish.by, self._served.get(wish.by, 0)
+            going = self._now is not None and self._now.by == by
+            if by.spare and self._asked_for(wish.kind):
                 continue
-            if code not in waiting and not going and tries < MAX_TRIES and not self._profiled():
+            if by not in waiting and not going and tries < MAX_TRIES and not self._profiled():
                 due_ns = now_ns + tries * RETRY_NS
-                ask = CaptureAsk(id=code, kind=kind, wait_s=0.0)
-                self._wanted.append(_Wanted(ask=ask, by=code, due_ns=due_ns, left=1))
+                ask = CaptureAsk(id=by.word, kind=wish.kind, wait_s=0.0)
+                self._wanted.append(_Wanted(ask=ask, by=by, due_ns=due_ns, left=1))
 
     def _asked_for(self, kind: str) -> bool:
         """Whether somebody has asked for a capture of this kind, whatever became of it."""
@@ -191,12 +193,12 @@ class Capturing:
     # -- making them ---------------------------------------------------------------------------------------------
 
     def _begin_next(self, now_ns: int) -> None:
-        for wanted in sorted(self._wanted, key=lambda w: (w.by != "user", w.due_ns)):
+        for wanted in sorted(self._wanted, key=lambda w: (w.by != USER, w.due_ns)):
             if wanted.due_ns > now_ns or self._must_wait(wanted, now_ns):
                 continue
             absent = self._absent(wanted, now_ns)
             if absent and now_ns < wanted.until_ns:
-                wanted.says = f"waits up to {wanted.ask.wait_s:g} s for {absent}"
+                wanted.says = f"waiting up to {wanted.ask.wait_s:g} s for {absent}"
                 continue
             self._wanted.remove(wanted)
             self._live.refresh(now_ns, FRESH_NS if self._live.steps is not None else 0)
@@ -209,7 +211,11 @@ class Capturing:
                 continue
             self._now = wanted
             self._tracing = LiveCapture(
-                request=wanted.ask.id, asked_by=wanted.by, state="tracing", title=asked.title, number=wanted.made + 1
+                request=wanted.ask.id,
+                asked_by=wanted.by.word,
+                state="tracing",
+                title=asked.title,
+                number=wanted.made + 1,
             )
             return
 
@@ -229,18 +235,18 @@ class Capturing:
             seconds=min(seconds, BESIDE_SECONDS),
             keep_raw=wanted.ask.keep_raw,
         )
-        why = "the user's own profiler runs" if self._profiled() else ""
+        why = "the user's own profiler is running" if self._profiled() else ""
         try:
             self._beside = self._recording.captures.begin(beside, now_ns) if not why else ""
             self._beside_told = bool(why)
         except CaptureError as error:
             why = str(error)
         if why:
-            self._recording.note("DX118", f"no op trace beside native stacks: {why}")
+            self._recording.note("DX118", f"no op trace with the native stacks: {why}")
 
     def _covers_both(self, wanted: _Wanted, now_ns: int) -> bool:
         """Whether an op trace may cost what it will, beside a window."""
-        if wanted.by == "user":
+        if wanted.by == USER:
             return True
         step_ns = capture_size.step_ns(self._live.steps)
         steps = native_window.SECONDS * 1e9 / step_ns if step_ns else 0.0
@@ -251,7 +257,7 @@ class Capturing:
 
     def _must_wait(self, wanted: _Wanted, now_ns: int) -> bool:
         """Whether the budget does not allow it yet."""
-        expected = self._expected_ns(wanted.ask) if wanted.by != "user" else 0
+        expected = self._expected_ns(wanted.ask) if wanted.by != USER else 0
         if self._sizes(wanted):
             least = capture_size.cost_ns(self._steps_of(wanted) if wanted.whole else 1, self._each_ns())
             wanted.dear = least > FIRST_COST_NS
@@ -259,7 +265,7 @@ class Capturing:
         wait_ns = 0 if wanted.ask.force else self._budget.wait_ns(now_ns, expected)
         share = f"{100 * self._budget.share:g} %"
         if wait_ns >= budget.FOREVER_NS:
-            wanted.says = "--budget 0 leaves nothing for it"
+            wanted.says = "--budget 0 allows no captures"
         elif wait_ns:
             why = "one step is expected to cost more than" if wanted.dear else "captures have used up"
             wanted.says = f"waits {wait_ns / 1e9:.0f} s: {why} the budget of {share}"
@@ -267,7 +273,7 @@ class Capturing:
 
     def _sizes(self, wanted: _Wanted) -> bool:
         """Whether it has as many steps as the budget covers."""
-        return wanted.ask.kind == "ops" and wanted.by not in capture_target.PEOPLE
+        return wanted.ask.kind == "ops" and not wanted.by.person
 
     def _steps_of(self, wanted: _Wanted) -> int:
         return wanted.ask.steps or DEFAULT_STEPS
@@ -292,9 +298,9 @@ class Capturing:
             age = format_ns(self._budget.age_ns(now_ns))
             self._recording.note(
                 "DX118",
-                f"no op trace was made by itself: a single step is expected to cost {cost}, more than --budget "
-                f"{100 * self._budget.share:g}% allows in {age}; while the job runs, stepscope trace JOB --steps 1 "
-                "makes one",
+                f"no automatic op trace: a single step is expected to cost {cost}, more than --budget "
+                f"{100 * self._budget.share:g}% allows in {age}; to take one while the job runs: stepscope trace JOB "
+                "--steps 1",
             )
         self._wanted = [w for w in self._wanted if not w.dear]
 
@@ -302,7 +308,7 @@ class Capturing:
         """What it is to capture and is not there yet, "" where it is; the job is analysed where that may tell."""
         wanted.until_ns = wanted.until_ns or now_ns + int(wanted.ask.wait_s * 1e9)
         workers = [w for w in self._recording.drainer.workers.values() if not w.closed]
-        if now_ns < wanted.until_ns and any(early_input.calls(worker) >= REPEATS for worker in workers):
+        if now_ns < wanted.until_ns and any(repeated_calls.count(worker) >= REPEATS for worker in workers):
             self._live.refresh(now_ns, FRESH_NS)
         return capture_target.absent(wanted.ask, self._recording, self._live)
 
@@ -330,7 +336,7 @@ class Capturing:
         wanted.made += 1
         self._past.append(capture_account.live(done, wanted.made))
         self._served[wanted.by] = MAX_TRIES
-        if wanted.by not in capture_target.PEOPLE:
+        if not wanted.by.person:
             self._serve_others(wanted.ask.kind)
         self._again(wanted, now_ns)
         if self._sizes(wanted) and done.work in OTHER_WORK:
@@ -350,18 +356,18 @@ class Capturing:
         if steps is not None and calls and calls.isdisjoint(made.anchors):
             self._made_again = True
             ask = CaptureAsk(id=made.asked_by, wait_s=0.0)
-            self._wanted.append(_Wanted(ask=ask, by=made.asked_by, due_ns=now_ns, left=1))
+            self._wanted.append(_Wanted(ask=ask, by=reason.of(made.asked_by), due_ns=now_ns, left=1))
 
     def _serve_others(self, kind: str) -> None:
         """Detectors look at the same steps: what one of them asked for answers all who ask by now."""
-        self._served.update((code, MAX_TRIES) for code, asked in self._live.wanted if asked == kind)
-        self._wanted = [w for w in self._wanted if w.by in capture_target.PEOPLE or w.ask.kind != kind]
+        self._served.update((wish.by, MAX_TRIES) for wish in self._live.wanted if wish.kind == kind)
+        self._wanted = [w for w in self._wanted if w.by.person or w.ask.kind != kind]
 
     def _failed(self, wanted: _Wanted, why: str, now_ns: int) -> None:
-        failed = LiveCapture(request=wanted.ask.id, asked_by=wanted.by, state="failed", text=why)
+        failed = LiveCapture(request=wanted.ask.id, asked_by=wanted.by.word, state="failed", text=why)
         self._past.append(msgspec.structs.replace(failed, number=wanted.made + 1))
         self._served[wanted.by] = self._served.get(wanted.by, 0) + 1
-        if wanted.by == "schedule":
+        if wanted.by == SCHEDULE:
             self._again(wanted, now_ns)
 
     def _again(self, wanted: _Wanted, now_ns: int) -> None:
@@ -373,7 +379,7 @@ class Capturing:
 
     def _show(self, now_ns: int) -> None:
         waiting = [
-            LiveCapture(request=w.ask.id, asked_by=w.by, text=w.says, number=w.made + 1)
+            LiveCapture(request=w.ask.id, asked_by=w.by.word, text=w.says, number=w.made + 1)
             for w in self._wanted[:SHOWN]
             if not w.made
         ]

@@ -17,10 +17,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.app.report import analyze
-from stepscope.app.running import early_input, live_makers
-from stepscope.app.running.early_faults import EarlyFaults
-from stepscope.app.running.early_graphs import COMPUTE, EarlyGraphs
+from stepscope.app.running import live_makers
+from stepscope.app.running.triggers.graphs import Graphs
+from stepscope.app.running.triggers.hidden_input import HiddenInput
+from stepscope.app.running.triggers.page_faults import PageFaults
+from stepscope.app.running.triggers.trigger import LastAnalysis, Wish
 from stepscope.causes.host import tasks
+from stepscope.collector.captures import reason
 from stepscope.collector.recording import sources
 from stepscope.derive.steps.steps import names_of
 from stepscope.derive.view import SessionView
@@ -33,6 +36,7 @@ from stepscope.wire.env import STATUS_NAME
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
+    from stepscope.app.running.triggers.trigger import Trigger
     from stepscope.collector.recorder import Recording
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.api.status import LiveCapture, LiveMaker
@@ -43,11 +47,6 @@ PUBLISH_NS = 5_000_000_000
 FIRST_ANALYSIS_NS = {"enable": 5_000_000_000, "run": 30_000_000_000}
 """By mode. The first analysis takes 0.1 to 0.2 s of CPU: under ``run``, whose jobs may be short, it waits until that is
 less than its share; what is enabled runs for long, and ``ps`` shall know it soon."""
-ASKED_FOR_NS = 5_000_000_000
-"""When it comes where something says early that a capture may be needed: no model of the input can be read; and again
-so long after one that came before there were steps."""
-MAX_ASKED = 3
-"""The analysis may see no steps in what repeats: then it is not run for this again and again."""
 MIN_BETWEEN_NS = 10_000_000_000
 MAX_BETWEEN_NS = 600_000_000_000
 CPU_RATIO = 0.001
@@ -83,48 +82,41 @@ class Live:
         self._history: deque[tuple[int, int]] = deque(maxlen=16)
         self._problem = ""
         self._sources = _Sources()
-        self._early_faults = EarlyFaults(recording)
-        self._early_graphs = EarlyGraphs(recording, now_ns)
+        self._graphs = Graphs(recording, now_ns)
+        self._triggers: tuple[Trigger, ...] = (self._graphs, HiddenInput(recording, now_ns), PageFaults(recording))
         self._analysed_ns = 0
-        self._asked = 0
         self.steps: Steps | None = None
         """Of the last analysis."""
-        self._undecided: tuple[tuple[str, str], ...] = ()
+        self._undecided: tuple[Wish, ...] = ()
 
     @property
-    def wanted(self) -> tuple[tuple[str, str], ...]:
-        """(code, kind of capture) of detectors that cannot decide without one."""
-        return (*self._undecided, *self._early_graphs.wanted)
+    def wanted(self) -> tuple[Wish, ...]:
+        """Captures that the last analysis and the triggers ask for."""
+        return (*self._undecided, *self._triggered)
+
+    @property
+    def _triggered(self) -> tuple[Wish, ...]:
+        return tuple(wish for trigger in self._triggers for wish in trigger.wanted)
 
     @property
     def events_per_step(self) -> float | None:
         """That a trace of one step would have, as far as the graphs of steps have been looked at."""
-        return self._early_graphs.events
+        return self._graphs.events
 
     def tick(self, now_ns: int, state: str) -> None:
         """What is due at this moment."""
-        with self._wall("the look at graphs"):
-            self._early_graphs.tick(now_ns)
-        if now_ns >= self._next_analysis_ns or self._asked_for(now_ns) or self._faults(now_ns):
+        fired = [self._fires(trigger, now_ns) for trigger in self._triggers]
+        if now_ns >= self._next_analysis_ns or any(fired):
             self.refresh(now_ns)
         if now_ns >= self._next_publish_ns or state != "running":
             self._next_publish_ns = now_ns + PUBLISH_NS
             self._publish(now_ns, state)
 
-    def _asked_for(self, now_ns: int) -> bool:
-        """Whether an analysis came before there were steps, or the input of steps that none has seen cannot be read."""
-        since = self._analysed_ns or self._began_ns
-        if self.steps is not None or now_ns - since < ASKED_FOR_NS or self._asked >= MAX_ASKED:
-            return False
-        workers = self._recording.drainer.workers.values()
-        seen = early_input.repeats(workers) if self._analysed_ns else early_input.seen(workers)
-        self._asked += seen
-        return seen
-
-    def _faults(self, now_ns: int) -> bool:
-        """Whether memory is seen to be faulted in again and again, and no analysis has looked at it of late."""
-        old = now_ns - self._analysed_ns >= ASKED_FOR_NS if self._analysed_ns else True
-        return old and self._recording.manifest.mode == "run" and self._early_faults.seen()
+    def _fires(self, trigger: Trigger, now_ns: int) -> bool:
+        """Whether a trigger wants an analysis now."""
+        with self._wall(trigger.what):
+            return trigger.tick(now_ns, LastAnalysis(at_ns=self._analysed_ns, steps=self.steps is not None))
+        return False
 
     def refresh(self, now_ns: int, max_age_ns: int = 0) -> None:
         """Analyse now, unless the last analysis is not older than ``max_age_ns``."""
@@ -134,7 +126,7 @@ class Live:
         self._recording.drain(now_ns)
         with self._wall("the live analysis"):
             self._look(SessionView(self._session()))
-        used = time.process_time_ns() - used + self._early_graphs.take_cpu_ns()
+        used = time.process_time_ns() - used + self._graphs.take_cpu_ns()
         pause = min(MAX_BETWEEN_NS, max(MIN_BETWEEN_NS, int(used / CPU_RATIO)))
         self._analysed_ns = now_ns
         self._next_analysis_ns, self._next_publish_ns = now_ns + pause, now_ns
@@ -234,7 +226,7 @@ class Live:
         steady = view.steps.steady
         self._samples_per_step = float(view.steps.samples[steady].mean()) if steady.any() else 0.0
         findings, checked, _ = base.run(registry.ALL, view)
-        self._undecided = tuple((c.detector, c.capture) for c in checked if c.capture)
+        self._undecided = tuple(Wish(by=reason.of(c.detector), kind=c.capture) for c in checked if c.capture)
         anatomy = sorted(analyze.components(view), key=lambda c: -c.ratio)
         self._status = msgspec.structs.replace(
             self._status,
@@ -244,7 +236,7 @@ class Live:
             findings=len(findings),
             undecided=(
                 *(c.detector for c in checked if c.outcome in {"undecided", "failed"}),
-                *(code for code, _ in self._early_graphs.wanted if code != COMPUTE),
+                *(wish.by.word for wish in self._triggered if wish.by.detector),
             ),
         )
 

@@ -122,7 +122,7 @@ def _write_reports(session: Path) -> list[str]:
     try:
         analyze.write_reports(session)
     except Exception as error:  # noqa: BLE001 - the session is safe; the user is told, the traceback is kept
-        return [f"the report failed ({type(error).__name__}: {error}): {_keep_traceback(session)}"]
+        return [f"writing the report failed ({type(error).__name__}: {error}): {_keep_traceback(session)}"]
     return []
 
 

@@ -1,4 +1,4 @@
-"""What can be asked of an opened session: one function for each resource of the REST interface."""
+"""Queries on an opened session: one function for each resource of the REST interface."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def detail(opened: Opened, brief: SessionBrief) -> SessionDetail:
 
 
 def _imported(report: Report) -> Imported:
-    """What the terminal's report says of other tools' files."""
+    """The terminal report's lines about imported files."""
     from stepscope.reports import op_trace_text
     from stepscope.reports.page import traced_rows
 
@@ -84,7 +84,7 @@ def _imported(report: Report) -> Imported:
 
 
 def findings(opened: Opened) -> FindingList:
-    """What was found."""
+    """The findings."""
     found = opened.report.findings
     return FindingList(items=found, total=len(found))
 
@@ -129,7 +129,7 @@ def steps(opened: Opened, offset: int, limit: int) -> StepPage:
 
 
 def next_offset(total: int, offset: int, limit: int) -> int | None:
-    """Where the next page begins; None on the last one."""
+    """Start of the next page; None on the last one."""
     return offset + limit if offset + limit < total else None
 
 
@@ -154,7 +154,7 @@ def series(opened: Opened) -> Series:
 
 
 def ops(opened: Opened) -> OpTable | None:
-    """The table of ops, None without an op trace."""
+    """The table of ops; None without an op trace."""
     return opened.report.ops
 
 
@@ -190,10 +190,10 @@ def flame(opened: Opened, event: str, window: Window | None) -> Graph:
 def source(opened: Opened, file: str, first: int, limit: int) -> Source:
     """Lines of a copy of one of the user's files, by the name that places give it.
 
-    None of a session without copies: the job still runs, or they were not wanted.
+    None for a session without copies: the job still runs, or copies were disabled.
 
     Raises:
-        UsageError: the session holds copies, and none of this file.
+        UsageError: the session holds copies, but not of this file.
     """
     held = opened.session.sources
     if not held:
@@ -201,13 +201,13 @@ def source(opened: Opened, file: str, first: int, limit: int) -> Source:
     cwd = opened.manifest.cwd
     path = next((p for p in (file, posixpath.normpath(posixpath.join(cwd, file))) if p in held), None)
     if path is None:
-        raise UsageError(f"{file}: the session holds no copy of it; expected a file that a finding names")
+        raise UsageError(f"{file}: the session has no copy of this file; expected a file that a finding names")
     lines = held[path].splitlines()
     return Source(file=file, first=first, lines=tuple(lines[first - 1 : first - 1 + limit]), total=len(lines))
 
 
 def file_name(opened: Opened) -> str:
-    """What a download of the session is called, in plain ASCII."""
+    """File name for a download of the session, in plain ASCII."""
     name = shown(opened.path.name)
     return "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
 

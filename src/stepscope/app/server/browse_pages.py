@@ -1,4 +1,4 @@
-"""What single pages ask of opened sessions: stacks, code, memory, two sessions. As ``app.server.browse``."""
+"""Queries of single pages on opened sessions: stacks, code, memory, comparison. Like ``app.server.browse``."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class _Known:
 
 
 def files(opened: Opened) -> CodeFileList:
-    """The user's files: those that the session holds a copy of, and those that something is known of."""
+    """The user's files: those with a copy in the session, and those with known costs or findings."""
     report = opened.report
     known: defaultdict[str, defaultdict[int, _Known]] = defaultdict(lambda: defaultdict(_Known))
     for heat in report.line_heat:
@@ -132,7 +132,7 @@ def memory(opened: Opened) -> MemoryList:
 
 
 def compared(before: Opened, after: Opened, event: str) -> Compared:
-    """The stacks of one event of two sessions on one tree, per step where both have steps.
+    """The stacks of one event of two sessions on one tree, per step if both have steps.
 
     Raises:
         UsageError: one of them has no such event.
@@ -150,12 +150,12 @@ def comparison(before: Opened, after: Opened, briefs: tuple[SessionBrief, Sessio
     """Two sessions.
 
     Raises:
-        UsageError: ``event`` is given, and one of them has none of it.
+        UsageError: ``event`` is given, and one of them lacks it.
     """
     in_both = {flame.event for flame in browse.flames(after).items}
     events = tuple(dict.fromkeys(flame.event for flame in browse.flames(before).items if flame.event in in_both))
     if event and event not in events:
-        raise UsageError(f"no event {event!r} in both of them; there are: {', '.join(events) or 'none'}")
+        raise UsageError(f"no event {event!r} in both sessions; common events: {', '.join(events) or 'none'}")
     said = Comparison(before=briefs[0], after=briefs[1], events=events, stacks=None)
     if not events:
         return said

@@ -1,7 +1,7 @@
-"""Sessions that a server has opened: read and analysed once, kept while they are asked for. Only reads.
+"""Sessions opened by a server: read and analysed once, cached while they are used. Read-only.
 
-What is at rest is read again when it changes. A session that is still being written is analysed again only as often
-as costs a hundredth of one core, however many look at it.
+A finished session is read again when it changes. A session that is still being written is analysed again only as
+often as a hundredth of one core allows, however many clients watch it.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ if TYPE_CHECKING:
 MAX_OPEN = 4
 """Sessions kept in memory."""
 MAX_ANSWERS = 32
-"""Of one session, kept as they were sent."""
+"""Most cached answers per session, stored as they were sent."""
 LIVE_CORE_RATIO = 0.01
-"""Of one core, for analysing a session again while it grows."""
+"""Share of one core for analysing a growing session again."""
 LIVE_MIN_S = 10.0
 
 
 class Opened:
-    """One session as it was at one moment. Everything is made when it is asked for, and once."""
+    """One session at one moment. Each part is computed once, on first use."""
 
     def __init__(self, path: Path, revision: str) -> None:
-        """The session at ``path``; nothing is read yet."""
+        """Represent the session at ``path``; nothing is read yet."""
         self.path = path
         self.revision = revision
-        """Changes when what lies in the session does."""
+        """A tag that changes when the session does."""
         self.born_s = time.monotonic()
         self.cpu_s = 0.0
-        """What reading and analysing it took."""
+        """CPU time of reading and analysing it."""
         self.answers: dict[str, bytes] = {}
-        """What has been asked of it and answered, by a word of the asker's: one answer for all who ask."""
+        """Answers by key of the request, shared by all clients."""
         self._lock = Lock()
 
     @cached_property
     def session(self) -> Session:
-        """Everything that it holds.
+        """All data of the session.
 
         Raises:
             SessionError: it is damaged.
@@ -64,7 +64,7 @@ class Opened:
 
     @cached_property
     def view(self) -> SessionView:
-        """What is derived of it.
+        """The view with all derived data.
 
         Raises:
             SessionError: it is damaged.
@@ -75,7 +75,7 @@ class Opened:
 
     @cached_property
     def report(self) -> Report:
-        """Its report: the one that lies in it where this version wrote it, else made now.
+        """Its report: the stored one if this version wrote it, else a new one.
 
         Raises:
             SessionError: it is damaged.
@@ -103,12 +103,12 @@ class Opened:
 
     @property
     def damage(self) -> str:
-        """What was found damaged by reading it, in one sentence; empty: nothing, as far as it was read."""
+        """Damage found while reading it, in one sentence; empty: none so far."""
         session: Session | None = self.__dict__.get("session")
         if session is None or not session.lost_files:
             return ""
         more = f" and {len(session.lost_files) - 1} more" if len(session.lost_files) > 1 else ""
-        return f"damaged: {self.path}: {session.lost_files[0]}{more} cannot be read; stepscope report says why"
+        return f"damaged: {self.path}: {session.lost_files[0]}{more} cannot be read; stepscope report shows why"
 
     def _timed_session(self) -> Session:
         began = time.thread_time()
@@ -128,18 +128,18 @@ class Opened:
             return None
 
     def keep(self, word: str, answer: bytes) -> None:
-        """Keep an answer for who asks next; with too many of them all are forgotten."""
+        """Cache an answer; when there are too many, all are dropped."""
         if len(self.answers) >= MAX_ANSWERS:
             self.answers.clear()
         self.answers[word] = answer
 
     def locked(self) -> Lock:
-        """Held by whoever makes something of it: two do not make it twice."""
+        """Lock held while something is computed, so that it is computed only once."""
         return self._lock
 
 
 def _report_bytes(path: Path) -> bytes:
-    """The report that lies in a session, empty without one."""
+    """The report stored in a session; empty without one."""
     try:
         if path.is_dir():
             return bundle.DirectoryFiles(path).read(REPORT, MAX_REPORT_BYTES)
@@ -150,18 +150,18 @@ def _report_bytes(path: Path) -> bytes:
 
 
 class OpenSessions:
-    """The sessions that are open."""
+    """The open sessions."""
 
     def __init__(self) -> None:
-        """None yet."""
+        """Start without open sessions."""
         self._open: OrderedDict[str, Opened] = OrderedDict()
         self._lock = Lock()
 
     def open(self, entry: Entry) -> Opened:
-        """The session of an entry, as it is now.
+        """The current state of an entry's session.
 
         Raises:
-            SessionError: it is gone.
+            SessionError: it no longer exists.
         """
         with self._lock:
             kept = self._open.get(entry.key)
@@ -184,10 +184,10 @@ def _young(opened: Opened) -> bool:
 
 
 def revision_of(path: Path) -> str:
-    """A word that changes when a file of the session does. Cost: one look at each of its folders.
+    """A tag that changes when a file of the session does. Cost: one directory listing per folder.
 
     Raises:
-        SessionError: it is gone.
+        SessionError: it no longer exists.
     """
     digest = hashlib.sha256(__version__.encode())
     try:

@@ -1,6 +1,6 @@
-"""Packed sessions that are listed, compared with their digests in the background: one after the other, each once.
+"""Verify listed packed sessions against their digests in the background: one after the other, each once.
 
-Opening a large one does not wait for that; an entry that somebody asks for is checked when it is read all the same.
+Opening a large one does not wait for this; an entry is also verified whenever it is read.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     Stamp = tuple[int, ...]
 
 NICE = 10
-"""Of the thread that reads: who asks comes first."""
+"""Niceness of the verifying thread, so that requests come first."""
 
 
 class PackChecks:
-    """What is known of packed files. Many threads may ask."""
+    """Known state of packed files; thread-safe."""
 
     def __init__(self) -> None:
-        """Nothing yet; the thread starts with the first file."""
+        """Start empty; the thread starts with the first file."""
         self._known: dict[Path, tuple[Stamp, str]] = {}
         self._waiting: SimpleQueue[tuple[Path, Stamp]] = SimpleQueue()
         self._lock = Lock()
         self._thread: Thread | None = None
 
     def problem(self, path: Path, stamp: Stamp) -> str:
-        """Why the file cannot be relied on; empty: nothing is wrong with it, or nothing is known yet.
+        """Why the file cannot be trusted; empty: it is fine, or not verified yet.
 
-        ``stamp`` changes when the file does; then it is checked again.
+        ``stamp`` changes when the file does; it is then verified again.
         """
         with self._lock:
             known = self._known.get(path)

@@ -1,8 +1,8 @@
-"""The sessions that a server shows: those of some folders, and those of running jobs. Only reads.
+"""The sessions that a server shows: those in some folders, and those of running jobs. Read-only.
 
-A session is known by a key made of its path; an address can name nothing else. What is listed comes from a session's
-manifest and from the report that lies in it, neither analysed nor completed; both are read anew when they change. What
-is found damaged, by whom it was opened or in the background, is listed as damaged.
+A session is identified by a key derived from its path; an address can name nothing else. The list comes from each
+session's manifest and stored report, without analysing or completing it; both are read again when they change. Damage
+found when opening a session or in the background is shown in the list.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from stepscope.app.jobs import RunningJob
 
 MAX_SESSIONS = 10_000
-"""Of one folder."""
+"""Most sessions per folder."""
 MAX_REPORT_BYTES = 32 << 20
 MAX_MANIFEST_BYTES = 16 << 20
 MAX_REMEMBERED = 1_000
-"""Sessions outside of the folders, of jobs that were seen to run."""
+"""Most sessions outside the folders, of jobs seen running."""
 REPORT = "report.json"
 _ENDINGS = (layout.SUFFIX, layout.PACKED_SUFFIX)
 
@@ -58,7 +58,7 @@ class _Finding(msgspec.Struct, frozen=True):
 
 
 class _Report(msgspec.Struct, frozen=True):
-    """What of a report stands in the list."""
+    """The part of a report that the list shows."""
 
     session: SessionSummary
     findings: tuple[_Finding, ...]
@@ -66,12 +66,12 @@ class _Report(msgspec.Struct, frozen=True):
 
 _MANIFEST = msgspec.json.Decoder(Manifest)
 _REPORT = msgspec.json.Decoder(_Report)
-"""Made at import, by one thread (see ``app.jobs``)."""
+"""Created at import, by one thread (see ``app.jobs``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A session that may be asked for."""
+    """A session that clients can request."""
 
     key: str
     path: Path
@@ -80,19 +80,19 @@ class Entry:
 
 
 class SessionCatalogue:
-    """All sessions that may be asked for."""
+    """All sessions that clients can request."""
 
     def __init__(self, roots: Sequence[Path]) -> None:
-        """Show these sessions, and those in these folders."""
+        """Show these sessions and those in these folders."""
         self._roots = tuple(Path(os.path.realpath(root)) for root in roots)
         self._briefs: dict[Path, tuple[tuple[int, ...], SessionBrief]] = {}
         self._remembered: dict[str, Path] = {}
         self._paths: dict[str, Path] = {}
-        """Of the last look at everything."""
+        """Result of the last scan."""
         self._looks = jobs.Looks()
         self._packs = PackChecks()
         self._damaged: dict[Path, str] = {}
-        """What those who opened a session at rest could not read of it."""
+        """Damage found when opening finished sessions."""
         self._lock = Lock()
 
     def running(self) -> list[Job]:
@@ -142,7 +142,7 @@ class SessionCatalogue:
         return sorted(kept, key=lambda b: (-b.started_unix_s, b.key))
 
     def brief(self, entry: Entry) -> SessionBrief:
-        """One of them, as it stands now."""
+        """The current list entry of one session."""
         stamp = _stamp(entry.path)
         kept = self._briefs.get(entry.path)
         if kept is None or kept[0] != stamp:
@@ -153,7 +153,7 @@ class SessionCatalogue:
         return _with_job(_with_damage(kept[1], problem), entry.job)
 
     def opened(self, entry: Entry, problem: str) -> None:
-        """Keep what was found damaged of a session that was opened; empty: nothing, as far as it was read."""
+        """Record damage found in an opened session; empty: none so far."""
         if problem:
             self._damaged[entry.path] = problem
         else:
@@ -165,7 +165,7 @@ def _is_session(path: Path) -> bool:
 
 
 def job_of(job: RunningJob) -> Job:
-    """A running job as it is shown."""
+    """A running job, as displayed."""
     session = Path(job.status.session)
     return Job(
         pid=job.status.pid,
@@ -257,14 +257,14 @@ def _top(findings: tuple[_Finding, ...]) -> LiveFinding | None:
 
 
 def _with_damage(brief: SessionBrief, problem: str) -> SessionBrief:
-    """How its job ended says nothing of what can be read of it now."""
+    """The end of its job does not determine whether it can be read now."""
     if not problem or brief.state == "damaged":
         return brief
     return msgspec.structs.replace(brief, state="damaged", problem=shown(problem))
 
 
 def _with_job(brief: SessionBrief, job: RunningJob | None) -> SessionBrief:
-    """What its running job says is newer than what lies in it."""
+    """The status of a running job is newer than the stored report."""
     if job is None or brief.state == "damaged":
         return brief
     status = job.status

@@ -1,1 +1,1 @@
-"""Timelines of sessions: built, kept, and asked."""
+"""Timelines of sessions: building, caching, queries."""

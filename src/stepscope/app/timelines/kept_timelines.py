@@ -1,7 +1,7 @@
-"""Timelines of sessions: built in processes of their own, kept in the user's cache folder, opened when asked for.
+"""Timelines of sessions: built in separate processes, kept in the user's cache folder, opened on demand.
 
-A session that grows is built again when an op trace was added to it, else only as often as costs a hundredth of one
-core. Until a newer one is ready the older one answers.
+The timeline of a growing session is built again when an op trace was added, else only as often as a hundredth of one
+core allows. The old one is served until the new one is ready.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
 
 MAX_OPEN = 8
 MAX_BYTES = 4 << 30
-"""Of all timelines that are kept; the ones longest unused go."""
+"""Disk limit for all cached timelines; the least recently used are deleted."""
 ABANDONED_S = 86_400.0
-"""What has been half built for so long was left by somebody who was killed."""
+"""Age from which an unfinished build counts as left by a killed process."""
 RETRY_S = 10.0
-"""What failed is tried again after so long: a disk may have been full."""
+"""Delay before a failed build is retried: the disk may have been full."""
 _CODE = (
     "import sys; sys.path.pop(0); import json; sys.path[:0] = json.loads(sys.argv.pop(1)); "
     "from stepscope.app.timelines.timeline_build import main; sys.exit(main(sys.argv[1:]))"
 )
-"""Nothing is imported from the folder that the server was started in."""
+"""Prevents imports from the folder in which the server was started."""
 
 
 class Building:
-    """A timeline that is being built."""
+    """A timeline being built."""
 
     def __init__(self, entry: Entry, folder: Path, build: str) -> None:
         """Start a process that builds it into ``folder``."""
@@ -83,7 +83,7 @@ class Building:
                     continue
         _, said = process.communicate()
         if process.returncode:
-            self.problem = (said.strip().splitlines() or [f"it ended with {process.returncode}"])[-1]
+            self.problem = (said.strip().splitlines() or [f"the build process ended with {process.returncode}"])[-1]
         self.ended_s = time.monotonic()
         self.done.set()
 
@@ -96,7 +96,7 @@ class Building:
 
 @dataclass(slots=True)
 class _Kept:
-    """What is known of one session's timeline."""
+    """State of one session's timeline."""
 
     reader: Reader | None = None
     build: str = ""
@@ -107,23 +107,23 @@ class _Kept:
 
 
 class Timelines:
-    """The timelines that a server has opened."""
+    """The timelines opened by a server."""
 
     def __init__(self, root: Path | None = None) -> None:
-        """None yet. ``root``: where they are kept, instead of the user's cache folder."""
+        """Start empty. ``root``: folder to use instead of the user's cache folder."""
         self._root = root
         self._temporary: Path | None = None
         self._kept: dict[str, _Kept] = {}
         self._readers: OrderedDict[str, Reader] = OrderedDict()
         self._lock = Lock()
         self._shelf = Lock()
-        """Of ``_readers`` alone, held for moments: who asks for a tile does not wait for a disk."""
+        """Protects ``_readers`` only and is held briefly, so that requests for tiles do not wait for a disk."""
 
     def state(self, entry: Entry, wait_s: float = 0.0) -> Timeline:
-        """The timeline of a session, or how far it is; it is built when it is asked for first.
+        """The timeline of a session, or its progress; the first request starts the build.
 
         Raises:
-            SessionError: the session is gone.
+            SessionError: the session no longer exists.
         """
         with self._lock:
             kept = self._kept.setdefault(entry.key, _Kept())
@@ -139,7 +139,7 @@ class Timelines:
         """An opened timeline of a session.
 
         Raises:
-            UsageError: there is none of that name.
+            UsageError: there is no build of that name.
         """
         with self._shelf:
             found = self._readers.get(build)
@@ -149,7 +149,7 @@ class Timelines:
             return found
 
     def close(self) -> None:
-        """End what is being built, and drop what could only be kept for as long as the server runs."""
+        """Stop running builds, and delete timelines kept only for the lifetime of the server."""
         with self._lock:
             for kept in self._kept.values():
                 if kept.building is not None:
@@ -217,7 +217,7 @@ class Timelines:
         return self._root
 
     def _prune(self) -> None:
-        """Drop what was unused for longest, down to what may be kept."""
+        """Delete the least recently used timelines down to the limit."""
         left = MAX_BYTES
         with self._shelf:
             mapped = {reader.folder for reader in self._readers.values()}
@@ -229,7 +229,7 @@ class Timelines:
 
 
 def _kept_folders(root: Path) -> list[tuple[Path, int, float]]:
-    """(folder, bytes, seconds since it was used) of every timeline, the last used first."""
+    """(folder, bytes, seconds since last use) of every timeline, the most recently used first."""
     found = []
     for folder in root.iterdir():
         try:
@@ -241,7 +241,7 @@ def _kept_folders(root: Path) -> list[tuple[Path, int, float]]:
 
 
 def _young(kept: _Kept) -> bool:
-    """Whether it is too early to build it again; what holds nothing yet is soon looked at again."""
+    """Whether it is too early to build it again; empty timelines are retried soon."""
     empty = kept.reader is not None and kept.reader.index.timeline.spans == 0
     return time.monotonic() - kept.born_s < (LIVE_MIN_S if empty else max(LIVE_MIN_S, kept.cpu_s / LIVE_CORE_RATIO))
 
@@ -258,7 +258,7 @@ def _build_of(path: Path) -> str:
 
 
 def _cache_folder() -> Path | None:
-    """In the user's cache folder; None where that cannot be had, or others may write."""
+    """Folder in the user's cache; None if it is not available or writable by others."""
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = base / "stepscope" / "timelines"
     try:

@@ -1,7 +1,7 @@
-"""Builds the timeline of a session, in a process of its own: what it needs of memory is given back when it is done.
+"""Builds the timeline of a session in a separate process, so that its memory is released afterwards.
 
-Says on stdout how far it is, a line "RATIO WORDS" at a time, at 1 the CPU time in seconds; the last line of stderr is
-why it failed.
+Reports progress on stdout as lines "RATIO WORDS", with the CPU time in seconds at ratio 1; the last line of stderr is
+the reason for a failure.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 LANES_PER_TILE = 32
 MOST_NS = 1 << 53
 OPENED_RATIO = 0.2
-"""Of the work, reading the session."""
+"""Share of the work that reading the session takes."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Build: the session's path, and the folder that is to be the cache."""
+    """Build; the arguments are the session's path and the cache folder to create."""
     session, folder = (Path(argument) for argument in arguments)
     try:
         build(session, folder, _say)
@@ -52,11 +52,11 @@ def _say(ratio: float, words: str) -> None:
 
 
 def build(session: Path, folder: Path, say: Say) -> None:
-    """Build a session's timeline into a folder that is not there yet.
+    """Build a session's timeline into a new folder.
 
     Raises:
         SessionError: the session is damaged.
-        OSError: no space, or no rights; then nothing is left of it.
+        OSError: no space or no rights; nothing is left behind.
     """
     say(0.0, "opening the session")
     view = SessionView(store.open_session(session))
@@ -74,7 +74,7 @@ def build(session: Path, folder: Path, say: Say) -> None:
         series = tuple(_add_series(writer, track) for track in resources)
         left_out = list(spans.left_out)
         if deep:
-            left_out.append(LeftOut(what=f"spans that more than {levels.MAX_LANES} others enclose", count=deep))
+            left_out.append(LeftOut(what=f"spans nested in more than {levels.MAX_LANES} others", count=deep))
         ended = view.recorded.manifest.ended_ns
         steps = view.steps
         writer.finish(
@@ -97,7 +97,7 @@ def build(session: Path, folder: Path, say: Say) -> None:
 
 
 def _add(writer: span_cache.Writer, track: SpanTrack) -> tuple[Track, int]:
-    """Write a track's lanes; and how many of its spans lie too deep."""
+    """Write a track's lanes; return the number of spans nested too deep."""
     first = writer.lanes
     before = writer.spans
     begin = np.clip(track.start, -MOST_NS, MOST_NS)  # of damaged or hostile files: sums must stay numbers

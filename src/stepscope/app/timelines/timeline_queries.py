@@ -1,4 +1,4 @@
-"""What can be asked of a timeline: one span, names, statistics, where evidence is."""
+"""Queries on a timeline: one span, names, statistics, location of evidence."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from stepscope.store.span_cache import Column, Columns, Reader
 
 MOST_LINKS = 40
-"""Of one direction: more would be no picture."""
+"""Most links per direction; more would not be legible."""
 _MOST_READ = 10_000
 _LINKS: dict[int, str] = {LinkKind.LAUNCH: "launch", LinkKind.FLOW: "flow"}
 _CHUNK = 1 << 18
 _FEW = 1 << 13
-"""Rows that are added up together. Columns of more than 128 KiB are memory that the system maps anew for each: ten
-million spans took 0.17 s, lane by lane of 98,000, and take 0.06 s (one of two busy cores)."""
+"""Rows that are summed together. Columns above 128 KiB are freshly mapped by the system each time: ten million spans
+took 0.17 s in lanes of 98,000, and take 0.06 s in these blocks (one of two busy cores)."""
 _AROUND = 0.25
-"""Of a step, shown before and behind it."""
+"""Share of a step that is shown before and after it."""
 
 
 def _rows(columns: Columns, begin: int, end: int) -> slice:
-    """Rows that begin in a range, and the one before that reaches into it."""
+    """Rows that start in a range, and the preceding one if it reaches into it."""
     first, last = np.searchsorted(columns["start"], (begin, end), "left").tolist()
     if first and int(columns["end"][first - 1]) > begin:
         first -= 1
@@ -58,7 +58,7 @@ def names(reader: Reader, offset: int, limit: int) -> SpanNames:
 
 
 def span(reader: Reader, lane: int, row: int | None, at_ns: int) -> SpanDetail:
-    """One span by its number, or the last one of the lane that has begun at a time.
+    """One span by its number, or the last one of the lane that started by a given time.
 
     Raises:
         UsageError: there is no such lane or span.
@@ -90,7 +90,7 @@ def span(reader: Reader, lane: int, row: int | None, at_ns: int) -> SpanDetail:
 
 
 def _links(reader: Reader, of: Span) -> tuple[tuple[SpanLink, ...], int]:
-    """The nearest links of a span, and how many there are."""
+    """The nearest links of a span, and their total number."""
     shown: list[SpanLink] = []
     total = 0
     for out in (False, True):
@@ -124,7 +124,7 @@ def _inside(reader: Reader, lane: int, begin: int, end: int) -> int | None:
 
 
 def track_of(reader: Reader, lane: int) -> Track:
-    """The track that a lane is of."""
+    """The track of a lane."""
     tracks = reader.index.timeline.tracks
     return next(track for track in reversed(tracks) if track.lanes and track.first_lane <= lane)
 
@@ -168,7 +168,7 @@ def _first_hits(column: Column, matching: Bool, wanted: int) -> Iterator[int]:
 
 
 def statistics(reader: Reader, begin: int, end: int, lanes: range, offset: int, limit: int) -> SpanStatistics:
-    """Names by their time within a range, of some lanes.
+    """Names by their total time within a range, for some lanes.
 
     Raises:
         UsageError: there is no such lane.
@@ -214,12 +214,12 @@ def statistics(reader: Reader, begin: int, end: int, lanes: range, offset: int, 
 
 
 def _within(base: Columns, begin: int, end: int) -> bool:
-    """Whether all of a lane lies in a range."""
+    """Whether a lane lies entirely in a range."""
     return not len(base["start"]) or (int(base["start"][0]) >= begin and int(base["end"][-1]) <= end)
 
 
 def evidence(reader: Reader, ref: str) -> EvidencePlace:
-    """Where a finding's evidence is: the span of middling length, with the step that it is in."""
+    """Location of a finding's evidence: the span of median length, with its step."""
     kind, _, which = ref.partition(":")
     if kind == "capture":
         traces = reader.index.timeline.traces

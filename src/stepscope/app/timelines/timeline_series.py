@@ -1,4 +1,4 @@
-"""What can be asked of the series of a timeline: points of a part of the time, and what they were in a range."""
+"""Queries on the series of a timeline: points of a tile, and statistics of a range."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HEAD = struct.Struct("<IIIIqq")
 
 
 def points(reader: Reader, number: int, begin: int, end: int, exponent: int) -> Points:
-    """What begins in a range, and what holds at its begin, at buckets of 2**exponent ns."""
+    """Points that start in a range, and the value at its start, in buckets of 2**exponent ns."""
     return series_levels.merged(_held(reader, number, begin, end), 1 << exponent)
 
 
@@ -38,12 +38,12 @@ def curves(reader: Reader, exponent: int, index: int) -> bytes:
     """Points of all series in one tile, little-endian (docs/rest.md).
 
     Raises:
-        UsageError: it lies behind all times.
+        UsageError: it lies after the last possible time.
     """
     bucket = 1 << exponent
     begin = index << (exponent + TILE_LOG2)
     if begin > LAST_NS:
-        raise UsageError(f"tile {index}: it begins after {LAST_NS} ns")
+        raise UsageError(f"tile {index}: it starts after {LAST_NS} ns")
     numbers = range(len(reader.index.timeline.series))
     found = [points(reader, number, begin, begin + (bucket << TILE_LOG2), exponent) for number in numbers]
     unit = max(0, exponent - UNITS_LOG2)

@@ -1,7 +1,7 @@
-"""Tiles of a timeline: marks of a group of lanes in a part of the time, as the page draws them.
+"""Tiles of a timeline: marks of a group of lanes in a part of the time, ready for the page to draw.
 
-Lanes of a tile whose marks lie in the same columns are reduced together: a tile has 32 lanes of some hundred marks
-each, where asking numpy costs as much as its work does.
+Lanes of a tile with marks in the same columns are reduced together: a tile has 32 lanes of some hundred marks each, for
+which a numpy call costs as much as its work.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 TILE_LOG2 = 10
 """Buckets of a tile: 1024."""
 MAX_EXPONENT = 46
-"""Of a bucket: a tile of that one holds two years."""
+"""Largest bucket exponent: such a tile spans two years."""
 MAGIC = 0x4C545353
 LAST_NS = 1 << 60
 UNITS_LOG2 = 4
 """Times in a tile are counted in sixteenths of its bucket."""
 MOST_AT_ONCE = 100_000
-"""Rows of a tile that takes no longer than other answers have to wait for a thread anyway."""
+"""Most rows of a tile that is served directly, because handing it to a thread would take as long."""
 MANY = 15_000
-"""Rows that are reduced together. Columns of more than 128 KiB are memory that the system maps anew for each."""
+"""Rows that are reduced together. Columns above 128 KiB are freshly mapped by the system each time."""
 _HEAD = struct.Struct("<IIIIqq")
 _COLUMNS = 5
 _NAME = 0xFFFFFF
@@ -43,7 +43,7 @@ U32 = np.typing.NDArray[np.uint32]
 
 
 class _Rows(NamedTuple):
-    """What a lane shows in a tile: rows of columns, and where the lane begins in them."""
+    """Marks of a lane in a tile: rows of columns, and the offset of the lane in them."""
 
     lane: int
     first: int
@@ -52,7 +52,7 @@ class _Rows(NamedTuple):
 
 @dataclass(slots=True)
 class _Batch:
-    """Lanes whose marks lie in the same columns."""
+    """Lanes whose marks share columns."""
 
     level: int
     columns: Columns
@@ -61,7 +61,7 @@ class _Batch:
 
 
 class _Place(NamedTuple):
-    """The part of the time that a tile shows."""
+    """The time range of a tile."""
 
     begin: int
     end: int
@@ -69,27 +69,27 @@ class _Place(NamedTuple):
 
     @property
     def unit(self) -> int:
-        """Exponent of what times are counted in."""
+        """Exponent of the time unit."""
         return max(0, self.exponent - UNITS_LOG2)
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """What a tile is made of."""
+    """Input of a tile."""
 
     place: _Place
     lanes: range
     batches: list[_Batch]
     where: list[tuple[int, int]]
-    """Of each lane: its batch, and which of the batch's lanes it is."""
+    """For each lane: its batch, and its index in the batch."""
 
     @property
     def rows(self) -> int:
-        """How many have to be read: what making it costs."""
+        """Number of rows to read, which determines the cost."""
         return sum(batch.size for batch in self.batches)
 
     def encoded(self) -> bytes:
-        """The tile, little-endian (docs/rest.md). Cost: about 50 ns a row."""
+        """The tile, little-endian (docs/rest.md). Cost: about 50 ns per row."""
         made = [_packed(batch, self.place) for batch in self.batches]
         parts = [made[batch][0][:, made[batch][1][at] : made[batch][1][at + 1]] for batch, at in self.where]
         table = np.array([(lane, part.shape[1]) for lane, part in zip(self.lanes, parts, strict=True)], "<u4")
@@ -100,10 +100,10 @@ class Tile:
 
 
 def find(reader: Reader, exponent: int, index: int, group: int) -> Tile:
-    """Marks of a group of lanes in one tile; not read yet.
+    """Describe the marks of a group of lanes in one tile, without reading them.
 
     Raises:
-        UsageError: there is no such group, or it lies behind all times.
+        UsageError: there is no such group, or it lies after the last possible time.
     """
     size = reader.index.timeline.lanes_per_tile
     lanes = range(group * size, min((group + 1) * size, reader.lanes))
@@ -111,7 +111,7 @@ def find(reader: Reader, exponent: int, index: int, group: int) -> Tile:
         raise UsageError(f"lane group {group}: there are {-(-reader.lanes // size)}")
     begin = index << (exponent + TILE_LOG2)
     if begin > LAST_NS:
-        raise UsageError(f"tile {index}: it begins after {LAST_NS} ns")
+        raise UsageError(f"tile {index}: it starts after {LAST_NS} ns")
     place = _Place(begin, begin + (1 << (exponent + TILE_LOG2)), exponent)
     batches: list[_Batch] = []
     open_: dict[int, int] = {}
@@ -131,7 +131,7 @@ def find(reader: Reader, exponent: int, index: int, group: int) -> Tile:
 
 
 def _seen(columns: Columns, first: int, last: int, place: _Place) -> _Rows:
-    """Rows of a lane that begin in a tile, and the one before that reaches into it."""
+    """Rows of a lane that start in a tile, and the preceding one if it reaches into it."""
     low, high = columns["start"][first:last].searchsorted(place[:2]).tolist()
     if low and int(columns["end"][first + low - 1]) > place.begin:
         low -= 1
@@ -139,7 +139,7 @@ def _seen(columns: Columns, first: int, last: int, place: _Place) -> _Rows:
 
 
 def _packed(batch: _Batch, place: _Place) -> tuple[U32, I64]:
-    """The columns of a tile for some lanes, and where in them each lane begins.
+    """The columns of a tile for some lanes, and the offset of each lane.
 
     Shapes: uint32[column, mark], int64[lane + 1].
     """

@@ -1,4 +1,4 @@
-"""Whether code on one row would work on all rows at once: TensorFlow's ops that have a batch form, and nothing else."""
+"""Whether code on one row would work on all rows at once: only TensorFlow ops that have a batch form."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stepscope.checker.context import Call, Context
 from stepscope.checker.source.syntax import walk
 
 MAX_LEVELS = 2
-"""Functions of the project that are followed."""
+"""Depth to which calls of project functions are followed."""
 _OPS = frozenset(
     "abs add add_n subtract multiply divide truediv floordiv mod negative pow square sqrt exp log maximum minimum "
     "sin cos tan asin acos atan sinh cosh tanh sigmoid round floor ceil sign equal not_equal less less_equal "
@@ -21,7 +21,7 @@ _OPS = frozenset(
     "multiply_no_nan squared_difference searchsorted eye repeat linspace to_float to_int32 scalar_mul truncatediv "
     "realdiv floormod ensure_shape clip_by_norm sequence_mask unravel_index".split()
 )
-"""Of ``tensorflow.X``, elementwise or with an axis or batch form."""
+"""Names in ``tensorflow.X`` that are elementwise, or have an axis or a batch form."""
 _NAMESPACES = (
     "tensorflow.math.",
     "tensorflow.linalg.",
@@ -29,7 +29,7 @@ _NAMESPACES = (
     "tensorflow.bitwise.",
     "tensorflow.strings.",
 )
-"""All of whose ops work on batches, but for those below."""
+"""Namespaces whose ops all work on batches, except those below."""
 _NN = frozenset(
     "relu relu6 elu selu gelu swish silu softplus softsign leaky_relu softmax log_softmax sigmoid tanh "
     "l2_normalize conv1d conv2d conv3d avg_pool max_pool avg_pool2d max_pool2d bias_add moments top_k in_top_k "
@@ -46,7 +46,7 @@ _RAGGED = frozenset(
     "tensorflow.math.bincount tensorflow.math.confusion_matrix tensorflow.strings.format "
     "tensorflow.strings.unicode_split tensorflow.strings.ngrams tensorflow.math.in_top_k".split()
 )
-"""Give results of another length for each row, or count over all; as the sums over segments of a row do."""
+"""Ops whose results differ in length per row, or that count over all rows, as do sums over segments of a row."""
 _BACKEND = frozenset(
     "abs sum mean max min square sqrt exp log pow clip dot batch_dot concatenate expand_dims squeeze cast epsilon "
     "equal greater less maximum minimum argmax argmin sigmoid softmax tanh relu sign prod var std stack reshape "
@@ -55,12 +55,12 @@ _BACKEND = frozenset(
 )
 _PYTHON = frozenset({"range", "len", "float", "int", "abs", "min", "max", "sum", "enumerate", "zip", "round"})
 COLLECTING = frozenset({"append", "extend", "numpy", "write"})
-"""Methods that keep or convert what an iteration gives."""
+"""Methods that store or convert an iteration's result."""
 _BY_ROW = frozenset({"tensorflow.map_fn", "tensorflow.vectorized_map", "keras.backend.map_fn"})
 
 
 def batchable(ctx: Context, nodes: Iterable[ast.AST], levels: int = MAX_LEVELS) -> bool:
-    """Every call below the nodes has a batch form; anything that is not known has none."""
+    """Whether every call below the nodes has a batch form; unknown calls have none."""
     return all(_batchable(ctx, node, levels) for node in walk(nodes) if isinstance(node, ast.Call))
 
 
@@ -83,7 +83,9 @@ def _batchable(ctx: Context, node: ast.Call, levels: int) -> bool:
 
 
 def _masked_reduction(ctx: Context, call: Call) -> bool:
-    """``reduce_min(boolean_mask(row, row > 0))``: on the batch it is ``reduce_min(where(rows > 0, rows, inf))``."""
+    """Whether a call is ``reduce_min(boolean_mask(row, row > 0))``: on the batch it is ``reduce_min(where(rows > 0,
+    rows, inf))``.
+    """
     around = ctx.parent(call.node)
     return (
         call.name == "tensorflow.boolean_mask"
@@ -93,7 +95,7 @@ def _masked_reduction(ctx: Context, call: Call) -> bool:
 
 
 def has_batch_form(call: Call) -> bool:
-    """A library's op that takes a batch as well as a row."""
+    """Whether a call is of a library op that accepts a batch as well as a row."""
     name, word = call.name, call.word
     if name in _RAGGED or "segment_" in word:
         return False

@@ -1,7 +1,7 @@
-"""Whether a tensor that is passed again and again has another shape each time, as far as the source tells.
+"""Whether a tensor that is passed repeatedly has another shape each time, as far as the source shows.
 
-Answers with the reason in words, for messages; "" where nothing says that the shape changes. The last, partial batch of
-an epoch does not count.
+The answer is the reason in words, for messages; "" if nothing indicates that the shape changes. The last, partial batch
+of an epoch does not count.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stepscope.checker.inference.tags import Class, Tag
 from stepscope.checker.source.syntax import last_word
 
 MAX_DEPTH = 4
-"""Names behind names."""
+"""Depth to which names are followed."""
 SHAPED = {
     **dict.fromkeys(
         "tensorflow.zeros tensorflow.ones tensorflow.fill tensorflow.random.uniform tensorflow.random.normal "
@@ -28,7 +28,7 @@ SHAPED = {
     ),
     "numpy.random.uniform": 2,
 }
-"""Calls that are told a shape, to where it stands among the arguments."""
+"""Calls that receive a shape, with its position among the arguments."""
 CONVERTING = frozenset(
     "tensorflow.constant tensorflow.convert_to_tensor tensorflow.cast tensorflow.expand_dims tensorflow.identity "
     "tensorflow.stack tensorflow.concat numpy.array numpy.asarray numpy.expand_dims numpy.stack numpy.float32 "
@@ -37,12 +37,12 @@ CONVERTING = frozenset(
 LENGTHS = frozenset(
     "encode tokenize split texts_to_sequences text_to_sequence encode_as_ids EncodeAsIds word_tokenize".split()
 )
-"""Methods whose result is as long as the text that they are given."""
+"""Methods whose result is as long as their input text."""
 CHANGED_LATER = frozenset({"__init__", "build", "setUp", "setup", "reset", "_build", "__enter__"})
 
 
 def changing_calls(ctx: Context) -> tuple[tuple[ast.Call, ast.expr, str], ...]:
-    """The file's calls of tf.functions with an argument whose shape changes: which one, and why."""
+    """The file's calls of tf.functions that have an argument with a changing shape: the argument, and the reason."""
     every = (call for same in ctx.module.flow.calls.values() for call in same if call.args or call.keywords)
     own = (call for call in every if not ctx.engine.names.is_foreign(ctx.module, call.func))
     changing = ((call, found) for call in own if (found := changing_argument(ctx, call)) is not None)
@@ -50,7 +50,7 @@ def changing_calls(ctx: Context) -> tuple[tuple[ast.Call, ast.expr, str], ...]:
 
 
 def changing_argument(ctx: Context, call: ast.Call) -> tuple[ast.expr, str] | None:
-    """The first argument whose shape changes, and why."""
+    """The first argument whose shape changes, and the reason."""
     loops = ctx.loops.around(call, calls=False)
     if any(loop.iterations is not None and loop.iterations <= FEW for loop in loops[:1]):
         return None
@@ -62,13 +62,13 @@ def changing_argument(ctx: Context, call: ast.Call) -> tuple[ast.expr, str] | No
 
 
 def varying(ctx: Context, expr: ast.expr, loops: tuple[Loop, ...], depth: int = MAX_DEPTH) -> str:
-    """Why an argument's shape differs between calls; "" when nothing says so.
+    """The reason why an argument's shape differs between calls; "" if there is none.
 
     Args:
-        ctx: of the file that the expression stands in.
+        ctx: the file that contains the expression.
         expr: the argument.
-        loops: those of the same function that repeat the call.
-        depth: names that may still be followed.
+        loops: the loops of the same function that repeat the call.
+        depth: the number of names that may still be followed.
     """
     if depth == 0:
         return ""
@@ -100,7 +100,7 @@ def _bound(ctx: Context, name: ast.Name, loops: tuple[Loop, ...], depth: int) ->
 
 
 def _elements(ctx: Context, source: ast.expr) -> str:
-    """Elements of a Dataset that are padded to the longest of their batch."""
+    """The reason if an expression is an element of a Dataset padded to the longest of its batch."""
     for chain in ctx.chains(iterated(source)):
         for stage in chain.stages:
             if stage.call is None:
@@ -113,7 +113,7 @@ def _elements(ctx: Context, source: ast.expr) -> str:
 
 
 def _open(ctx: Context, stage: Stage) -> bool:
-    """padded_batch with a dimension that is left open."""
+    """Whether a stage is a padded_batch with an open dimension."""
     call = stage.call
     if call is None or any(k.arg is None for k in call.keywords):
         return False
@@ -135,7 +135,7 @@ def _false(expr: ast.expr) -> bool:
 
 
 def _sliced(ctx: Context, expr: ast.Subscript, part: ast.Slice, loops: tuple[Loop, ...]) -> str:
-    """``x[:n]`` where n changes; of a window that moves both bounds change."""
+    """The reason for ``x[:n]`` if n changes; for a moving window both bounds change."""
     bounds = [b for b in (part.lower, part.upper) if b is not None]
     if len(bounds) != 1 or part.step is not None or ctx.tag(expr.value) is Tag.PY_STRING:
         return ""
@@ -162,7 +162,7 @@ def _made(ctx: Context, call: ast.Call, loops: tuple[Loop, ...], depth: int) -> 
 
 
 def _changes(ctx: Context, expr: ast.expr, loops: tuple[Loop, ...], depth: int = MAX_DEPTH) -> bool:
-    """A Python number that is another one in the next call; sizes of batches are not meant."""
+    """Whether a Python number differs in the next call; batch sizes are not meant."""
     if any(_of_size(part) for part in ast.walk(expr)):
         return False
     if isinstance(expr, ast.Attribute):
@@ -179,14 +179,14 @@ def _changes(ctx: Context, expr: ast.expr, loops: tuple[Loop, ...], depth: int =
 
 
 def _of_size(node: ast.AST) -> bool:
-    """``x.shape``, ``len(x)``, ``min(n, ...)``: the same for all batches but the last."""
+    """Whether a node is ``x.shape``, ``len(x)`` or ``min(n, ...)``: the same for all batches but the last."""
     if isinstance(node, ast.Attribute):
         return node.attr in ("shape", "size")
     return isinstance(node, ast.Call) and last_word(node.func) in ("len", "shape", "min", "max", "size")
 
 
 def _reassigned(ctx: Context, expr: ast.Attribute) -> bool:
-    """An attribute of self that a method computes anew from data: ``self.n = int(tf.reduce_sum(...))``."""
+    """Whether a method recomputes an attribute of self from data: ``self.n = int(tf.reduce_sum(...))``."""
     owner = ctx.value(expr.value).cls
     cls = ctx.engine.names.owner(owner, expr.attr) if isinstance(owner, Class) else None
     if cls is None:

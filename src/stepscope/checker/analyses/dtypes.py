@@ -1,4 +1,4 @@
-"""Types of tensors' elements, as far as the source writes them down. What is not known is ""."""
+"""Element types of tensors, as far as the source states them. Unknown types are ""."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ TYPES = frozenset("float16 float32 float64 bfloat16 int8 int16 int32 int64 uint8
 _FLOAT32 = {
     "zeros": 1, "ones": 1, "eye": 3, "random.normal": 3, "random.uniform": 3, "random.truncated_normal": 3,
 }  # fmt: skip
-"""Ops whose elements are of float32 where no type is given, with the place of the type."""
+"""Ops whose elements are float32 if no type is given, with the position of the type."""
 _KEEPING = frozenset(
     "reduce_sum reduce_mean reduce_max reduce_min reduce_prod square sqrt exp abs negative sin cos tanh sigmoid matmul "
     "transpose reshape expand_dims squeeze identity stop_gradient zeros_like ones_like reverse sort cumsum maximum "
     "minimum add subtract multiply pow math.square math.sqrt math.exp math.abs math.log nn.relu nn.softmax "
     "math.reduce_sum math.reduce_mean math.tanh math.sigmoid tile gather roll linalg.matmul".split()
 )
-"""Ops that give elements of the type of their first argument."""
+"""Ops whose elements have the type of their first argument."""
 _SAME_ELEMENTS = frozenset("batch shuffle repeat prefetch cache take skip shard unbatch".split())
-"""Stages of a dataset that leave the type of its elements alone."""
+"""Dataset stages that keep the type of their elements."""
 
 
 def dtype(ctx: Context, expr: ast.expr, depth: int = 0) -> str:
-    """The type of a tensor's or array's elements, by TensorFlow's name for it: ``float32``; "" when not known."""
+    """The element type of a tensor or array, by TensorFlow's name: ``float32``; "" if unknown."""
     if depth > MAX_DEPTH:
         return ""
     if isinstance(expr, ast.Name):
@@ -61,7 +61,7 @@ def _call(ctx: Context, call: Call, depth: int) -> str:
 
 
 def _literal(expr: ast.expr) -> str:
-    """What ``tf.constant`` makes of Python numbers."""
+    """The type that ``tf.constant`` makes of Python numbers."""
     while isinstance(expr, (ast.List, ast.Tuple)) and expr.elts:
         if any(_literal(e) == "float32" for e in expr.elts):
             return "float32"
@@ -74,7 +74,7 @@ def _literal(expr: ast.expr) -> str:
 
 
 def _written(ctx: Context, expr: ast.expr | None) -> str:
-    """``tf.float32``, ``"float32"``."""
+    """The type written as ``tf.float32`` or ``"float32"``."""
     if isinstance(expr, ast.Constant):
         return expr.value if isinstance(expr.value, str) and expr.value in TYPES else ""
     name = ctx.name(expr) if expr is not None else ""
@@ -97,7 +97,7 @@ def _bound(ctx: Context, binding: Binding, depth: int) -> str:
 
 
 def _element(ctx: Context, binding: Binding, source: ast.expr, depth: int) -> str:
-    """Of what a loop goes over: a tensor, or a dataset of slices of one, also with enumerate."""
+    """The element type of a loop's iterable: a tensor, or a dataset of slices of one, also with enumerate."""
     path = binding.path
     if isinstance(source, ast.Call) and ctx.name(source.func) == "enumerate" and source.args and path[:1] == (1,):
         source, path = source.args[0], path[1:]

@@ -1,8 +1,8 @@
-"""Whether code can become a tf.function: what a graph cannot hold, and what is not shown to give the same in one.
+"""Whether code can become a tf.function: what a graph cannot contain, and what might behave differently in one.
 
-``fails`` finds what an error is sure for: ``.numpy()``, Python that iterates over a tensor where AutoGraph does not
-turn it into a loop of the graph (``zip``, comprehensions). ``keeps_results`` asks for more: everything that the
-function does is known and happens in the graph, each time it is called. What is not known is no.
+``fails`` finds certain errors: ``.numpy()``, or Python iteration over a tensor that AutoGraph does not turn into a
+graph loop (``zip``, comprehensions). ``keeps_results`` asks for more: every action of the function is known and happens
+in the graph, each time it is called. If something is unknown the answer is no.
 """
 
 from __future__ import annotations
@@ -18,22 +18,23 @@ from stepscope.checker.source.bindings import COMPREHENSIONS, FUNCTIONS
 from stepscope.checker.source.syntax import last_word, walk
 
 MAX_LEVELS = 3
-"""Functions of the project that are followed."""
+"""Depth to which calls of project functions are followed."""
 OF_PYTHON = frozenset({"numpy", "item", "tolist", "render", "input", "print"})
-"""Methods and functions that a graph cannot hold."""
+"""Methods and functions that a graph cannot contain."""
 TENSORS = (Tag.TENSOR, Tag.VARIABLE)
 _NUMBERS = frozenset({"float", "int", "bool", "complex"})
 _ITERATING = frozenset(
     {"zip", "list", "tuple", "set", "sorted", "sum", "min", "max", "any", "all", "map", "filter", "next"}
 )
-"""Of Python, and left to it by AutoGraph: they ask a tensor for its elements one by one."""
+"""Builtins that AutoGraph leaves unchanged: they ask a tensor for its elements one by one."""
 _HARMLESS = frozenset({"range", "len", "zip", "enumerate", "list", "tuple", "dict", "reversed", "super"})
 _STATEMENTS = (
     ast.Return, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.With, ast.For, ast.Pass,
 )  # fmt: skip
-"""What a function may be made of: the others choose, catch, declare or end, and a graph does so while it is traced."""
+"""Statements that a function may consist of; others branch, catch, declare or end, which a graph does only while it is
+traced."""
 _MAKING = ("tensorflow.Variable", "tensorflow.random.Generator", "tensorflow.lookup.", "keras.optimizers.")
-"""Names of what is made once, outside of a function."""
+"""Prefixes of names of objects that are made once, outside a function."""
 _ONCE = (
     "tensorflow.summary",
     "tensorflow.print",
@@ -42,21 +43,21 @@ _ONCE = (
     "tensorflow.config",
     "tensorflow.py",
 )
-"""What acts when it is called, needs a place of its own, or is left alone because it is rarely in a step."""
+"""Prefixes of calls that act when called, need a separate place, or are ignored because they are rare in a step."""
 _METHODS = frozenset("gradient jacobian watch apply_gradients minimize update_state result add_loss".split())
-"""Of tapes, optimizers and metrics."""
+"""Methods of tapes, optimizers and metrics."""
 
 _IN_GRAPH = _METHODS | frozenset({"assign", "assign_add", "assign_sub", "scatter_nd_update", "insert", "write"})
-"""Methods of variables and tables as well, called for what they do, in a graph as well."""
+"""Methods, including those of variables and tables, that are called for their effect and work in a graph."""
 
 
 def fails(ctx: Context, body: Iterable[ast.AST], levels: int = MAX_LEVELS) -> bool:
-    """Something that a graph cannot hold: in some code of this file, or in the project's functions that it calls."""
+    """Whether code of this file, or project functions it calls, contains something that a graph cannot."""
     return any(_fails(at, node) for at, node in _below(ctx, body, levels))
 
 
 def _below(ctx: Context, body: Iterable[ast.AST], levels: int) -> Iterator[tuple[Context, ast.AST]]:
-    """Every node of some code, and of what it calls of the project, with the context of its file."""
+    """Every node of some code and of the project functions it calls, with the context of its file."""
     seen: set[ast.AST] = set()
     todo = [(ctx, list(body), levels)]
     while todo:
@@ -100,20 +101,23 @@ def _tensor(ctx: Context, expr: ast.expr) -> bool:
 
 
 def keeps_results(ctx: Context, function: Function) -> bool:
-    """A function gives the same as a tf.function: shown for what it does, what it calls, and what it is given."""
+    """Whether a function gives the same results as a tf.function, judged by its actions, its calls and its
+    arguments.
+    """
     at = ctx.at(function.module)
     return not fails(at, function.body) and _pure(at, function, MAX_LEVELS, frozenset()) and _given(ctx, function)
 
 
 def traced_once(ctx: Context, function: Function) -> bool:
-    """A function's Python does nothing but build the graph: how often it is traced changes no result."""
+    """Whether a function's Python code only builds the graph: the number of traces then does not affect results."""
     return _pure(ctx.at(function.module), function, MAX_LEVELS, frozenset(), returns=False)
 
 
 def acts(ctx: Context, body: Iterable[ast.AST], levels: int = MAX_LEVELS) -> bool:
-    """Python that does something each time it runs: in a tf.function that is once a trace, so their number shows.
+    """Whether Python code has an effect each time it runs: in a tf.function this happens once per trace, so the number
+    of traces is visible.
 
-    A statement that is a call has no other purpose than what it does; TensorFlow's own do it in the graph.
+    A call that is a statement has no purpose but its effect; those of TensorFlow happen in the graph.
     """
     return any(_acts(at, node) for at, node in _below(ctx, body, levels))
 
@@ -132,7 +136,7 @@ def _acts(ctx: Context, node: ast.AST) -> bool:
 
 
 def traces_act(ctx: Context, made: ast.AST) -> bool:
-    """What makes a tf.function, a decorated function or a call, makes one whose traces do something in Python."""
+    """Whether the tf.function made by a node, a decorated function or a call, has traces with Python effects."""
     if isinstance(made, ast.FunctionDef):
         return acts(ctx, made.body)
     given = made.args[0] if isinstance(made, ast.Call) and made.args else None
@@ -141,14 +145,16 @@ def traces_act(ctx: Context, made: ast.AST) -> bool:
 
 
 def returns_tensors(ctx: Context, function: Function) -> bool:
-    """What a function returns is a tensor in a graph and outside of one: Python numbers become tensors there."""
+    """Whether a function returns tensors both inside and outside a graph; Python numbers become tensors inside."""
     at = ctx.at(function.module)
     found = [function.node.body] if isinstance(function.node, ast.Lambda) else function.scope.returns
     return all(_result(at, r) for r in found)
 
 
 def _given(ctx: Context, function: Function) -> bool:
-    """What its calls pass stays what it is: an array would become a tensor, which is stricter about types."""
+    """Whether the arguments of its calls keep their type: an array would become a tensor, which is stricter about
+    types.
+    """
     for parameter in function.parameters[int(function.cls is not None) :]:
         for at, expr in ctx.functions.given(function, parameter.arg):
             if expr is None:
@@ -157,7 +163,7 @@ def _given(ctx: Context, function: Function) -> bool:
             if not value.known or value.tag in (Tag.NUMPY, Tag.PY_STRING) or value.many or value.parts:
                 return False
             if value.tag is Tag.PY_SCALAR and not isinstance(expr, ast.Constant):
-                return False  # traced anew for each value
+                return False  # traced again for each value
     return all(not call.keywords or all(k.arg for k in call.keywords) for _, call in ctx.functions.callers(function))
 
 
@@ -180,12 +186,14 @@ def _pure(ctx: Context, function: Function, levels: int, open_: frozenset[ast.AS
 
 
 def _loops(ctx: Context, loop: ast.For) -> bool:
-    """Goes over Python's own: a range of constants, pairs of variables and gradients, a list of layers."""
+    """Whether a loop iterates in Python: over a range of constants, pairs of variables and gradients, or a list of
+    layers.
+    """
     return not loop.orelse and not _tensor(ctx, loop.iter) and ctx.tag(loop.iter) not in (Tag.DATASET, Tag.ITERATOR)
 
 
 def _result(ctx: Context, expr: ast.expr) -> bool:
-    """A result that is a tensor in a graph and outside of one, or several, or None."""
+    """Whether a result is a tensor both inside and outside a graph, or several of them, or None."""
     if isinstance(expr, (ast.Tuple, ast.List)):
         return all(_result(ctx, e) for e in expr.elts)
     if isinstance(expr, ast.Dict):
@@ -194,7 +202,7 @@ def _result(ctx: Context, expr: ast.expr) -> bool:
 
 
 def computed(ctx: Context, expr: ast.expr, depth: int = 0) -> bool:
-    """Comes from an op, a layer, a model or a loss."""
+    """Whether a value comes from an op, a layer, a model or a loss."""
     if depth > 2 * MAX_LEVELS:
         return False
     if ctx.tag(expr) is Tag.TENSOR:
@@ -213,13 +221,13 @@ def computed(ctx: Context, expr: ast.expr, depth: int = 0) -> bool:
 
 
 def _callable(value: Value) -> bool:
-    """A model, a layer, a loss, as an object that is called."""
+    """Whether a value is a model, a layer or a loss, as a callable object."""
     ours = value.tag in (Tag.MODEL, Tag.LAYER) or value.kind.startswith(("keras.losses.", "keras.metrics."))
     return ours and not value.many
 
 
 def _known(ctx: Context, call: ast.Call, levels: int, open_: frozenset[ast.AST]) -> bool:
-    """A call does nothing but compute in the graph."""
+    """Whether a call only computes in the graph."""
     functions = ctx.functions.callees(call)
     if functions:
         return all(_pure(ctx.at(f.module), f, levels - 1, open_, returns=False) for f in functions)
@@ -237,6 +245,6 @@ def _known(ctx: Context, call: ast.Call, levels: int, open_: frozenset[ast.AST])
 
 
 def parameter_of(call: ast.Call, function: Function, argument: ast.expr) -> str:
-    """The parameter that takes an argument of a call; "" where it is not seen."""
+    """The parameter that receives an argument of a call; "" if that is not visible."""
     names = [a.arg for a in (*function.parameters, *function.node.args.kwonlyargs)]
     return next((name for name in names if passed(call, function, name) is argument), "")

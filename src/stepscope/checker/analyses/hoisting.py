@@ -1,4 +1,4 @@
-"""Plans that move what a loop makes again and again to where it is made once. Rules say what may be moved."""
+"""Plans that move what a loop makes repeatedly to a place where it is made once. Rules decide what may be moved."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from stepscope.checker.hits import FixPlan
 from stepscope.checker.inference.loops import Loop
 from stepscope.checker.source.bindings import FUNCTIONS
 
-ONCE = "It is computed once, also when the loop does not run at all."
+ONCE = "It is computed once, also if the loop does not run at all."
 _SCOPES = (*FUNCTIONS, ast.ClassDef)
 
 
 Unchanging = Callable[[ast.expr], bool]
-"""Whether an expression is the same in each iteration."""
+"""Predicate: an expression is the same in each iteration."""
 
 
 def statement(
     ctx: Context, node: ast.AST, loop: Loop, *, behaviour: str = ONCE, also: Unchanging | None = None
 ) -> FixPlan | None:
-    """``name = node``, or a function, moves before the loop.
+    """Move ``name = node``, or a function, before the loop.
 
-    Where it is all that binds the name, and needs nothing that the loop binds. With it go the assignments after it that
-    stay the same once it has moved, by ``also``.
+    It must be the only binding of the name and need nothing that the loop binds. Later assignments that then stay the
+    same, by ``also``, move with it.
     """
     made = node if isinstance(node, ast.FunctionDef) else ctx.parent(node)
     if loop.via or not isinstance(made, ast.stmt) or not movable(ctx, made, loop) or not keeps_made(ctx, made):
@@ -53,7 +53,7 @@ def statement(
 
 
 def expression(ctx: Context, node: ast.expr, loop: Loop, name: str, *, behaviour: str = ONCE) -> FixPlan | None:
-    """``name = node`` before the loop and the name in its place, where it needs nothing that the loop binds."""
+    """Put ``name = node`` before the loop and the name in its place, if the node needs nothing that the loop binds."""
     if loop.via or not isinstance(loop.node, (ast.For, ast.While)) or not known_before(ctx, node, loop):
         return None
     parent = ctx.parent(node)
@@ -73,9 +73,10 @@ def expression(ctx: Context, node: ast.expr, loop: Loop, name: str, *, behaviour
 
 
 def movable(ctx: Context, made: ast.stmt, loop: Loop, known: frozenset[str] = frozenset()) -> bool:
-    """It is one of the loop's own statements, and all that what reads its name gets; it needs nothing the loop binds.
+    """Whether a statement of the loop's own body is all that readers of its name get, and needs nothing that the loop
+    binds.
 
-    What is ``known`` moves with it.
+    The statements in ``known`` move with it.
     """
     name = _bound(made)
     if not name or ctx.parent(made) is not loop.node or not known_before(ctx, _needs(made), loop, known):
@@ -87,7 +88,7 @@ def movable(ctx: Context, made: ast.stmt, loop: Loop, known: frozenset[str] = fr
 
 
 def _read_alone(ctx: Context, made: ast.stmt, name: str) -> bool:
-    """Whoever reads the name gets what the statement binds, and never what stood there before."""
+    """Whether all reads of the name get the value bound by the statement, never an earlier one."""
     scope = ctx.module.scope_of(made)
     own = {made, *(made.targets if isinstance(made, ast.Assign) else ())}
     if any(name in inner.shared for inner in ctx.module.flow.scopes.values()):
@@ -99,28 +100,28 @@ def _read_alone(ctx: Context, made: ast.stmt, name: str) -> bool:
 
 
 def known_before(ctx: Context, node: ast.AST, loop: Loop, known: frozenset[str] = frozenset()) -> bool:
-    """Nothing that it reads is bound by the loop: what it binds itself, and what is ``known``, aside."""
+    """Whether a node reads nothing bound by the loop, except its own names and those in ``known``."""
     own = _own(node) | known
     names = [n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id not in own]
     return not any(ctx.loops.inside(b.node, loop) for n in names for b in ctx.definitions(n))
 
 
 def _needs(made: ast.stmt) -> ast.AST:
-    """The part of a statement that reads names: of an assignment its value."""
+    """The part of a statement that reads names: for an assignment its value."""
     return made.value if isinstance(made, ast.Assign) else made
 
 
 def _own(node: ast.AST) -> set[str]:
-    """Names that a node binds itself: arguments, variables, functions."""
+    """Names that a node itself binds: arguments, variables, functions."""
     own = {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
     own |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
     return own | {n.name for n in ast.walk(node) if isinstance(n, ast.FunctionDef)}
 
 
 def out_of_function(ctx: Context, made: ast.stmt, title: str, behaviour: str) -> FixPlan | None:
-    """A statement of a function's body that needs only names of the module moves above the function, or its class.
+    """Move a statement of a function's body that needs only names of the module above the function, or its class.
 
-    Not where the module has the name already, or where another function binds or reads it.
+    None if the module already has the name, or another function binds or reads it.
     """
     outermost: ast.AST = made
     parent = ctx.parent(made)
@@ -155,7 +156,7 @@ def _bound(made: ast.stmt) -> str:
 
 
 def _names(node: ast.AST, name: str) -> bool:
-    """A node binds or reads a name: as a variable, an argument, a function, an import."""
+    """Whether a node binds or reads a name: as a variable, an argument, a function or an import."""
     if isinstance(node, ast.Name):
         return node.id == name
     if isinstance(node, ast.alias):
@@ -164,7 +165,7 @@ def _names(node: ast.AST, name: str) -> bool:
 
 
 def _of_module(ctx: Context, made: ast.stmt, place: ast.stmt) -> bool:
-    """Every name that a statement reads is bound once by the module, above the place, or is built in."""
+    """Whether every name that a statement reads is bound once by the module, above the place, or is a builtin."""
     own = _own(_needs(made))
     for node in ast.walk(_needs(made)):
         if not isinstance(node, ast.Name) or node.id in own or not isinstance(node.ctx, ast.Load):

@@ -1,4 +1,6 @@
-"""Questions that several rules ask: is a place hot, compiled by others, part of a test; what is iterated over."""
+"""Questions that several rules ask: whether a place is hot, compiled elsewhere, or part of a test; what a loop iterates
+over.
+"""
 
 from __future__ import annotations
 
@@ -14,40 +16,40 @@ from stepscope.checker.source.modules import Module
 from stepscope.checker.source.syntax import last_word
 
 FEW = 10
-"""A loop that is known to run at most so often is no hot one."""
+"""Iterations up to which a loop is not hot."""
 MAX_HOMES = 8
-"""Files of base classes that are looked through."""
+"""Number of base classes' files that are searched."""
 _WRAPPERS = frozenset({"enumerate", "tqdm", "trange", "track", "iter", "list", "zip", "reversed", "progress_bar"})
 _LIBRARIES = frozenset({"tensorflow", "keras", "abc", "typing", "typing_extensions", "six"})
-"""Classes of these call no method of a subclass in a way that is not known."""
+"""Libraries whose classes call no method of a subclass in an unknown way."""
 _MAKERS = ("function", "defun")
 MAKES_FUNCTIONS = (".function", "import function", "concrete_function", "contrib.eager", "defun")
-"""One of these is written where a tf.function is made."""
+"""Strings of which one occurs wherever a tf.function is made."""
 _PLAIN = frozenset(
     "staticmethod classmethod property override abstractmethod typechecked jit njit wraps no_type_check".split()
 )
-"""Decorators that leave a function as eager as it was."""
+"""Decorators that leave a function eager."""
 
 
 def in_test(ctx: Context) -> bool:
-    """The file is a test: what it repeats is not what a user waits for."""
+    """Whether the file is a test: users do not wait for its loops."""
     return ctx.engine.project.is_test(ctx.module.path)
 
 
 def hot(loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
-    """Loops that are not known to run only a few times, innermost first."""
+    """Loops not known to run only a few times, innermost first."""
     return tuple(loop for loop in loops if loop.iterations is None or loop.iterations > FEW)
 
 
 def iterated(expr: ast.expr) -> ast.expr:
-    """What a loop really iterates over: ``ds`` of ``enumerate(tqdm(ds, desc="train"))``."""
+    """The real iterable of a loop: ``ds`` in ``enumerate(tqdm(ds, desc="train"))``."""
     while isinstance(expr, ast.Call) and expr.args and last_word(expr.func) in _WRAPPERS:
         expr = expr.args[0]
     return expr
 
 
 def over_dataset(ctx: Context, loop: ast.AST) -> bool:
-    """A for loop over the elements of a Dataset, also through enumerate and progress bars."""
+    """Whether a for loop goes over the elements of a Dataset, also through enumerate and progress bars."""
     if not isinstance(loop, (ast.For, ast.AsyncFor)):
         return False
     source = loop.iter
@@ -61,7 +63,7 @@ def over_dataset(ctx: Context, loop: ast.AST) -> bool:
 
 
 def _inside(ctx: Context, source: ast.expr) -> ast.expr | None:
-    """What is below a wrapper, also one that has a name: ``bar = tqdm(ds)``."""
+    """The content of a wrapper, also one that has a name: ``bar = tqdm(ds)``."""
     if isinstance(source, ast.Call) and source.args and last_word(source.func) in _WRAPPERS:
         return source.args[0]
     if isinstance(source, ast.Name):
@@ -72,10 +74,10 @@ def _inside(ctx: Context, source: ast.expr) -> ast.expr | None:
 
 
 def may_be_compiled(ctx: Context, node: ast.AST) -> bool:
-    """The function around a node may be made a tf.function in a way that is not followed.
+    """Whether the function around a node may be made a tf.function in a way that is not followed.
 
-    It is decorated with something unknown, or handed on as a value: an argument, a return value, an attribute; or it is
-    a method of a class of some other framework, which calls it as it likes.
+    It has an unknown decorator, is passed on as a value (an argument, a return value, an attribute), or is a method of
+    a class of another framework, which may call it in any way.
     """
     function = ctx.enclosing(node)
     while function is not None:
@@ -91,14 +93,14 @@ def may_be_compiled(ctx: Context, node: ast.AST) -> bool:
 
 
 def _of_framework(ctx: Context, cls: Class) -> bool:
-    """It inherits from a library that is neither TensorFlow nor Python's own."""
+    """Whether a class inherits from a library other than TensorFlow and the standard library."""
     own = {cls.name, *(base.name for base in _project_bases(ctx, cls))}
     libraries = (name.partition(".")[0] for name in ctx.functions.lineage(cls) if name not in own)
     return any(lib not in _LIBRARIES and lib not in sys.stdlib_module_names and lib != "object" for lib in libraries)
 
 
 def _project_bases(ctx: Context, cls: Class) -> Iterator[Class]:
-    """The project's classes that a class inherits from."""
+    """The project classes that a class inherits from."""
     todo, seen = [cls], {cls.name}
     while todo:
         for base in ctx.engine.names.bases(todo.pop()):
@@ -113,7 +115,7 @@ def _target(decorator: ast.expr) -> ast.expr:
 
 
 def _handed_on(ctx: Context, function: Function) -> bool:
-    """Its name is used as a value, not as what is called: in its file, or in that of a class that it inherits from."""
+    """Whether a function's name is used as a value, not called, in its file or that of a class it inherits from."""
     return any(_named(function, module) for module in _homes(ctx, function))
 
 
@@ -144,13 +146,13 @@ def _named(function: Function, module: Module) -> bool:
 
 
 def own_calls(ctx: Context, nodes: Iterable[ast.AST]) -> Iterator[ast.Call]:
-    """Calls below nodes of the file, without those in functions that are only defined there."""
+    """Calls below nodes of the file, except those in functions only defined there."""
     for node in nodes:
         yield from ctx.module.calls_in(node)
 
 
 def free_names(function: Function) -> set[str]:
-    """Names that a function reads and does not bind itself."""
+    """Names that a function reads and does not bind."""
     own = {a.arg for a in function.parameters} | {a.arg for a in function.node.args.kwonlyargs}
     own |= {a.arg for a in (function.node.args.vararg, function.node.args.kwarg) if a is not None}
     own |= set(function.scope.bindings)
@@ -161,7 +163,7 @@ def free_names(function: Function) -> set[str]:
 
 
 def makers(ctx: Context) -> Iterator[ast.AST]:
-    """What makes a tf.function, or may: decorated functions, and calls by the names of what makes one."""
+    """Nodes that make a tf.function, or may: decorated functions, and calls by the names of makers."""
     for node in ctx.module.flow.nodes.get(ast.FunctionDef, ()):
         if isinstance(node, ast.FunctionDef) and node.decorator_list:
             yield node
@@ -171,16 +173,16 @@ def makers(ctx: Context) -> Iterator[ast.AST]:
 
 
 def of_graph(ctx: Context, call: ast.Call) -> bool:
-    """A call of a tf.function from code that is not traced itself.
+    """Whether a call is of a tf.function from code that is not itself traced.
 
-    Cost: finding out what is called takes longest of all that is asked about a call; ask about the rest before.
+    Cost: resolving the called object is the most expensive question about a call; ask the others first.
     """
     named = isinstance(call.func, (ast.Name, ast.Attribute))
     return named and ctx.engine.tracing.of_graph(ctx.module, call) and not ctx.traced(call)
 
 
 def function_options(ctx: Context, func: ast.expr) -> dict[str, ast.expr] | None:
-    """The keywords that a tf.function was made with; None when its making is not seen or hides them."""
+    """The keywords that a tf.function was made with; None if its making is not visible or hides them."""
     found: list[tuple[Context, ast.expr]] = []
     for thing in ctx.things(func):
         if isinstance(thing, Function):
@@ -202,7 +204,7 @@ def function_options(ctx: Context, func: ast.expr) -> dict[str, ast.expr] | None
 
 
 def _made_by(ctx: Context, func: ast.expr) -> list[tuple[Context, ast.expr]]:
-    """The ``tf.function(...)`` calls that a name or attribute was assigned."""
+    """The ``tf.function(...)`` calls assigned to a name or attribute."""
     if isinstance(func, ast.Name):
         values = [(ctx, b.value) for b in ctx.definitions(func) if b.value is not None]
     elif isinstance(func, ast.Attribute):
@@ -216,12 +218,12 @@ def _made_by(ctx: Context, func: ast.expr) -> list[tuple[Context, ast.expr]]:
 
 
 def is_true(expr: ast.expr | None) -> bool:
-    """Literally True."""
+    """Whether an expression is a literal True."""
     return isinstance(expr, ast.Constant) and expr.value is True
 
 
 def by_version(ctx: Context, node: ast.AST) -> bool:
-    """Stands in a branch that was written for some versions of a library: ``if tf.__version__ >= "1.7": ... else:``."""
+    """Whether a node is in a branch for some versions of a library: ``if tf.__version__ >= "1.7": ... else:``."""
     child, parent = node, ctx.parent(node)
     while parent is not None:
         test = parent.test if isinstance(parent, ast.If) and child is not parent.test else None

@@ -1,4 +1,6 @@
-"""Whether an expression is the same in every iteration of a loop, also one around the callers of its function."""
+"""Whether an expression is the same in every iteration of a loop, including a loop around the callers of its
+function.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +23,19 @@ Via = tuple[tuple[Module, ast.Call], ...]
 
 
 def invariant(ctx: Context, exprs: list[ast.expr], loop: Loop) -> bool:
-    """Every expression is known to be the same in each iteration; what is not known is taken to change."""
+    """Whether every expression is known to be the same in each iteration; unknown ones count as changing."""
     if _made_of_other(ctx, loop):
         return False
     return all(_fixed(ctx, e, loop, loop.via, 0) for e in exprs)
 
 
 def constant(ctx: Context, exprs: list[ast.expr]) -> bool:
-    """Every expression is the same in each call of its function: made of constants, globals and attributes of self."""
+    """Whether every expression is the same in each call of its function: constants, globals and attributes of self."""
     return all(_fixed(ctx, e, None, (), 0) for e in exprs)
 
 
 def _made_of_other(ctx: Context, loop: Loop) -> bool:
-    """On the way an object is made of something that changes: what its attributes hold changes with it."""
+    """Whether an object on the way is made from something that changes, so that its attributes change with it."""
     for index, (module, call) in enumerate(loop.via):
         at = ctx.at(module)
         if any(isinstance(thing, Class) for thing in at.things(call.func)):
@@ -44,9 +46,10 @@ def _made_of_other(ctx: Context, loop: Loop) -> bool:
 
 
 def _fixed(ctx: Context, expr: ast.AST, loop: Loop | None, via: Via, depth: int) -> bool:
-    """In the body of the loop where ``via`` is empty; else in the function that its last call runs.
+    """Whether an expression is fixed, in the loop's body if ``via`` is empty, otherwise in the function that its last
+    call runs.
 
-    Without a loop: in a function that is called again and again, with other arguments each time.
+    Without a loop: in a function that is called repeatedly with different arguments.
     """
     if depth > MAX_DEPTH:
         return False

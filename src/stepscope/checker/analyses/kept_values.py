@@ -1,6 +1,6 @@
-"""Whether what code reads beside its arguments is the same whenever it runs: code that is traced once keeps it.
+"""Whether the values that code reads, other than its arguments, are the same in each run: code traced once keeps them.
 
-A tf.function reads numbers, arrays, lists and attributes of Python while it is traced, and variables while it runs.
+A tf.function reads Python numbers, arrays, lists and attributes while it is traced, and variables while it runs.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _STATE = (
     Tag.BOOL,
     Tag.PY_STRING,
 )
-"""What cannot be filled in place, or is read while the graph runs."""
+"""Tags of values that cannot be modified in place, or are read while the graph runs."""
 
 
 def keeps(ctx: Context, code: ast.AST) -> bool:
-    """Nothing that code reads is changed anywhere in its file.
+    """Whether nothing that the code reads is changed anywhere in its file.
 
-    No name is bound by a function, no attribute assigned outside of an ``__init__``, no array or container filled.
+    No function binds such a name, no attribute is assigned outside an ``__init__``, no array or container is modified.
     """
     own = {n.arg for n in ast.walk(code) if isinstance(n, ast.arg)}
     own |= {n.id for n in ast.walk(code) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
@@ -50,14 +50,15 @@ def _changed(ctx: Context, name: ast.Name) -> bool:
 
 
 def keeps_made(ctx: Context, made: ast.AST) -> bool:
-    """``keeps``, of a function, or of those that an expression makes something of: ``tf.function(f)``, a lambda."""
+    """The answer of ``keeps`` for a function, or for those that an expression wraps: ``tf.function(f)``, a lambda."""
     return all(keeps(at, code) for at, code in _code(ctx, made))
 
 
 def changed_by(ctx: Context, expr: ast.AST, loop: Loop | None) -> bool:
-    """What a loop repeats binds a name or assigns an attribute that an expression reads, or is given its container.
+    """Whether a loop's repeated code binds a name or assigns an attribute that an expression reads, or receives its
+    container.
 
-    Without a loop: anything but an ``__init__`` assigns the attribute.
+    Without a loop: whether anything but an ``__init__`` assigns the attribute.
     """
     names = {n.id for n in ast.walk(expr) if isinstance(n, ast.Name)}
     attributes = {n.attr for n in ast.walk(expr) if isinstance(n, ast.Attribute) and not ctx.names(n)}
@@ -105,7 +106,7 @@ def _fillable(ctx: Context, name: ast.Name) -> bool:
 
 
 def _filled(ctx: Context, name: str) -> bool:
-    """An object is stored into, by its name; or a method or a function of the project may do so."""
+    """Whether an object is stored into by its name, or a method or project function may do so."""
     flow = ctx.module.flow
     for store in flow.stores:
         base: ast.AST = store

@@ -1,7 +1,7 @@
-"""Whether what stands in a loop is made once and kept, or once for each device: not again in each iteration.
+"""Whether an object in a loop is made once and kept, or once per device, rather than in each iteration.
 
-A guard that is over as soon as the thing is made (`if key not in cache: cache[key] = ...`), and a loop that places each
-of its iterations elsewhere (`with tf.device("/gpu:%d" % i)`), bound how often code runs, whatever the loop is.
+A guard that fails once the object is made (`if key not in cache: cache[key] = ...`), and a loop that places each of its
+iterations elsewhere (`with tf.device("/gpu:%d" % i)`), limit how often code runs, regardless of the loop.
 """
 
 from __future__ import annotations
@@ -15,25 +15,27 @@ from stepscope.checker.source.bindings import FUNCTIONS
 from stepscope.checker.source.syntax import last_word
 
 LOOKUPS = frozenset({"KeyError", "LookupError", "AttributeError", "NameError", "ValueError", "NotFoundError"})
-"""What a look-up raises where nothing is there yet."""
+"""Exceptions that a failed look-up raises."""
 PLACES = frozenset(
     "tensorflow.device tensorflow.name_scope tensorflow.variable_scope tensorflow.Graph.device "
     "tensorflow.Graph.name_scope".split()
 )
-"""Give what is built inside a device or a name of its own."""
+"""Calls that place everything built inside on a device or under a name."""
 RANGES = frozenset({"range", "xrange", "trange", "arange", "count"})
 BARS = frozenset({"tqdm", "track", "progress_bar"})
 _LEAVES = (ast.Return, ast.Continue)
 
 
 def kept(ctx: Context, node: ast.AST, loop: Loop) -> bool:
-    """A node in a loop runs only as long as what it makes is not there, also by a guard around a call on the way."""
+    """Whether a node in a loop runs only until its object exists, also through a guard around a call on the way."""
     places = [(ctx, node), *((ctx.at(module), call) for module, call in loop.via)]
     return any(_guarded(at, place, loop.node) for at, place in places)
 
 
 def placed(ctx: Context, node: ast.AST, loop: Loop) -> bool:
-    """Each iteration of a loop builds on a device, or in a named scope, of its own: towers, layers of a model."""
+    """Whether each iteration of a loop builds on its own device, or in its own named scope: towers, layers of a
+    model.
+    """
     at, child = (ctx.at(loop.via[0][0]), loop.via[0][1]) if loop.via else (ctx, node)
     parent = at.parent(child)
     while parent is not None and parent is not loop.node:
@@ -46,7 +48,7 @@ def placed(ctx: Context, node: ast.AST, loop: Loop) -> bool:
 
 
 def single(ctx: Context, node: ast.AST, loop: Loop) -> bool:
-    """A node runs in one iteration of a loop, which a condition names: ``if step == last:``."""
+    """Whether a node runs in one iteration of a loop, named by a condition: ``if step == last:``."""
     counter = _counter(loop.node)
     if not counter:
         return False
@@ -60,7 +62,7 @@ def single(ctx: Context, node: ast.AST, loop: Loop) -> bool:
 
 
 def _counter(loop: ast.AST) -> str:
-    """The name that is another number in each iteration of a loop: of ``for i in range(n)``, of ``enumerate``."""
+    """The name that is a different number in each iteration of a loop: in ``for i in range(n)`` or ``enumerate``."""
     if not isinstance(loop, ast.For):
         return ""
     target, counted = loop.target, loop.iter
@@ -75,7 +77,7 @@ def _counter(loop: ast.AST) -> str:
 
 
 def _names_one(ctx: Context, test: ast.expr, counter: str, loop: Loop) -> bool:
-    """A comparison of what the loop counts with something that stays the same, alone or with other conditions."""
+    """Whether a test compares the loop's counter with something that stays the same, alone or with other conditions."""
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
         return any(_names_one(ctx, value, counter, loop) for value in test.values)
     if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
@@ -108,7 +110,7 @@ def _guarded(ctx: Context, node: ast.AST, stop: ast.AST) -> bool:
 
 
 def _left_before(ctx: Context, parent: ast.AST, child: ast.stmt) -> bool:
-    """``if key in cache: return`` stands before, and what follows stores it."""
+    """Whether ``if key in cache: return`` comes before, and later code stores the key."""
     for name in ("body", "orelse", "finalbody"):
         block = getattr(parent, name, None)
         if isinstance(block, list) and child in block:
@@ -121,14 +123,14 @@ def _left_before(ctx: Context, parent: ast.AST, child: ast.stmt) -> bool:
 
 
 def _lookup(handler: ast.ExceptHandler) -> bool:
-    """Handles what was looked up and not found."""
+    """Whether an except clause handles a failed look-up."""
     kind = handler.type
     kinds = kind.elts if isinstance(kind, ast.Tuple) else [kind] if kind is not None else []
     return any(last_word(k) in LOOKUPS for k in kinds)
 
 
 def _tested(test: ast.expr, *, missing: bool) -> Iterator[str]:
-    """What a condition asks for: where it holds, the thing is missing (or, if not ``missing``, there)."""
+    """The objects that a condition tests: if it is true, the object is missing (or, if not ``missing``, present)."""
     if isinstance(test, ast.BoolOp):
         for value in test.values:
             yield from _tested(value, missing=missing)
@@ -150,13 +152,13 @@ def _tested(test: ast.expr, *, missing: bool) -> Iterator[str]:
 
 
 def _table(expr: ast.expr) -> ast.expr:
-    """``cache`` of ``cache.keys()``."""
+    """The table behind a look-up: ``cache`` in ``cache.keys()``."""
     keys = isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute) and expr.func.attr == "keys"
     return expr.func.value if keys and isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute) else expr
 
 
 def _stored(ctx: Context, block: Iterable[ast.AST]) -> set[str]:
-    """What a block assigns: names, attributes, and containers that it stores into; attributes in its callees too."""
+    """The names, attributes and modified containers that a block assigns; attributes also in its callees."""
     parts = list(block)
     found = set(_targets(parts))
     for part in parts:

@@ -1,4 +1,4 @@
-"""Ops of TensorFlow that give the same tensor whenever they are given the same: what may be made once."""
+"""TensorFlow ops that give the same tensor for the same arguments, so that they can be computed once."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ IMPURE = (
     "tensorflow.image.sample_distorted", "tensorflow.image.stateless_sample", "tensorflow.count_up_to",
     "tensorflow.batch_", "tensorflow.saved_model.", "tensorflow.recompute_grad", "tensorflow.custom_gradient",
 )  # fmt: skip
-"""Makes something new each time, has an effect, or is not worth a word."""
+"""Prefixes of calls that make something new each time, have an effect, or are not worth reporting."""
 INITIALIZERS = ("tensorflow.initializers.", "keras.initializers.")
 
 
 _CANDIDATES = ("candidate_sampler",)
 _NUMBERS = frozenset({"int", "float", "len", "abs", "min", "max", "round", "tuple", "list"})
-"""Of Python: the same for the same arguments."""
+"""Builtins that give the same result for the same arguments."""
 _ARRAYS = (
     "math.",
     "numpy.arange",
@@ -46,7 +46,9 @@ _ARRAYS = (
 
 
 def pure(ctx: Context, call: Call) -> bool:
-    """A tensor or an initializer, out of its arguments alone: no function among them, which reads what it likes."""
+    """Whether a call makes a tensor or an initializer from its arguments alone; a function argument may read
+    anything.
+    """
     if call.name.startswith(IMPURE) or call.name.endswith(_CANDIDATES) or not (call.node.args or call.node.keywords):
         return False
     if any(ctx.function(given) is not None for given in (*call.node.args, *(k.value for k in call.node.keywords))):
@@ -57,13 +59,13 @@ def pure(ctx: Context, call: Call) -> bool:
 
 
 def unchanging(ctx: Context, call: Call, loop: Loop) -> bool:
-    """All arguments of a call are seen, and the same in each iteration."""
+    """Whether all arguments of a call are visible and the same in each iteration."""
     arguments = [*call.node.args, *(k.value for k in call.node.keywords)]
     return not call.opaque and all(same(ctx, a, loop) for a in arguments)
 
 
 def same(ctx: Context, expr: ast.expr, loop: Loop) -> bool:
-    """An expression of a loop's body has the same value in each iteration; of calls below only pure ones."""
+    """Whether an expression of a loop's body has the same value in each iteration; calls in it must be pure."""
     if isinstance(expr, ast.Call):
         inner = ctx.call(expr)
         plain = isinstance(expr.func, ast.Name) and expr.func.id in _NUMBERS and not ctx.definitions(expr.func)
@@ -82,7 +84,7 @@ def same(ctx: Context, expr: ast.expr, loop: Loop) -> bool:
 
 
 def movable(ctx: Context, statement: ast.Assign, loop: Loop) -> bool:
-    """Runs in every iteration, and is all that binds its one name there; what is read by it was made there."""
+    """Whether a statement runs in every iteration and binds its one name alone, so that reads get its value."""
     target = statement.targets[0]
     if len(statement.targets) != 1 or not isinstance(target, ast.Name) or ctx.parent(statement) is not loop.node:
         return False
@@ -101,7 +103,7 @@ def made_of(ctx: Context, expr: ast.expr, loop: Loop) -> list[ast.Assign]:
 
 
 def made_in(ctx: Context, name: ast.Name, loop: Loop) -> ast.Assign | None:
-    """The statement of the loop that made the tensor which a name holds, where no other can have."""
+    """The statement of the loop that made the tensor in a name, if no other can have."""
     definitions = ctx.definitions(name)
     if len(definitions) != 1 or definitions[0].kind != "assign":
         return None

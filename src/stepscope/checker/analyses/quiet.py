@@ -1,4 +1,6 @@
-"""Whether a loop can change an object: nothing in it stores, or calls what may store, into anything but its own."""
+"""Whether a loop can change an object: whether it stores, or calls what may store, into anything but its own
+objects.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ _CHANGING = (
     "tensorflow.distribute.", "tensorflow.compat.", "tensorflow.batch_", "tensorflow.count_up_to",
     "tensorflow.Variable",
 )  # fmt: skip
-"""Write into what they are given, or run what they are given."""
+"""Prefixes of functions that write into their arguments, or run them."""
 IN_PLACE = frozenset(
     "shuffle put copyto place putmask put_along_axis fill fill_diagonal sort partition resize itemset setfield "
     "setflags byteswap assign assign_add assign_sub".split()
@@ -36,14 +38,14 @@ _READING = frozenset({"numpy", "item", "tolist", "astype", "copy", "mean", "sum"
 GROWING = frozenset({"append", "extend", "add"})
 FILLING = GROWING | {"insert", "pop", "remove", "clear", "update", "setdefault"}
 _FRESH = ("numpy.zeros", "numpy.ones", "numpy.empty", "numpy.full", "numpy.array", "list", "dict", "set")
-"""Calls that make an object which nothing else holds."""
+"""Prefixes of calls that make an object with no other reference."""
 _CONTEXTS = frozenset({"tensorflow.GradientTape", "tensorflow.name_scope", "tensorflow.device"})
 _OTHERS_RUN = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
-"""Meanwhile somebody else's code runs."""
+"""Nodes during which unrelated code may run."""
 
 
 def quiet(ctx: Context, loop: Loop, expr: ast.expr) -> bool:
-    """Nothing in a loop can change the object that an expression stands for: neither by this name nor by another."""
+    """Whether nothing in a loop can change the object that an expression stands for, by this name or another."""
     node = loop.node
     if loop.via or not isinstance(node, (ast.For, ast.While)):
         return False
@@ -59,7 +61,7 @@ def quiet(ctx: Context, loop: Loop, expr: ast.expr) -> bool:
 
 
 def handed(ctx: Context, expr: ast.Name | ast.Attribute, loop: Loop) -> bool:
-    """The loop gives an object to something that is no op, calls a method of it, or its file changes it by name."""
+    """Whether the loop passes an object to anything but an op, calls a method of it, or its file changes it by name."""
     text = ast.dump(expr)
     root: ast.expr = expr
     while isinstance(root, ast.Attribute):
@@ -84,7 +86,9 @@ def handed(ctx: Context, expr: ast.Name | ast.Attribute, loop: Loop) -> bool:
 
 
 def given_to_change(ctx: Context, name: ast.expr, loop: Loop) -> bool:
-    """The loop hands an array to what may write into it: neither a Keras model nor a function that only reads."""
+    """Whether the loop passes an array to code that may write into it: neither a Keras model nor a read-only
+    function.
+    """
     for part in loop.body:
         for call in ctx.module.calls_in(part):
             given = [*call.args, *(k.value for k in call.keywords)]
@@ -97,7 +101,7 @@ def given_to_change(ctx: Context, name: ast.expr, loop: Loop) -> bool:
 
 
 def _plain(ctx: Context, iterated: ast.expr) -> bool:
-    """Running over it runs no code of the project: what a generator does between its elements is not known."""
+    """Whether iterating runs no project code; what a generator does between its elements is unknown."""
     if isinstance(iterated, ast.Call):
         if ctx.functions.callees(iterated) or any(
             not _plain(ctx, a) for a in iterated.args if not isinstance(a, ast.Constant)
@@ -114,7 +118,7 @@ def _plain(ctx: Context, iterated: ast.expr) -> bool:
 
 
 def _counting(ctx: Context, made: ast.expr) -> bool:
-    """A call of a library that gives all elements at once."""
+    """Whether a call is of a library function that gives all elements at once."""
     return (isinstance(made, ast.Call) and ctx.tag(made) in (Tag.TENSOR, Tag.NUMPY)) or _fresh(ctx, made)
 
 
@@ -147,7 +151,9 @@ def _harmless(ctx: Context, node: ast.AST, expr: ast.expr) -> bool:
 
 
 def _runs_code(ctx: Context, node: ast.Name | ast.Attribute) -> bool:
-    """An object of the project's, or nobody knows whose: its operators, properties and texts are methods."""
+    """Whether an object is the project's, or unknown: its operators, properties and string conversions are then
+    methods.
+    """
     if ctx.value(node).cls is not None:
         return True
     return isinstance(node, ast.Name) and not ctx.value(node).known and any(
@@ -175,7 +181,9 @@ def _call(ctx: Context, call: Call, expr: ast.expr) -> bool:
 
 
 def _apart(ctx: Context, base: ast.expr, expr: ast.expr) -> bool:
-    """What is stored into was made by the code itself, as was what is read: they are not the same object."""
+    """Whether both the modified and the read object were made by the code itself, so that they are different
+    objects.
+    """
     if not isinstance(base, ast.Name) or not isinstance(expr, ast.Name) or base.id == expr.id:
         return False
     bindings = [b for b in ctx.definitions(base) if b.kind != "aug"]

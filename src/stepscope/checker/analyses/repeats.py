@@ -1,6 +1,6 @@
-"""How often code runs, beyond the loops that are seen: guards of every n-th time, request handlers, callers outside.
+"""How often code runs, beyond the visible loops: guards for every n-th time, request handlers, external callers.
 
-Asked by rules about code in loops; every answer is only given where the source says so.
+Used by rules about code in loops; an answer is given only if the source states it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stepscope.checker.source.modules import Module
 from stepscope.checker.source.syntax import default, last_word
 
 MAX_LEVELS = 3
-"""Calls that are followed up to a handler, or to code that nobody in the project calls."""
+"""Calls followed up to a handler, or to code that nothing in the project calls."""
 _LEAVES = (ast.Return, ast.Continue, ast.Break, ast.Raise)
 _VERBS = frozenset({"get", "post", "put", "delete", "patch", "route", "api_route", "websocket", "endpoint"})
 _HANDLING = frozenset({"get", "post", "put", "patch", "do_GET", "do_POST", "on_post", "on_get", "on_message"})
@@ -32,7 +32,7 @@ _CACHES = frozenset({"lru_cache", "cache", "cached_property", "cache_resource", 
 
 
 def guard(module: Module, node: ast.AST, stop: ast.AST | None = None) -> ast.BinOp | None:
-    """The ``step % n`` that lets a node run only every n-th time, between it and its function or ``stop``.
+    """The ``step % n`` that lets a node run only every n-th time, between the node and its function or ``stop``.
 
     Both ``if step % n == 0: node`` and ``if step % n: return`` before the node count.
     """
@@ -71,13 +71,13 @@ def _modulo(test: ast.expr) -> ast.BinOp | None:
 
 
 def rarely(ctx: Context, node: ast.AST, loop: Loop) -> bool:
-    """A node runs only in every n-th iteration of a loop, also where the guard stands around a call on the way."""
+    """Whether a node runs only in every n-th iteration of a loop, also through a guard around a call on the way."""
     places: list[tuple[Module, ast.AST]] = [(ctx.module, node), *reversed(loop.via)]
     return any(guard(module, place, loop.node) is not None for module, place in places)
 
 
 def times(ctx: Context, node: ast.AST, loop: Loop) -> int | None:
-    """How often a loop reaches a node, where that is written down: 20 times for ``i % 50 == 0`` in ``range(1000)``."""
+    """The number of times a loop reaches a node, if the source states it: 20 for ``i % 50 == 0`` in ``range(1000)``."""
     if loop.iterations is None:
         return None
     often = loop.iterations
@@ -90,7 +90,7 @@ def times(ctx: Context, node: ast.AST, loop: Loop) -> int | None:
 
 
 def optional(module: Module, node: ast.AST) -> bool:
-    """A node runs only where something is not there yet: ``if self.model is None:``, ``if key not in cache:``, try."""
+    """Whether a node runs only if something is missing: ``if self.model is None:``, ``if key not in cache:``, try."""
     child, parent = node, module.parent(node)
     while parent is not None and not isinstance(child, FUNCTIONS):
         if isinstance(parent, ast.If) and child is not parent.test and _absent(parent.test):
@@ -122,7 +122,7 @@ def _present(test: ast.expr) -> bool:
 
 
 def cached(function: Function) -> bool:
-    """Decorated so that its result is kept: ``functools.lru_cache``, ``st.cache_resource``."""
+    """Whether a decorator caches the function's result: ``functools.lru_cache``, ``st.cache_resource``."""
     for decorator in function.decorators:
         target = decorator.func if isinstance(decorator, ast.Call) else decorator
         if last_word(target) in _CACHES:
@@ -131,7 +131,7 @@ def cached(function: Function) -> bool:
 
 
 def handler(ctx: Context, node: ast.AST) -> Function | None:
-    """The request handler in which a node runs, directly or through calls: what it does, it does per request."""
+    """The request handler in which a node runs, directly or through calls, and so once per request."""
     return _handler(ctx, node, MAX_LEVELS, frozenset())
 
 
@@ -177,7 +177,7 @@ def applied(ctx: Context, node: ast.AST) -> ast.Call | None:
 
 
 def offered(ctx: Context, node: ast.AST) -> bool:
-    """Whether a node's function is called from outside of the project only: how often, nobody here knows."""
+    """Whether a node's function is only called from outside the project, an unknown number of times."""
     return _offered(ctx, node, MAX_LEVELS, frozenset())
 
 
@@ -192,7 +192,7 @@ def _offered(ctx: Context, node: ast.AST, levels: int, seen: frozenset[ast.AST])
 
 
 def loop_parts(ctx: Context, node: ast.AST, loop: Loop) -> list[tuple[Context, ast.AST]]:
-    """What a loop repeats, as far as it lies on the way to a node: its body, and the bodies of functions between."""
+    """The code that a loop repeats on the way to a node: its body, and the bodies of functions between."""
     parts: list[tuple[Context, ast.AST]] = [(ctx.at(loop.module), part) for part in loop.body]
     function = ctx.enclosing(node)
     if loop.via and function is not None:
@@ -205,7 +205,7 @@ def loop_parts(ctx: Context, node: ast.AST, loop: Loop) -> list[tuple[Context, a
 
 
 def called_in(ctx: Context, node: ast.AST, loop: Loop) -> frozenset[str]:
-    """Names of everything that is called in what a loop repeats around a node, and two levels below."""
+    """Names of everything called in a loop's repeated code around a node, and two levels below."""
     return frozenset(
         inner.name or f"?.{last_word(inner.node.func)}"
         for at, part in loop_parts(ctx, node, loop)
@@ -214,12 +214,12 @@ def called_in(ctx: Context, node: ast.AST, loop: Loop) -> frozenset[str]:
 
 
 def waits(ctx: Context, node: ast.AST, loop: Loop) -> bool:
-    """The loop asks a person in each iteration: what it computes takes no time beside that."""
+    """Whether the loop asks a person in each iteration, compared with which computation takes no time."""
     return bool(called_in(ctx, node, loop) & {"input", "builtins.input", "?.input"})
 
 
 def every(ctx: Context, modulo: ast.BinOp) -> int | None:
-    """The n of ``step % n``: written down, or the only value that an attribute or parameter is known to get."""
+    """The n of ``step % n``: a literal, or the only value that an attribute or parameter is known to get."""
     return _number(ctx, modulo.right, 0)
 
 

@@ -1,4 +1,4 @@
-"""Python loops over the rows of a tensor: which tensor, which names stand for a row, what an iteration hands on."""
+"""Python loops over the rows of a tensor: which tensor, which names stand for a row, what an iteration passes on."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from stepscope.checker.source.bindings import FUNCTIONS
 from stepscope.checker.source.syntax import last_word, stored_names, walk
 
 MANY = 100
-"""Rows from which on a loop takes milliseconds by itself."""
+"""Rows from which a loop takes milliseconds by itself."""
 FEW = 10
-"""So many repeats of a loop are no matter."""
+"""Repeats of a loop that are too few to matter."""
 _MAYBE_LISTS = frozenset({"input", "inputs", "output", "outputs"})
-"""Of a model: a tensor, or a list of them."""
+"""Attributes of a model that are a tensor, or a list of them."""
 RowNode = ast.For | ast.ListComp | ast.GeneratorExp
 _COUNTS = frozenset({"range", "tensorflow.range", "tqdm.trange", "keras.ops.arange"})
 
@@ -31,36 +31,36 @@ class RowLoop:
     rows: frozenset[str]
     """Names that stand for a row: the loop's own, and those assigned from one."""
     index: str
-    """The name that a tensor is subscripted by; "" where the loop iterates over the tensor itself."""
+    """Name that a tensor is subscripted by; "" if the loop iterates over the tensor itself."""
 
     @property
     def body(self) -> list[ast.AST]:
-        """What is done with a row."""
+        """The nodes executed for each row."""
         return body(self.node)
 
     def is_row(self, node: ast.AST) -> bool:
-        """An expression that is a row, or a part of one."""
+        """Whether an expression is a row, or a part of one."""
         if isinstance(node, ast.Name):
             return node.id in self.rows
         return isinstance(node, ast.Subscript) and bool(self.index) and first_index(node) == self.index
 
     def mentions_row(self, node: ast.AST) -> bool:
-        """A row stands somewhere in it."""
+        """Whether a node contains a row."""
         return any(self.is_row(part) for part in ast.walk(node))
 
 
 def body(node: RowNode) -> list[ast.AST]:
-    """What a loop or comprehension does in each iteration."""
+    """The nodes that a loop or comprehension executes in each iteration."""
     return list(node.body) if isinstance(node, ast.For) else [node.elt]
 
 
 def row_loop(ctx: Context, node: RowNode, tensors: frozenset[str] = frozenset()) -> RowLoop | None:
-    """What is known of a loop over rows; None where it is none.
+    """The description of a loop over rows; None if it is not one.
 
     Args:
         ctx: the file.
         node: the loop.
-        tensors: names that are known to be tensors although nothing shows it (arguments of a loss function).
+        tensors: names known to be tensors although the code does not show it (arguments of a loss function).
     """
     if not isinstance(node, ast.For) and (len(node.generators) > 1 or node.generators[0].ifs):
         return None
@@ -89,7 +89,7 @@ def _is_tensor(ctx: Context, expr: ast.expr, tensors: frozenset[str]) -> bool:
 
 
 def _known_list(ctx: Context, expr: ast.expr) -> bool:
-    """Stands behind ``if isinstance(rows, (list, tuple))``."""
+    """Whether an expression is behind ``if isinstance(rows, (list, tuple))``."""
     base = expr
     while isinstance(base, ast.Subscript):
         base = base.value
@@ -106,7 +106,7 @@ def _known_list(ctx: Context, expr: ast.expr) -> bool:
 
 
 def _and(test: ast.expr) -> list[ast.expr]:
-    """What holds together where a test holds."""
+    """The conditions that all hold if a test holds."""
     return test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
 
 
@@ -128,7 +128,7 @@ def _targets(target: ast.expr) -> frozenset[str]:
 
 
 def first_index(node: ast.Subscript) -> str:
-    """The name that subscripts the first axis: i of ``x[i]`` and ``x[i, 0]``; "" where it is none."""
+    """The name that subscripts the first axis: i in ``x[i]`` and ``x[i, 0]``; "" if there is none."""
     first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
     return first.id if isinstance(first, ast.Name) else ""
 
@@ -149,14 +149,14 @@ def _with_derived(node: RowNode, names: frozenset[str], index: str) -> frozenset
 
 
 def often(ctx: Context, node: RowNode) -> bool:
-    """The loop has many rows, or is itself repeated: it costs more than a moment."""
+    """Whether the loop has many rows, or is itself repeated, so that it costs more than a moment."""
     times = ctx.engine.loops.iterations(ctx.module, node)
     outer = (lp for lp in ctx.loops.around(node) if not lp.is_comprehension)
     return (times is not None and times >= MANY) or any(lp.iterations is None or lp.iterations > FEW for lp in outer)
 
 
 def carries(nodes: Iterable[ast.AST]) -> bool:
-    """One iteration hands something to the next, beside sums and lists that are only added to.
+    """Whether one iteration passes something to the next, other than sums and lists that are only appended to.
 
     ``state = cell(x, state)`` does; ``total += f(x)``, ``total = total + f(x)``, ``best = tf.maximum(best, x)`` and
     ``out.append(x)`` do not; nor does ``out = tf.concat([out, x], 0)``.
@@ -171,7 +171,7 @@ def carries(nodes: Iterable[ast.AST]) -> bool:
 
 
 def _collected(statements: list[ast.stmt]) -> set[str]:
-    """Names that only sum up or collect: used nowhere but where they are added to."""
+    """Names that only sum or collect: used only in the statements that add to them."""
     found: dict[str, int] = {}
     for node in walk(statements):
         name = ""
@@ -199,7 +199,7 @@ def _collected(statements: list[ast.stmt]) -> set[str]:
 
 
 def _reads_before(statement: ast.stmt, stored: set[str], seen: set[str]) -> bool:
-    """A name that the body stores is read before this iteration has stored it."""
+    """Whether a name that the body stores is read before this iteration has stored it."""
     if isinstance(statement, (ast.If, ast.For, ast.While, ast.With)):
         head: list[ast.AST] = [n for n in ast.iter_child_nodes(statement) if isinstance(n, (ast.expr, ast.withitem))]
         if isinstance(statement, ast.For):

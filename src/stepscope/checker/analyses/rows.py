@@ -15,19 +15,21 @@ _LISTING = frozenset(
     "tensorflow.convert_to_tensor tensorflow.stack keras.preprocessing.sequence.pad_sequences "
     "keras.utils.pad_sequences keras.ops.convert_to_tensor".split()
 )
-"""Make a batch of a list of rows."""
+"""Functions that make a batch of a list of rows."""
 _FILLING = frozenset(
     "numpy.zeros numpy.ones numpy.empty numpy.random.rand numpy.random.randn numpy.random.random "
     "numpy.random.Generator.random numpy.random.Generator.standard_normal tensorflow.zeros tensorflow.ones".split()
 )
-"""Make an array of a shape."""
+"""Functions that make an array of a shape."""
 _KEEPING = frozenset({"astype", "copy", "texts_to_sequences", "texts_to_matrix", "transform", "float"})
-"""Methods that leave the number of rows as it is."""
+"""Methods that preserve the number of rows."""
 _RESHAPING = frozenset({"numpy.reshape", "tensorflow.reshape", "keras.ops.reshape"})
 
 
 def single_row(ctx: Context, data: ast.expr) -> bool:
-    """A batch of one row, also by name; a list counts as a list of inputs, all of which must be one."""
+    """Whether data are a batch of one row, also through a name; a list counts as a list of inputs, all of which must be
+    one.
+    """
     return _single(ctx, data, 0)
 
 
@@ -49,7 +51,7 @@ def _single(ctx: Context, data: ast.expr, depth: int) -> bool:
 
 
 def _input(ctx: Context, element: ast.expr, depth: int, *, alone: bool) -> bool:
-    """One of several inputs: a batch or list of one row; alone in its list also a row of plain numbers."""
+    """Whether one of several inputs is a batch or list of one row; alone in its list also a row of plain numbers."""
     if isinstance(element, ast.List) and len(element.elts) == 1:
         return True
     plain = element.elts if isinstance(element, ast.List) else [element]
@@ -57,7 +59,7 @@ def _input(ctx: Context, element: ast.expr, depth: int, *, alone: bool) -> bool:
 
 
 def _bound(ctx: Context, binding: Binding, depth: int) -> bool:
-    """A binding gives one row: by assignment, or because every call of the project passes one."""
+    """Whether a binding gives one row: by assignment, or because every call of the project passes one."""
     if binding.kind == "assign" and binding.value is not None:
         return _single(ctx, binding.value, depth + 1)
     if binding.kind == "param" and isinstance(binding.scope.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -68,7 +70,7 @@ def _bound(ctx: Context, binding: Binding, depth: int) -> bool:
 
 
 def _one(ctx: Context, index: ast.expr) -> bool:
-    """A subscript that gives one row: ``[None]``, ``[np.newaxis, ...]``, ``[i:i + 1]``, ``[[i]]``."""
+    """Whether a subscript gives one row: ``[None]``, ``[np.newaxis, ...]``, ``[i:i + 1]``, ``[[i]]``."""
     first = _first(index)
     if isinstance(first, ast.Slice):
         return _next(ctx, first)
@@ -76,7 +78,7 @@ def _one(ctx: Context, index: ast.expr) -> bool:
 
 
 def adds_axis(index: ast.expr) -> bool:
-    """``[None]``, ``[np.newaxis, ...]``: a subscript that arrays and tensors alone have."""
+    """Whether a subscript is ``[None]`` or ``[np.newaxis, ...]``, which only arrays and tensors support."""
     first = _first(index)
     return (isinstance(first, ast.Constant) and first.value is None) or (
         isinstance(first, ast.Attribute) and first.attr == "newaxis"
@@ -89,7 +91,7 @@ def _first(index: ast.expr) -> ast.expr | None:
 
 
 def _next(ctx: Context, part: ast.Slice) -> bool:
-    """``i:i + 1``, ``:1``, ``-1:``."""
+    """Whether a slice is ``i:i + 1``, ``:1`` or ``-1:``."""
     if part.step is not None:
         return False
     if part.lower is None or (isinstance(part.lower, ast.Constant) and part.lower.value == 0):
@@ -130,7 +132,7 @@ def _call(ctx: Context, data: ast.Call, depth: int) -> bool:
 
 
 def _leading_one(ctx: Context, shape: ast.expr) -> bool:
-    """``1``, ``(1, 28, 28)``, ``(1,) + x.shape``, ``(1, *x.shape)``."""
+    """Whether a shape is ``1``, ``(1, 28, 28)``, ``(1,) + x.shape`` or ``(1, *x.shape)``."""
     if isinstance(shape, ast.BinOp) and isinstance(shape.op, ast.Add):
         return _leading_one(ctx, shape.left)
     if isinstance(shape, (ast.Tuple, ast.List)):

@@ -1,7 +1,7 @@
-"""Shapes between the layers of a Keras model, as far as numbers are written down.
+"""Shapes between the layers of a Keras model, as far as the source states numbers.
 
-Follows ``Sequential([...])``, ``model.add(...)`` and the functional style. Shapes are without the batch dimension; a
-dimension that is not known is None, a shape that is not known at all too.
+Follows ``Sequential([...])``, ``model.add(...)`` and the functional style. Shapes omit the batch dimension; an unknown
+dimension is None, and so is an entirely unknown shape.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _RANKS = {"1D": 1, "2D": 2, "3D": 3}
 
 @dataclass(frozen=True, slots=True)
 class Flattened:
-    """What a Dense layer gets."""
+    """The input of a Dense layer."""
 
     features: int
     flat: bool
-    """A Flatten stands right before it, up to layers that keep the shape."""
+    """Flag: a Flatten is directly before the layer, except for layers that keep the shape."""
     before: Shape | None
-    """Shape that was flattened."""
+    """Shape before it was flattened."""
 
 
 def dense_input(ctx: Context, call: Call) -> Flattened | None:
-    """The number of features that a ``Dense`` call is built on; None when it is not known."""
+    """The number of features that a ``Dense`` call is built on; None if unknown."""
     chain = _before(ctx, call.node)
     if chain is None:
         return None
@@ -64,7 +64,7 @@ def dense_input(ctx: Context, call: Call) -> Flattened | None:
 
 
 def _before(ctx: Context, node: ast.Call) -> list[Call] | None:
-    """The layers before one, first to last; None when the way is not a straight one."""
+    """The layers before one, first to last; None if the path is not straight."""
     parent = ctx.parent(node)
     if isinstance(parent, ast.List) and isinstance(outer := ctx.parent(parent), ast.Call):
         if not ctx.name(outer.func).endswith(".Sequential"):
@@ -87,7 +87,7 @@ def _calls(ctx: Context, elements: list[ast.expr]) -> list[Call] | None:
 
 
 def _added(ctx: Context, add: ast.Call) -> list[Call] | None:
-    """The layers added before, in a body without branches and loops between."""
+    """The layers added before, in a body without branches and loops between them."""
     model = add.func.value if isinstance(add.func, ast.Attribute) else None
     if not isinstance(model, ast.Name):
         return None
@@ -148,7 +148,7 @@ def _functional(ctx: Context, expr: ast.expr, depth: int) -> list[Call] | None:
 
 
 def output(ctx: Context, layer: Call, shape: Shape | None) -> Shape | None:
-    """The output's shape of a layer on an input; None when it is not known."""
+    """The shape of a layer's output for an input; None if unknown."""
     word = layer.word
     if not layer.name.startswith("keras.") or _channels_first(layer):
         return None
@@ -176,7 +176,7 @@ def output(ctx: Context, layer: Call, shape: Shape | None) -> Shape | None:
 
 
 def _declared(ctx: Context, layer: Call) -> Shape | None:
-    """``input_shape=`` or ``input_dim=`` of a first layer."""
+    """The ``input_shape=`` or ``input_dim=`` of a first layer."""
     given = layer.argument(-1, "input_shape")
     if given is not None:
         return sizes(ctx, given)
@@ -185,7 +185,7 @@ def _declared(ctx: Context, layer: Call) -> Shape | None:
 
 
 def sizes(ctx: Context, expr: ast.expr | None) -> Shape | None:
-    """A shape that is written down, also by name."""
+    """A shape written in the source, also through a name."""
     if isinstance(expr, ast.Name):
         bindings = ctx.definitions(expr)
         return _bound_sizes(ctx, bindings[0]) if len(bindings) == 1 and bindings[0].value is not expr else None
@@ -197,7 +197,7 @@ def sizes(ctx: Context, expr: ast.expr | None) -> Shape | None:
 
 
 def _bound_sizes(ctx: Context, binding: Binding) -> Shape | None:
-    """Of a name: what is assigned; of a parameter: what every call of the project passes, else its default."""
+    """The shape bound to a name; for a parameter, the one that every call of the project passes, else its default."""
     if binding.kind == "assign":
         return sizes(ctx, binding.value)
     node = binding.scope.node
@@ -234,7 +234,7 @@ def _reshape(ctx: Context, layer: Call, shape: Shape) -> Shape | None:
 
 
 def _per_axis(ctx: Context, expr: ast.expr | None, rank: int, fallback: int | None) -> Shape:
-    """A size that is given once for all axes, or for each."""
+    """A size given once for all axes, or for each."""
     if expr is None:
         return (fallback,) * rank
     given = sizes(ctx, expr)
@@ -308,7 +308,7 @@ def _pad(ctx: Context, layer: Call, shape: Shape, rank: int) -> Shape | None:
 
 
 def _sequence(ctx: Context, layer: Call, shape: Shape) -> Shape | None:
-    """Recurrent layers and embeddings."""
+    """The output shape of recurrent layers and embeddings."""
     if layer.word == "Embedding":
         return (*shape, ctx.loops.integer(layer.argument(1, "output_dim")))
     if layer.word in ("LSTM", "GRU", "SimpleRNN", "CuDNNLSTM", "CuDNNGRU"):

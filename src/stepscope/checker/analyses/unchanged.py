@@ -1,9 +1,9 @@
-"""Whether what an expression reads is the same value in every iteration of a loop, not only the same object.
+"""Whether the value that an expression reads is the same in every iteration of a loop, not only the same object.
 
-A name that is bound once may stand for a variable, an array, a list, a model: what these hold changes when they are
-assigned, stepped, filled or handed on. So a value stays the same if it cannot change (numbers, texts, tensors), or if
-nothing in the loop can change any object. In a graph of TensorFlow 1 an op reads symbols: there variables and tensors
-stay what they are, and so does what the loop hands to nothing. What is not known is taken to change.
+A name bound once may stand for a variable, an array, a list or a model, whose content changes when they are assigned,
+stepped, filled or passed on. A value therefore stays the same only if it cannot change (numbers, strings, tensors), or
+if nothing in the loop can change any object. In a graph of TensorFlow 1 an op reads symbols: there variables and
+tensors stay the same, and so does an object that the loop passes to nothing. An unknown value counts as changing.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from stepscope.checker.source.modules import Module
 from stepscope.checker.source.syntax import last_word
 
 MAX_DEPTH = 6
-"""Names that stand for names."""
+"""Depth to which names are followed."""
 _FIXED = (Tag.PY_SCALAR, Tag.BOOL, Tag.PY_STRING, Tag.NONE)
 _STATE = (Tag.VARIABLE, Tag.MODEL, Tag.LAYER, Tag.OPTIMIZER, Tag.ITERATOR, Tag.DATASET, Tag.SESSION, Tag.FUNCTION)
-"""What holds state, or is run for it."""
+"""Tags of objects that hold state, or are run for it."""
 _SHAPES = frozenset({"shape", "dtype", "ndim"})
 _SETTERS = ("setattr", "__setattr__", "vars", "exec")
 _NAMESPACE = "argparse.Namespace"
 
 
 def unchanged(ctx: Context, expr: ast.Name | ast.Attribute, loop: Loop, *, symbolic: bool) -> bool:
-    """A name or attribute in a loop's own body is the same value in each iteration.
+    """Whether a name or attribute in a loop's own body has the same value in each iteration.
 
     Args:
         ctx: the file.
-        expr: what is read.
-        loop: a loop that stands around it in the same function.
+        expr: the expression read.
+        loop: a loop around it in the same function.
         symbolic: the loop builds a graph of TensorFlow 1.
     """
     if ctx.loops.varies(expr, loop) is not False:
@@ -76,7 +76,7 @@ def _attribute(ctx: Context, expr: ast.Attribute, loop: Loop, *, symbolic: bool)
 
 
 def _settled(ctx: Context, expr: ast.Name | ast.Attribute, loop: Loop, *, symbolic: bool) -> bool:
-    """What is held cannot change, or nothing in the loop can change it."""
+    """Whether the object cannot change, or nothing in the loop can change it."""
     value = ctx.value(expr)
     if not value.many and not value.parts and (value.tag in _FIXED or _tensor(ctx, expr, 0)):
         return True
@@ -90,15 +90,17 @@ def _stateful(value: Value) -> bool:
 
 
 def _holds_state(ctx: Context, expr: ast.Name | ast.Attribute) -> bool:
-    """One of several values that a name may have is a variable, or may be."""
+    """Whether one of several possible values of a name is a variable, or may be."""
     if not isinstance(expr, ast.Name):
-        return ctx.tag(expr) is Tag.TENSOR  # of a variable or tensor, which one is not told apart
+        return ctx.tag(expr) is Tag.TENSOR  # either a variable or a tensor; the two are not distinguished
     infer = ctx.engine.inference
     return any(_stateful(infer.binding(ctx.module, b)) or b.kind == "param" for b in ctx.definitions(expr))
 
 
 def _tensor(ctx: Context, expr: ast.expr, depth: int) -> bool:
-    """A tensor for sure: what an op or arithmetic gave. A join of tensors and variables has the tag of a tensor."""
+    """Whether a value is certainly a tensor: the result of an op or arithmetic. A join of tensors and variables has the
+    tag of a tensor.
+    """
     if depth > MAX_DEPTH or ctx.tag(expr) is not Tag.TENSOR:
         return False
     if isinstance(expr, ast.Name):
@@ -123,7 +125,7 @@ def _bound_to_tensor(ctx: Context, binding: Binding, depth: int) -> bool:
 
 
 def _library(ctx: Context, expr: ast.Name | ast.Attribute) -> bool:
-    """A constant, type or op of a library: ``np.pi``, ``tf.float32``."""
+    """Whether a name is a constant, type or op of a library: ``np.pi``, ``tf.float32``."""
     root: ast.expr = expr
     while isinstance(root, ast.Attribute):
         root = root.value
@@ -137,21 +139,21 @@ def _thing(ctx: Context, expr: ast.expr) -> object:
 
 
 def rebound(ctx: Context, name: str) -> bool:
-    """A function binds a name of a scope around it, or the module's names are changed by their table."""
+    """Whether a function binds a name of an outer scope, or the module's names are changed through their table."""
     flow = ctx.module.flow
     return any(name in scope.shared for scope in flow.scopes.values()) or _by_name(ctx.module, "globals", "exec")
 
 
 def _by_name(module: Module, *words: str) -> bool:
-    """A file changes names or attributes that it makes up as it runs."""
+    """Whether a file changes names or attributes whose names are computed at run time."""
     tables = any(isinstance(s, ast.Subscript) and last_word(s.value) == "__dict__" for s in module.flow.stores)
     return tables or any(module.flow.calls.get(word) for word in words)
 
 
 def stored(ctx: Context, module: Module, attr: str, *, inits: bool = False) -> bool:
-    """An attribute is assigned in one of two files, whatever it is an attribute of; or by name.
+    """Whether an attribute of this name is assigned in one of two files, on any object, or by a computed name.
 
-    Not counted, with ``inits``: what an ``__init__`` assigns.
+    With ``inits``, assignments in an ``__init__`` are not counted.
     """
     for one in (module, ctx.module):
         stores = [s for s in one.flow.stores if isinstance(s, ast.Attribute) and s.attr == attr]
@@ -161,7 +163,7 @@ def stored(ctx: Context, module: Module, attr: str, *, inits: bool = False) -> b
 
 
 def _stored_by_others(ctx: Context, owner: Class, attr: str) -> bool:
-    """An attribute is assigned anywhere but in the ``__init__`` of the class."""
+    """Whether an attribute is assigned anywhere but in the ``__init__`` of the class."""
     module = owner.module
     scopes = {b.scope.name for b in owner.scope.attributes[attr]}
     if {name.rpartition(".")[2] for name in scopes} != {"__init__"} or _by_name(module, *_SETTERS):

@@ -1,4 +1,4 @@
-"""Everything that a plan may ask for, by hand: name to the function that does it (docs/writing-rules.md)."""
+"""All actions that a plan may name, listed by hand, with the function of each (docs/writing-rules.md)."""
 
 from __future__ import annotations
 

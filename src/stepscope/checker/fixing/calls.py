@@ -13,7 +13,7 @@ OPEN = (
     cst.BinaryOperation, cst.BooleanOperation, cst.Comparison, cst.UnaryOperation, cst.IfExp, cst.Lambda, cst.Await,
     cst.Yield, cst.NamedExpr, cst.GeneratorExp, cst.Tuple, cst.ConcatenatedString,
 )  # fmt: skip
-"""Expressions that mean something else when an operator or a dot comes near."""
+"""Expressions whose meaning changes next to an operator or a dot."""
 
 
 def add_keyword(work: Work) -> tuple[Edit, ...]:
@@ -23,16 +23,16 @@ def add_keyword(work: Work) -> tuple[Edit, ...]:
     value = work.text(work.told("value"), work.tree.range(target)[1])
     if not isinstance(target, cst.Call):
         if not isinstance(work.tree.parent(target), cst.Decorator):
-            raise CannotFixError("what it names is no call")
+            raise CannotFixError("the target is not a call")
         end = work.tree.whole(target)[1]
         return (Edit(end, end, f"({keyword}={value})"),)
     if _find(target, keyword) is not None:
-        raise CannotFixError(f"{keyword} is given already")
+        raise CannotFixError(f"{keyword} is already given")
     return insert_argument(work.tree, target, f"{keyword}={value}")
 
 
 def replace_keyword(work: Work) -> tuple[Edit, ...]:
-    """``f(keyword=old)`` becomes ``f(keyword=value)``; one by position (``index``) is replaced there."""
+    """``f(keyword=old)`` becomes ``f(keyword=value)``; a positional argument (``index``) is replaced in place."""
     call = work.expression(0, cst.Call)
     keyword = work.told("keyword")
     value = work.text(work.told("value"), work.tree.range(call)[1])
@@ -43,14 +43,14 @@ def replace_keyword(work: Work) -> tuple[Edit, ...]:
 
 
 def remove_keyword(work: Work) -> tuple[Edit, ...]:
-    """``f(x, keyword=old)`` becomes ``f(x)``; also one by position (``index``), when it is the last of these."""
+    """``f(x, keyword=old)`` becomes ``f(x)``; also for a positional argument (``index``) if it is the last one."""
     call = work.expression(0, cst.Call)
     index = _index(work)
     found = _find(call, work.told("keyword"), index)
     if found is None:
         raise CannotFixError(f"{work.told('keyword')} is not given")
     if found.keyword is None and len(_positional(call)) - 1 != index:
-        raise CannotFixError(f"{work.told('keyword')} is given by position, with others after it")
+        raise CannotFixError(f"{work.told('keyword')} is given by position, before others")
     return remove_argument(work.tree, call, found)
 
 
@@ -59,7 +59,7 @@ def rename_call(work: Work) -> tuple[Edit, ...]:
     call = work.expression(0, cst.Call)
     if work.has("method"):
         if not isinstance(call.func, cst.Attribute):
-            raise CannotFixError("what it names is no method's call")
+            raise CannotFixError("the target is not a method call")
         return work.tree.rewrite(*work.tree.range(call.func.attr), work.told("method"))
     start, end = work.tree.whole(call.func)
     return work.tree.rewrite(start, end, work.text(work.told("name"), start))
@@ -90,7 +90,7 @@ def unwrap_call(work: Work) -> tuple[Edit, ...]:
 
 
 def replace_expression(work: Work) -> tuple[Edit, ...]:
-    """An expression becomes ``value``; ``$1`` is its own text, ``$2`` and up those of the plan's other nodes."""
+    """An expression becomes ``value``; ``$1`` is its own text, ``$2`` and up the texts of the plan's other nodes."""
     node = work.any_expression(0)
     start, end = work.tree.whole(node)
     value = work.text(work.told("value"), start)
@@ -123,7 +123,7 @@ def _find(call: cst.Call, keyword: str, index: int | None = None) -> cst.Arg | N
 
 
 def insert_argument(tree: Tree, call: cst.Call, text: str) -> tuple[Edit, ...]:
-    """A further argument at the end of a call, on a line of its own where the others have one."""
+    """A further argument at the end of a call, on its own line if the others have one."""
     close = tree.range(call)[1] - 1
     if not call.args:
         return (Edit(close, close, text),)
@@ -175,7 +175,7 @@ def remove_argument(tree: Tree, call: cst.Call, gone: cst.Arg) -> tuple[Edit, ..
 
 
 def _line(tree: Tree, start: int, end: int) -> tuple[Edit, ...]:
-    """Take a range away, with its line where nothing else stands there."""
+    """Remove a range, and its line if nothing else is on it."""
     begin = tree.lines.begin(start)
     alone = not (tree.text[begin:start] + tree.text[end : tree.line_end(end)]).strip()
     return (Edit(begin, tree.lines.after(end), ""),) if alone else (Edit(start, end, ""),)

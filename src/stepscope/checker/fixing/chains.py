@@ -30,15 +30,15 @@ def insert_call_in_chain(work: Work) -> tuple[Edit, ...]:
 
 
 def remove_call_from_chain(work: Work) -> tuple[Edit, ...]:
-    """``a.cache().map(f)`` becomes ``a.map(f)``; the node is the call that goes."""
+    """``a.cache().map(f)`` becomes ``a.map(f)``; the node is the call to remove."""
     call = work.expression(0, cst.Call)
     if call.lpar:
-        raise CannotFixError("it stands in parentheses of its own")
+        raise CannotFixError("it is in parentheses")
     return (Edit(*_segment(work.tree, call), ""),)
 
 
 def move_call_in_chain(work: Work) -> tuple[Edit, ...]:
-    """``a.map(f).batch(8)`` becomes ``a.batch(8).map(f)``: the first node's call goes before the second's."""
+    """``a.map(f).batch(8)`` becomes ``a.batch(8).map(f)``: the first node's call moves before the second's."""
     moved, before = work.expression(0, cst.Call), work.expression(1, cst.Call)
     if any(call.lpar for call in _between(moved, before)):
         raise CannotFixError("the chain has parentheses inside")
@@ -52,7 +52,7 @@ def _receiver(call: cst.Call) -> cst.BaseExpression | None:
 
 
 def _between(outer: cst.Call, inner: cst.Call) -> list[cst.Call]:
-    """The calls below one of a chain down to another of it, that one included."""
+    """The calls from one of a chain down to an inner one, including the inner one."""
     found = []
     below = _receiver(outer)
     while isinstance(below, cst.Call):
@@ -64,10 +64,10 @@ def _between(outer: cst.Call, inner: cst.Call) -> list[cst.Call]:
 
 
 def _segment(tree: Tree, call: cst.Call) -> tuple[int, int]:
-    """Where a call of a chain begins and ends: with the line break before its dot, and the comment after it."""
+    """The range of a chained call: with the line break before its dot, and the comment after it."""
     receiver = _receiver(call)
     if receiver is None:
-        raise CannotFixError("what it names is no method's call")
+        raise CannotFixError("the target is not a method call")
     start, end = tree.whole(receiver)[1], tree.range(call)[1]
     gap = _gap(tree, call)
     if gap is None or "\\" in gap:
@@ -76,7 +76,7 @@ def _segment(tree: Tree, call: cst.Call) -> tuple[int, int]:
 
 
 def _gap(tree: Tree, node: cst.BaseExpression) -> str | None:
-    """The line break (escaped or not) and blanks before a method call's dot; None when there are none."""
+    """The line break (escaped or not) and blanks before a method call's dot; None if there are none."""
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
         return None
     text = tree.text[tree.whole(node.func.value)[1] : tree.range(node.func.dot.whitespace_before)[1]]

@@ -1,4 +1,4 @@
-"""Edits of a text: ranges and what replaces them."""
+"""Edits of a text: ranges and their replacements."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ _NEWLINE = re.compile(r"\r\n|\r|\n")
 
 
 class CannotFixError(Exception):
-    """A planned fix cannot be done here; the text says why, as the end of "not fixed: ..."."""
+    """Raised if a planned fix is impossible here; the text gives the reason, as the end of "not fixed: ..."."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Edit:
-    """Characters ``start`` to ``end`` (exclusive, from 0) of a text are replaced. An empty range: an insertion."""
+    """The replacement of characters ``start`` to ``end`` (exclusive, from 0) of a text. An empty range inserts."""
 
     start: int
     end: int
     text: str
 
     def touches(self, other: Edit) -> bool:
-        """Whether two edits cannot be done at once: ranges overlap, or both insert at the same place."""
+        """Whether two edits conflict: their ranges overlap, or both insert at the same place."""
         if self.start == other.start:
             return self != other or self.start != self.end
         return self.start < other.end and other.start < self.end
 
 
 def replacement(text: str, start: int, end: int, new: str) -> tuple[Edit, ...]:
-    """The smallest edit that makes ``new`` of a range; none when it is that already.
+    """The smallest edit that turns a range into ``new``; none if it is equal already.
 
-    Small edits let fixes at the same call (keywords of two methods of a chain) be done in one go.
+    Small edits allow several fixes of the same call (keywords of two methods of a chain) in one pass.
     """
     old = text[start:end]
     if old == new:
@@ -47,7 +47,7 @@ def replacement(text: str, start: int, end: int, new: str) -> tuple[Edit, ...]:
 
 
 def apply(text: str, edits: Iterable[Edit]) -> str:
-    """The text after edits that do not touch each other."""
+    """The text after edits that do not conflict."""
     parts = []
     done = 0
     for edit in sorted(set(edits)):
@@ -57,7 +57,7 @@ def apply(text: str, edits: Iterable[Edit]) -> str:
 
 
 class Lines:
-    """Lines and columns of a text as the parser counts them: form feeds end no line.
+    """Lines and columns of a text as the parser counts them: form feeds do not end a line.
 
     Args:
         text: the text, with whatever line endings it has.
@@ -68,7 +68,7 @@ class Lines:
         self.starts: Sequence[int] = [0, *(m.end() for m in _NEWLINE.finditer(text))]
 
     def offset(self, line: int, column: int) -> int:
-        """Characters before a line and column, both from 1."""
+        """Number of characters before a line and column, both from 1."""
         return self.starts[line - 1] + column - 1 if line <= len(self.starts) else len(self.text)
 
     def position(self, offset: int) -> tuple[int, int]:
@@ -77,16 +77,16 @@ class Lines:
         return line, offset - self.starts[line - 1] + 1
 
     def begin(self, offset: int) -> int:
-        """Where the line of an offset begins."""
+        """The start of the line that contains an offset."""
         return self.starts[self.position(offset)[0] - 1]
 
     def after(self, offset: int) -> int:
-        """Where the line after that of an offset begins; the text's end on the last one."""
+        """The start of the next line; the end of the text on the last line."""
         line = self.position(offset)[0]
         return self.starts[line] if line < len(self.starts) else len(self.text)
 
     @property
     def newline(self) -> str:
-        """The line ending that comes first in the text."""
+        """The first line ending in the text."""
         found = _NEWLINE.search(self.text)
         return found.group(0) if found else "\n"

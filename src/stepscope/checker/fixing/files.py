@@ -1,4 +1,4 @@
-"""Files as texts that can be edited and put back: encoding, byte-order mark and line endings stay as they are."""
+"""Files as texts that can be edited and written back: encoding, byte-order mark and line endings are preserved."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stepscope.checker.fixing.edits import CannotFixError, Edit, apply
 
 
 class Content(Protocol):
-    """What a file holds, as the one text that rules saw."""
+    """The content of a file, as the single text that rules saw."""
 
     text: str
 
@@ -36,7 +36,7 @@ class PythonContent:
         data: its bytes.
 
     Raises:
-        CannotFixError: it cannot be decoded, or not be put back byte for byte.
+        CannotFixError: it cannot be decoded, or not written back byte for byte.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -47,34 +47,34 @@ class PythonContent:
         except (SyntaxError, UnicodeError, LookupError) as error:
             raise CannotFixError("it cannot be decoded") from error
         if not same:
-            raise CannotFixError(f"its encoding {self.encoding} does not give the file back as it was")
+            raise CannotFixError(f"its encoding {self.encoding} does not reproduce the file")
 
     def edited(self, edits: Sequence[Edit]) -> bytes:
         """The file's new bytes, in its own encoding."""
         try:
             return apply(self.text, edits).encode(self.encoding)
         except UnicodeError as error:
-            raise CannotFixError(f"{self.encoding} has no such letters") from error
+            raise CannotFixError(f"{self.encoding} cannot encode the new text") from error
 
 
 def write(path: Path, data: bytes, *, old: bytes) -> None:
-    """Put new content into a file, all or nothing: mode and owner stay, links are followed.
+    """Write new content to a file, all or nothing: mode and owner are preserved, links are followed.
 
     Raises:
-        CannotFixError: it holds something else than ``old`` by now, or cannot be written.
+        CannotFixError: its content is no longer ``old``, or it cannot be written.
     """
     target = Path(os.path.realpath(path))
     temporary = ""
     try:
         if target.read_bytes() != old:
-            raise CannotFixError("it has changed meanwhile")
+            raise CannotFixError("it has changed in the meantime")
         was = target.stat()
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".stepscope")
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-            with contextlib.suppress(OSError):  # only root may give a file away; one's own stays one's own
+            with contextlib.suppress(OSError):  # only root may change an owner; one's own file keeps its owner
                 os.fchown(stream.fileno(), was.st_uid, was.st_gid)
             os.fchmod(stream.fileno(), stat.S_IMODE(was.st_mode))
         Path(temporary).replace(target)

@@ -1,7 +1,7 @@
-"""From plans to edits of one text, and from edits to a new text that is known to be sound.
+"""From plans to edits of one text, and from edits to a new text that is verified.
 
-A fix is done only when the text that comes out parses, keeps every comment, and differs. What cannot be done is said
-with its reason; it never raises for what a file or a plan holds.
+A fix is applied only if the resulting text parses, keeps every comment, and differs. If a fix is impossible, the reason
+is returned; the content of a file or a plan never raises.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from stepscope.checker.hits import FixPlan
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What a plan comes to: edits, or the reason why there are none."""
+    """Result of a plan: edits, or the reason why there are none."""
 
     edits: tuple[Edit, ...] = ()
     refused: str = ""
 
 
 class Fixer:
-    """Fixes for one text; parsed when the first plan comes.
+    """Fixes for one text, which is parsed on the first plan.
 
     Args:
         text: the file's text, as rules saw it.
-        version: TensorFlow's version that is checked for.
+        version: the TensorFlow version to check for.
     """
 
     def __init__(self, text: str, version: tuple[int, int]) -> None:
@@ -45,7 +45,7 @@ class Fixer:
         self._comments: Counter[str] | None = None
 
     def plan(self, plan: FixPlan) -> Planned:
-        """The edits of a plan, checked on their own: the text that they give is sound."""
+        """The edits of a plan, verified separately: the text they produce is sound."""
         try:
             edits = self._edits(plan)
             self._hold(edits)
@@ -85,12 +85,12 @@ class Fixer:
 
 
 def compatible(chosen: Sequence[Edit], more: Sequence[Edit]) -> bool:
-    """Whether edits can be done together with others; the same import added twice is added once."""
+    """Whether edits can be combined with others; if both add the same import, it is added once."""
     return not any(a.touches(b) for a in chosen for b in more)
 
 
 def sound(text: str, kept: Counter[str]) -> None:
-    """Hold what a fix made against what it has to keep.
+    """Check that the text after a fix parses and keeps its comments.
 
     Raises:
         CannotFixError: it does not parse, or one of the comments ``kept`` is lost.
@@ -106,9 +106,9 @@ def sound(text: str, kept: Counter[str]) -> None:
 
 
 def comments(text: str) -> Counter[str]:
-    """The comments of a text, each with how often it stands there."""
+    """The comments of a text, with the number of occurrences of each."""
     tokens = tokenize.generate_tokens(io.StringIO(text, newline="").readline)
     try:
         return Counter(token.string.rstrip() for token in tokens if token.type == tokenize.COMMENT)
     except (tokenize.TokenError, SyntaxError) as error:
-        raise CannotFixError(f"it cannot be split into words ({type(error).__name__})") from error
+        raise CannotFixError(f"it cannot be tokenized ({type(error).__name__})") from error

@@ -1,4 +1,4 @@
-"""How a file names TensorFlow, Keras and NumPy at a place, and what to import where it does not."""
+"""The names of TensorFlow, Keras and NumPy at a place in a file, and the imports to add if they are missing."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from stepscope.checker.source.canonical import canonical
 from stepscope.checker.source.flow import analyse
 
 ROOTS = frozenset({"tensorflow", "keras", "numpy"})
-"""Dotted names that begin with these, in what a plan is told, are spelled as the file does."""
+"""First words of dotted names in a plan's arguments that are spelled as in the file."""
 IMPORTS = {
     "tensorflow": ("import tensorflow as tf", "tf"),
     "keras": ("import keras", "keras"),
     "numpy": ("import numpy as np", "np"),
 }
-"""What is added to a file that does not import them at all."""
+"""Import statements to add to a file without one."""
 OLDER = {
     "tensorflow.data.AUTOTUNE": ((2, 4), "tensorflow.data.experimental.AUTOTUNE"),
 }
-"""Names that versions before the one given spelled otherwise."""
+"""Names that versions before the given one spelled differently."""
 
 
 class Naming:
@@ -29,7 +29,7 @@ class Naming:
 
     Args:
         text: the file's text.
-        version: TensorFlow's version that names are meant for.
+        version: the TensorFlow version that names are meant for.
 
     Raises:
         CannotFixError: the text is not Python.
@@ -45,7 +45,7 @@ class Naming:
             raise CannotFixError(f"the file does not parse ({type(error).__name__})") from error
 
     def spell(self, name: str, offset: int) -> tuple[str, tuple[Edit, ...]]:
-        """A qualified name as it is written at a place, with the edit that adds an import where it is needed.
+        """A qualified name as written at a place, with the edit that adds an import if needed.
 
         Args:
             name: ``tensorflow.data.AUTOTUNE``, ``keras.backend.clear_session``.
@@ -62,7 +62,7 @@ class Naming:
         return older if self.version < before else name
 
     def _known(self, name: str, wanted: str, offset: int) -> str:
-        """The shortest spelling through what is bound at the place; "" when there is none."""
+        """The shortest spelling through the names bound at the place; "" if there is none."""
         spellings = []
         for local, target in self._bound(offset):
             if canonical(target) == canonical(name):
@@ -74,7 +74,7 @@ class Naming:
         return min(spellings, key=lambda s: (s.count("."), len(s)), default="")
 
     def _bound(self, offset: int) -> Iterator[tuple[str, str]]:
-        """Local names that stand for modules or things of the libraries at a place, with what they stand for."""
+        """Local names at a place that stand for modules or objects of the libraries, with what they stand for."""
         line, _ = self.lines.position(offset)
         hidden: set[str] = set()
         before: int | None = line
@@ -87,10 +87,10 @@ class Naming:
                     yield local, target
             hidden.update(scope.bindings)
             if scope.is_function:
-                before = None  # what is around a function has run by the time that it is called
+                before = None  # the code around a function has run before it is called
 
     def _scopes(self, line: int) -> list[Scope]:
-        """Scopes around a line, innermost first."""
+        """The scopes around a line, innermost first."""
         around = [
             scope
             for node, scope in self.flow.scopes.items()
@@ -99,7 +99,7 @@ class Naming:
         return sorted(around, key=lambda scope: -_depth(scope))
 
     def _target(self, bindings: Iterable[Binding], before: int | None) -> str:
-        """What all bindings of a name stand for; "" when they differ, or are bound only after a line."""
+        """The object that all bindings of a name stand for; "" if they differ, or are bound only after a line."""
         targets: set[str] = set()
         bindings = tuple(bindings)
         if before is not None and all(_first(binding.node) > before for binding in bindings):
@@ -116,7 +116,7 @@ class Naming:
         return targets.pop() if len(targets) == 1 else _same(targets)
 
     def _alias(self, value: ast.Attribute) -> str:
-        """The qualified name of ``tf.data.AUTOTUNE`` through what the module imports."""
+        """The qualified name of ``tf.data.AUTOTUNE`` through the module's imports."""
         parts = []
         node: ast.expr = value
         while isinstance(node, ast.Attribute):
@@ -130,7 +130,7 @@ class Naming:
         return ".".join([bound[0].target, *reversed(parts)])
 
     def _typing_only(self, binding: Binding) -> bool:
-        """An import under ``if TYPE_CHECKING``: not there when the program runs."""
+        """Whether an import is under ``if TYPE_CHECKING``, so that it is missing at run time."""
         node: ast.AST | None = binding.node
         while node is not None:
             if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
@@ -148,7 +148,7 @@ class Naming:
         if self._taken(local):
             statement, local = f"import {root}", root
             if self._taken(local):
-                raise CannotFixError(f"{root} is not imported, and its names are taken")
+                raise CannotFixError(f"{root} is not imported, and its usual names are taken")
         place = self._import_place()
         if place > self.lines.begin(offset):
             raise CannotFixError(f"{root} is not imported where it is needed")
@@ -158,7 +158,7 @@ class Naming:
         return (f"{local}.{rest}" if rest else local), (Edit(place, place, text),)
 
     def _taken(self, local: str) -> bool:
-        """A name that is bound or read anywhere in the file: too near to tell what it means."""
+        """Whether a name is bound or read anywhere in the file, so that its meaning might be ambiguous."""
         return any(local in scope.bindings for scope in self.flow.scopes.values())
 
     def _imports_keras_of_tensorflow(self) -> bool:
@@ -169,7 +169,9 @@ class Naming:
         )
 
     def _import_place(self) -> int:
-        """After the imports that the file begins with; else after its docstring, else before its first statement."""
+        """The offset after the imports at the top of the file; else after its docstring, else before its first
+        statement.
+        """
         last: ast.stmt | None = None
         for number, statement in enumerate(self.tree.body):
             docstring = number == 0 and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
@@ -188,12 +190,14 @@ def _first(node: ast.AST) -> int:
 
 
 def _goals(wanted: str) -> tuple[str, ...]:
-    """A name as it can be written: Keras is a part of TensorFlow too."""
+    """The possible spellings of a name: Keras is a part of TensorFlow too."""
     return (wanted, f"tensorflow.{wanted}") if wanted.startswith("keras.") else (wanted,)
 
 
 def _rest(target: str, goal: str) -> str:
-    """What comes after a module's name: ``.data.AUTOTUNE`` after ``tensorflow.compat.v1``; "" when it is not its."""
+    """The rest of a name after a module's name: ``.data.AUTOTUNE`` after ``tensorflow.compat.v1``; "" if it is not in
+    the module.
+    """
     for module in (target, canonical(target)):
         if goal.startswith(f"{module}."):
             return goal[len(module) :]
@@ -201,7 +205,7 @@ def _rest(target: str, goal: str) -> str:
 
 
 def _same(targets: set[str]) -> str:
-    """One of several that mean the same: both arms of a try with an import."""
+    """One of several equivalent targets: both arms of a try with an import."""
     plain = {canonical(target) for target in targets}
     return min(targets) if targets and "" not in targets and len(plain) == 1 else ""
 

@@ -1,7 +1,7 @@
-"""Edits in a notebook: only the sources of the cells that change are written anew, everything else stays byte for byte.
+"""Edits in a notebook: only the sources of changed cells are rewritten, everything else stays byte for byte.
 
-Rules see all code cells as one text in which magics are ``pass`` (``checker.source.notebook``); an edit is done when
-all lines that it touches are the cell's own.
+Rules see all code cells as one text in which magics are ``pass`` (``checker.source.notebook``); an edit is made if all
+lines that it touches are the cell's own.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ _DECODER = json.JSONDecoder(strict=False)
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where the source of a code cell stands in the JSON text: a list of lines, or one string."""
+    """Position of a code cell's source in the JSON text: a list of lines, or one string."""
 
     start: int
     end: int
     source: str
-    """Joined, as Jupyter shows it."""
+    """Source, joined as Jupyter shows it."""
 
 
 class NotebookContent:
-    """A notebook.
+    """The content of a notebook.
 
     Args:
         data: its bytes.
 
     Raises:
-        CannotFixError: it is no notebook that can be read.
+        CannotFixError: it is not a readable notebook.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -45,7 +45,7 @@ class NotebookContent:
             cells = notebook.cells(data.removeprefix(b"\xef\xbb\xbf"))
             slots = dict(_slots(self._json))
         except (ValueError, KeyError, IndexError, TypeError) as error:
-            raise CannotFixError("it is no notebook that can be read") from error
+            raise CannotFixError("it is not a readable notebook") from error
         self._numbers = [cell.number for cell in cells]
         self._slots = [slots[cell.number] for cell in cells]
         self.text = "".join(cell.text for cell in cells)
@@ -71,14 +71,14 @@ class NotebookContent:
         return self._head + apply(self._json, changes).encode()
 
     def sources(self) -> list[tuple[int, str]]:
-        """The code cells as Jupyter shows them, by their number among all cells, from 1."""
+        """The code cells as Jupyter shows them, with their numbers among all cells, from 1."""
         return list(zip(self._numbers, (slot.source for slot in self._slots), strict=True))
 
     def _cell(self, offset: int) -> int:
         return max(index for index, start in enumerate(self._starts[:-1]) if start <= offset)
 
     def _inside(self, cell: int, edit: Edit) -> Edit:
-        """An edit of the whole text as one of a cell's source with a line ending after it."""
+        """An edit of the whole text as one of a cell's source with a trailing line ending."""
         start, end = self._starts[cell], self._starts[cell + 1]
         source = self._slots[cell].source + "\n"
         if edit.end > end:
@@ -88,20 +88,20 @@ class NotebookContent:
         last, end_column = self._place(start, edit.end)
         through = last if end_column > 0 or last == first else last - 1
         if len(seen) != len(raw) or seen[first : through + 1] != raw[first : through + 1]:
-            raise CannotFixError("a magic stands there")
+            raise CannotFixError("the place holds a magic")
         begins = [0]
         for line in raw:
             begins.append(begins[-1] + len(line) + 1)
         return Edit(begins[first] + column, begins[last] + end_column, edit.text)
 
     def _place(self, start: int, offset: int) -> tuple[int, int]:
-        """Line and column of an offset inside of the cell that begins at ``start``, both from 0."""
+        """Line and column, both from 0, of an offset in the cell that begins at ``start``."""
         before = self.text[start:offset]
         return before.count("\n"), offset - start - (before.rfind("\n") + 1)
 
 
 def _slots(text: str) -> Iterator[tuple[int, Slot]]:
-    """The code cells' sources by the cell's number among all cells."""
+    """The code cells' sources, with the cell's number among all cells."""
     book = dict(_members(text, _skip(text, 0)))
     if "cells" in book:
         at = book["cells"]
@@ -121,7 +121,7 @@ def _slots(text: str) -> Iterator[tuple[int, Slot]]:
 
 
 def _members(text: str, at: int) -> Iterator[tuple[str, int]]:
-    """Keys of the JSON object at an offset, each with where its value begins."""
+    """Keys of the JSON object at an offset, each with the start of its value."""
     at = _skip(text, at + 1)
     while text[at] == '"':
         key, at = _DECODER.raw_decode(text, at)
@@ -131,7 +131,7 @@ def _members(text: str, at: int) -> Iterator[tuple[str, int]]:
 
 
 def _items(text: str, at: int) -> Iterator[int]:
-    """Where the items of the JSON list at an offset begin."""
+    """Starts of the items of the JSON list at an offset."""
     at = _skip(text, at + 1)
     while text[at] != "]":
         yield at
@@ -139,7 +139,7 @@ def _items(text: str, at: int) -> Iterator[int]:
 
 
 def _next(text: str, at: int) -> int:
-    """Past a value and the comma after it."""
+    """The offset after a value and its comma."""
     at = _skip(text, _DECODER.raw_decode(text, at)[1])
     return _skip(text, at + 1) if text[at] == "," else at
 
@@ -150,7 +150,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def _rendered(old: str, new: str, *, ascii_only: bool) -> str:
-    """A source as JSON, laid out as the old one."""
+    """A source as JSON, in the layout of the old one."""
 
     def encode(value: str) -> str:
         return json.dumps(value, ensure_ascii=ascii_only)

@@ -1,6 +1,6 @@
-"""Fixing in rounds: do all fixes that do not touch each other, check again, until nothing is left to do.
+"""Fixing in rounds: apply all fixes that do not conflict, check again, repeat until nothing is left to fix.
 
-What is found again after its fix is taken back: a fix that does not make its rule silent is none.
+A fix after which its rule still reports the place is reverted: it is not a fix.
 """
 
 from __future__ import annotations
@@ -16,38 +16,39 @@ from stepscope.checker.fixing.notebooks import NotebookContent
 from stepscope.checker.hits import FixPlan, FixSafety, Hit
 
 MAX_ROUNDS = 50
-"""Fixes that overlap wait for the next round, as do those of a rule with one that had no effect; two or three rounds
-are what files need, and more than this a quarrel between two rules."""
+"""Limit of rounds. Conflicting fixes wait for the next round, as do those of a rule with a fix that had no effect;
+files need two or three rounds, and more than this limit means that two rules undo each other."""
 Hits = Mapping[str, Sequence[Hit]]
-"""By path."""
+"""Hits by path."""
 Contents = Mapping[str, bytes]
-"""By path."""
+"""Contents by path."""
 Check = Callable[[Contents], Hits]
-"""Checks files with other content than on disk; those that cannot be checked any more are not in the answer."""
+"""Function that checks files with other content than on disk; files that can no longer be checked are missing in the
+answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fixed:
-    """A fix that was done, or why it was not."""
+    """A fix that was applied, or the reason why it was not."""
 
     hit: Hit
-    """As it was found in the round of the fix: lines of the text at that time."""
+    """Hit as found in the round of the fix, with lines of the text at that time."""
     plan: FixPlan
     refused: str = ""
-    """"" when it was done."""
+    """Reason for refusing the fix; "" if it was applied."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of fixing."""
+    """Result of fixing."""
 
     contents: dict[str, bytes] = field(default_factory=dict)
-    """New content of the files that change."""
+    """New content of the changed files."""
     done: list[Fixed] = field(default_factory=list)
     refused: list[Fixed] = field(default_factory=list)
-    """Wanted, and left alone; of the last round."""
+    """Requested fixes that were not applied in the last round."""
     hits: dict[str, Sequence[Hit]] = field(default_factory=dict)
-    """What is found afterwards."""
+    """Hits found afterwards."""
 
 
 @dataclass(slots=True)
@@ -61,7 +62,7 @@ class _Round:
 
 
 def content_of(path: str, data: bytes) -> Content:
-    """A file's content by its kind.
+    """The content of a file by its type.
 
     Raises:
         CannotFixError: it cannot be edited.
@@ -77,14 +78,14 @@ def fix(
     version: tuple[int, int],
     allowed: Iterable[FixSafety] = ("safe",),
 ) -> Outcome:
-    """Do the fixes of hits, as often as there are new ones.
+    """Apply the fixes of hits, as long as there are new ones.
 
     Args:
-        hits: what a first check found, all of it.
+        hits: all results of a first check.
         read: a file's content on disk.
         check: checks again, see ``Check``.
-        version: TensorFlow's version that is checked for.
-        allowed: the safeties of fixes that are done.
+        version: the TensorFlow version to check for.
+        allowed: the safeties of fixes to apply.
     """
     outcome = Outcome(hits=dict(hits))
     wanted = frozenset(allowed)
@@ -114,18 +115,18 @@ def fix(
 
 @dataclass(slots=True)
 class _State:
-    """What earlier rounds found out."""
+    """Results of earlier rounds."""
 
     useless: set[tuple[str, str, str]] = field(default_factory=set)
-    """Fixes after which their rule still spoke: path, code, message."""
+    """Fixes after which their rule still reported the place: path, code, message."""
     singly: set[tuple[str, str]] = field(default_factory=set)
-    """Path and code of which one fix a round is done, because one of several had no effect."""
+    """Path and code of fixes that are applied one per round, because one of several had no effect."""
 
 
 def _one(
     path: str, data: bytes, hits: Sequence[Hit], version: tuple[int, int], allowed: frozenset[str], state: _State
 ) -> _Round:
-    """The fixes of one file that can be done together."""
+    """The fixes of one file that can be applied together."""
     wanted = [(hit, hit.fix) for hit in hits if hit.fix is not None and hit.fix.safety in allowed]
     try:
         one = _Round(content_of(path, data))
@@ -139,7 +140,7 @@ def _one(
         if (path, hit.code) in state.singly and any(f.hit.code == hit.code for f in one.done):
             continue
         if (path, hit.code, hit.message) in state.useless:
-            one.refused.append(Fixed(hit=hit, plan=plan, refused="the fix does not change what is found"))
+            one.refused.append(Fixed(hit=hit, plan=plan, refused="the rule still reports the place after the fix"))
             continue
         planned = fixer.plan(plan)
         if planned.refused:
@@ -162,7 +163,7 @@ def _one(
 
 
 def _without_effect(path: str, before: Sequence[Hit], after: Sequence[Hit] | None, one: _Round, state: _State) -> bool:
-    """Whether some fixes did not make the hits of their code fewer: the next round does without, or one at a time."""
+    """Whether some fixes did not reduce the hits of their code: the next round omits them, or applies one at a time."""
     tried = Counter(fixed.hit.code for fixed in one.done)
     counts, left = Counter(h.code for h in before), Counter(h.code for h in (before if after is None else after))
     failed = {code for code, count in tried.items() if left[code] > counts[code] - count}

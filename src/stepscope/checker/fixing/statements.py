@@ -19,12 +19,12 @@ Definition = cst.FunctionDef | cst.ClassDef
 
 
 def hoist_statement(work: Work) -> tuple[Edit, ...]:
-    """Statements of a loop, function or class (the last node) move before it, in their order."""
+    """Move statements of a loop, function or class (the last node) before it, in their order."""
     tree = work.tree
     loop = work.statement(-1)
     moved = [work.statement(n) for n in range(len(work.plan.spans) - 1)]
     if not isinstance(loop, Loop | Definition) or not moved or any(loop not in tree.around(m) for m in moved):
-        raise CannotFixError("what it names is no statement in a loop or definition")
+        raise CannotFixError("the target is not a statement in a loop or definition")
     place = _before(tree, loop)
     indent = tree.indentation(loop)
     edits = list(itertools.chain.from_iterable(_cut(tree, m, moved) for m in moved))
@@ -35,14 +35,14 @@ def hoist_statement(work: Work) -> tuple[Edit, ...]:
 
 
 def hoist_expression(work: Work) -> tuple[Edit, ...]:
-    """An expression of a loop (the last node) is computed before it: ``name = expression``, and ``inner`` in its place.
+    """Compute an expression of a loop (the last node) before it: ``name = expression``, and ``inner`` in its place.
 
     ``inner`` is ``$0`` by default, the new name; ``next($0)`` for an iterator.
     """
     tree = work.tree
     node, loop = work.any_expression(0), work.statement(-1)
     if not isinstance(loop, Loop) or loop not in tree.around(node):
-        raise CannotFixError("what it names is no expression in a loop")
+        raise CannotFixError("the target is not an expression in a loop")
     name = _fresh(tree, work.told("name"))
     source = tree.source(node)
     value = source if one_expression(source) else f"({source})"
@@ -53,13 +53,13 @@ def hoist_expression(work: Work) -> tuple[Edit, ...]:
 
 
 def remove_statement(work: Work) -> tuple[Edit, ...]:
-    """Statements go; the comments on their lines stay."""
+    """Remove statements; the comments on their lines stay."""
     gone = [work.statement(n) for n in range(len(work.plan.spans))]
     return tuple(itertools.chain.from_iterable(_cut(work.tree, s, gone) for s in gone))
 
 
 def insert_statement(work: Work) -> tuple[Edit, ...]:
-    """``code`` is inserted ``where``: before or after the statement, or at the beginning or end of its body."""
+    """Insert ``code`` at ``where``: before or after the statement, or at the beginning or end of its body."""
     tree, where = work.tree, work.told("where")
     statement = work.statement(0)
     newline = tree.lines.newline
@@ -78,7 +78,7 @@ def insert_statement(work: Work) -> tuple[Edit, ...]:
 
 
 def replace_statement(work: Work) -> tuple[Edit, ...]:
-    """A statement becomes ``code``; ``$1`` and up are texts of the plan's further nodes, which are expressions."""
+    """Replace a statement by ``code``; ``$1`` and up are texts of the plan's further nodes, which are expressions."""
     tree, statement = work.tree, work.statement(0)
     nodes = [work.any_expression(n) for n in range(1, len(work.plan.spans))]
     start, end = tree.range(statement)[0], _end(tree, statement)
@@ -88,18 +88,18 @@ def replace_statement(work: Work) -> tuple[Edit, ...]:
 
 
 def remove_decorator(work: Work) -> tuple[Edit, ...]:
-    """``@decorator`` goes; the node is its expression."""
+    """Remove ``@decorator``; the node is its expression."""
     decorator = work.tree.parent(work.any_expression(0))
     if not isinstance(decorator, cst.Decorator):
-        raise CannotFixError("what it names is no decorator")
+        raise CannotFixError("the target is not a decorator")
     return _cut_range(work.tree, work.tree.range(decorator)[0], work.tree.whole(decorator.decorator)[1])
 
 
 def add_decorator(work: Work) -> tuple[Edit, ...]:
-    """``@decorator`` right above a function's ``def``."""
+    """Add ``@decorator`` directly above a function's ``def``."""
     tree, function = work.tree, work.statement(0)
     if not isinstance(function, cst.FunctionDef):
-        raise CannotFixError("what it names is no function")
+        raise CannotFixError("the target is not a function")
     start = tree.range(function)[0]
     place = tree.lines.begin(start)
     text = work.text(work.told("decorator"), place)
@@ -110,37 +110,37 @@ def add_decorator(work: Work) -> tuple[Edit, ...]:
 
 
 def _before(tree: Tree, statement: Statement) -> int:
-    """Where the first line of a statement begins, below comments that stand above it."""
+    """The start of a statement's first line, below comments above it."""
     start = _start(tree, statement)
     if isinstance(tree.parent(statement), cst.If):
         raise CannotFixError("it is an elif")
     begin = tree.lines.begin(start)
     if tree.text[begin:start].strip():
-        raise CannotFixError("its statement does not begin a line")
+        raise CannotFixError("its statement does not start a line")
     return begin
 
 
 def _start(tree: Tree, statement: Statement) -> int:
-    """Where a statement begins, its decorators included."""
+    """The start of a statement, including its decorators."""
     if isinstance(statement, (cst.FunctionDef, cst.ClassDef)) and statement.decorators:
         return tree.range(statement.decorators[0])[0]
     return tree.range(statement)[0]
 
 
 def _end(tree: Tree, statement: Statement) -> int:
-    """Where a statement ends, without the comment after it."""
+    """The end of a statement, without the comment after it."""
     return tree.range(statement)[1]
 
 
 def _body(statement: Statement) -> list[Statement]:
     block = getattr(statement, "body", None)
     if not isinstance(block, cst.IndentedBlock) or not block.body:
-        raise CannotFixError("it has no body on lines of its own")
+        raise CannotFixError("its body is not on separate lines")
     return [s for s in block.body if isinstance(s, Statement)]
 
 
 def _cut(tree: Tree, statement: Statement, gone: list[Statement]) -> tuple[Edit, ...]:
-    """Take a statement away; ``pass`` where its block would be empty."""
+    """Remove a statement; write ``pass`` if its block would be empty."""
     start, end = _start(tree, statement), _end(tree, statement)
     block = tree.parent(statement)
     alone = isinstance(block, cst.IndentedBlock) and all(s in gone for s in block.body)
@@ -150,7 +150,7 @@ def _cut(tree: Tree, statement: Statement, gone: list[Statement]) -> tuple[Edit,
 
 
 def _cut_range(tree: Tree, start: int, end: int) -> tuple[Edit, ...]:
-    """Take whole lines away, but for a comment after them, which gets the line."""
+    """Remove whole lines, except a comment after them, which keeps the line."""
     if tree.comment_at(end) != end:
         blanks = len(tree.text[end:]) - len(tree.text[end:].lstrip(" \t"))
         return (Edit(start, end + blanks, ""),)
@@ -158,12 +158,12 @@ def _cut_range(tree: Tree, start: int, end: int) -> tuple[Edit, ...]:
 
 
 def _dedented(tree: Tree, statement: Statement, indent: str) -> str:
-    """A statement's lines as they stand before a loop; strings of several lines forbid to touch their inside."""
+    """A statement's lines as they stand before a loop; multi-line strings forbid changes inside them."""
     start, end = _start(tree, statement), _end(tree, statement)
     begin = tree.lines.begin(start)
     text = tree.text[begin:end]
     if any(q in text for q in ('"""', "'''")) and ("\n" in text or "\r" in text):
-        raise CannotFixError("it holds a text of several lines")
+        raise CannotFixError("it contains a multi-line string")
     flat = textwrap.dedent(text) if "\n" in text else text.lstrip()
     return textwrap.indent(flat, indent) + tree.lines.newline
 

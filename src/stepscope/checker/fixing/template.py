@@ -1,4 +1,4 @@
-"""Texts that plans hold: names in them are spelled as the file does, ``$1`` is the source of the plan's first node."""
+"""Templates in plans: names in them are spelled as in the file, ``$1`` is the source of the plan's first node."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ ATOMS = (
     cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.List, cst.Dict, cst.Set, cst.ListComp, cst.SetComp,
     cst.DictComp, cst.SimpleString, cst.FormattedString, cst.Integer, cst.Float, cst.Imaginary, cst.Ellipsis,
 )  # fmt: skip
-"""Expressions that need no parentheses wherever they stand."""
+"""Expressions that never need parentheses."""
 
 
 def is_atom(node: cst.BaseExpression) -> bool:
-    """Whether ``.name`` may follow an expression as it stands."""
+    """Whether ``.name`` may follow an expression as it is."""
     return bool(node.lpar) or (isinstance(node, ATOMS) and not isinstance(node, (cst.Integer, cst.Float)))
 
 
 def render(
     template: str, tree: Tree, naming: Naming, nodes: Sequence[cst.BaseExpression], offset: int
 ) -> tuple[str, tuple[Edit, ...]]:
-    """The text of a template at a place, and the edits that add imports which it needs.
+    """The text of a template at a place, and the edits that add the imports it needs.
 
     Args:
-        template: an expression or statements. ``tensorflow.data.AUTOTUNE`` is spelled as the file does; ``$1`` and up
-            are the texts of ``nodes``, in parentheses where they need them.
+        template: an expression or statements. ``tensorflow.data.AUTOTUNE`` is spelled as in the file; ``$1`` and up
+        are the texts of ``nodes``, in parentheses if needed.
         tree: the file.
         naming: its names.
-        nodes: what the places stand for.
-        offset: where the text is going to stand.
+        nodes: the nodes that the placeholders stand for.
+        offset: the offset at which the text will be inserted.
 
     Raises:
-        CannotFixError: the template is no Python, or has a place without a node.
+        CannotFixError: the template is not Python, or has a placeholder without a node.
     """
     text = _PLACE.sub(lambda m: _HOLE.format(m.group(1)), template)
     if not text.isascii():
-        raise CannotFixError("its rule plans a text with letters outside of ASCII")
+        raise CannotFixError("its rule plans a text with non-ASCII letters")
     try:
         parsed = ast.parse(text)
     except SyntaxError as error:
@@ -72,7 +72,9 @@ def _end(node: ast.expr) -> int:
 
 
 def _parts(parsed: ast.AST) -> list[tuple[ast.expr, bool]]:
-    """Places and library names, with whether the place is an argument or all there is and needs no parentheses."""
+    """Placeholders and library names, with a flag for those that are a whole argument or text and need no
+    parentheses.
+    """
     found: list[tuple[ast.expr, bool]] = []
     todo: list[tuple[ast.AST, bool]] = [(parsed, True)]
     while todo:
@@ -112,7 +114,7 @@ def _filled(hole: str, tree: Tree, nodes: Sequence[cst.BaseExpression], *, bare:
 
 
 def one_expression(text: str) -> bool:
-    """Whether a text is an expression wherever it stands: its line breaks are inside of brackets."""
+    """Whether a text is an expression anywhere: its line breaks are inside brackets."""
     try:
         ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError):

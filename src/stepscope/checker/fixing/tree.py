@@ -1,4 +1,4 @@
-"""A file as libcst sees it, its nodes found by the spans that rules report."""
+"""A file as libcst sees it, with nodes found by the spans that rules report."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Tree:
     """A parsed text.
 
     Args:
-        text: the file's text, line endings as they are.
+        text: the file's text, with its original line endings.
 
     Raises:
-        CannotFixError: libcst does not parse it, or does not give it back letter for letter.
+        CannotFixError: libcst does not parse it, or does not reproduce it exactly.
     """
 
     def __init__(self, text: str) -> None:
@@ -31,11 +31,11 @@ class Tree:
         try:
             self.module = cst.parse_module(text)
         except (cst.ParserSyntaxError, RecursionError, UnicodeError) as error:
-            raise CannotFixError(f"the file's syntax is not known to libcst ({type(error).__name__})") from error
+            raise CannotFixError(f"libcst cannot parse the file ({type(error).__name__})") from error
         wrapper = MetadataWrapper(self.module, unsafe_skip_copy=True)
         self._ranges: Mapping[cst.CSTNode, CodeRange] = wrapper.resolve(PositionProvider)
         if self.module.code != text:
-            raise CannotFixError("libcst does not give this file back as it was")
+            raise CannotFixError("libcst does not reproduce this file")
         self._at: dict[tuple[int, int], list[cst.CSTNode]] = {}
         self._statements: dict[int, Statement] = {}
         self._parents: dict[cst.CSTNode, cst.CSTNode] = {}
@@ -60,7 +60,7 @@ class Tree:
     # ---- places ----------------------------------------------------------------------------------------------------
 
     def range(self, node: cst.CSTNode) -> tuple[int, int]:
-        """Where a node begins and ends in the text, without parentheses around it."""
+        """The range of a node in the text, without parentheses around it."""
         found = self._ranges[node]
         return (
             self.lines.offset(found.start.line, found.start.column + 1),
@@ -68,22 +68,22 @@ class Tree:
         )
 
     def whole(self, node: cst.BaseExpression) -> tuple[int, int]:
-        """Where an expression begins and ends, parentheses around it included."""
+        """The range of an expression, including parentheses around it."""
         if not node.lpar:
             return self.range(node)
         return self.range(node.lpar[0])[0], self.range(node.rpar[-1])[1]
 
     def source(self, node: cst.BaseExpression) -> str:
-        """The text of an expression, parentheses around it included."""
+        """The text of an expression, including parentheses around it."""
         start, end = self.whole(node)
         return self.text[start:end]
 
     def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
-        """The node around a node."""
+        """The parent of a node."""
         return self._parents.get(node)
 
     def around(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-        """The nodes around a node, innermost first."""
+        """The ancestors of a node, innermost first."""
         above = self.parent(node)
         while above is not None:
             yield above
@@ -100,10 +100,10 @@ class Tree:
         for node in self._at.get(self._offsets(span), ()):
             if isinstance(node, kind):
                 return node
-        raise CannotFixError(f"no {kind.__name__} stands at line {span.line}, column {span.column}")
+        raise CannotFixError(f"no {kind.__name__} is at line {span.line}, column {span.column}")
 
     def any_expression(self, span: Span) -> cst.BaseExpression:
-        """The expression of a span, whatever it is.
+        """The expression of a span, of any kind.
 
         Raises:
             CannotFixError: there is none.
@@ -111,7 +111,7 @@ class Tree:
         for node in self._at.get(self._offsets(span), ()):
             if isinstance(node, cst.BaseExpression):
                 return node
-        raise CannotFixError(f"no expression stands at line {span.line}, column {span.column}")
+        raise CannotFixError(f"no expression is at line {span.line}, column {span.column}")
 
     def statement(self, span: Span) -> Statement:
         """The statement of a span, alone on its lines.
@@ -122,7 +122,7 @@ class Tree:
         start = self._offsets(span)[0]
         found = self._statements.get(start)
         if found is None or (isinstance(found, cst.SimpleStatementLine) and len(found.body) != 1):
-            raise CannotFixError(f"no statement of its own stands at line {span.line}")
+            raise CannotFixError(f"no separate statement is at line {span.line}")
         return found
 
     def statement_of(self, node: cst.CSTNode) -> Statement:
@@ -136,7 +136,7 @@ class Tree:
                 break
             if isinstance(above, Statement):
                 return above
-        raise CannotFixError("its statement has no line of its own")
+        raise CannotFixError("its statement is not on a separate line")
 
     def _offsets(self, span: Span) -> tuple[int, int]:
         return self.lines.offset(span.line, span.column), self.lines.offset(span.end_line, span.end_column)
@@ -144,7 +144,7 @@ class Tree:
     # ---- edits -----------------------------------------------------------------------------------------------------
 
     def rewrite(self, start: int, end: int, new: str) -> tuple[Edit, ...]:
-        """The smallest edits that make ``new`` of a range."""
+        """The smallest edits that turn a range into ``new``."""
         return replacement(self.text, start, end, new)
 
     def indentation(self, statement: Statement) -> str:
@@ -155,12 +155,12 @@ class Tree:
         return self.text[self.lines.begin(start) : start]
 
     def comment_at(self, offset: int) -> int:
-        """The end of the comment that follows on the same line, with nothing but blanks before it; else the offset."""
+        """The end of a comment that follows on the same line after blanks only; otherwise the offset."""
         line_end = self.line_end(offset)
         return line_end if self.text[offset:line_end].lstrip(" \t").startswith("#") else offset
 
     def line_end(self, offset: int) -> int:
-        """Where the line of an offset ends, before its line ending."""
+        """The end of the line that contains an offset, before its line ending."""
         after = self.lines.after(offset)
         while after > offset and self.text[after - 1] in "\r\n":
             after -= 1

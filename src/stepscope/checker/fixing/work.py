@@ -1,4 +1,4 @@
-"""What an action is given: the plan, the file, and how to ask for nodes and texts."""
+"""The input of an action: the plan, the file, and access to nodes and texts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Work:
         self.tree = tree
         self.naming = naming
         self.imports: list[Edit] = []
-        """What the texts that were asked for need."""
+        """Import edits that the requested texts need."""
         self._told = dict(plan.arguments)
 
     def told(self, name: str, default: str | None = None) -> str:
@@ -66,7 +66,7 @@ class Work:
         return self.plan.spans[number]
 
     def text(self, source: str, offset: int, nodes: Sequence[cst.BaseExpression] | None = None) -> str:
-        """A text of the plan at a place, see ``template``; ``nodes`` are the plan's own where none are given."""
+        """A text of the plan at a place, see ``template``; ``nodes`` defaults to the plan's own."""
         if nodes is None:
             nodes = [self.any_expression(n) for n in range(len(self.plan.spans))] if "$" in source else []
         found, imports = template.render(source, self.tree, self.naming, nodes, offset)
@@ -75,4 +75,4 @@ class Work:
 
 
 Action = Callable[[Work], "tuple[Edit, ...]"]
-"""Edits that do a plan; raises CannotFixError where it cannot be done."""
+"""Function that returns the edits of a plan; raises CannotFixError if it is impossible."""

@@ -1,1 +1,1 @@
-"""What names and expressions stand for."""
+"""Resolution of names and inference of values."""

@@ -1,7 +1,7 @@
-"""Chains of tf.data: for a Dataset, its stages in order, each with its call and the function that it runs.
+"""Chains of tf.data: for a Dataset, its stages in order, each with its call and the function it runs.
 
-A chain is one way to make the dataset: arms of an if, siblings made of one parent and later assignments of the same
-name give chains of their own.
+A chain is one way to make the dataset: branches of an if, siblings of one parent and later assignments of the same name
+give separate chains.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from stepscope.checker.source.syntax import argument, last_word
 MAX_CHAINS = 16
 MAX_STAGES = 64
 MAX_VISITS = 4096
-"""Expressions that are looked at for one chain: conditional stages double the ways through a function."""
+"""Limit of expressions visited for one chain: conditional stages double the paths through a function."""
 MAX_LEVELS = 4
-"""Functions of the project that a chain is followed into."""
+"""Depth to which project functions are followed."""
 _FUNCTION_STAGES = {
     "map": "map_func", "map_with_legacy_function": "map_func", "interleave": "map_func", "flat_map": "map_func",
     "filter": "predicate", "take_while": "predicate", "scan": "scan_func", "from_generator": "generator",
@@ -35,16 +35,17 @@ _Open = frozenset[ast.AST | Binding]
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A call that makes a dataset: a source at the head of a chain, then transformations."""
+    """A call that makes a dataset: a source at the head of a chain, or a transformation."""
 
     name: str
-    """``map``, ``batch``, ``from_tensor_slices``, ``TFRecordDataset``; a source that is not known is ``unknown``."""
+    """Name of the stage: ``map``, ``batch``, ``from_tensor_slices``, ``TFRecordDataset``; ``unknown`` for an unknown
+    source."""
     module: Module
     call: ast.Call | None
-    """None where the chain begins with something that is not known: a parameter that nobody passes."""
+    """Call of the stage; None if the chain begins with something unknown: a parameter that no call passes."""
 
     def argument(self, index: int, keyword: str) -> ast.expr | None:
-        """An argument by position or keyword; None when it is not given."""
+        """An argument by position or keyword; None if it is not given."""
         return argument(self.call, index, keyword) if self.call is not None else None
 
 
@@ -53,7 +54,7 @@ class Chain:
     """One way to make a dataset."""
 
     stages: tuple[Stage, ...]
-    """From the source to the last transformation."""
+    """Stages from the source to the last transformation."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -62,21 +63,21 @@ class Chain:
 
     @property
     def source(self) -> Stage:
-        """Its first stage."""
+        """The first stage."""
         return self.stages[0]
 
     @property
     def complete(self) -> bool:
-        """It is known from its source on."""
+        """Whether the chain is known from its source on."""
         return self.stages[0].name != "unknown"
 
     def index(self, call: ast.Call) -> int:
-        """Where a call stands in the chain; -1 when it does not."""
+        """The position of a call in the chain; -1 if it is not there."""
         return next((i for i, stage in enumerate(self.stages) if stage.call is call), -1)
 
 
 class Chains:
-    """Answers how datasets are made.
+    """Analysis of how datasets are made.
 
     Args:
         inference: values, names and callees.
@@ -86,22 +87,22 @@ class Chains:
         self.inference = inference
         self.names = inference.names
         self._left = 0
-        """Expressions that may still be looked at for the chain that is asked for."""
+        """Number of expressions that may still be visited for the current chain."""
 
     def of(self, module: Module, expr: ast.expr) -> tuple[Chain, ...]:
-        """The chains that may make an expression's dataset; empty when it is none that is known."""
+        """The chains that may make an expression's dataset; empty if none is known."""
         self._left = MAX_VISITS
         found = (stages for stages in self._stages(module, expr, frozenset(), MAX_LEVELS) if stages)
         return tuple(Chain(stages) for stages in islice(found, MAX_CHAINS))
 
     def function(self, stage: Stage) -> Function | None:
-        """The project's function that a stage runs; None when it runs none or it is not known."""
+        """The project function that a stage runs; None if there is none or it is unknown."""
         keyword = _FUNCTION_STAGES.get(stage.name)
         expr = stage.argument(1 if stage.name == "scan" else 0, keyword) if keyword else None
         return self.callable(stage.module, expr) if expr is not None else None
 
     def callable(self, module: Module, expr: ast.expr) -> Function | None:
-        """The project's function that an expression stands for: lambda, def, method, partial, tf.function of one."""
+        """The project function an expression stands for: lambda, def, method, partial, or a tf.function of one."""
         if isinstance(expr, ast.Call):
             names = self.names.names(module, expr.func)
             wrapped = any(n in ("functools.partial", "tensorflow.function") for n in names)

@@ -1,6 +1,6 @@
-"""What a function that a tf.data stage runs does beside computing its result.
+"""The effects of functions in tf.data stages, other than computing a result.
 
-tf.data runs ``map`` in parallel by itself when the function is stateless; what makes it stateful is found here.
+tf.data runs ``map`` in parallel by default if the function is stateless; this module finds what makes it stateful.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class Effect:
 
 
 _Part = tuple[Effect | Function, ast.expr]
-"""What a function does or calls, and where."""
+"""An effect or called function, and its place."""
 
 
 class Effects:
-    """Answers what functions of the project do.
+    """Analysis of the effects of project functions.
 
     Args:
         inference: values and callees.
@@ -59,7 +59,7 @@ class Effects:
         self._known: dict[ast.AST, tuple[_Part, ...]] = {}
 
     def of(self, function: Function) -> tuple[Effect, ...]:
-        """What makes a function stateful, its project callees included; empty: nothing that is known of."""
+        """What makes a function stateful, including its project callees; empty if nothing is known to."""
         known = self._effects.get(function.node)
         if known is None:
             self._effects[function.node] = ()
@@ -78,7 +78,7 @@ class Effects:
                 yield from self._find(part, levels - 1, seen | {function.node}, switches(node, part, given))
 
     def _parts(self, function: Function) -> tuple[_Part, ...]:
-        """What a function does itself, and the project's functions that it calls, in the order of the source."""
+        """A function's own effects and the project functions it calls, in source order."""
         known = self._known.get(function.node)
         if known is None:
             known = self._known[function.node] = tuple(self._look(function))
@@ -118,12 +118,14 @@ class Effects:
                 yield Effect("variable", ast.unparse(call.func), module, call)
 
     def vectorisable(self, function: Function) -> bool | None:
-        """True: elementwise, gives the same on a batch. None: not known. Stateful functions are never vectorisable."""
+        """True: elementwise, so that a batch gives the same. None: unknown. Stateful functions are never
+        vectorisable.
+        """
         if self.of(function):
             return False
         return True if self.elementwise.of(function) else None
 
 
 def own_nodes(function: Function) -> Iterable[ast.AST]:
-    """Every node of a function's body, without the bodies of functions inside of it that are not called there."""
+    """Every node of a function's body, without the bodies of inner functions that are not called there."""
     yield from walk(function.body)

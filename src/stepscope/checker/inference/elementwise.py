@@ -1,7 +1,8 @@
-"""Whether a function gives the same on a batch as on its elements: what may be moved behind ``batch``.
+"""Whether a function gives the same on a batch as on its elements, so that it may move after ``batch``.
 
-The function is followed with what each value depends on: a part of the element, whose shape elementwise ops keep, or
-nothing of it. Two parts are never combined, because their ranks may differ and a batch would broadcast otherwise.
+The function is followed with the dependencies of each value: a part of the element, whose shape elementwise ops keep,
+or nothing of it. Two parts are never combined, because their ranks may differ and a batch would then broadcast
+differently.
 """
 
 from __future__ import annotations
@@ -18,32 +19,32 @@ from stepscope.checker.source.modules import Module
 
 MAX_LEVELS = 2
 MAX_CHANNELS = 4
-"""Constants of so many numbers are taken as one per channel: they broadcast over a batch as over an image."""
+"""Length up to which a constant is taken as one number per channel: it broadcasts over a batch as over an image."""
 _ONE = frozenset(
     "cast to_float to_int32 abs square sqrt exp negative identity saturate_cast sigmoid tanh sign floor "
     "round image.convert_image_dtype nn.relu math.log math.log1p clip_by_value strings.lower strings.to_number "
     "strings.strip zeros_like ones_like image.rgb_to_grayscale image.adjust_brightness".split()
 )
-"""One tensor in, one of the same shape out; other arguments are settings."""
+"""Ops with one input tensor and an output of the same shape; other arguments are settings."""
 _MANY = frozenset("divide multiply add subtract minimum maximum where truediv math.floormod math.divide_no_nan".split())
-"""Several operands, which broadcast."""
+"""Ops with several operands, which broadcast."""
 _LAYERS = frozenset({"keras.layers.Rescaling", "keras.layers.experimental.preprocessing.Rescaling"})
 
 
 class _UnknownError(Exception):
-    """What a value depends on cannot be told."""
+    """Raised if the dependencies of a value cannot be determined."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Depends on one part of the element, of the same shape as that."""
+    """A value that depends on one part of the element and has its shape."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class _Fixed:
-    """Depends on nothing of the element."""
+    """A value that does not depend on the element."""
 
     scalar: bool
 
@@ -57,11 +58,11 @@ class _Structure:
 
 _Value = _Part | _Fixed | _Structure
 _Env = dict[str | ast.expr, _Value]
-"""Names, and expressions that are told."""
+"""Values of names and of the given expressions."""
 
 
 class Elementwise:
-    """Answers whether functions of the project work elementwise.
+    """Analysis of whether project functions work elementwise.
 
     Args:
         inference: names, values and callees.
@@ -71,11 +72,11 @@ class Elementwise:
         self.inference = inference
 
     def of(self, function: Function, parts: Mapping[ast.expr, str] | None = None) -> bool:
-        """Known to give the same on a batch; False: not known.
+        """Whether a function is known to give the same on a batch; False: unknown.
 
         Args:
-            function: what is asked about.
-            parts: expressions of its body that are taken as parts of the element, with a name for each.
+            function: the function to analyse.
+            parts: expressions of its body that are treated as parts of the element, with a name for each.
         """
         names = [a.arg for a in function.parameters]
         if function.cls is not None and not self.inference.is_static(function):
@@ -163,7 +164,7 @@ class Elementwise:
             inner = self._shaped(module, call.args[0], [], env, levels)
             return _Part(f"expand_dims({inner.path})") if isinstance(inner, _Part) else inner
         if shorts and all(s in _MANY for s in shorts) and all(k.arg == "name" for k in call.keywords):
-            if "where" in shorts and len(call.args) == 1:  # gives indices
+            if "where" in shorts and len(call.args) == 1:  # it returns indices
                 raise _UnknownError
             return self._combine(module, [self._expr(module, a, env, levels) for a in call.args], call.args)
         if self.inference.value(module, call.func).kind in _LAYERS:
@@ -175,13 +176,15 @@ class Elementwise:
 
     @staticmethod
     def _at_the_end(call: ast.Call) -> bool:
-        """``tf.expand_dims(x, -1)``: a batch gets its new dimension behind, too, and its rows stay what they are."""
+        """Whether a call is ``tf.expand_dims(x, -1)``: a batch gets its new dimension at the end, too, and its rows
+        stay the same.
+        """
         axes = [*call.args[1:], *(k.value for k in call.keywords if k.arg == "axis")]
         last = [ast.unparse(axis) for axis in axes] == ["-1"]
         return last and all(k.arg in ("axis", "name") for k in call.keywords)
 
     def _follow(self, module: Module, call: ast.Call, callee: Function, env: _Env, levels: int) -> _Value:
-        """A function of the project, with what it is given."""
+        """Follow a project function with its arguments."""
         inner: _Env = {}
         for parameter in callee.parameters:
             given = passed(call, callee, parameter.arg)
@@ -193,7 +196,7 @@ class Elementwise:
     def _shaped(
         self, module: Module, operand: ast.expr, settings: list[ast.expr], env: _Env, levels: int
     ) -> _Part | _Fixed:
-        """The operand's own shape, with settings that depend on nothing of the element."""
+        """The operand's own shape, with settings that do not depend on the element."""
         value = self._expr(module, operand, env, levels)
         if isinstance(value, _Structure):
             raise _UnknownError
@@ -203,7 +206,7 @@ class Elementwise:
         return value
 
     def _combine(self, module: Module, values: list[_Value], exprs: list[ast.expr | None] | list[ast.expr]) -> _Value:
-        """Operands of one op: one part of the element, with numbers."""
+        """Combine operands of one op: one part of the element, and numbers."""
         found: _Part | None = None
         scalar = True
         for value, expr in zip(values, exprs, strict=True):
@@ -220,7 +223,9 @@ class Elementwise:
         return found or _Fixed(scalar=scalar)
 
     def _small(self, module: Module, expr: ast.expr) -> bool:
-        """A constant with one number per channel, also by name and in ``np.array`` or ``tf.constant``."""
+        """Whether an expression is a constant with one number per channel, also through a name, ``np.array`` or
+        ``tf.constant``.
+        """
         if isinstance(expr, ast.Name):
             made = [b.value for b in self.inference.names.reaching(module, expr) if b.kind == "assign"]
             return bool(made) and all(m is not None and m is not expr and self._small(module, m) for m in made)
@@ -233,7 +238,7 @@ class Elementwise:
 
 
 def _all_parts(value: _Value) -> bool:
-    """Everything that is returned depends on the element: a constant would get no batch dimension."""
+    """Whether every returned value depends on the element: a constant would get no batch dimension."""
     if isinstance(value, _Structure):
         return bool(value.parts) and all(_all_parts(part) for _, part in value.parts)
     return isinstance(value, _Part)
@@ -259,7 +264,7 @@ def _assign(target: ast.expr, value: _Value, env: _Env) -> None:
 
 
 def _item(value: _Value, index: ast.expr) -> _Value:
-    """``features["image"]``, or a part of a tuple that was made here: never an index into a tensor."""
+    """The item ``features["image"]``, or a part of a tuple made here: never an index into a tensor."""
     if isinstance(index, ast.Constant) and isinstance(index.value, str):
         return _member(value, index.value)
     if isinstance(value, _Structure) and isinstance(index, ast.Constant):
@@ -279,7 +284,7 @@ def _member(value: _Value, key: str) -> _Value:
 
 
 def _channels(expr: ast.expr) -> bool:
-    """A list of a few numbers."""
+    """Whether an expression is a list of a few numbers."""
     return (
         isinstance(expr, (ast.List, ast.Tuple))
         and len(expr.elts) <= MAX_CHANNELS
@@ -288,5 +293,5 @@ def _channels(expr: ast.expr) -> bool:
 
 
 def _preprocess(name: str) -> bool:
-    """``keras.applications.resnet.preprocess_input``: elementwise on the last axis."""
+    """Whether a name is like ``keras.applications.resnet.preprocess_input``: elementwise on the last axis."""
     return name.startswith("keras.applications.") and name.endswith(".preprocess_input")

@@ -1,4 +1,4 @@
-"""What values are: tags of expressions, through names, attributes of self, calls of the project and arguments."""
+"""Inference of values: tags of expressions, through names, attributes of self, project calls and arguments."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from stepscope.checker.source.modules import Module, Project
 from stepscope.checker.source.syntax import default, last_word
 
 MAX_ELEMENTS = 16
-"""Of a literal: elements that are looked at one by one."""
+"""Number of elements of a literal that are examined one by one."""
 MAX_CANDIDATES = 400
-"""Calls that may be of a function, by name and file; of those with more nothing is known."""
+"""Number of calls that may be of a function, by name and file; above it nothing is inferred."""
 MAX_CALLERS = 32
-"""Call sites that are looked at for what a parameter is; functions with more are utilities."""
+"""Number of call sites examined for a parameter's value; functions with more are utilities."""
 _BUILTIN = frozenset(vars(builtins))
 _CONSTANTS: tuple[tuple[type, Value], ...] = (
     (bool, sig.BOOL),
@@ -35,7 +35,7 @@ _CONSTANTS: tuple[tuple[type, Value], ...] = (
 
 
 class Inference:
-    """Answers what is known of expressions; every answer is kept.
+    """Inference of expressions; every answer is cached.
 
     Args:
         project: the modules.
@@ -51,7 +51,7 @@ class Inference:
         self._called: Memo[ast.AST, tuple[tuple[Module, ast.Call], ...]] = Memo(questions, (), self._find_callers)
 
     def value(self, module: Module, expr: ast.expr) -> Value:
-        """What is known of an expression's value; while it is being found out, nothing is."""
+        """What is known about an expression's value; nothing while it is being determined."""
         found = self._values.kept.get(expr)
         return found if found is not None else self._values.get(expr, module, expr)
 
@@ -110,7 +110,7 @@ class Inference:
     # ---- bindings ------------------------------------------------------------------------------------------------
 
     def binding(self, module: Module, binding: Binding) -> Value:
-        """What a binding gives its name."""
+        """The value that a binding gives its name."""
         found = self._bound.kept.get(binding)
         return found if found is not None else self._bound.get(binding, module, binding)
 
@@ -144,7 +144,7 @@ class Inference:
         return UNKNOWN_VALUE
 
     def element(self, module: Module, iterated: ast.expr, path: tuple[int, ...] = ()) -> Value:
-        """What iterating over an expression gives, at a place in its structure."""
+        """The element of an iterable, at a place in its structure."""
         if isinstance(iterated, ast.Call):
             name = self.names.name(module, iterated.func) or last_word(iterated.func)
             args = [a for a in iterated.args if not isinstance(a, ast.Starred)]
@@ -165,7 +165,7 @@ class Inference:
         return at(self.value(module, iterated).element(), path)
 
     def parameter(self, module: Module, binding: Binding) -> Value:
-        """What a parameter is: self, its annotation, else what the project's calls pass, else its default."""
+        """The value of a parameter: self, its annotation, else arguments of the project's calls, else its default."""
         node = binding.scope.node
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             return UNKNOWN_VALUE
@@ -187,7 +187,7 @@ class Inference:
         return self.value(module, given) if given is not None else UNKNOWN_VALUE
 
     def annotation(self, module: Module, expr: ast.expr) -> Value:
-        """What an annotation says; ``Optional[X]``, ``X | None`` and strings included."""
+        """The value that an annotation describes, including ``Optional[X]``, ``X | None`` and strings."""
         if isinstance(expr, ast.Constant) and isinstance(expr.value, str):
             return self._quoted(module, expr.value)
         if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.BitOr):
@@ -208,7 +208,7 @@ class Inference:
         return sig.annotated(expr.id) if isinstance(expr, ast.Name) else UNKNOWN_VALUE
 
     def _quoted(self, module: Module, text: str) -> Value:
-        """An annotation in quotes, when it is a plain name that the module binds."""
+        """The value of a quoted annotation, if it is a plain name that the module binds."""
         bindings = self.names.exported(module, text) if text.isidentifier() else ()
         for thing in (t for b in bindings for t in self.names.bound(module, b)):
             return self.instance(thing) if isinstance(thing, Class) else sig.annotated(str(thing))
@@ -235,7 +235,7 @@ class Inference:
         return self._exported(module, expr)
 
     def _exported(self, module: Module, expr: ast.Attribute) -> Value:
-        """A global of another module of the project: ``config.RATE``."""
+        """The value of a global of another project module: ``config.RATE``."""
         for base in self.names.things(module, expr.value):
             if isinstance(base, Module) and base is not module:
                 return join(self.binding(base, b) for b in self.names.exported(base, expr.attr))
@@ -293,7 +293,7 @@ class Inference:
     # ---- functions and classes of the project --------------------------------------------------------------------
 
     def instance(self, cls: Class) -> Value:
-        """What an instance of a project's class is: a Model where it inherits from one."""
+        """The value of an instance of a project class: a Model if it inherits from one."""
         for name in self.names.lineage(cls):
             tag = sig.annotated(name).tag if name != cls.name else Tag.UNKNOWN
             if tag is not Tag.UNKNOWN:
@@ -307,7 +307,7 @@ class Inference:
         return name.partition(".")[0] == cls.name.partition(".")[0]
 
     def returned(self, function: Function) -> Value:
-        """What a function of the project returns; a generator gives a container of what it yields."""
+        """The value that a project function returns; for a generator, a container of what it yields."""
         return self._returned.get(function.node, function)
 
     def _result(self, function: Function) -> Value:
@@ -323,11 +323,11 @@ class Inference:
         return found
 
     def is_graph_function(self, function: Function) -> bool:
-        """Decorated with tf.function, with or without arguments."""
+        """Whether a function is decorated with tf.function, with or without arguments."""
         return self.graph_decorator(function) is not None
 
     def graph_decorator(self, function: Function) -> ast.expr | None:
-        """The decorator that makes a tf.function of a function."""
+        """The decorator that makes a function a tf.function."""
         for decorator in function.decorators:
             target = decorator.func if isinstance(decorator, ast.Call) else decorator
             given = decorator.args[:1] if isinstance(decorator, ast.Call) else []  # @when(tf.function, condition)
@@ -336,11 +336,11 @@ class Inference:
         return None
 
     def is_static(self, function: Function) -> bool:
-        """A static method, which has no self."""
+        """Whether a function is a static method, which has no self."""
         return any(last_word(d) == "staticmethod" for d in function.decorators)
 
     def callee(self, module: Module, call: ast.Call) -> tuple[Function, ...]:
-        """The project's functions that a call may run: functions, methods, constructors, calls of instances."""
+        """The project functions that a call may run: functions, methods, constructors, calls of instances."""
         found: list[Function] = []
         for thing in self.names.things(module, call.func):
             if isinstance(thing, Function):
@@ -354,11 +354,11 @@ class Inference:
         return tuple(found)
 
     def methods(self, cls: Class, name: str) -> list[Function]:
-        """A class's method of a name, inherited ones included."""
+        """A class's methods of a name, including inherited ones."""
         return [t for t in self.names.class_attribute(cls, name) if isinstance(t, Function)]
 
     def callers(self, function: Function) -> tuple[tuple[Module, ast.Call], ...]:
-        """The project's calls of a function, by whatever name they import it; at most ``MAX_CALLERS``, else none."""
+        """The project's calls of a function, under any imported name; at most ``MAX_CALLERS``, else none."""
         return self._called.get(function.node, function)
 
     def _find_callers(self, function: Function) -> tuple[tuple[Module, ast.Call], ...]:
@@ -386,7 +386,7 @@ class Inference:
         return found if len(found) <= MAX_CALLERS else ()
 
     def _may_call(self, function: Function, module: Module, call: ast.Call) -> bool:
-        """Whether a call may be of a function, told at a glance: most that have its name are of another one."""
+        """Whether a call may be of a function, by a quick check: most calls with its name are of another one."""
         if module is not function.module:
             known = function.cls.scope.name if function.cls is not None else function.name
             home = function.module.name.rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""Loops around code, through calls inside of the project; whether an expression varies in them."""
+"""Loops around code, including through calls within the project; whether an expression varies in them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from stepscope.checker.source.modules import Module
 from stepscope.checker.source.syntax import default, function_body, last_word
 
 MAX_LEVELS = 3
-"""Calls between a loop and the code that it repeats."""
+"""Number of calls between a loop and the code it repeats."""
 _CHANGING = frozenset(
     "time.time time.perf_counter time.monotonic time.time_ns next input random.random random.randint random.choice "
     "random.uniform random.randrange random.sample random.gauss".split()
 )
-"""Calls that give something else each time."""
+"""Calls whose result differs each time."""
 
 
 _Open = set[Binding | ast.AST]
-"""What is being asked for: a question that comes back to it is about what was there before."""
+"""Questions in progress: one that depends on itself asks about the earlier value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,23 +32,23 @@ class Loop:
     module: Module
     node: LoopNode
     via: tuple[tuple[Module, ast.Call], ...] = ()
-    """The calls that lead from the loop's body to the code, outermost first; empty when it stands in the body."""
+    """Calls that lead from the loop's body to the code, outermost first; empty if the code is in the body."""
     iterations: int | None = None
-    """How often it runs, where the source says so."""
+    """Number of iterations, if the source states it."""
 
     @property
     def is_comprehension(self) -> bool:
-        """A comprehension or generator expression."""
+        """Whether the loop is a comprehension or generator expression."""
         return isinstance(self.node, COMPREHENSIONS)
 
     @property
     def line(self) -> int:
-        """Its first line."""
+        """The first line of the loop."""
         return self.node.lineno
 
     @property
     def body(self) -> list[ast.AST]:
-        """What it repeats."""
+        """The nodes that the loop repeats."""
         node = self.node
         if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
             return list(node.body)
@@ -56,7 +56,7 @@ class Loop:
 
 
 class Loops:
-    """Answers about loops.
+    """Analysis of loops.
 
     Args:
         inference: values and callers.
@@ -66,7 +66,7 @@ class Loops:
         self.inference = inference
         self.names = inference.names
         self._asked: set[ast.expr] = set()
-        """Names whose length is being found out: one that is made of itself has none that is written down."""
+        """Names whose length is being determined: one that is made from itself has no stated length."""
 
     def around(
         self, module: Module, node: ast.AST, *, calls: bool = True, levels: int = MAX_LEVELS
@@ -98,7 +98,7 @@ class Loops:
             before, child, parent = child, parent, module.parent(parent)
 
     def iterations(self, module: Module, loop: LoopNode) -> int | None:
-        """How often a loop runs, where that is written down: ``range(3)``, a literal."""
+        """The number of iterations of a loop, if the source states it: ``range(3)``, a literal."""
         if isinstance(loop, ast.While):
             return None
         if isinstance(loop, (ast.For, ast.AsyncFor)):
@@ -112,7 +112,7 @@ class Loops:
         return total
 
     def length(self, module: Module, expr: ast.expr) -> int | None:
-        """The number of elements of what is iterated over, where it is written down."""
+        """The number of elements of an iterable, if the source states it."""
         if isinstance(expr, (ast.List, ast.Tuple, ast.Set)):
             return len(expr.elts) if not any(isinstance(e, ast.Starred) for e in expr.elts) else None
         if isinstance(expr, ast.Dict):
@@ -157,7 +157,7 @@ class Loops:
         return None
 
     def integer(self, module: Module, expr: ast.expr) -> int | None:
-        """An integer that is written down, through names."""
+        """An integer literal, followed through names."""
         if isinstance(expr, ast.Constant):
             return expr.value if isinstance(expr.value, int) and not isinstance(expr.value, bool) else None
         if isinstance(expr, ast.UnaryOp) and isinstance(expr.op, ast.USub):
@@ -181,9 +181,9 @@ class Loops:
         return left // right if isinstance(expr.op, ast.FloorDiv) and right else None
 
     def sources(self, module: Module, name: ast.Name) -> list[ast.expr]:
-        """The expressions that a name stands for in its file; empty when anything else binds it.
+        """The expressions that a name stands for in its file; empty if anything else binds it.
 
-        Of a parameter it is the default, as long as no call of the project passes anything.
+        For a parameter it is the default, provided that no project call passes it.
         """
         bindings = self.names.reaching(module, name)
         exprs = [e for b in bindings if (e := self._source(module, b)) is not None and e is not name]
@@ -202,7 +202,7 @@ class Loops:
     # ---- what varies ---------------------------------------------------------------------------------------------
 
     def varies(self, module: Module, expr: ast.expr, loop: LoopNode) -> bool | None:
-        """Whether an expression in a loop's body takes other values in other iterations. None: not known."""
+        """Whether an expression in a loop's body differs between iterations. None: unknown."""
         return self._varies(module, expr, loop, set())
 
     def _varies(self, module: Module, expr: ast.AST, loop: LoopNode, open_: _Open) -> bool | None:
@@ -250,7 +250,7 @@ class Loops:
         return _any(answers)
 
     def within(self, module: Module, node: ast.AST, loop: LoopNode) -> bool:
-        """A node stands inside of a loop, its targets included."""
+        """Whether a node is inside a loop, including the loop's targets."""
         current: ast.AST | None = node
         while current is not None:
             if current is loop:
@@ -259,13 +259,13 @@ class Loops:
         return False
 
     def _inner(self, module: Module, iterated: ast.expr, loop: LoopNode, open_: _Open) -> bool | None:
-        """What an inner loop runs over: the same in each iteration only if it is written down."""
+        """Whether an inner loop's iterable varies; it is the same in each iteration only if it is a literal."""
         varies = self._varies(module, iterated, loop, open_)
         fixed = isinstance(iterated, (ast.List, ast.Tuple)) or last_word(getattr(iterated, "func", iterated)) == "range"
         return varies if fixed or varies else None
 
     def _stored(self, module: Module, expr: ast.Attribute, loop: LoopNode, open_: _Open) -> bool | None:
-        """An attribute: whether the loop's own body assigns it; not known when it may be assigned elsewhere."""
+        """Whether the loop's own body assigns an attribute; unknown if it may be assigned elsewhere."""
         text = ast.dump(expr.value)
         for store in module.flow.stores:
             if isinstance(store, ast.Attribute) and store.attr == expr.attr and self.within(module, store, loop):
@@ -286,7 +286,7 @@ class Loops:
         return False
 
     def _mutated(self, module: Module, name: str, loop: LoopNode) -> bool:
-        """Something is stored into an object in the loop, or a method is called that may change it."""
+        """Whether the loop stores into an object, or calls a method that may change it."""
         for store in module.flow.stores:
             base: ast.AST = store
             while isinstance(base, (ast.Attribute, ast.Subscript)):
@@ -304,7 +304,7 @@ class Loops:
         )
 
     def _pure(self, module: Module, call: ast.Call) -> bool:
-        """The same arguments give the same result: conversions and arithmetic of Python."""
+        """Whether the same arguments give the same result: Python conversions and arithmetic."""
         if isinstance(call.func, ast.Name) and not self.names.reaching(module, call.func):
             return call.func.id in (
                 "int",
@@ -323,7 +323,7 @@ class Loops:
 
 
 def _grows(module: Module, name: str) -> bool:
-    """A container is written down short and filled later: ``rows = []``, ``rows.append(row)``."""
+    """Whether a container starts as a short literal and is filled later: ``rows = []``, ``rows.append(row)``."""
     stored = any(
         isinstance(store, ast.Subscript) and isinstance(store.value, ast.Name) and store.value.id == name
         for store in module.flow.stores
@@ -336,7 +336,7 @@ def _grows(module: Module, name: str) -> bool:
 
 
 def _repeats(loop: LoopNode, child: ast.AST, before: ast.AST) -> bool:
-    """Whether a child of a loop is run again and again."""
+    """Whether a child of a loop runs repeatedly."""
     if isinstance(loop, (ast.For, ast.AsyncFor)):
         return child in loop.body
     if isinstance(loop, ast.While):

@@ -1,7 +1,7 @@
-"""Answers that are kept although questions go in circles: what a loop assigns depends on itself, calls on callers.
+"""Cached answers to circular questions: a value assigned in a loop depends on itself, calls depend on callers.
 
-A question that is asked again while it is being answered gets the answer "nothing known". What was found out with that
-help is only kept until the question that was open is answered: later answers do not depend on what was asked first.
+A question that is asked again while it is being answered gets the answer "nothing known". An answer that used such a
+result is only cached until the open question is answered, so that answers do not depend on the order of questions.
 """
 
 from __future__ import annotations
@@ -15,58 +15,58 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 _NEVER = 1 << 30
 _LOOKS = 0xFF
-"""The clock is looked at once in so many questions."""
+"""Number of questions between two looks at the clock."""
 
 
 class OutOfTimeError(Exception):
-    """The questions about a file take longer than it is worth."""
+    """Raised if the questions about a file take longer than they are worth."""
 
 
 class Questions:
-    """The questions that are open, of all kinds: they ask each other."""
+    """The open questions of all kinds, because they ask each other."""
 
     def __init__(self) -> None:
         self.depths: dict[tuple[int, Hashable], int] = {}
-        """Open questions, with how deep they lie."""
+        """Open questions, with their depth."""
         self.lowest = _NEVER
-        """The outermost open question that the current answer made use of."""
+        """Depth of the outermost open question that the current answer used."""
         self.passing: dict[tuple[int, Hashable], tuple[object, int]] = {}
-        """Answers that hold as long as questions are open, each with the depth of the outermost of these."""
+        """Temporary answers, each with the depth of the outermost open question that it used."""
         self.order: list[tuple[int, Hashable]] = []
-        """The same, as they came."""
+        """Keys of ``passing``, in order of arrival."""
         self.until = math.inf
-        """CPU time at which no more questions are answered."""
+        """CPU time at which answering stops."""
         self.asked = 0
 
     def count(self) -> None:
-        """One more was asked; now and then, stop where the time is over.
+        """Count one question; at intervals, stop if the time is over.
 
         Raises:
-            OutOfTimeError: it is.
+            OutOfTimeError: the time is over.
         """
         self.asked += 1
         if not self.asked & _LOOKS and time.process_time() > self.until:
             raise OutOfTimeError
 
     def forget(self) -> None:
-        """After an error: nothing is open any more, and nothing holds that was found while something was."""
+        """Reset after an error: close all questions and drop all answers that depended on them."""
         self.close(0)
         self.lowest = _NEVER
 
     def close(self, start: int) -> None:
-        """Forget what was found while a question was open that is answered now: all of it made use of that one."""
+        """Drop the answers found while a question was open that is now answered: all of them used it."""
         for name in self.order[start:]:
             del self.passing[name]
         del self.order[start:]
 
 
 class Memo(Generic[K, V]):
-    """Answers of one kind.
+    """Cached answers to one kind of question.
 
     Args:
         questions: shared by all kinds that ask each other.
         unknown: the answer to a question that is open.
-        answer: finds it out.
+        answer: computes the answer.
     """
 
     def __init__(self, questions: Questions, unknown: V, answer: Callable[..., V]) -> None:
@@ -77,7 +77,7 @@ class Memo(Generic[K, V]):
         self.kind = id(self)
 
     def get(self, key: K, *arguments: object) -> V:
-        """The answer to a question; ``arguments`` are what it takes to find out."""
+        """The answer to a question; ``arguments`` are the input needed to compute it."""
         found = self.kept.get(key)
         if found is not None:
             return found

@@ -1,4 +1,4 @@
-"""What a name or dotted expression stands for: something of a library by its qualified name, or a part of the project.
+"""The objects that names and dotted expressions stand for: library objects by qualified name, or parts of the project.
 
 Follows imports of every form, star imports, re-exports, aliases by assignment and both arms of try/except imports.
 """
@@ -19,9 +19,9 @@ from stepscope.checker.source.modules import Module, Project
 from stepscope.checker.source.syntax import default
 
 MAX_DEPTH = 24
-"""Aliases of aliases, bases of bases: more is a cycle or a joke."""
+"""Depth of aliases and bases; a longer chain is a cycle."""
 MAX_WAYS = 8
-"""Things that one name may stand for; more say nothing."""
+"""Number of objects that one name may stand for; more are treated as unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,11 @@ class Function:
     node: FunctionNode
     scope: Scope
     cls: Class | None = None
-    """Of a method: the class that defines it."""
+    """Class that defines a method."""
 
     @property
     def name(self) -> str:
-        """Its own name; ``<lambda>``."""
+        """The function's own name; ``<lambda>``."""
         return self.scope.name.rpartition(".")[2]
 
     @property
@@ -46,12 +46,12 @@ class Function:
 
     @property
     def parameters(self) -> list[ast.arg]:
-        """Those that can be given by position, self and cls included."""
+        """The parameters that can be given by position, including self and cls."""
         return [*self.node.args.posonlyargs, *self.node.args.args]
 
     @property
     def body(self) -> list[ast.AST]:
-        """Statements, or the expression of a lambda."""
+        """The statements, or the expression of a lambda."""
         return [self.node.body] if isinstance(self.node, ast.Lambda) else list(self.node.body)
 
     @property
@@ -62,18 +62,18 @@ class Function:
 
 _ALIASES = (ast.Name, ast.Attribute, ast.Lambda, ast.IfExp, ast.NamedExpr)
 _NAMED = (ast.Name, ast.Attribute, ast.Lambda, ast.IfExp, ast.NamedExpr, ast.Subscript)
-"""Expressions that may stand for something that has a name."""
+"""Expressions that may stand for an object with a name."""
 Thing = str | Function | Class | Module
-"""A library's name in its canonical spelling, or a part of the project."""
+"""An object: a library's by its canonical name, or a part of the project."""
 
 
 class Names:
-    """Answers what expressions stand for.
+    """Resolution of expressions to objects.
 
     Args:
         project: the modules.
-        value_of: what is known of an expression's value (of an object whose method is meant).
-        questions: those that are open, shared with whoever answers ``value_of``.
+        value_of: what is known about an expression's value (for an object whose method is called).
+        questions: the open questions, shared with the analysis behind ``value_of``.
     """
 
     def __init__(self, project: Project, value_of: Callable[[Module, ast.expr], Value], questions: Questions) -> None:
@@ -85,7 +85,7 @@ class Names:
         self._exports: Memo[tuple[Module, str], tuple[Thing, ...]] = Memo(questions, (), self._exported)
 
     def name(self, module: Module, expr: ast.expr) -> str:
-        """The qualified name of a library's thing or of the project's; "" when it is not known or not one."""
+        """The qualified name of a library or project object; "" if it is unknown or not a single one."""
         for thing in self.things(module, expr):
             if isinstance(thing, str):
                 return thing
@@ -97,7 +97,7 @@ class Names:
         return tuple(thing for thing in self.things(module, expr) if isinstance(thing, str))
 
     def things(self, module: Module, expr: ast.expr) -> tuple[Thing, ...]:
-        """Everything that an expression may stand for, without repeats; empty when nothing is known."""
+        """Everything that an expression may stand for, without repeats; empty if nothing is known."""
         found = self._things.kept.get(expr)
         if found is None:
             if not isinstance(expr, _NAMED):
@@ -106,12 +106,14 @@ class Names:
         return found
 
     def is_foreign(self, module: Module, expr: ast.expr) -> bool:
-        """Whether it is told at a glance that an expression is a library's or Python's own, not of the project."""
+        """Whether a quick check shows that an expression is a library's or Python's own, not the project's."""
         unbound = isinstance(expr, ast.Name) and not self.reaching(module, expr)
         return unbound or bool(self._imported_name(module, expr))
 
     def _imported_name(self, module: Module, expr: ast.expr) -> tuple[Thing, ...]:
-        """The name of what begins in the import of a library: most of what is asked for, and nothing to find out."""
+        """The object of an expression that begins with a library import: the most frequent case, which needs no
+        inference.
+        """
         attributes: list[str] = []
         root = expr
         while isinstance(root, ast.Attribute):
@@ -127,7 +129,7 @@ class Names:
         return (name,)
 
     def _library(self, module: Module, binding: Binding) -> str:
-        """The canonical name of a library's thing that an import gives; "" of the project's, and of no import."""
+        """The canonical name of a library object that an import gives; "" for the project's, and for other bindings."""
         known = self._libraries.get(binding)
         if known is None:
             parts = binding.target.split(".")
@@ -165,7 +167,7 @@ class Names:
     # ---- bindings ------------------------------------------------------------------------------------------------
 
     def reaching(self, module: Module, name: ast.Name) -> tuple[Binding, ...]:
-        """What may have bound a name that is read; phis are replaced by what comes in through them."""
+        """The bindings that may reach a name where it is read; phis are replaced by their sources."""
         found = module.flow.uses.get(name)
         if found is None:
             found = self._outer(module, name)
@@ -182,14 +184,14 @@ class Names:
 
     @staticmethod
     def _global(scope: Scope, name: str) -> tuple[Binding, ...]:
-        """What a name is bound to where its scope ends, and what functions inside bind it to."""
+        """The bindings of a name at the end of its scope, and those made by inner functions."""
         end = scope.end.get(name, ())
         return (*end, *(b for b in scope.bindings[name] if b.scope is not scope and b not in end)) or tuple(
             scope.bindings[name]
         )
 
     def bound(self, module: Module, binding: Binding) -> Iterable[Thing]:
-        """What a binding's name stands for."""
+        """The objects that a binding's name stands for."""
         if binding.kind == "import":
             yield from self.dotted(module, binding.target)
         elif binding.kind in ("def", "class"):
@@ -205,7 +207,7 @@ class Names:
                 yield from self.things(module, given)
 
     def function(self, module: Module, node: FunctionNode) -> Function:
-        """The project's function of a node."""
+        """The project function of a node."""
         if node not in self._functions:
             scope = module.flow.scopes[node]
             owner = scope.parent
@@ -216,7 +218,7 @@ class Names:
     # ---- modules and attributes ----------------------------------------------------------------------------------
 
     def dotted(self, module: Module, target: str) -> Iterable[Thing]:
-        """What ``import target`` or ``from a import b`` (target ``a.b``) gives."""
+        """The objects that ``import target`` or ``from a import b`` (target ``a.b``) give."""
         parts = target.split(".")
         for size in range(len(parts), 0, -1):
             there = self.project.find(module, ".".join(parts[:size]))
@@ -230,7 +232,7 @@ class Names:
         yield canonical(target)
 
     def attribute(self, module: Module, base: Thing, attr: str) -> Iterable[Thing]:
-        """What ``base.attr`` stands for."""
+        """The objects that ``base.attr`` stands for."""
         if isinstance(base, str):
             yield canonical(f"{base}.{attr}")
         elif isinstance(base, Module):
@@ -240,7 +242,7 @@ class Names:
         del module
 
     def export(self, module: Module, name: str) -> tuple[Thing, ...]:
-        """What a module of the project gives under a name, submodules of a package included."""
+        """The objects that a project module exports under a name, including submodules of a package."""
         return self._exports.get((module, name), module, name)
 
     def _exported(self, module: Module, name: str) -> tuple[Thing, ...]:
@@ -259,7 +261,7 @@ class Names:
         yield from found
 
     def exported(self, module: Module, name: str) -> tuple[Binding, ...]:
-        """What a module binds a name to once it has run."""
+        """The bindings of a name in a module after it has run."""
         scope = module.flow.module
         return flat(self._global(scope, name)) if name in scope.bindings else ()
 
@@ -274,7 +276,7 @@ class Names:
                 yield canonical(f"{target}.{name}")
 
     def class_attribute(self, cls: Class, attr: str, depth: int = 0) -> Iterable[Thing]:
-        """A method or class attribute, its own or of the project's bases."""
+        """A method or class attribute of a class or its project bases."""
         if attr in cls.scope.bindings:
             for binding in flat(tuple(cls.scope.end.get(attr, cls.scope.bindings[attr]))):
                 yield from self.bound(cls.module, binding)
@@ -284,13 +286,13 @@ class Names:
                     yield from self.class_attribute(base, attr, depth + 1)
 
     def bases(self, cls: Class) -> tuple[Thing, ...]:
-        """What a class inherits from, as far as it is known."""
+        """The known bases of a class."""
         node = cls.scope.node
         exprs = node.bases if isinstance(node, ast.ClassDef) else []
         return _distinct(t for base in exprs for t in self.things(cls.module, base) if isinstance(t, (str, Class)))
 
     def lineage(self, cls: Class, depth: int = 0) -> Iterable[str]:
-        """Names of all library classes that a class of the project inherits from, and of the project's own."""
+        """Names of all library and project classes that a project class inherits from."""
         yield cls.name
         for base in self.bases(cls) if depth < MAX_DEPTH else ():
             if isinstance(base, str):
@@ -299,7 +301,7 @@ class Names:
                 yield from self.lineage(base, depth + 1)
 
     def _member(self, module: Module, expr: ast.Attribute) -> Iterable[Thing]:
-        """A method of an object: of the project's class, or of a library's by the qualified name of its class."""
+        """A method of an object: of a project class, or of a library class by its qualified name."""
         value = self.value_of(module, expr.value)
         if value.many or value == UNKNOWN_VALUE:
             return
@@ -327,7 +329,7 @@ class Names:
 
 
 def flat(bindings: Iterable[Binding]) -> tuple[Binding, ...]:
-    """Bindings without phis: what comes in through them instead."""
+    """Bindings with phis replaced by their sources."""
     bindings = tuple(bindings)
     if not any(b.kind == "phi" for b in bindings):
         return bindings
@@ -354,7 +356,7 @@ def _distinct(things: Iterable[Thing]) -> tuple[Thing, ...]:
 
 
 def _may_export(module: str, name: str) -> bool:
-    """Whether a star import of a library can be what gives a name: of frameworks, and not Python's builtins."""
+    """Whether a star import of a library can provide a name: frameworks only, and no Python builtins."""
     return module.partition(".")[0] in {"tensorflow", "keras", "tf_keras", "numpy"} and name not in _BUILTINS
 
 

@@ -1,6 +1,6 @@
-"""What the options of a command line are: attributes of what ``argparse`` parses, by the arguments that were added.
+"""Values of command-line options: attributes of the result of ``argparse``, by the arguments added.
 
-Looked for in the file that reads the option; a parser that another file sets up stays unknown.
+Only the file that reads the option is searched; a parser set up in another file stays unknown.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _ACTIONS = {
 
 
 def option(added: Iterable[ast.Call], name: str, value: Callable[[ast.expr], Value]) -> Value:
-    """What ``args.name`` is.
+    """The value of ``args.name``.
 
     Args:
         added: the file's calls of ``add_argument``.
         name: the attribute.
-        value: what is known of an expression.
+        value: what is known about an expression.
     """
     return join(_value(call, value) for call in added if _destination(call) == name)
 
 
 def _destination(call: ast.Call) -> str:
-    """The attribute that an argument becomes; "" where it is not written down."""
+    """The attribute of an argument; "" if the source does not state it."""
     given = next((k.value for k in call.keywords if k.arg == "dest"), None)
     if given is not None:
         return given.value if isinstance(given, ast.Constant) and isinstance(given.value, str) else ""

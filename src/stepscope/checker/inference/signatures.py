@@ -1,4 +1,6 @@
-"""What calls of TensorFlow, Keras, NumPy and Python return, by qualified name: tables, and the patterns behind them."""
+"""Return values of TensorFlow, Keras, NumPy and Python calls, by qualified name: tables, and the patterns behind
+them.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ KINDS = {
     Tag.SESSION: "tensorflow.Session",
     Tag.NUMPY: "numpy.ndarray",
 }
-"""What the methods of a tagged value are called by: ``ds.map`` is ``tensorflow.data.Dataset.map``."""
+"""Prefixes of the method names of a tagged value: ``ds.map`` is ``tensorflow.data.Dataset.map``."""
 
 DATASET_CLASSES = frozenset(
     "tensorflow.data.Dataset tensorflow.data.TFRecordDataset tensorflow.data.TextLineDataset "
@@ -50,14 +52,14 @@ SOURCES = frozenset(
     "from_tensor_slices from_tensors from_generator list_files range zip random sample_from_datasets "
     "choose_from_datasets load".split()
 )
-"""Static methods of Dataset that make one out of something else."""
+"""Static methods of Dataset that make one from something else."""
 TRANSFORMATIONS = frozenset(
     "apply batch bucket_by_sequence_length cache concatenate enumerate filter flat_map group_by_window "
     "ignore_errors interleave map map_with_legacy_function padded_batch prefetch prefetch_to_device ragged_batch "
     "rebatch rejection_resample repeat scan shard shuffle skip snapshot sparse_batch take take_while unbatch unique "
     "window with_options".split()
 )
-"""Methods of a Dataset that give a Dataset."""
+"""Methods of a Dataset that return a Dataset."""
 
 _EXACT: dict[str, Value] = {
     **dict.fromkeys(DATASET_CLASSES, DATASET),
@@ -167,7 +169,7 @@ PASSING = frozenset(
     "tqdm.notebook.tqdm_notebook tqdm tqdm.std.tqdm rich.progress.track tqdm.auto.trange "
     "tensorflow_datasets.as_dataset".split()
 )
-"""Calls that iterate over what they are given, element by element."""
+"""Calls that iterate over their argument, element by element."""
 TRANGES = frozenset({"tqdm.trange", "tqdm.auto.trange", "tqdm.notebook.trange", "tqdm.tnrange"})
 _APPLICATIONS = "keras.applications."
 _NOT_TENSORS = (
@@ -192,7 +194,7 @@ _NOT_TENSORS = (
     "tensorflow.guarantee_const", "tensorflow.layers.", "tensorflow.function", "tensorflow.examples",
 )  # fmt: skip
 _FUNCTION, _METHOD = 2, 3
-"""Parts of ``tensorflow.zeros`` and of ``tensorflow.Tensor.numpy``."""
+"""Numbers of parts in ``tensorflow.zeros`` and in ``tensorflow.Tensor.numpy``."""
 _OPS = frozenset(
     "math nn image io strings linalg random signal sparse ragged bitwise audio quantization sets raw_ops losses layers "
     "dtypes spectral manip".split()
@@ -202,7 +204,7 @@ _NO_OPS = frozenset(
     "get_shape shape set_shape op name dtype device consumers graph is_compatible_with load initialized_value "
     "initializer from_proto to_proto experimental_ref ref".split()
 )
-"""Of tensors and variables: what is no op."""
+"""Attributes of tensors and variables that are not ops."""
 _NUMPY_NOT_ARRAYS = frozenset(
     "numpy.save numpy.savez numpy.savetxt numpy.set_printoptions numpy.errstate numpy.seterr numpy.ndenumerate "
     "numpy.ndindex numpy.nditer numpy.dtype numpy.finfo numpy.iinfo numpy.shape numpy.ndim numpy.size "
@@ -212,7 +214,7 @@ _NUMPY_NOT_ARRAYS = frozenset(
 
 @lru_cache(maxsize=65536)
 def returned(name: str) -> Value:
-    """What a call of the library's ``name`` (canonical spelling) returns; unknown when the tables do not say."""
+    """The return value of a call of the library's ``name`` (canonical spelling); unknown if the tables do not say."""
     found = _EXACT.get(name)
     if found is not None:
         return found
@@ -246,12 +248,14 @@ def _keras(name: str, head: str, last: str) -> Value:
 
 
 def _tensorflow(name: str, head: str, last: str) -> Value:
-    """Ops give tensors; so do methods of tensors and variables, as far as these have them."""
+    """The return value of a TensorFlow call: ops give tensors; so do methods of tensors and variables, if they have
+    them.
+    """
     parts = name.split(".")
     if parts[1] in ("Tensor", "Variable"):
         return TENSOR if len(parts) == _METHOD and last not in _NO_OPS else UNKNOWN_VALUE
     if any(part[:1].isupper() for part in parts[1:-1]):
-        return UNKNOWN_VALUE  # a method of a class that the tables do not know
+        return UNKNOWN_VALUE  # a method of a class missing in the tables
     if last[:1].isupper():
         return OPTIMIZER if head == "tensorflow.train." and last.endswith("Optimizer") else Value(kind=name)
     if len(parts) > _FUNCTION and parts[1] not in _OPS:
@@ -261,7 +265,7 @@ def _tensorflow(name: str, head: str, last: str) -> Value:
 
 @lru_cache(maxsize=4096)
 def annotated(name: str) -> Value:
-    """What a parameter is that is annotated with a library's class."""
+    """The value of a parameter annotated with a library class."""
     fixed = {
         "int": SCALAR, "float": SCALAR, "complex": SCALAR, "str": STRING, "bytes": STRING, "bool": BOOL,
         "numpy.ndarray": NUMPY, "numpy.array": NUMPY, "tensorflow.Tensor": TENSOR, "tensorflow.Variable": VARIABLE,

@@ -1,6 +1,6 @@
-"""Switches of a function: parameters that a call sets to True or False, and the code that never runs then.
+"""Switches of a function: parameters that a call sets to True or False, and the code that then never runs.
 
-`preprocess(image, training=False)` augments nothing, whatever stands below `if training:`.
+`preprocess(image, training=False)` augments nothing, whatever the code below `if training:` does.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from stepscope.checker.source.syntax import default
 
 
 def switches(call: ast.Call, function: Function, given: Mapping[str, bool]) -> dict[str, bool]:
-    """The parameters of a function that a call sets to True or False, or leaves to such a default.
+    """The parameters of a function that a call sets to True or False, or leaves at such a default.
 
-    ``given``: those of the function in which the call stands, which may be handed on.
+    ``given``: the switches of the function that contains the call, which may be passed on.
     """
     arguments = function.node.args
     hidden = any(k.arg is None for k in call.keywords) or any(isinstance(a, ast.Starred) for a in call.args)
@@ -33,7 +33,7 @@ def switches(call: ast.Call, function: Function, given: Mapping[str, bool]) -> d
 
 
 def never_runs(function: Function, node: ast.AST, given: Mapping[str, bool]) -> bool:
-    """Whether a node of a function stands in a branch that its switches never take."""
+    """Whether a node of a function is in a branch that its switches never take."""
     child, parent = node, function.module.parent(node)
     while parent is not None and child is not function.node:
         if isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test:
@@ -46,7 +46,7 @@ def never_runs(function: Function, node: ast.AST, given: Mapping[str, bool]) -> 
 
 
 def _holds(test: ast.expr, given: Mapping[str, bool]) -> bool | None:
-    """Whether a condition holds; None where it does not depend on switches alone."""
+    """Whether a condition holds; None if it depends on anything but switches."""
     if isinstance(test, ast.Name):
         return given.get(test.id)
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):

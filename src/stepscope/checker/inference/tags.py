@@ -1,4 +1,4 @@
-"""What a value is, as far as rules need it: a small lattice and what is known beside the tag."""
+"""Kinds of values, as far as rules need them: a small lattice, and further facts about a value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Tag(Enum):
-    """The kinds of value that rules tell apart. A rule reports only where the tag is known."""
+    """The kinds of value that rules distinguish. A rule reports only if the tag is known."""
 
     UNKNOWN = "unknown"
     NONE = "None"
@@ -27,10 +27,10 @@ class Tag(Enum):
     FUNCTION = "Function"
     """A tf.function object, made by decorator or call."""
     ITERATOR = "Iterator"
-    """Of a Dataset."""
+    """Iterator of a Dataset."""
     SESSION = "Session"
     BOOL = "bool"
-    """Of Python: takes two values, so that a tf.function traces at most twice for it."""
+    """Python bool: it has two values, so that a tf.function traces at most twice for it."""
     PY_SCALAR = "Python number"
     PY_STRING = "Python string"
     NUMPY = "NumPy"
@@ -45,31 +45,31 @@ class Class:
 
     @property
     def name(self) -> str:
-        """Qualified: ``package.module.Trainer``."""
+        """The qualified name: ``package.module.Trainer``."""
         return f"{self.module.name}.{self.scope.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What is known of a value. ``UNKNOWN_VALUE`` says nothing."""
+    """Facts about a value. ``UNKNOWN_VALUE`` states nothing."""
 
     tag: Tag = Tag.UNKNOWN
     many: bool = False
-    """A container (tuple, list, dict, range) whose elements have the tag."""
+    """Flag: a container (tuple, list, dict, range) whose elements have the tag."""
     kind: str = ""
-    """Qualified name of its class where that is known: ``tensorflow.train.Saver``, ``project.Trainer``."""
+    """Qualified name of its class, if known: ``tensorflow.train.Saver``, ``project.Trainer``."""
     cls: Class | None = None
-    """Its class, where that is the project's."""
+    """Project class of the value."""
     parts: tuple[Value, ...] = ()
-    """Of a tuple or list whose elements are known one by one."""
+    """Parts of a tuple or list whose elements are known one by one."""
 
     @property
     def known(self) -> bool:
-        """Anything at all is known."""
+        """Whether anything at all is known."""
         return self.tag is not Tag.UNKNOWN or bool(self.kind) or bool(self.parts)
 
     def element(self, index: int | None = None) -> Value:
-        """What iterating or subscripting gives; ``index`` where it is known (-1: a starred rest)."""
+        """The value of an element; ``index`` if it is known (-1: a starred rest)."""
         if self.parts:
             if index is not None and 0 <= index < len(self.parts):
                 return self.parts[index]
@@ -87,7 +87,7 @@ UNKNOWN_VALUE = Value()
 
 
 def join(values: Iterable[Value]) -> Value:
-    """What a value is that may be any of these: what is unknown or None says nothing, contradictions are unknown."""
+    """The value that may be any of these: unknown and None are ignored, contradictions are unknown."""
     found = None
     none = False
     for value in values:

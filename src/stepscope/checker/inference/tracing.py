@@ -1,4 +1,6 @@
-"""What runs while a graph is traced rather than step by step: tf.functions, what tf.data and Keras compile."""
+"""Code that runs while a graph is traced rather than in each step: tf.functions, and code that tf.data and Keras
+compile.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from stepscope.checker.source.modules import Module
 from stepscope.checker.source.syntax import function_body, last_word
 
 _TRACED_METHODS = frozenset({"call", "train_step", "test_step", "predict_step", "compute_loss", "update_state"})
-"""Of Keras models, layers, losses and metrics: run inside of compiled functions."""
+"""Methods of Keras models, layers, losses and metrics that run inside compiled functions."""
 TRACING = frozenset(
     {
         "tensorflow.function", "tensorflow.map_fn", "tensorflow.vectorized_map", "tensorflow.while_loop",
@@ -25,12 +27,12 @@ TRACING = frozenset(
         "tensorflow.data.experimental.parallel_interleave", "tensorflow.data.experimental.map_and_batch",
     }
 )  # fmt: skip
-"""Calls that trace the functions that they are given."""
+"""Calls that trace their function arguments."""
 _TRACING_WORDS = tuple(sorted({name.rpartition(".")[2] for name in TRACING}))
 
 
 class Tracing:
-    """Answers what is traced.
+    """Analysis of traced code.
 
     Args:
         inference: values and callers.
@@ -42,12 +44,12 @@ class Tracing:
         self._traced: Memo[FunctionNode, bool] = Memo(inference.questions, False, self._is_traced)
 
     def of_graph(self, module: Module, call: ast.Call) -> bool:
-        """Whether a call is one of a tf.function."""
+        """Whether a call is of a tf.function."""
         value = self.inference.value(module, call.func)
         return value.tag is Tag.FUNCTION and not value.many
 
     def traced(self, module: Module, node: ast.AST) -> bool:
-        """Whether a node runs while a graph is traced: in a tf.function, in what tf.data or Keras compiles."""
+        """Whether a node runs while a graph is traced: in a tf.function, or in code that tf.data or Keras compiles."""
         function = self.enclosing(module, node)
         return function is not None and self.is_traced(function)
 
@@ -61,7 +63,9 @@ class Tracing:
         return None
 
     def is_traced(self, function: Function) -> bool:
-        """A tf.function, a function given to something that traces it, or one that only such functions call."""
+        """Whether a function is a tf.function, is passed to a call that traces it, or is called only by such
+        functions.
+        """
         return self._traced.get(function.node, function)
 
     def _is_traced(self, function: Function) -> bool:
@@ -86,7 +90,7 @@ class Tracing:
         )
 
     def _given(self, function: Function) -> bool:
-        """Given by name to a call that traces it, in its own file."""
+        """Whether a function is passed by name to a call that traces it, in its own file."""
         node = function.node
         if isinstance(node, ast.Lambda):
             parent = function.module.parent(node)

@@ -1,4 +1,4 @@
-"""Values without context: what follows from values that are known, and what calls pass."""
+"""Context-free values: conclusions from known values, and the arguments that calls pass."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def assigned_names(function: Function) -> list[str]:
 
 
 def passed(call: ast.Call, function: Function, name: str) -> ast.expr | None:
-    """What a call passes to a parameter; None when it does not or hides it behind a star."""
+    """The argument that a call passes to a parameter; None if it does not or hides it behind a star."""
     for keyword in call.keywords:
         if keyword.arg == name:
             return keyword.value
@@ -42,14 +42,14 @@ def at(value: Value, path: tuple[int, ...]) -> Value:
 
 
 def many(element: Value) -> Value:
-    """A container of such elements; unknown when nothing is known of them."""
+    """A container of such elements; unknown if nothing is known about them."""
     if not element.known or element.many or element.tag is Tag.NONE:
         return UNKNOWN_VALUE
     return Value(element.tag, many=True, kind=element.kind, cls=element.cls)
 
 
 def arithmetic(op: ast.operator, left: Value, right: Value) -> Value:
-    """What an operator makes of two values."""
+    """The result of an operator on two values."""
     if left.many or right.many:
         return left if left.many and isinstance(op, ast.Add) else UNKNOWN_VALUE
     tags = {left.tag, right.tag}
@@ -63,5 +63,5 @@ def arithmetic(op: ast.operator, left: Value, right: Value) -> Value:
 
 
 def true(expr: ast.expr) -> bool:
-    """Literally True."""
+    """Whether an expression is a literal True."""
     return isinstance(expr, ast.Constant) and expr.value is True

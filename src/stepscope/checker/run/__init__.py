@@ -1,1 +1,1 @@
-"""Checking many files: what to run where, and what is kept between runs."""
+"""Checking many files: what runs where, and what is cached between runs."""

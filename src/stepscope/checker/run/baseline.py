@@ -1,4 +1,4 @@
-"""A baseline: findings that are known and not reported again, by what they are about rather than by their line."""
+"""A baseline: known findings that are not reported again, identified by their content rather than by line."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ SCHEMA = "stepscope.baseline/1"
 
 
 def key(finding: Finding) -> str:
-    """What stays the same when lines move: code, file, function and message."""
+    """The parts of a finding that do not change when lines move: code, file, function and message."""
     place = finding.where[0]
     text = f"{finding.code}\n{place.file}\n{place.function}\n{finding.title}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def write(path: Path, findings: Iterable[Finding]) -> int:
-    """Write a baseline of findings; their number.
+    """Write a baseline of findings and return their number.
 
     Raises:
         CheckError: the file cannot be written.
@@ -37,10 +37,10 @@ def write(path: Path, findings: Iterable[Finding]) -> int:
 
 
 def read(path: Path) -> Counter[str]:
-    """How many findings of each key are known.
+    """Number of known findings for each key.
 
     Raises:
-        CheckError: the file is missing or no baseline.
+        CheckError: the file is missing or not a baseline.
     """
     try:
         data = json.loads(path.read_text("utf-8"))
@@ -50,11 +50,11 @@ def read(path: Path) -> Counter[str]:
     except OSError as error:
         raise CheckError(f"the baseline {path} cannot be read: {error.strerror}; make one: --write-baseline") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise CheckError(f"{path} is no baseline: {error!r}") from error
+        raise CheckError(f"{path} is not a baseline: {error!r}") from error
 
 
 def new(findings: Iterable[Finding], known: Counter[str]) -> tuple[tuple[Finding, ...], int]:
-    """The findings that are not known, and how many are."""
+    """The findings that are not known, and the number of known ones."""
     left = known.copy()
     fresh = []
     hidden = 0

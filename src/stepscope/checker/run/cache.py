@@ -1,8 +1,8 @@
-"""What was found in each file, kept between runs, and taken back when anything it rests on has changed.
+"""The cache of each file's results between runs, invalidated if anything they depend on has changed.
 
-A file's results rest on its text, on the files that were looked at for it, on files that were looked for and not there,
-and on who calls its functions: on all files that hold certain words. Each file keeps what was looked at on its behalf
-alone; what changes in one is carried on to all that looked at it, directly or through others.
+A file's results depend on its text, on the files consulted for it, on files that were looked for but missing, and on
+the callers of its functions, that is, on all files that contain certain words. Each file stores only what was consulted
+on its own behalf; a change in one file invalidates all files that consulted it, directly or through others.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from stepscope.checker.source.modules import Looks
 from stepscope.checker.source.source import code
 
 RACY_NS = 2_000_000_000
-"""A file that was written so shortly before it was read may change again within its time stamp."""
+"""Time within which a file written before it was read may change again without a new time stamp."""
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
-    """One file."""
+    """The cached results of one file."""
 
     size: int
     mtime_ns: int
@@ -38,12 +38,12 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     modules: frozenset[str]
     missing: frozenset[str]
     asked: dict[str, str]
-    """Words whose callers were looked for, each with a digest of the files that hold it."""
+    """Words whose callers were looked for, each with a digest of the files that contain it."""
     result: FileResult
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """The file of a cache."""
+    """The content of a cache file."""
 
     signature: str
     entries: dict[str, Entry]
@@ -51,7 +51,7 @@ class Kept(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A file as it is now."""
+    """The current state of a file."""
 
     size: int
     mtime_ns: int
@@ -60,7 +60,7 @@ class State:
 
 
 def signature(*parts: object) -> str:
-    """Of everything that holds for all files: the rules' own sources, versions, settings."""
+    """A signature of everything that applies to all files: the rules' own sources, versions, settings."""
     digest = hashlib.sha256(repr((__version__, sys.version_info[:3], parts)).encode())
     folder = Path(__file__).parent.parent
     for source in sorted(folder.rglob("*.py")):
@@ -69,14 +69,14 @@ def signature(*parts: object) -> str:
 
 
 def place(paths: Iterable[Path]) -> Path:
-    """The cache's file of what is checked: in the user's cache folder, never in the project."""
+    """The path of the cache file for the checked paths: in the user's cache folder, never in the project."""
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     name = hashlib.sha256("\n".join(str(path.resolve()) for path in paths).encode()).hexdigest()[:24]
     return base / "stepscope" / "check" / f"{name}.bin"
 
 
 def load(path: Path, wanted: str) -> dict[str, Entry]:
-    """The entries of a cache; none when it is missing, damaged or of another signature."""
+    """The entries of a cache; none if it is missing, damaged or has another signature."""
     try:
         kept = msgspec.msgpack.decode(path.read_bytes(), type=Kept)
     except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
@@ -85,7 +85,7 @@ def load(path: Path, wanted: str) -> dict[str, Entry]:
 
 
 def save(path: Path, wanted: str, entries: dict[str, Entry]) -> None:
-    """Write a cache; one that cannot be written is none."""
+    """Write a cache; a failure to write is ignored."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         fresh = path.with_suffix(f".{os.getpid()}")
@@ -96,7 +96,7 @@ def save(path: Path, wanted: str, entries: dict[str, Entry]) -> None:
 
 
 def states(paths: Iterable[str], entries: Mapping[str, Entry]) -> dict[str, State]:
-    """Files as they are now; one whose size and time are those of its entry is not read."""
+    """The current state of files; a file whose size and time match its entry is not read."""
     found = {}
     for path in paths:
         try:
@@ -116,7 +116,7 @@ def states(paths: Iterable[str], entries: Mapping[str, Entry]) -> dict[str, Stat
 
 
 def callers(now: Mapping[str, State], words: Iterable[str]) -> dict[str, str]:
-    """For each word a digest of the files that hold it, names and contents."""
+    """For each word, a digest of the names and contents of the files that contain it."""
     wanted = set(words)
     holders: dict[str, list[str]] = {word: [] for word in wanted}
     for path in sorted(now):
@@ -127,7 +127,7 @@ def callers(now: Mapping[str, State], words: Iterable[str]) -> dict[str, str]:
 
 
 def stale(now: Mapping[str, State], entries: Mapping[str, Entry]) -> set[str]:
-    """The files that have to be checked anew."""
+    """The files that must be checked again."""
     asked = callers(now, {word for entry in entries.values() for word in entry.asked})
     dirty = set()
     concerned = texts.concerned({path: state.facts for path, state in now.items()})
@@ -158,7 +158,7 @@ def stale(now: Mapping[str, State], entries: Mapping[str, Entry]) -> set[str]:
 def updated(
     now: Mapping[str, State], entries: Mapping[str, Entry], results: Iterable[FileResult], looks: Mapping[str, Looks]
 ) -> dict[str, Entry]:
-    """The entries after a check: checked files are new; what others were asked besides is added to what they knew."""
+    """The entries after a check: checked files are replaced; what other files were also asked is added to theirs."""
     fresh = {result.path: result for result in results}
     asked = callers(now, {word for more in looks.values() for word in more.words})
     concerned = texts.concerned({path: state.facts for path, state in now.items()})

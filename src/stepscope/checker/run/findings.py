@@ -1,4 +1,4 @@
-"""From a rule's hit to the finding that ``run`` and ``check`` share."""
+"""Conversion of a rule's hit into the finding that ``run`` and ``check`` share."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from stepscope.checker.source.source import Cells
 from stepscope.model.report.finding import Cost, Evidence, Finding, Place, Remedy, Safety
 
 PLAIN = Cells()
-"""A file that is no notebook."""
+"""Cells of a file that is not a notebook."""
 
 
 def place(span: Span, cells: Cells = PLAIN) -> Place:
-    """A span as a report names it; in a notebook by cell and the line in it."""
+    """A span as a report names it; in a notebook by cell and line within the cell."""
     cell, line = cells.at(span.line)
     shift = span.line - line
     return Place(
@@ -27,7 +27,7 @@ def place(span: Span, cells: Cells = PLAIN) -> Place:
 
 
 def finding(rule: Rule, hit: Hit, cells: Cells = PLAIN) -> Finding:
-    """The finding of a hit. Its cost is the prior of the rule's measured pair: what it is here, only a run shows."""
+    """The finding of a hit. Its cost is the prior of the rule's measured pair; only a run shows the actual cost."""
     safety: Safety = "review"
     if hit.fix is not None:
         safety = hit.fix.safety

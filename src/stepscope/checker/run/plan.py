@@ -1,8 +1,8 @@
-"""Which rules want to see which parts of a file, so that as few names as possible have to be found out.
+"""Selection of the parts of a file that rules want, so that as few names as possible need to be resolved.
 
-Finding out what a call calls is most of a check's work. A call is only looked into when its last word is that of a name
-that a rule wants (``fit``, ``map``), or when a rule wants all below a module (``tensorflow.*``) and the call's first
-word may stand for something of it: because it was imported, or assigned from what was.
+Resolving the target of a call is most of a check's work. A call is resolved only if its last word is that of a name
+that a rule wants (``fit``, ``map``), or if a rule wants everything below a module (``tensorflow.*``) and the call's
+first word may stand for something in it, because it was imported, or assigned from something imported.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from stepscope.checker.source.modules import Module, Project
 
 ALL_BELOW = ".*"
 _ONE_ANOTHER = frozenset({"tensorflow", "keras"})
-"""Each may be reached through the other: ``tf.keras``."""
+"""Modules that may each be reached through the other: ``tf.keras``."""
 
 
 class Plan:
-    """Rules that apply to a version, by what they want.
+    """The rules that apply to a version, indexed by what they want.
 
     Args:
-        rules: those to run.
-        version: of TensorFlow.
+        rules: the rules to run.
+        version: the version of TensorFlow.
     """
 
     def __init__(self, rules: Sequence[Rule], version: tuple[int, int]) -> None:
         self.nodes: list[tuple[Rule, OnNode]] = []
         self.files: list[tuple[Rule, OnFile]] = []
         self.words: set[str] = set()
-        """Last words of names that are wanted."""
+        """Last words of wanted names."""
         self.roots: set[str] = set()
-        """First words of modules all below which is wanted."""
+        """First words of modules that are wanted entirely."""
         self._by_name: dict[str, list[Rule]] = {}
         self._wanting: dict[str, tuple[Rule, ...]] = {}
         for rule in rules:
@@ -55,7 +55,7 @@ class Plan:
             self.files.append((rule, rule.on_file))
 
     def wanting(self, name: str) -> tuple[Rule, ...]:
-        """The rules that want calls of a name: ``tensorflow.math.add`` is meant by ``tensorflow.*`` as well."""
+        """The rules that want calls of a name: ``tensorflow.math.add`` also matches ``tensorflow.*``."""
         known = self._wanting.get(name)
         if known is None:
             found = dict.fromkeys(self._by_name.get(name, ()))
@@ -78,7 +78,7 @@ class Plan:
                 yield from (call for call in calls if not rooted.isdisjoint(_roots(call.func)))
 
     def _rooted(self, project: Project, module: Module) -> set[str] | None:
-        """Names that may stand for a module all below which is wanted; None: any, because of ``import *``."""
+        """Names that may stand for a module that is wanted entirely; None: any name, because of ``import *``."""
         flow = module.flow
         if any(scope.stars for scope in flow.scopes.values()):
             return None
@@ -92,7 +92,7 @@ class Plan:
         return found
 
     def _leads(self, project: Project, module: Module, target: str) -> bool:
-        """An import that gives such a module or what is below it, or a file of the project, which may hand it on."""
+        """Whether an import leads to such a module or below it, or to a project file, which may pass it on."""
         if canonical(target).partition(".")[0] in self.roots:
             return True
         parts = target.split(".")
@@ -100,7 +100,7 @@ class Plan:
 
 
 def _roots(expr: ast.expr) -> tuple[str, ...]:
-    """The first words of a dotted expression: two where it is one or another; none of a call's result."""
+    """The first words of a dotted expression: two for a conditional expression, none for a call's result."""
     while isinstance(expr, (ast.Attribute, ast.NamedExpr)):
         expr = expr.value
     if isinstance(expr, ast.Name):

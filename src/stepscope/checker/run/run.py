@@ -1,4 +1,4 @@
-"""Running rules over the files of a project: each file once, each failure kept to its file."""
+"""Running rules over the files of a project: each file once, each failure confined to its file."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ FRAMES = 4000
 
 
 BOX_S = 10.0
-"""CPU time that one file gets; ordinary ones take a hundredth of a second."""
+"""CPU time limit for one file; ordinary files take a hundredth of a second."""
 
 
 class _Wall:
-    """One of the walls (STYLE 4.4): what is raised inside becomes a diagnostic of the file."""
+    """One of the walls (STYLE 4.4): an exception raised inside becomes a diagnostic of the file."""
 
     __slots__ = ("failures", "who")
 
@@ -38,7 +38,7 @@ class _Wall:
         self.who = who
 
     def __enter__(self) -> None:
-        """Nothing to prepare."""
+        """Do nothing."""
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
         """Keep the first error of each rule."""
@@ -51,24 +51,24 @@ class _Wall:
 
 @dataclass(frozen=True, slots=True)
 class FileResult:
-    """What became of one file."""
+    """The result of checking one file."""
 
     path: str
     hits: tuple[Hit, ...] = ()
     skipped: str = ""
-    """Why it could not be checked; "" when it was."""
+    """Reason why the file could not be checked; "" if it was."""
     failures: tuple[str, ...] = ()
-    """Rules that failed on it, each with its error."""
+    """Rules that failed on the file, each with its error."""
     ignored: int = 0
-    """Hits that comments silence."""
+    """Number of hits silenced by comments."""
     unused: tuple[Ignore, ...] = ()
     """Comments that silence nothing."""
     cells: Cells = field(default_factory=Cells)
-    """Of a notebook."""
+    """Cells of a notebook."""
 
 
 def check_file(engine: Engine, path: str, todo: Plan) -> FileResult:
-    """Run rules over one file. Never raises for what the file holds."""
+    """Run rules over one file. Never raises because of the file's content."""
     project = engine.project
     source = project.source(path)
     module = project.load(path) if source is not None and project.concerned(path) else None
@@ -88,7 +88,7 @@ def check_file(engine: Engine, path: str, todo: Plan) -> FileResult:
             questions.count()
     except OutOfTimeError:
         questions.forget()
-        failures["time"] = f"stopped after {BOX_S:g} s of CPU time; what was found until then is told"
+        failures["time"] = f"stopped after {BOX_S:g} s of CPU time; findings up to then are reported"
     finally:
         questions.until = math.inf
     ordered = sorted(hits.values(), key=lambda h: (h.span.line, h.span.column, h.code))
@@ -97,7 +97,7 @@ def check_file(engine: Engine, path: str, todo: Plan) -> FileResult:
 
 
 def _quiet(engine: Engine, hit: Hit) -> Hit:
-    """In tests, and through a loop of a test, it costs nobody time: an info."""
+    """A hit with severity info if it is in a test, or in a loop of a test: there it costs no user time."""
     places = (hit.span, *hit.also)
     if hit.severity == "info" or not any(engine.project.is_test(span.path) for span in places):
         return hit
@@ -105,7 +105,9 @@ def _quiet(engine: Engine, hit: Hit) -> Hit:
 
 
 def _asked(engine: Engine, module: Module, todo: Plan, failures: dict[str, str]) -> Iterator[tuple[str, Iterable[Hit]]]:
-    """What each rule yields for each thing that it wants, with its code; lazily: the caller catches what it raises."""
+    """The results of each rule for each thing it wants, with the rule's code; lazy, so that the caller catches
+    exceptions.
+    """
     contexts: dict[str, Context] = {}
     answers: Answers = {}
 
@@ -144,7 +146,7 @@ def check(engine: Engine, paths: Iterable[str], rules: Sequence[Rule]) -> list[F
 
 @contextmanager
 def unhindered() -> Iterator[None]:
-    """Deep recursion allowed; no garbage collection, which would walk all trees again and again and free nothing."""
+    """Allow deep recursion and stop garbage collection, which would walk all trees repeatedly and free nothing."""
     limit, collecting = sys.getrecursionlimit(), gc.isenabled()
     sys.setrecursionlimit(max(limit, FRAMES))
     gc.disable()

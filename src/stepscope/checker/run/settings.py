@@ -16,16 +16,16 @@ else:
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
-    """What a project may set; names as in the file, with underscores."""
+    """Settings of a project; names as in the file, with underscores."""
 
     select: tuple[str, ...] = ()
-    """Beginnings of codes; empty: all rules."""
+    """Prefixes of codes; empty: all rules."""
     ignore: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
-    """Patterns of paths below the folder that is checked, or of names."""
+    """Patterns of paths below the checked folder, or of names."""
     target_version: str = ""
     baseline: str = ""
-    """Path of the baseline file, from the folder of pyproject.toml."""
+    """Path of the baseline file, relative to the folder of pyproject.toml."""
     per_file_ignores: dict[str, tuple[str, ...]] = {}
 
 
@@ -39,10 +39,10 @@ def find(path: Path) -> Path | None:
 
 
 def load(path: Path) -> tuple[Settings, Path | None]:
-    """The settings that hold for a path, and the folder of the file that they are from.
+    """The settings that apply to a path, and the folder of the file they come from.
 
     Raises:
-        CheckError: the file is no TOML, or the table holds what is no setting.
+        CheckError: the file is not TOML, or the table contains an unknown setting.
     """
     file = find(path)
     if file is None:

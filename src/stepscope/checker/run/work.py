@@ -1,4 +1,4 @@
-"""Checking many files: in this process, or in several when there is enough to do."""
+"""Checking many files: in this process, or in several if there is enough to do."""
 
 from __future__ import annotations
 
@@ -21,43 +21,43 @@ from stepscope.checker.source.texts import Facts
 from stepscope.checker.source.versions import Target
 
 PARALLEL_BYTES = 600_000
-"""From here on processes pay: about 15,000 lines, which take some 0.3 s."""
+"""Bytes from which several processes pay off: about 15,000 lines, which take some 0.3 s."""
 MAX_PROCESSES = 8
 RENEWED_BYTES = 24 << 20
-"""After so many bytes of parsed files a process starts anew: trees take some fifty times their text."""
+"""Bytes of parsed files after which a process is replaced: trees take some fifty times the size of their text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What is to be checked; plain data, for other processes."""
+    """The files to check; plain data, for other processes."""
 
     files: tuple[str, ...]
     """Every file of the project."""
     todo: tuple[str, ...]
-    """Those to check."""
+    """Files to check."""
     roots: tuple[str, ...]
     codes: tuple[str, ...]
-    """Of the rules to run."""
+    """Codes of the rules to run."""
     target: Target
     overlay: Mapping[str, bytes] = field(default_factory=dict)
     facts: Mapping[str, Facts] = field(default_factory=dict)
-    """What the texts of some files tell, where that is known already."""
+    """Facts about the texts of files for which they are already known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Results in the order of the job's files, and what each file's results rest on."""
+    """Results in the order of the job's files, and the dependencies of each file's results."""
 
     results: tuple[FileResult, ...]
     looks: Mapping[str, Looks]
 
 
 def run(job: Job, processes: int | None = None) -> Outcome:
-    """Check files, in as many processes as pay.
+    """Check files in as many processes as pay off.
 
     Args:
         job: what to check.
-        processes: how many at most; by default as many as there are CPUs for us, at most eight.
+        processes: maximum number; by default the CPUs available to us, at most eight.
     """
     job = replace(job, facts=_told(job))
     sizes = {path: job.facts[path].size if path in job.facts else _size(path) for path in job.todo}
@@ -72,7 +72,9 @@ def run(job: Job, processes: int | None = None) -> Outcome:
 
 
 def _told(job: Job) -> dict[str, Facts]:
-    """What is known of texts, with what notebooks tell: read here once, as their size says nothing of their code."""
+    """Known facts about texts, including notebooks, which are read here because their size does not reveal their code's
+    size.
+    """
     told = dict(job.facts)
     project = Project(_readers(job), job.roots)
     for path in job.files:
@@ -82,7 +84,7 @@ def _told(job: Job) -> dict[str, Facts]:
 
 
 def _joined(job: Job, outcomes: list[Outcome]) -> Outcome:
-    """The outcomes of shares as one, results in the order of the job."""
+    """The outcomes of all shares merged, with results in the order of the job."""
     looks: dict[str, Looks] = {}
     for outcome in outcomes:
         for path, more in outcome.looks.items():
@@ -92,14 +94,14 @@ def _joined(job: Job, outcomes: list[Outcome]) -> Outcome:
 
 
 def _can_fork() -> bool:
-    """Forking is to be had, and no other thread could be holding a lock."""
+    """Whether forking is available, and no other thread could be holding a lock."""
     return "fork" in multiprocessing.get_all_start_methods() and threading.active_count() == 1
 
 
 def _forked(job: Job, shares: list[tuple[str, ...]]) -> list[Outcome]:
-    """Parse everything once, then check in processes that share what was parsed: files need each other.
+    """Parse everything once, then check in processes that share the parsed trees, because files need each other.
 
-    The share of a process that dies is checked here.
+    If a process dies, its share is checked here.
     """
     context = multiprocessing.get_context("fork")
     with unhindered():
@@ -131,7 +133,7 @@ def _child(sender: Connection, project: Project, job: Job) -> None:
 
 
 def _checked(project: Project, job: Job) -> Outcome:
-    """Check files of a project that is at hand."""
+    """Check files of a project that is already loaded."""
     rules = tuple(rule for rule in ALL if rule.code in job.codes)
     return Outcome(tuple(check(Engine(project, job.target), job.todo, rules)), project.looks)
 
@@ -162,13 +164,13 @@ def _work(job: Job) -> Outcome:
 
 
 def _some(todo: list[str], project: Project) -> Iterator[str]:
-    """Files from the end of a list, until the project has grown so large that it is better made anew."""
+    """Files from the end of a list, until the project has grown so large that it should be rebuilt."""
     while todo and project.loaded_bytes < RENEWED_BYTES:
         yield todo.pop()
 
 
 def _shares(paths: tuple[str, ...], sizes: Mapping[str, int], count: int) -> list[tuple[str, ...]]:
-    """Neighbours stay together, because they import each other; shares are of about the same size."""
+    """Shares of about the same size that keep neighbouring files together, because they import each other."""
     total = sum(sizes.values())
     shares: list[list[str]] = [[] for _ in range(count)]
     done = 0

@@ -1,1 +1,1 @@
-"""Reading sources: files, names and scopes, without knowing what they mean."""
+"""Reading sources: files, names and scopes, without knowledge of their meaning."""

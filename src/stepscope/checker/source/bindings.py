@@ -1,4 +1,4 @@
-"""Scopes and bindings of one file: plain data that ``flow`` fills and everything above reads."""
+"""Scopes and bindings of one file: plain data, filled by ``flow`` and read by all layers above."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 Kind = Literal[
     "assign", "unpack", "element", "with", "aug", "import", "def", "class", "param", "except", "phi", "match"
 ]
-"""What bound a name. element: of what a loop or comprehension iterates over. phi: a loop's head, see ``sources``."""
+"""Kind of a binding. element: from the iterable of a loop or comprehension. phi: a loop's head, see ``sources``."""
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 LoopNode = ast.For | ast.AsyncFor | ast.While | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
@@ -25,17 +25,17 @@ class Binding:
     kind: Kind
     name: str
     node: ast.AST
-    """The statement or target that binds."""
+    """Statement or target that binds the name."""
     scope: Scope
     value: ast.expr | None = None
-    """assign, aug: the right side. unpack: the whole right side. element: what is iterated over. with: the manager."""
+    """Value. assign, aug: the right side. unpack: the whole right side. element: the iterable. with: the manager."""
     path: tuple[int, ...] = ()
-    """unpack, element: where in the value's structure the name stands; -1 for a starred one."""
+    """Position of the name in the value's structure, for unpack and element; -1 for a starred one."""
     target: str = ""
-    """import: the qualified name as written, relative ones made absolute."""
+    """Imported qualified name as written, with relative ones made absolute."""
     annotation: ast.expr | None = None
     sources: tuple[Binding, ...] = ()
-    """phi: what may come in from before the loop and from the end of its body. aug: what was there before."""
+    """Incoming bindings. phi: from before the loop and from the end of its body. aug: the previous ones."""
 
 
 @dataclass(slots=True, eq=False)
@@ -45,11 +45,11 @@ class Scope:
     node: ast.Module | ast.ClassDef | FunctionNode
     parent: Scope | None
     name: str
-    """Qualified inside of the module: ``Trainer.step``; "" for the module."""
+    """Name qualified within the module: ``Trainer.step``; "" for the module."""
     bindings: dict[str, list[Binding]] = field(default_factory=dict)
-    """Every binding of each name, in the order of the source."""
+    """Bindings of each name, in source order."""
     end: dict[str, tuple[Binding, ...]] = field(default_factory=dict)
-    """What each name is bound to where the body ends."""
+    """Bindings of each name at the end of the body."""
     shared: set[str] = field(default_factory=set)
     """Names declared global or nonlocal."""
     stars: list[str] = field(default_factory=list)
@@ -57,37 +57,38 @@ class Scope:
     returns: list[ast.expr] = field(default_factory=list)
     yields: list[ast.expr] = field(default_factory=list)
     attributes: dict[str, list[Binding]] = field(default_factory=dict)
-    """Of a class: what its methods assign to attributes of self."""
+    """Attributes of self that the methods of a class assign."""
     functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = field(default_factory=dict)
     """Functions defined directly here: the methods of a class."""
 
     @property
     def is_function(self) -> bool:
-        """Not a module or class body."""
+        """Whether the scope is a function, not a module or class body."""
         return isinstance(self.node, FUNCTIONS)
 
 
 @dataclass(slots=True)
 class Flow:
-    """What one pass over a file finds out."""
+    """Result of one pass over a file."""
 
     module: Scope
     scopes: dict[ast.AST, Scope]
-    """Module, class and function nodes to their scopes."""
+    """Scopes of module, class and function nodes."""
     uses: dict[ast.Name, tuple[Binding, ...]]
-    """Names that are read, to what may have bound them in the same scope. Not here: names of outer scopes."""
+    """Names that are read, with the bindings in the same scope that may reach them; names of outer scopes are in
+    ``outer``."""
     outer: dict[ast.Name, Scope]
-    """The other names that are read, to the scope in which they stand."""
+    """Names read from outer scopes, with the scope that reads them."""
     parents: dict[ast.AST, ast.AST]
     calls: dict[str, list[ast.Call]]
-    """Calls by the last word of what is called: ``a.b.map(f)`` under "map"."""
+    """Calls by the last word of the called name: ``a.b.map(f)`` under "map"."""
     looped: dict[ast.Call, None]
-    """Calls in a loop or comprehension of their own function; some of them in what it iterates over."""
+    """Calls in a loop or comprehension of their own function; some of them in its iterable."""
     nodes: dict[type[ast.AST], list[ast.AST]]
     """Statements, loops, lambdas and comprehensions by type."""
     stores: list[ast.expr]
     """Attributes and subscripts that are assigned or deleted."""
     imported: dict[str, list[str]]
-    """Names that imports bind, in whatever scope, to what they import."""
+    """Names that imports bind in any scope, with what they import."""
     aliases: list[tuple[str, ast.expr]]
-    """Names with what is assigned to them, or is their default, where that is another name or dotted."""
+    """Names whose assigned or default value is another name or dotted expression, with that value."""

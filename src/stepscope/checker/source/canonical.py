@@ -1,7 +1,7 @@
-"""One spelling for each name of TensorFlow and Keras, whichever of its modules it was imported from.
+"""One spelling for each name of TensorFlow and Keras, whichever module it was imported from.
 
 ``tf.keras.X``, ``tensorflow.python.keras.X`` and ``keras.X`` become ``keras.X``; ``tensorflow.compat.v1.X`` becomes
-``tensorflow.X``, as do names of version 1 that version 2 calls otherwise.
+``tensorflow.X``, as do names of version 1 that version 2 renamed.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _PLAIN_MATH = frozenset(
 
 @lru_cache(maxsize=65536)
 def canonical(name: str) -> str:
-    """The one spelling of a qualified name.
+    """The canonical spelling of a qualified name.
 
     >>> canonical("tensorflow.compat.v1.keras.models.Model")
     'keras.Model'
@@ -104,7 +104,7 @@ def canonical(name: str) -> str:
 
 
 def _flat(name: str) -> str:
-    """``keras.layers.core.Dense`` is ``keras.layers.Dense``: modules between are Keras' own business."""
+    """Shorten ``keras.layers.core.Dense`` to ``keras.layers.Dense``: the modules between are private to Keras."""
     parts = name.split(".")
     first, last = parts[1], parts[-1]
     if last[:1].isupper() and first in {"layers", "callbacks", "losses", "metrics", "optimizers"}:

@@ -1,4 +1,4 @@
-"""Which files are checked: Python files and notebooks below folders, without what is not the project's own."""
+"""The files to check: the project's own Python files and notebooks below folders."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EXCLUDED = frozenset(
     ".git .hg .svn .tox .nox .venv venv env .env node_modules __pycache__ build dist site-packages .eggs .mypy_cache "
     ".ruff_cache .pytest_cache .ipynb_checkpoints __pypackages__".split()
 )
-"""Folders that are never entered below a path that was given."""
+"""Names of folders that are never entered below a given path."""
 ENDINGS = (".py", ".ipynb")
 
 
@@ -23,12 +23,12 @@ def _nothing(path: Path) -> bool:
 def discover(
     paths: Iterable[Path], exclude: Iterable[str] = (), leave_out: Callable[[Path], bool] = _nothing
 ) -> list[Path]:
-    """Files to check, sorted, each once.
+    """The files to check, sorted and without repeats.
 
     Args:
-        paths: files (taken whatever they are called) and folders.
-        exclude: patterns of paths below a folder, or of folders' names: ``examples/old``, ``*_pb2.py``.
-        leave_out: folders that are not entered, and links to files that are not followed.
+        paths: files (accepted whatever their name) and folders.
+        exclude: patterns of paths below a folder, or of folder names: ``examples/old``, ``*_pb2.py``.
+        leave_out: folders not to enter, and links to files not to follow.
     """
     patterns = tuple(exclude)
     found: dict[Path, None] = {}

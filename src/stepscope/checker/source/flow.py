@@ -1,8 +1,8 @@
-"""One pass over a file: scopes, what binds each name that is read, parents, calls by name.
+"""One pass over a file: scopes, bindings of each name that is read, parents, calls by name.
 
-Flow-aware inside of a scope: arms of if, try and match are kept apart and merged after them, a later assignment hides
-an earlier one, and what a loop's body binds reaches its head again through a phi. Names of outer scopes are left to
-``names``: when a function runs is not known here.
+Flow-aware within a scope: branches of if, try and match are kept apart and merged after them, a later assignment hides
+an earlier one, and bindings from a loop's body reach its head again through a phi. Names of outer scopes are left to
+``names``, because it is unknown here when a function runs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from stepscope.checker.source.syntax import absolute, annotations_of, children, 
 
 
 def analyse(tree: ast.Module, *, package: str = "") -> Flow:
-    """Pass over a module.
+    """Analyse a module.
 
     Args:
         tree: the module.
@@ -29,7 +29,7 @@ def analyse(tree: ast.Module, *, package: str = "") -> Flow:
 
 
 class _Pass(Scoping):
-    """Statements and expressions in the order in which they run, as far as that is known."""
+    """Statements and expressions in execution order, as far as that is known."""
 
     def __init__(self, tree: ast.Module, package: str) -> None:
         super().__init__(tree)
@@ -37,9 +37,9 @@ class _Pass(Scoping):
         self.tree = tree
         self.dead = False
         self.repeats = 0
-        """Loops and comprehensions of this function that are open."""
+        """Number of open loops and comprehensions of this function."""
         self.exits: list[list[Env]] = []
-        """Per open loop: what was bound at each break and continue."""
+        """Environments at each break and continue, per open loop."""
         self.later: list[tuple[Scope, FunctionNode]] = []
 
     def run(self) -> Flow:
@@ -85,7 +85,7 @@ class _Pass(Scoping):
                     self.expr(child, statement)
 
     def _arms(self, arms: Iterable[tuple[Iterable[ast.stmt], ast.AST]]) -> None:
-        """Walk alternatives from the same start and merge what they bind."""
+        """Walk alternatives from the same start and merge their bindings."""
         start, dead, since = self.env, self.dead, len(self.bound)
         ends: list[tuple[Env, bool]] = []
         for body, parent in arms:
@@ -141,7 +141,7 @@ class _Pass(Scoping):
         self._loop(node, phis, dict(self.env), len(self.bound))
 
     def _head(self, node: ast.For | ast.AsyncFor | ast.While) -> dict[str, Binding]:
-        """Names that the body binds come in from before and from its end."""
+        """Make phis for names that the body binds, which come in from before the loop and from its end."""
         phis = {}
         for name in stored_names(node):
             phi = Binding("phi", name, node, self.scope, sources=self.env.get(name, ()))
@@ -151,7 +151,9 @@ class _Pass(Scoping):
         return phis
 
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While, phis: dict[str, Binding], after: Env, since: int) -> None:
-        """The body, and where it leads: ``after`` is what is bound where it does not run, ``since`` when that was."""
+        """Walk the body of a loop: ``after`` holds the bindings if it does not run, ``since`` the time they were
+        taken.
+        """
         dead = self.dead
         self.exits.append([])
         self.repeats += 1
@@ -266,7 +268,7 @@ class _Pass(Scoping):
     # ---- expressions -----------------------------------------------------------------------------------------
 
     def expr(self, node: ast.AST, parent: ast.AST) -> None:
-        """Walk an expression in the order in which it is evaluated, as far as that matters here."""
+        """Walk an expression in evaluation order, as far as it matters here."""
         self.parents[node] = parent
         handler = _EXPRESSIONS.get(type(node))
         if handler is not None:
@@ -298,7 +300,7 @@ class _Pass(Scoping):
             self.expr(element, node)
 
     def _constant(self, node: ast.Constant) -> None:
-        """Holds no node."""
+        """Do nothing: a constant contains no node."""
 
     def _call(self, node: ast.Call) -> None:
         func = node.func
@@ -347,7 +349,7 @@ class _Pass(Scoping):
                 self.env[name] = bound
 
     def _comprehension_target(self, generator: ast.comprehension, node: ast.AST) -> None:
-        """Targets are seen inside alone: they do not become bindings of the scope."""
+        """Bind targets that are visible only inside the comprehension: they do not become bindings of the scope."""
         kept = self.scope.bindings
         self.scope.bindings = {}
         self.assign(generator.target, generator.iter, node, "element")
@@ -363,7 +365,7 @@ _Handler = Callable[[_Pass, ast.AST], None]
 
 
 def _handlers(table: str) -> dict[type[ast.AST], _Handler]:
-    """Methods by node type, from ``Type:method`` words; types that this Python does not have are left out."""
+    """Methods by node type, from ``Type:method`` words; types that this Python lacks are omitted."""
     pairs = (word.split(":") for word in table.split())
     return {getattr(ast, kind): getattr(_Pass, method) for kind, method in pairs if hasattr(ast, kind)}
 

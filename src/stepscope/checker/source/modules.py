@@ -1,7 +1,7 @@
 """The files of a project as modules that import each other.
 
-A file is read and passed over when it is asked for. Every look from one module at another goes through here and is
-noted, also one that found nothing: what a file's findings depend on is known afterwards.
+A file is read and analysed on request. Every lookup from one module in another goes through here and is recorded, even
+if it finds nothing, so that the dependencies of a file's findings are known afterwards.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stepscope.checker.source.source import SkippedError, Source, code, read
 from stepscope.checker.source.syntax import walk
 
 FRAMEWORKS = frozenset({"tensorflow", "keras", "tf_keras", "numpy", "torch", "jax", "sklearn"})
-"""Never looked for in a project, whose folders may be called like that."""
+"""Names never looked up in a project, because project folders may have the same name."""
 
 
 @dataclass(slots=True, eq=False)
@@ -28,10 +28,10 @@ class Module:
     """A parsed file."""
 
     path: str
-    """As given, with slashes."""
+    """Path as given, with slashes."""
     name: str
     package: str
-    """Where its relative imports start."""
+    """Package that its relative imports start from."""
     source: Source
     flow: Flow
     _calls: dict[ast.AST, tuple[ast.Call, ...]] = field(default_factory=dict)
@@ -39,29 +39,29 @@ class Module:
 
     @property
     def tree(self) -> ast.Module:
-        """Its syntax tree."""
+        """The syntax tree."""
         return self.source.tree
 
     def parent(self, node: ast.AST) -> ast.AST | None:
-        """The node around a node."""
+        """The parent of a node."""
         return self.flow.parents.get(node)
 
     def mentions(self, text: str) -> bool:
-        """Whether something is written in it."""
+        """Whether the text contains a string."""
         known = self._mentioned.get(text)
         if known is None:
             known = self._mentioned[text] = text in self.source.text
         return known
 
     def calls_in(self, node: ast.AST) -> tuple[ast.Call, ...]:
-        """The calls in a statement or expression, in the order of the source; functions defined there left out."""
+        """The calls in a statement or expression, in source order, without functions defined there."""
         known = self._calls.get(node)
         if known is None:
             known = self._calls[node] = tuple(part for part in walk([node]) if isinstance(part, ast.Call))
         return known
 
     def scope_of(self, node: ast.AST) -> Scope:
-        """The scope in which a node's names are looked up; a function's own node lies in the scope around it."""
+        """The scope in which a node's names are looked up; for a function's own node, the scope around it."""
         child, parent = node, self.flow.parents.get(node)
         while parent is not None:
             scope = self.flow.scopes.get(parent)
@@ -72,7 +72,7 @@ class Module:
 
 
 def _inside(child: ast.AST, parent: ast.AST) -> bool:
-    """A statement of the body, not a decorator, default or base."""
+    """Whether a child is a statement of the body, not a decorator, default or base."""
     if isinstance(parent, FUNCTIONS):
         return child is parent.body if isinstance(parent, ast.Lambda) else isinstance(child, ast.stmt)
     return isinstance(child, ast.stmt) or isinstance(parent, ast.Module)
@@ -80,17 +80,17 @@ def _inside(child: ast.AST, parent: ast.AST) -> bool:
 
 @dataclass(slots=True)
 class Looks:
-    """What one module's results rest on beside its own text."""
+    """The dependencies of a module's results other than its own text."""
 
     modules: set[str] = field(default_factory=set)
-    """Paths of files that were looked at."""
+    """Paths of files that were consulted."""
     missing: set[str] = field(default_factory=set)
-    """Paths that were looked for and are no files of the project."""
+    """Paths that were looked for and are not files of the project."""
     words: set[str] = field(default_factory=set)
     """Names whose calls were looked for in all files."""
 
     def add(self, other: Looks) -> None:
-        """Take over what another one rests on."""
+        """Add the dependencies of another module."""
         self.modules |= other.modules
         self.missing |= other.missing
         self.words |= other.words
@@ -100,8 +100,8 @@ TEST_FOLDERS = frozenset({"test", "tests", "testing", "unittest", "unittests"})
 TEST_HELPERS = frozenset({"conftest", "test_utils", "testing_utils"})
 _TESTS = re.compile(r"^\s*(?:async )?def test|^assert\b", re.MULTILINE)
 _FRAMEWORKS_OF_TESTS = re.compile(r"\b(?:unittest|pytest|absltest|nose|TestCase)\b")
-"""One of these stands in a file of tests: what is only called ``test_images.py``, or has a main program of its own, may
-be what people wait for."""
+"""Pattern that a test file must contain: a file merely named ``test_images.py``, or one with a main program, may be
+code whose users wait for it."""
 
 
 class Project:
@@ -109,7 +109,7 @@ class Project:
 
     Args:
         files: path (with slashes) to a function that reads it.
-        roots: folders that were given to check; imports are looked for from a file's own folder up to them.
+        roots: folders given to check; imports are looked for from a file's own folder up to them.
     """
 
     def __init__(self, files: Mapping[str, Callable[[], bytes]], roots: Iterable[str] = ()) -> None:
@@ -130,7 +130,9 @@ class Project:
         self._concerned: frozenset[str] | None = None
 
     def is_test(self, path: str) -> bool:
-        """A file of tests, which nobody waits for: by a folder below what was given, or by its name if it holds any."""
+        """Whether a file holds tests, which no user waits for: by a folder below a given path, or by its name if it
+        contains any.
+        """
         known = self._tests.get(path)
         if known is None:
             known = self._tests[path] = self._looks_like_test(path)
@@ -150,7 +152,7 @@ class Project:
         return framework or (_TESTS.search(source.text) is not None and "__main__" not in source.text)
 
     def source(self, path: str) -> Source | None:
-        """A file, parsed; None when it had to be skipped, see ``skipped``."""
+        """A file, parsed; None if it had to be skipped, see ``skipped``."""
         if path not in self._sources:
             self._sources[path] = None
             try:
@@ -163,7 +165,7 @@ class Project:
         return self._sources[path]
 
     def load(self, path: str) -> Module | None:
-        """The module of a file; None when it had to be skipped, see ``skipped``."""
+        """The module of a file; None if it had to be skipped, see ``skipped``."""
         if path not in self._modules:
             self._modules[path] = None
             source = self.source(path)
@@ -176,13 +178,13 @@ class Project:
         return self._modules[path]
 
     def concerned(self, path: str) -> bool:
-        """Whether a framework is named in a file, or in one that imports connect with it; else it has no findings."""
+        """Whether a file, or one connected with it by imports, names a framework; otherwise it has no findings."""
         if self._concerned is None:
             self._concerned = texts.concerned({every: self.told(every) for every in self.files})
         return path in self._concerned
 
     def name(self, path: str) -> tuple[str, str]:
-        """A file's dotted name and its package: as far up as there is an ``__init__.py``, else up to the root."""
+        """A file's dotted name and its package: up to the last folder with an ``__init__.py``, else up to the root."""
         pure = PurePosixPath(path)
         folder = pure.parent
         parts: list[str] = []
@@ -198,7 +200,7 @@ class Project:
         return ".".join([*parts, pure.stem]), package
 
     def find(self, importer: Module, dotted: str) -> Module | None:
-        """The module that ``import dotted`` gives in a file, if it is one of the project."""
+        """The project module that ``import dotted`` gives in a file, if any."""
         question = importer.path, dotted
         if question not in self._given:
             self._given[question] = self._find(importer, dotted)
@@ -221,7 +223,7 @@ class Project:
         return self.load(path)
 
     def _look(self, folder: str, inner: str) -> tuple[str, tuple[str, ...]]:
-        """The file of a module, looked for from a folder up; and the paths where it was not."""
+        """The file of a module, looked for from a folder upwards, and the paths where it was not found."""
         missing: list[str] = []
         for place in self._search(folder):
             start = f"{place}/{inner}" if place else inner
@@ -232,7 +234,7 @@ class Project:
         return "", tuple(missing)
 
     def calls(self, asker: Module, word: str) -> list[tuple[Module, ast.Call]]:
-        """All calls in the project of something whose last name is ``word``."""
+        """All calls in the project whose called name ends in ``word``."""
         looks = self.looks.setdefault(asker.path, Looks())
         looks.words.add(word)
         if self._calling is None:
@@ -245,7 +247,7 @@ class Project:
         return [(module, call) for module in modules for call in module.flow.calls.get(word, ())]
 
     def subclasses(self, asker: Module, word: str) -> tuple[str, ...]:
-        """Names of classes in the project one of whose bases is called ``word``, and of their subclasses."""
+        """Names of classes in the project with a base called ``word``, and of their subclasses."""
         if self._subclasses is None:
             self._subclasses = {}
             for path in self.files:
@@ -263,7 +265,7 @@ class Project:
         return tuple(found)
 
     def told(self, path: str) -> texts.Facts:
-        """What a file's text tells without being parsed."""
+        """The facts about a file's text, without parsing it."""
         if path not in self.facts:
             try:
                 self.facts[path] = texts.facts(code(path, self.files[path]()))

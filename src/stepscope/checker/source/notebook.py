@@ -1,7 +1,7 @@
 """Code cells of a Jupyter notebook as Python text, line for line.
 
 Magics and shell lines become ``pass`` (or blank, in cells of another language), so that every line keeps its number.
-Outputs are read past: what a notebook costs is its code.
+Outputs are skipped: only the code of a notebook counts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Cell:
 
 
 class _Cell(msgspec.Struct):
-    """What is read of a cell; values as they stand in the file."""
+    """The fields read from a cell, with values as in the file."""
 
     cell_type: msgspec.Raw = msgspec.Raw(b"null")
     source: msgspec.Raw | None = None
@@ -43,7 +43,7 @@ class _Info(msgspec.Struct):
 
 
 class _Book(msgspec.Struct):
-    """What is read of a notebook: of all else that it holds no object is made."""
+    """The fields read from a notebook; no objects are made of the rest."""
 
     cells: list[_Cell] | None = None
     worksheets: list[_Sheet] | None = None
@@ -54,7 +54,7 @@ _BOOK = msgspec.json.Decoder(_Book)
 
 
 def code(data: bytes) -> bytes:
-    """The text of a notebook's code cells, which is all that counts of it; nothing of what is no notebook."""
+    """The text of a notebook's code cells; empty if the file is not a notebook."""
     try:
         return "".join(cell.text for cell in cells(data)).encode("utf-8", "surrogatepass")
     except ValueError:
@@ -65,7 +65,7 @@ def cells(data: bytes) -> tuple[Cell, ...]:
     """The code cells of a notebook, formats 3 and 4.
 
     Raises:
-        ValueError: it is no notebook, or one of another language.
+        ValueError: it is not a notebook, or one of another language.
     """
     try:
         book = _book(data)
@@ -84,7 +84,7 @@ def cells(data: bytes) -> tuple[Cell, ...]:
 
 
 def _book(data: bytes) -> dict[str, object]:
-    """The notebook without its outputs; read by Python's own parser where it is not strictly JSON (``NaN``)."""
+    """The notebook without its outputs; read by Python's own parser if it is not strict JSON (``NaN``)."""
     try:
         slim = _BOOK.decode(data)
         return {

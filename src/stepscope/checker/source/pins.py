@@ -1,6 +1,7 @@
-"""Which TensorFlow a project asks for: its requirements, lock files and set-up files, read without running them.
+"""The TensorFlow version that a project requires: its requirements, lock files and set-up files, read without executing
+them.
 
-Ranges count by their lower end where there is one (`>=2.10` promises to work with 2.10), else by their upper one.
+A range counts by its lower bound if it has one (`>=2.10` promises to work with 2.10), otherwise by its upper bound.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ _PLAIN = ("Pipfile", "environment.yml", "environment.yaml", "conda.yml", "conda.
 _QUOTING = ("setup.py", "setup.cfg", "pyproject.toml")
 MAX_BYTES = 8 << 20
 LAST = {1: (1, 15)}
-"""The last minor version of a major one."""
+"""Last minor version of a major version."""
 
 
 def project_target(folder: Path) -> Target | None:
-    """What a folder's own files ask for; None when they do not say."""
+    """The version that a folder's own files require; None if they do not say."""
     for path, text in _files(folder):
         version = _locked(text) if path.name in _LOCKED else _asked(path, text)
         if version is not None:
@@ -45,7 +46,7 @@ def project_target(folder: Path) -> Target | None:
 
 
 def installed_target() -> Target | None:
-    """What is installed beside stepscope; None when it is not. Nothing is imported."""
+    """The version installed in stepscope's environment; None if there is none. Nothing is imported."""
     for name in ("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tensorflow-macos", "tensorflow-intel"):
         try:
             version = parse(importlib.metadata.version(name))
@@ -57,7 +58,7 @@ def installed_target() -> Target | None:
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Locks first, because they are exact; then requirements, then what a package asks for."""
+    """The files to read: locks first, because they are exact; then requirements, then package metadata."""
     requirements = sorted([*folder.glob("requirements*.txt"), *folder.glob("requirements/*.txt")])
     names: Iterable[Path] = (folder / n for n in (*_LOCKED, "", *_PLAIN, *_QUOTING) if n)
     ordered = [*(folder / n for n in _LOCKED), *requirements, *names]

@@ -1,6 +1,6 @@
-"""What a pass over a file knows at each point: the scope, what its names are bound to; binding them.
+"""The state of a pass over a file: the scope and the bindings of its names.
 
-Statements and expressions are walked in ``flow``.
+``flow`` walks the statements and expressions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from stepscope.checker.source.syntax import children
 
 Env = dict[str, tuple[Binding, ...]]
 ALIASES = (ast.Name, ast.Attribute, ast.IfExp, ast.NamedExpr)
-"""May stand for what another name stands for."""
+"""Expressions that may stand for the object of another name."""
 
 
 class Scoping(ABC):
@@ -31,15 +31,15 @@ class Scoping(ABC):
         self.scope = self.module
         self.env: Env = {}
         self.bound: list[str] = []
-        """Every name that was bound or unbound so far, in whatever scope: what has changed since some point."""
+        """Names bound or unbound so far, in any scope: the changes since some point."""
 
     def changed(self, since: int) -> set[str]:
-        """The names that may stand for something else than they did when ``bound`` was so long."""
+        """The names that may have changed since ``bound`` had a given length."""
         return set(self.bound[since:])
 
     @abstractmethod
     def expr(self, node: ast.AST, parent: ast.AST) -> None:
-        """Walk an expression: parts of what is assigned to are read."""
+        """Walk an expression: parts of an assignment target are read."""
 
     def parameters(self, scope: Scope, args: ast.arguments) -> None:
         """Bind a function's parameters."""
@@ -56,14 +56,14 @@ class Scoping(ABC):
         scope.end[arg.arg] = (binding,)
 
     def open(self, node: ast.ClassDef | FunctionNode, name: str) -> Scope:
-        """The scope of a class or function that is defined here."""
+        """The scope of a class or function defined here."""
         outer = self.scope.name
         scope = Scope(node, self.scope, f"{outer}.{name}" if outer else name)
         self.flow.scopes[node] = scope
         return scope
 
     def bind(self, binding: Binding) -> None:
-        """Give a name of this scope a value."""
+        """Bind a name of this scope."""
         name, scope = binding.name, self.scope
         scope.bindings.setdefault(name, []).append(binding)
         self.env[name] = (binding,)
@@ -82,7 +82,7 @@ class Scoping(ABC):
     def assign(
         self, target: ast.expr, value: ast.expr | None, node: ast.AST, kind: Kind, path: tuple[int, ...] = ()
     ) -> None:
-        """Bind what stands left of ``=``, ``in``, ``as``."""
+        """Bind the target of ``=``, ``in`` or ``as``."""
         if isinstance(target, ast.Name):
             self.bind(Binding(kind, target.id, node, self.scope, value, path))
             if kind == "assign" and isinstance(value, ALIASES):
@@ -102,7 +102,7 @@ class Scoping(ABC):
     def _unpack(
         self, target: ast.Tuple | ast.List, value: ast.expr | None, node: ast.AST, kind: Kind, path: tuple[int, ...]
     ) -> None:
-        """Bind the elements; a literal of the same length is taken apart."""
+        """Bind the elements; a literal of the same length is split."""
         literal = value.elts if kind == "assign" and isinstance(value, (ast.Tuple, ast.List)) else []
         starred = any(isinstance(e, ast.Starred) for e in [*target.elts, *literal])
         for index, element in enumerate(target.elts):
@@ -116,7 +116,7 @@ class Scoping(ABC):
     def _attribute(
         self, target: ast.Attribute, value: ast.expr | None, node: ast.AST, kind: Kind, path: tuple[int, ...]
     ) -> None:
-        """``self.x = value`` belongs to the class around the method."""
+        """Bind ``self.x = value`` in the class around the method."""
         owner = self._class_of(target.value)
         if owner is not None:
             owner.attributes.setdefault(target.attr, []).append(
@@ -136,7 +136,7 @@ class Scoping(ABC):
         return None
 
     def imported(self, name: str, target: str, node: ast.AST) -> None:
-        """Bind what an import gives."""
+        """Bind an imported name."""
         self.flow.imported.setdefault(name, []).append(target)
         self.bind(Binding("import", name, node, self.scope, target=target))
 
@@ -149,11 +149,11 @@ def _default_aliases(args: ast.arguments) -> list[tuple[str, ast.expr]]:
 
 
 def merged(envs: list[Env], changed: set[str]) -> Env:
-    """What names may be bound to where several ways meet.
+    """The possible bindings of names where several paths meet.
 
     Args:
-        envs: at the end of each way.
-        changed: names that may be bound to something else than where the ways part; most are not.
+        envs: at the end of each path.
+        changed: names whose bindings may differ from those where the paths part; most do not.
     """
     met = dict(envs[0])
     for other in envs[1:]:

@@ -1,7 +1,7 @@
-"""Reading one file for the checker: Python or a notebook, as text whose lines and columns people know.
+"""Reading one file for the checker: Python or a notebook, as text with lines and columns as people count them.
 
-Encodings, byte-order marks and any line ending are Python's own business; a file that Python 3 cannot parse is reported
-as skipped with the reason and never raises. The parser counts columns in UTF-8 bytes, people count characters.
+Python handles encodings, byte-order marks and line endings. A file that Python 3 cannot parse is reported as skipped
+with the reason and never raises. The parser counts columns in UTF-8 bytes, people count characters.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MAX_BYTES = 4 << 20
-"""Larger files are data or generated; they are skipped. Of a notebook its code counts."""
+"""Bytes above which a file is data or generated, and is skipped. For a notebook only its code counts."""
 _PYTHON2 = re.compile(
     r"^\s*print\s+[^(=\s]|^\s*except\s+[\w.()\s,]+,\s*\w+\s*:|^\s*raise\s+\w+\s*,|^\s*exec\s+[\"'\w]|\bur[\"']|<>|`\w",
     re.MULTILINE,
@@ -29,20 +29,20 @@ _PYTHON2 = re.compile(
 
 
 class SkippedError(Exception):
-    """A file that cannot be checked; the text says why."""
+    """Raised for a file that cannot be checked; the text gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Where the code cells of a notebook begin in its text; empty for a Python file."""
+    """Starts of a notebook's code cells in its text; empty for a Python file."""
 
     starts: tuple[int, ...] = ()
     """First line of each code cell."""
     numbers: tuple[int, ...] = ()
-    """Its number among all cells, from 1."""
+    """Number of each code cell among all cells, from 1."""
 
     def at(self, line: int) -> tuple[int, int]:
-        """The cell's number and the line inside of it, both from 1; (0, line) for a Python file."""
+        """The cell's number and the line within it, both from 1; (0, line) for a Python file."""
         found = (0, line)
         for start, number in zip(self.starts, self.numbers, strict=True):
             if start <= line:
@@ -55,18 +55,18 @@ class Source:
     """A file's text and tree."""
 
     path: str
-    """As it is shown."""
+    """Path as shown."""
     text: str
     tree: ast.Module
     cells: Cells = Cells()
 
     @cached_property
     def lines(self) -> Sequence[str]:
-        """The lines as the parser counts them: form feeds do not end one."""
+        """The lines as the parser counts them: form feeds do not end a line."""
         return re.split(r"\r\n|\r|\n", self.text)
 
     def column(self, line: int, offset: int) -> int:
-        """The column, from 1 and in characters, of a byte offset in a line from 1."""
+        """The column, in characters from 1, of a byte offset in a line from 1."""
         text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
         if text.isascii():
             return offset + 1
@@ -84,7 +84,7 @@ def read(path: str, data: bytes) -> Source:
         try:
             cells = notebook.cells(data)
         except ValueError as error:
-            raise SkippedError(f"not a notebook that can be read: {error}") from error
+            raise SkippedError(f"not a readable notebook: {error}") from error
         text = "".join(cell.text for cell in cells)
         _bounded(len(text))
     else:
@@ -100,7 +100,7 @@ def read(path: str, data: bytes) -> Source:
 
 
 def code(path: str, data: bytes) -> bytes:
-    """What counts of a file: of a notebook the code in it; nothing of one that is too large."""
+    """The relevant content of a file: for a notebook its code; empty for a file that is too large."""
     found = notebook.code(data) if path.endswith(".ipynb") else data
     return found if len(found) <= MAX_BYTES else b""
 

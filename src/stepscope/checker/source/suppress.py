@@ -12,25 +12,25 @@ from stepscope.checker.hits import Hit
 from stepscope.checker.source.source import Source
 
 COMMENT = re.compile(r"#\s*stepscope:\s*(?P<kind>ignore-file|ignore)\b\s*(?:\[(?P<codes>[^\]]*)\])?")
-"""Such a comment; ``codes``: between its brackets."""
+"""Pattern of such a comment; ``codes``: the text between its brackets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ignore:
-    """A comment. ``codes`` empty: all of them."""
+    """A comment that silences codes; with no ``codes``, all of them."""
 
     line: int
     whole_file: bool
     codes: tuple[str, ...]
 
     def covers(self, hit: Hit) -> bool:
-        """Whether it silences a hit: it stands on a line of it, the first or the last."""
+        """Whether the comment silences a hit: it is on the hit's first or last line."""
         there = self.whole_file or self.line in (hit.span.line, hit.span.end_line)
         return there and (not self.codes or hit.code in self.codes)
 
 
 def ignores(source: Source) -> tuple[Ignore, ...]:
-    """The comments of a file. What looks like one inside of a string is none."""
+    """The comments of a file. Lookalikes inside strings do not count."""
     if "stepscope:" not in source.text:
         return ()
     found = []
@@ -46,7 +46,7 @@ def ignores(source: Source) -> tuple[Ignore, ...]:
 
 
 def split(hits: Iterable[Hit], comments: tuple[Ignore, ...]) -> tuple[tuple[Hit, ...], int, tuple[Ignore, ...]]:
-    """What is left, how many are silenced, and the comments that silence nothing."""
+    """The remaining hits, the number of silenced ones, and the comments that silence nothing."""
     kept = []
     silenced = 0
     used: set[Ignore] = set()

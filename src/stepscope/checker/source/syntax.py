@@ -1,4 +1,4 @@
-"""Small questions about syntax trees: children, defaults, what a statement stores."""
+"""Small helpers for syntax trees: children, defaults, stored names."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from stepscope.checker.source.bindings import COMPREHENSIONS, FUNCTIONS, FunctionNode
 
 _NO_NODES = frozenset({"ctx", "op", "ops", "id", "attr", "arg", "kind", "type_comment"})
-"""Fields with operators, contexts and plain values."""
+"""Fields that hold operators, contexts and plain values."""
 _FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}
 
 
 def children(node: ast.AST) -> list[ast.AST]:
-    """The nodes right below a node, in the order of the source; operators and contexts left out."""
+    """The direct children of a node in source order, without operators and contexts."""
     fields = _FIELDS.get(type(node))
     if fields is None:
         fields = _FIELDS[type(node)] = tuple(field for field in node._fields if field not in _NO_NODES)
@@ -53,7 +53,7 @@ def annotations_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.exp
 
 
 def stored_names(node: ast.AST) -> set[str]:
-    """Names that a statement's own scope binds somewhere inside of it."""
+    """Names that a statement's own scope binds somewhere inside it."""
     found: set[str] = set()
     todo: list[ast.AST] = [node]
     while todo:
@@ -71,7 +71,7 @@ def stored_names(node: ast.AST) -> set[str]:
 
 
 def absolute(module: str, level: int, package: str) -> str:
-    """The module that an import names; ``level`` counts its leading dots."""
+    """The module that an import names; ``level`` is the number of leading dots."""
     if level == 0:
         return module
     parts = package.split(".") if package else []
@@ -80,7 +80,7 @@ def absolute(module: str, level: int, package: str) -> str:
 
 
 def walk(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """Nodes and all below them in source order, without the bodies of functions and classes that are defined there."""
+    """Nodes and all their descendants in source order, without the bodies of functions and classes defined there."""
     todo: list[ast.AST] = list(nodes)[::-1]
     while todo:
         node = todo.pop()
@@ -90,12 +90,12 @@ def walk(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 
 def last_word(expr: ast.expr) -> str:
-    """The last word of a dotted expression: ``map`` of ``a.b.map``; "" of anything else."""
+    """The last word of a dotted expression: ``map`` in ``a.b.map``; "" for anything else."""
     return expr.attr if isinstance(expr, ast.Attribute) else expr.id if isinstance(expr, ast.Name) else ""
 
 
 def argument(call: ast.Call, index: int, keyword: str) -> ast.expr | None:
-    """An argument of a call by position or keyword; None when it is not given, or hidden behind a star."""
+    """An argument of a call by position or keyword; None if it is not given, or hidden behind a star."""
     for given in call.keywords:
         if given.arg == keyword:
             return given.value
@@ -106,5 +106,5 @@ def argument(call: ast.Call, index: int, keyword: str) -> ast.expr | None:
 
 
 def function_body(function: FunctionNode) -> list[ast.AST]:
-    """Statements, or the expression of a lambda."""
+    """The statements, or the expression of a lambda."""
     return [function.body] if isinstance(function, ast.Lambda) else list(function.body)

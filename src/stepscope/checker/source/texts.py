@@ -1,8 +1,7 @@
-"""What texts tell without being parsed: what a file calls, what it imports, and which files concern a framework.
+"""Facts that texts reveal without parsing: what a file calls and imports, and which files concern a framework.
 
-A rule can only have to do with a file that a framework is named in, or that files lead to and from by imports in which
-one is: nothing of TensorFlow gets anywhere else. Words are taken from the text alone, also from comments and strings:
-some too many do no harm.
+A rule can only concern a file that names a framework, or one connected by imports with such a file: TensorFlow objects
+reach no other files. Words are taken from the text alone, including comments and strings; a few too many do no harm.
 """
 
 from __future__ import annotations
@@ -13,36 +12,37 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 _CALLED = re.compile(r"\(\s*(\w+)")
-"""What is called, in a text that is read from its end: so no word is tried that no bracket follows."""
+"""Pattern of a called name in reversed text, so that no word without a bracket is tried."""
 _CLASS = re.compile(r"class\s+(\w+)\s*\(([^()]*)\)\s*:")
 _IMPORT = re.compile(r"import(?<!\wimport)\s+(\([^)]{0,20000}\)|(?:[^\n\\]|\\\r?\n)*)")
-"""These two begin with plain letters, which are found many times as fast as a beginning of a word or line."""
+"""Pattern of an import. Like ``_CLASS`` it begins with plain letters, which are found many times faster than the start
+of a word or line."""
 _FROM = re.compile(r"\bfrom\s+([.\w]+)\s+\Z")
 _LONGEST = 250
-"""Letters that may stand between ``from`` and ``import``, or before ``class``."""
+"""Maximum number of letters between ``from`` and ``import``, or before ``class``."""
 _WORD = re.compile(r"\w+")
 NAMED = ("tensorflow", "keras", "numpy", "transformers")
-"""What the names that rules want begin with. Rules about processes ask for one of these as well."""
+"""Prefixes of the names that rules want. Rules about processes also require one of these."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What one text tells."""
+    """Facts about one text."""
 
     called: frozenset[str] = frozenset()
-    """The words before an opening bracket, and those of bases of classes."""
+    """Words before an opening bracket, and those of classes' bases."""
     imported: frozenset[str] = frozenset()
-    """The words of its imports; dots of relative ones as they stand: ``..``."""
+    """Words of its imports; the dots of relative ones are kept: ``..``."""
     framework: bool = False
-    """A framework is named."""
+    """Flag: the text names a framework."""
     classes: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Its classes, each with the words of its bases."""
+    """Classes, each with the words of its bases."""
     size: int = 0
     """Bytes of code."""
 
 
 def facts(data: bytes) -> Facts:
-    """What the code of a file tells (``source.code``)."""
+    """The facts about a file's code (``source.code``)."""
     text = data.decode("utf-8", "ignore")
     called = {word[::-1] for word in _CALLED.findall(text[::-1])}
     classes = tuple((name, tuple(_WORD.findall(bases))) for name, bases in _classes(text))
@@ -59,7 +59,7 @@ def facts(data: bytes) -> Facts:
 
 
 def _classes(text: str) -> Iterator[tuple[str, str]]:
-    """Names of classes that begin a line, and what stands between their brackets."""
+    """Names of classes that begin a line, with the text in their brackets."""
     for found in _CLASS.finditer(text):
         before = text[max(0, found.start() - _LONGEST) : found.start()]
         if not before[before.rfind("\n") + 1 :].strip(" \t"):
@@ -67,7 +67,7 @@ def _classes(text: str) -> Iterator[tuple[str, str]]:
 
 
 def concerned(known: Mapping[str, Facts]) -> frozenset[str]:
-    """The files that imports connect, in either direction, with one in which a framework is named.
+    """The files that imports connect, in either direction, with one that names a framework.
 
     Args:
         known: all files of a project.
@@ -93,7 +93,7 @@ def concerned(known: Mapping[str, Facts]) -> frozenset[str]:
 
 
 def _own(path: str) -> str:
-    """The word that imports name a file by."""
+    """The word by which imports name a file."""
     pure = PurePosixPath(path)
     return pure.parent.name if pure.stem == "__init__" else pure.stem
 

@@ -1,4 +1,4 @@
-"""Which TensorFlow and Keras a project is checked for."""
+"""The versions of TensorFlow and Keras that a project is checked for."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ import re
 from dataclasses import dataclass
 
 NEWEST = (2, 21)
-"""The newest version that rules were measured on."""
+"""Newest version that rules were measured on."""
 KERAS_3_SINCE = (2, 16)
-"""The first TensorFlow whose ``tf.keras`` is Keras 3."""
+"""First TensorFlow whose ``tf.keras`` is Keras 3."""
 _VERSION = re.compile(r"(\d+)(?:\.(\d+))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What is checked for. Compared with rules' ranges as (major, minor)."""
+    """The versions to check for, compared with rules' ranges as (major, minor)."""
 
     tensorflow: tuple[int, int] = NEWEST
     keras: int = 3
     """Major version of Keras."""
     source: str = "newest"
-    """Where it is from: ``--target-version``, a file's path, ``installed``, ``newest``."""
+    """Source of the version: ``--target-version``, a file's path, ``installed``, ``newest``."""
 
 
 def parse(text: str) -> tuple[int, int] | None:
-    """Major and minor of a version: ``parse("2.15.1") == (2, 15)``; None when there is none in the text."""
+    """Major and minor of a version: ``parse("2.15.1") == (2, 15)``; None if the text contains none."""
     found = _VERSION.search(text)
     return (int(found.group(1)), int(found.group(2) or 0)) if found else None
 
 
 def target(version: tuple[int, int], source: str, keras: int | None = None) -> Target:
-    """The target of a TensorFlow version; Keras as it came with it where it is not known otherwise."""
+    """The target of a TensorFlow version, with the Keras that came with it unless another is known."""
     return Target(tensorflow=version, keras=keras or (3 if version >= KERAS_3_SINCE else 2), source=source)

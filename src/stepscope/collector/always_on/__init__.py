@@ -1,1 +1,1 @@
-"""Jobs that are always measured: where it is set, and how much is kept."""
+"""Always-on measurement: where it is enabled, and how much is kept."""

@@ -1,9 +1,9 @@
-"""What ``stepscope enable`` is: one .pth file in an environment's site-packages, and the settings that it carries.
+"""The implementation of ``stepscope enable``: one .pth file in an environment's site-packages, with its settings.
 
-A line of a .pth file that begins with ``import`` is executed by ``site`` at the start of every Python of that
-environment; the line here swallows everything, for what it points at may be gone. A line that begins with ``#`` is
-ignored by ``site``: it holds the settings, which the agent reads when a framework is imported. One file, so that
-``disable`` leaves exactly what was there before.
+``site`` executes a line of a .pth file that begins with ``import`` at the start of every Python of that environment;
+our line catches all exceptions, because its target may be gone. ``site`` ignores a line that begins with ``#``: it
+holds the settings, which the agent reads when a framework is imported. It is a single file, so that ``disable``
+restores exactly the previous state.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from stepscope.store import layout
 
 PTH_NAME = "stepscope-enable.pth"
 MARK = "# stepscope enable "
-"""As in ``agent.always_on``: what begins the line with the settings."""
+"""Beginning of the line with the settings, as in ``agent.always_on``."""
 DEFAULT_QUOTA = 2 << 30
 DEFAULT_JOB_QUOTA = 256 << 20
 DEFAULT_KEEP_DAYS = 14.0
@@ -46,15 +46,15 @@ for folder in sys.argv[1:]:
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What every job of an enabled environment is measured with."""
+    """Settings for every job of an enabled environment."""
 
     version: int = 1
     python: str
-    """stepscope's own Python, which runs the sidecars."""
+    """Path of stepscope's own Python, which runs the sidecars."""
     package: str
-    """The folder of the package stepscope: agent and wire are taken from there."""
+    """Folder of the package stepscope, from which agent and wire are taken."""
     sessions: str = ""
-    """Folder of the sessions; empty: that of whoever runs the job (``wire.sessions_folder``)."""
+    """Folder of the sessions; empty: the folder of the user who runs the job (``wire.sessions_folder``)."""
     quota_bytes: int = DEFAULT_QUOTA
     job_quota_bytes: int = DEFAULT_JOB_QUOTA
     keep_days: float = DEFAULT_KEEP_DAYS
@@ -71,12 +71,12 @@ class Environment:
 
     @property
     def pth(self) -> Path:
-        """Where the .pth file is or would be."""
+        """The path of the .pth file, existing or not."""
         return self.site_packages / PTH_NAME
 
 
 def find_environment(python: str) -> Environment:
-    """Ask a Python which site-packages it has.
+    """Ask a Python for its site-packages.
 
     Raises:
         TargetError: it does not run, or is too old.
@@ -84,7 +84,7 @@ def find_environment(python: str) -> Environment:
     found = shutil.which(python)
     if found is None:
         raise TargetError(f"{python}: no such program; expected --python PATH/bin/python")
-    python = os.path.abspath(found)  # links stay: a virtual environment's Python is one
+    python = os.path.abspath(found)  # links are kept: a virtual environment's Python is one
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "STEPSCOPE"))}
     try:
         done = subprocess.run(
@@ -98,7 +98,7 @@ def find_environment(python: str) -> Environment:
         )
         said: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     except (OSError, ValueError, IndexError, subprocess.SubprocessError) as error:
-        raise TargetError(f"{python} does not run as a Python: {error}; expected --python PATH/bin/python") from error
+        raise TargetError(f"{python} is not a working Python: {error}; expected --python PATH/bin/python") from error
     version = (int(said["version"][0]), int(said["version"][1]))
     if version < _OLDEST or said["implementation"] != "cpython":
         raise TargetError(
@@ -111,7 +111,7 @@ def find_environment(python: str) -> Environment:
 
 
 def line_of(pth: Path, package: Path) -> str:
-    """The line that ``site`` executes; ASCII whatever the paths are."""
+    """The line that ``site`` executes; ASCII for any paths."""
     code = (
         "try:\n"
         " _l = sys.modules['_frozen_importlib_external'].SourceFileLoader('stepscope_always', "
@@ -124,10 +124,10 @@ def line_of(pth: Path, package: Path) -> str:
 
 
 def read_settings(pth: Path) -> Settings | None:
-    """What an environment is enabled with; None where it is not.
+    """The settings of an enabled environment; None if it is not enabled.
 
     Raises:
-        UsageError: there is such a file, but it is not ours.
+        UsageError: the file exists but is not ours.
     """
     try:
         lines = pth.read_text("utf-8", "replace").splitlines()
@@ -141,11 +141,11 @@ def read_settings(pth: Path) -> Settings | None:
                 return msgspec.json.decode(line.removeprefix(MARK), type=Settings)
             except msgspec.DecodeError:
                 break
-    raise UsageError(f"{pth} is not what stepscope enable writes; look at it, then delete it by hand")
+    raise UsageError(f"{pth} was not written by stepscope enable; check it, then delete it by hand")
 
 
 def write(environment: Environment, settings: Settings) -> None:
-    """Enable: write the .pth file whole or not at all; and compile the agent for that Python, where that may be.
+    """Enable: write the .pth file whole or not at all, and compile the agent for that Python if possible.
 
     Raises:
         UsageError: no rights, or a foreign file in its place.
@@ -164,7 +164,7 @@ def write(environment: Environment, settings: Settings) -> None:
 
 
 def remove(environment: Environment) -> bool:
-    """Disable; whether it was enabled.
+    """Disable; return whether it was enabled.
 
     Raises:
         UsageError: no rights, or the file is not ours.
@@ -179,7 +179,7 @@ def remove(environment: Environment) -> bool:
 
 
 def _compile(environment: Environment, package: Path) -> None:
-    """Leave compiled files beside the agent: else each process of a user without rights there compiles it anew."""
+    """Store compiled files with the agent: otherwise each process of a user without write access compiles it again."""
     folders = [str(package / "agent"), str(package / "wire")]
     try:
         subprocess.run(

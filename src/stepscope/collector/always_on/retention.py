@@ -1,7 +1,7 @@
-"""The folder in which sessions of ``enable`` are kept: where it is, a place for a new one, and what goes when.
+"""The folder of the sessions of ``enable``: its place, the creation of new sessions, and the deletion of old ones.
 
-Only sessions that ``enable`` made are ever deleted, and only finished ones, the oldest first; those that are being
-written share what is left of the quota. One sidecar at a time keeps house.
+Only sessions made by ``enable`` are ever deleted, and only finished ones, oldest first; sessions being written share
+the rest of the quota. One sidecar at a time cleans up.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def claim(run: Path, job: Job, settings: Settings, origin_ns: int) -> Path:
             why = f"{folder}: {error.strerror or error}"
             continue
         return session
-    raise CaptureError(f"no place for the session ({why}); expected a writable folder: stepscope enable --sessions DIR")
+    raise CaptureError(f"no folder for the session ({why}); choose a writable one: stepscope enable --sessions DIR")
 
 
 def _write_manifest(session: Path, run: Path, job: Job, origin_ns: int) -> None:
@@ -106,7 +106,9 @@ def _bytes_of(path: Path) -> int:
 
 
 def keep_house(folder: Path, settings: Settings, *, own: Path | None = None) -> int:
-    """Delete what is too old or over the quota; returns how many bytes the session ``own`` may take."""
+    """Delete sessions that are too old or over the quota; return the number of bytes that the session ``own`` may
+    take.
+    """
     lock = _lock(folder)
     try:
         kept = sessions_in(folder)
@@ -122,7 +124,7 @@ def keep_house(folder: Path, settings: Settings, *, own: Path | None = None) -> 
 
 
 def _delete(kept: list[Kept], settings: Settings) -> list[Kept]:
-    """Delete the finished sessions that have to go; returns those that stay."""
+    """Delete the finished sessions that must go; return those that stay."""
     oldest_s = time.time() - settings.keep_days * 86_400
     total = sum(k.bytes for k in kept)
     left = []
@@ -137,7 +139,7 @@ def _delete(kept: list[Kept], settings: Settings) -> list[Kept]:
 
 
 def _lock(folder: Path) -> int:
-    """The folder's lock, -1 while somebody else keeps house."""
+    """The folder's lock, -1 while another sidecar cleans up."""
     try:
         fd = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError:
@@ -151,7 +153,7 @@ def _lock(folder: Path) -> int:
 
 
 def settings_of(run: Path) -> Settings | None:
-    """What a job's environment was enabled with; None for a job of ``run``."""
+    """The settings of a job's environment; None for a job of ``run``."""
     try:
         return msgspec.json.decode((run / ENABLED_NAME).read_bytes(), type=Settings)
     except (OSError, msgspec.DecodeError):

@@ -1,8 +1,7 @@
-"""Keeps a session that may run for weeks within its share of the disk: the newest stays, as in a flight recorder.
+"""Keeps a session that may run for weeks within its share of the disk: the newest data stay, as in a flight recorder.
 
-Records and samples lose their oldest segments. Lines of the log are what records refer to and stay, but for those that
-say something about one moment only: of these the first of a run and those of the last hour are kept. What has gone is
-said in the manifest.
+Records and samples lose their oldest segments. Log lines stay because records refer to them, except those about a
+single moment: of these the first of a run and those of the last hour are kept. The manifest states what was dropped.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ if TYPE_CHECKING:
     from stepscope.store.writer import SessionWriter
 
 MAX_RECORDS = 4_000_000
-"""Of all processes of a session: analysing it needs about 130 bytes of memory for each."""
+"""Maximum number of records of all processes of a session: analysis needs about 130 bytes of memory for each."""
 _EVENTS_DIVISOR = 8
-"""Share of the limit that the lines of the log may take before they are looked through."""
+"""Divisor of the limit that the log lines may take before they are filtered."""
 _PASSING = frozenset({"itermodel", "metric", "child", "batch", "trace", "cost"})
-"""Types of lines about one moment; ``trace`` and ``batch`` only where a job makes them without end."""
+"""Types of lines about one moment; ``trace`` and ``batch`` only if a job makes them endlessly."""
 _FIRST_LINES = 5_000
 _RECENT_NS = 3_600_000_000_000
 _MERGED_DIVISOR = 16
@@ -31,14 +30,14 @@ _MERGED_DIVISOR = 16
 
 @dataclass(slots=True, kw_only=True)
 class Limits:
-    """What one session may take. ``bytes`` may change while it is written: jobs of one user share a quota."""
+    """Limits of one session. ``bytes`` may change while it is written: jobs of one user share a quota."""
 
     bytes: int
     records: int = MAX_RECORDS
 
     @property
     def merged_bytes(self) -> int:
-        """Segments grow to this: they are dropped whole."""
+        """Size to which segments are merged: they are dropped whole."""
         return max(1 << 20, self.bytes // _MERGED_DIVISOR)
 
 
@@ -50,11 +49,11 @@ class SessionQuota:
         self.limits = limits
         self.dropped_segments = 0
         self.bytes = 0
-        """On disk, at the last look."""
+        """Size on disk, at the last look."""
         self._writer = writer
 
     def trim(self, now_ns: int) -> bool:
-        """Drop what is over the limits; whether anything was. ``now_ns`` since session start.
+        """Drop the data over the limits; return whether there were any. ``now_ns`` since session start.
 
         Raises:
             OSError: no space, or no rights.
@@ -71,7 +70,7 @@ class SessionQuota:
         return self.dropped_segments > before
 
     def _drop(self, folders: dict[tuple[str, str], SegmentFolder], allowed: int) -> int:
-        """Drop the oldest segments of all tables until they fit; returns the bytes that are left."""
+        """Drop the oldest segments of all tables until the rest fits; return its size in bytes."""
         held: list[tuple[float, SegmentFolder, Sized, bool]] = []
         for (_, stem), folder in folders.items():
             held += [(size.at_s, folder, size, stem == layout.RECORDS) for size in folder.sizes()]
@@ -96,7 +95,7 @@ def _count(size: Sized) -> int:
 
 
 class _Wanted:
-    """Picks the lines of one log that stay: called with its parts from the oldest on."""
+    """Selects the lines of one log to keep: called with its parts from the oldest on."""
 
     def __init__(self, since_ns: int) -> None:
         self._since_ns = since_ns

@@ -1,8 +1,8 @@
-"""What captures may cost, and when the next one may begin.
+"""The budget for captures: what they may cost, and when the next one may begin.
 
-An account: a job earns ``share`` of its wall time, a capture is booked with what it cost the job. One that nobody waits
-for begins when the account covers what it is expected to cost; one that somebody asks for may overdraw it, once: the
-next one waits until it is balanced. So the cost, spread over the job's time, comes down to the share.
+An account: a job earns ``share`` of its wall time, and each capture is booked with its cost to the job. A capture
+without a request begins when the account covers its expected cost; a requested one may overdraw it once: the next one
+waits until it is balanced. The cost, spread over the job's time, thus tends to the share.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ _SHARE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
 
 
 def parse(text: str) -> float:
-    """The share that ``--budget`` names: "1%", "0.5 %", "0.01"; "0" forbids captures that nobody asks for.
+    """The share in ``--budget``: "1%", "0.5 %", "0.01"; "0" forbids captures without a request.
 
     Raises:
-        UsageError: it is no share of at most one half.
+        UsageError: it is not a share of at most one half.
     """
     match = _SHARE.fullmatch(text)
     share = float(match[1]) / (100.0 if match[2] else 1.0) if match else -1.0
     if not 0.0 <= share <= MAX_SHARE:
-        raise UsageError(f"--budget {text}: no share of the job's time; expected 0% to 50%, such as 1%")
+        raise UsageError(f"--budget {text}: not a share of the job's time; expected 0% to 50%, such as 1%")
     return share
 
 
@@ -34,25 +34,25 @@ class Budget:
     """The account of one job. Times are CLOCK_MONOTONIC nanoseconds."""
 
     def __init__(self, share: float, began_ns: int, spent_ns: int = 0) -> None:
-        """From ``began_ns`` on; ``spent_ns`` has been booked already."""
+        """Open the account at ``began_ns``; ``spent_ns`` has been booked already."""
         self.share = share
         self.spent_ns = spent_ns
         self._began_ns = began_ns
 
     def book(self, cost_ns: int) -> None:
-        """A capture cost the job so much."""
+        """Book the cost of a capture."""
         self.spent_ns += max(0, cost_ns)
 
     def balance_ns(self, now_ns: int) -> int:
-        """What has been earned and not spent; negative when overdrawn."""
+        """The time earned and not spent; negative if overdrawn."""
         return int(self.share * (now_ns - self._began_ns)) - self.spent_ns
 
     def age_ns(self, now_ns: int) -> int:
-        """Since it was opened."""
+        """Time since it was opened."""
         return now_ns - self._began_ns
 
     def wait_ns(self, now_ns: int, expected_ns: int = 0) -> int:
-        """How long until the account covers ``expected_ns``; ``FOREVER_NS`` where it earns nothing."""
+        """Time until the account covers ``expected_ns``; ``FOREVER_NS`` if it earns nothing."""
         missing = expected_ns - self.balance_ns(now_ns)
         if missing <= 0:
             return 0

@@ -1,4 +1,4 @@
-"""What a process wrote of a capture: checked, moved to where the session keeps it, and read into its tables."""
+"""A process's capture files: checked, moved into the session, and read into its tables."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 MAX_FILES = 1_000
 MAX_BYTES = 2 << 30
-"""Of all files of a capture; a protobuf message cannot be larger."""
+"""Maximum size of all files of a capture; a protobuf message cannot be larger."""
 _ENDINGS = {"xplane": ".xplane.pb", "runmetadata": ".runmetadata.pb"}
 
 
 def take(raw: Path, names: Sequence[str], captures: Path, kind: str) -> tuple[str, ...]:
-    """Move files from ``raw`` to ``captures/KIND-NNN...``; returns their names there.
+    """Move files from ``raw`` to ``captures/KIND-NNN...`` and return their names there.
 
     Raises:
-        CaptureError: a file is missing, leads out of ``raw``, is no regular file, or all are too large.
+        CaptureError: a file is missing, leads out of ``raw``, is not a regular file, or all are too large.
         OSError: they cannot be moved.
     """
     if not 0 < len(names) <= MAX_FILES:
@@ -49,10 +49,11 @@ def take(raw: Path, names: Sequence[str], captures: Path, kind: str) -> tuple[st
 
 
 def read(session: Path, names: Sequence[str], about: CaptureInfo, *, keep_raw: bool) -> tuple[str, ...]:
-    """Read files that ``take`` has moved into the session's op traces; returns what it holds below ``captures/`` then.
+    """Read files that ``take`` has moved into the session's op traces; return the session's resulting files below
+    ``captures/``.
 
-    Traced runs of a session are one op trace. The framework's own files go when they have been read, unless
-    ``keep_raw``. What no reader takes stays as it is.
+    Traced runs of a session form one op trace. The framework's own files are deleted once read, unless ``keep_raw``.
+    Files without a reader stay.
 
     Raises:
         FormatError: a file is damaged; it stays.
@@ -79,7 +80,7 @@ def read(session: Path, names: Sequence[str], about: CaptureInfo, *, keep_raw: b
 
 
 def _stem(part: Sequence[str]) -> str:
-    """What the op trace of these files is called: as they are, without what tells them apart."""
+    """The name of the op trace of these files: their own, without the distinguishing parts."""
     stem = next(part[0].removesuffix(ending) for ending in _ENDINGS.values() if part[0].endswith(ending))
     return stem.rpartition("-")[0] if len(part) > 1 else stem
 
@@ -87,14 +88,14 @@ def _stem(part: Sequence[str]) -> str:
 def _checked(raw: Path, name: str) -> Path:
     pure = PurePosixPath(name)
     if not name or pure.is_absolute() or ".." in pure.parts:
-        raise CaptureError(f"the file {name[:200]!r} of a capture leads out of its folder")
+        raise CaptureError(f"the file {name[:200]!r} of a capture is outside its folder")
     path = raw / name
     try:
         regular = stat.S_ISREG(path.lstat().st_mode) and raw.resolve() in path.resolve().parents
     except OSError as error:
         raise CaptureError(f"the file {name[:200]!r} of a capture cannot be read: {error.strerror}") from error
     if not regular:
-        raise CaptureError(f"the file {name[:200]!r} of a capture is no regular file in its folder")
+        raise CaptureError(f"the file {name[:200]!r} of a capture is not a regular file in its folder")
     return path
 
 

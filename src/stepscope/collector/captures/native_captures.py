@@ -1,7 +1,7 @@
-"""Windows of native sampling of one recording: begun when asked, decoded, stored, and set against their own cost.
+"""Native sampling windows of one recording: begun on request, decoded, stored, and assigned their cost.
 
-One at a time. What is stored: a profile of stacks for each event (``captures/stacks/EVENT-NNNN.parquet``) and the
-table ``memory_events``.
+One at a time. Stored are a profile of stacks for each event (``captures/stacks/EVENT-NNNN.parquet``) and the table
+``memory_events``.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 
 KIND, WAY = "native", "perf"
 PREFIX = ".native-"
-"""Of the folder that perf writes to, below ``captures``: no part of the session."""
+"""Prefix of the folder that perf writes to, below ``captures``, which is not part of the session."""
 SETTLE_NS = 2_000_000_000
-"""Steps after the window, which it is compared with."""
+"""Time after the window whose steps it is compared with."""
 PYTHON_MARGIN_S = 2.0
-"""A process looks for commands twice a second, and perf takes its time to start."""
+"""Margin in seconds for sampling Python: a process looks for commands twice a second, and perf takes time to start."""
 _RATES_NS = 4_000_000_000
-"""What the process did for so long decides how often it is sampled."""
+"""Period whose activity decides how often the process is sampled."""
 _COSTS = ("ratio", "low", "high", "traced", "neighbours", "step_ns", "slower_ns", "cost_ns")
 
 
 @dataclass(slots=True, kw_only=True)
 class _Flight:
-    """A window that goes on."""
+    """A window in progress."""
 
     identity: str
     asked: Asked
@@ -58,13 +58,13 @@ class NativeCaptures:
     """The native windows of one recording."""
 
     def __init__(self, recording: Owner) -> None:
-        """Nothing goes on."""
+        """Begin without a window."""
         self._recording = recording
         self._flight: _Flight | None = None
 
     @property
     def busy(self) -> bool:
-        """Whether one goes on."""
+        """Whether a window is in progress."""
         return self._flight is not None
 
     @property
@@ -73,13 +73,13 @@ class NativeCaptures:
         return self._flight is not None and not self._flight.settled_ns
 
     def begin(self, asked: Asked, now_ns: int) -> str:
-        """Begin a window; returns its id.
+        """Begin a window and return its id.
 
         Raises:
-            CaptureError: another one goes on, the process has ended, or perf is not there or may do nothing.
+            CaptureError: another one is in progress, the process has ended, or perf is missing or may do nothing.
         """
         if self._flight is not None:
-            raise CaptureError("another capture goes on")
+            raise CaptureError("another capture is in progress")
         pid = self._pid(asked.worker)
         can = perf.abilities()
         for missing in can.missing:
@@ -99,9 +99,10 @@ class NativeCaptures:
         return identity
 
     def _ask_python(self, asked: Asked, hz: int) -> None:
-        """Have the process not rest where it is measured, and sample its Python stacks so often: they are spliced in.
+        """Ask the process not to rest while it is measured, and to sample its Python stacks at ``hz``, which are
+        spliced in.
 
-        0: as often as it does, for the window sees Python's frames itself.
+        0: at its usual rate, because the window sees Python's frames itself.
         """
         worker = self._recording.drainer.workers.get(asked.worker)
         if worker is None or worker.closed:
@@ -110,11 +111,13 @@ class NativeCaptures:
         command: dict[str, object] = {"kind": commands.STACKS, "hz": hz, "seconds": seconds}
         try:
             commands.send(str(worker.folder / commands.COMMANDS_NAME), command)
-        except (OSError, ValueError) as error:  # it takes none: the usual samples are what there is
-            self._recording.note("DX147", f"Python stacks are not sampled more often in a native window: {error}")
+        except (OSError, ValueError) as error:  # it takes no commands: use the usual samples
+            self._recording.note(
+                "DX147", f"Python stacks could not be sampled more often during the native window: {error}"
+            )
 
     def poll(self, now_ns: int, *, final: bool = False) -> CaptureInfo | None:
-        """The window that has come to its end, once; its entry stands in the manifest then."""
+        """The window that has just finished, returned once; its entry is then in the manifest."""
         flight = self._flight
         if flight is None:
             return None
@@ -135,7 +138,7 @@ class NativeCaptures:
         return info
 
     def close(self, now_ns: int) -> None:
-        """The job has ended: take what is there."""
+        """Take what is there, because the job has ended."""
         self.poll(now_ns, final=True)
 
     def _pid(self, worker: str) -> int:
@@ -148,7 +151,7 @@ class NativeCaptures:
         return job.pid
 
     def _rates(self, pid: int, now_ns: int) -> perf.Rates:
-        """What the process's counters say of the last seconds; cautious where they say nothing."""
+        """The process's counters for the last seconds; cautious values if there are none."""
         parts = self._recording.sampling.processes()
         since = now_ns - self._recording.manifest.origin_monotonic_ns - _RATES_NS
         rows = [part.take((part.pid == pid) & (part.at_ns >= since)) for part in parts]
@@ -164,14 +167,14 @@ class NativeCaptures:
         )
 
     def _taken(self, flight: _Flight) -> CaptureInfo:
-        """Decode, store, and set the steps of the window against those beside it."""
+        """Decode and store, and compare the steps of the window with those around it."""
         asked = flight.asked
         info = CaptureInfo(
             id=flight.identity,
             kind=KIND,
             way=WAY,
             outcome="failed",
-            asked_by=asked.by,
+            asked_by=asked.by.word,
             request=asked.request,
             worker=asked.worker,
             title=asked.title,

@@ -1,7 +1,7 @@
-"""Op traces from the collector's side: asks a measured process for one, takes what it wrote, and says what it cost.
+"""Op traces on the collector's side: requests one from a measured process, takes its files, and computes its cost.
 
-One at a time. The process answers in its log; what it wrote lies in ``captures/raw-ID`` of the session until it is
-taken from there. An answer that nobody waits for any more, because an earlier sidecar asked, is taken all the same.
+One at a time. The process answers in its log; its files are in ``captures/raw-ID`` of the session until they are taken.
+An answer to a request of an earlier sidecar is taken as well.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stepscope.collector.captures import capture_files
+from stepscope.collector.captures import capture_files, reason
 from stepscope.derive.optrace import capture_cost
 from stepscope.errors import CaptureError, FormatError
 from stepscope.model.session.session import CaptureInfo
@@ -25,63 +25,64 @@ from stepscope.wire.env import RAW_PREFIX
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from stepscope.collector.captures.reason import Reason
     from stepscope.collector.recording.drain import WorkerDrain
     from stepscope.collector.recording.owner import Owner
     from stepscope.model.log.events import CaptureTaken
 
 KIND = "ops"
 SECONDS = 20.0
-"""After which a capture ends with the steps that it has, as soon as it has one."""
+"""Seconds after which a capture ends with the steps that it has, as soon as it has one."""
 PATIENCE = 4.0
-"""Times as long as its steps usually take: tracing slows some down, and others compete for the machine."""
+"""Factor over the usual time of its steps: tracing slows some down, and others compete for the machine."""
 BLIND_SECONDS = 1.0
-"""How long one lasts where nothing repeats."""
+"""Length of a capture if nothing repeats."""
 LEVEL = 2
-"""host_tracer_level: at 1 there are no ops."""
+"""Value of host_tracer_level: at 1 there are no ops."""
 ANSWER_NS = 300_000_000_000
-"""A process that has not answered by then will not."""
+"""Time after which no answer is expected from a process."""
 SETTLE_NS = 6_000_000_000
-"""After an answer the untraced steps that follow are waited for at most so long."""
+"""Maximum time to wait for the untraced steps after an answer."""
 _COSTS = (
     *("ratio", "low", "high", "traced", "neighbours"),
     *("step_ns", "slower_ns", "export_delay_ns", "cost_ns"),
 )
-"""Fields that a capture's account and its entry share."""
+"""Fields shared by a capture's account and its entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What is to be captured, and where."""
+    """The target and extent of a capture."""
 
-    by: str
-    """user | schedule | compute (steps that do, where nobody asked) | the code of a detector"""
+    by: Reason
     worker: str
     """Key of the process."""
     steps: int
     title: str = ""
     anchors: tuple[tuple[int, int], ...] = ()
-    """(kind, name) of the records whose ends are the ends of steps; none: a second of whatever runs."""
+    """Pairs (kind, name) of the records whose ends are the ends of steps; none: a second of whatever runs."""
     usual: tuple[tuple[int, int], ...] = ()
-    """(kind, name) of other calls that most steps make: a series of any other is an evaluation, which is not traced."""
+    """Pairs (kind, name) of other calls that most steps make: a series of any others is an evaluation, which is not
+    traced."""
     step_ns: int = 0
-    """The mean step; 0 unknown."""
+    """Mean time of a step; 0 unknown."""
     work: str = ""
     place: str = ""
-    """See ``model.session.session.CaptureInfo``."""
+    """Place, see ``model.session.session.CaptureInfo``."""
     thread: int = 0
-    """That makes the steps; 0: whichever does."""
+    """Thread that makes the steps; 0: any thread."""
     task: str | None = None
-    """What a Session.run fetches: its next runs are traced by the session itself."""
+    """Fetches of a Session.run: its next runs are traced by the session itself."""
     keep_raw: bool = False
     seconds: float = 0.0
-    """Of a native window, or of an op trace without steps; 0: the usual ones."""
+    """Length of a native window, or of an op trace without steps; 0: the usual length."""
     request: str = ""
-    """Id of who asked."""
+    """Id of the request."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Flight:
-    """A capture that goes on."""
+    """A capture in progress."""
 
     identity: str
     asked: Asked
@@ -94,24 +95,24 @@ class OpCaptures:
     """The op traces of one recording."""
 
     def __init__(self, recording: Owner) -> None:
-        """Nothing goes on."""
+        """Begin without a capture."""
         self._recording = recording
         self._flight: _Flight | None = None
 
     @property
     def busy(self) -> bool:
-        """Whether one goes on."""
+        """Whether a capture is in progress."""
         return self._flight is not None
 
     def begin(self, asked: Asked, now_ns: int) -> str:
-        """Ask for a capture; returns its id.
+        """Request a capture and return its id.
 
         Raises:
-            CaptureError: another one goes on, or the process cannot be asked.
+            CaptureError: another one is in progress, or the process cannot be asked.
         """
         worker = self._recording.drainer.workers.get(asked.worker)
         if self._flight is not None or worker is None or worker.closed:
-            raise CaptureError("another capture goes on" if self._flight else "the process has ended")
+            raise CaptureError("another capture is in progress" if self._flight else "the process has ended")
         command = {
             "kind": KIND,
             "steps": asked.steps,
@@ -122,7 +123,7 @@ class OpCaptures:
             "anchors": [list(pair) for pair in asked.anchors],
             "usual": [list(pair) for pair in asked.usual],
             "task": asked.task,
-            "asked_by": asked.by,
+            "asked_by": asked.by.word,
             "request": asked.request,
             "title": asked.title,
         }
@@ -130,24 +131,26 @@ class OpCaptures:
             identity = commands.send(str(worker.folder / commands.COMMANDS_NAME), command)
         except FileNotFoundError:
             raise CaptureError(
-                f"process {worker.pid} takes no captures: it has not imported TensorFlow, or its agent is gone"
+                f"process {worker.pid} accepts no captures: it has not imported TensorFlow, or its agent is gone"
             ) from None
         except (OSError, ValueError) as error:
-            raise CaptureError(f"process {worker.pid} cannot be asked: {error}") from error
+            raise CaptureError(f"process {worker.pid} accepts no requests: {error}") from error
         self._flight = _Flight(identity=identity, asked=asked, worker=worker, deadline_ns=now_ns + ANSWER_NS)
         return identity
 
     def enough(self) -> None:
-        """End the one that goes on, with what it has; where it cannot be told, it ends when its time is over."""
+        """End the capture in progress with what it has; if the process cannot be asked, it ends when its time is
+        over.
+        """
         if self._flight is not None:
             command: dict[str, object] = {"kind": commands.ENOUGH, "capture": self._flight.identity}
             with contextlib.suppress(OSError):
                 commands.send(str(self._flight.worker.folder / commands.COMMANDS_NAME), command)
 
     def poll(self, now_ns: int, *, final: bool = False) -> CaptureInfo | None:
-        """The capture that has come to its end, once; its entry stands in the manifest then.
+        """The capture that has just finished, returned once; its entry is then in the manifest.
 
-        ``final``: the job has ended; what is there is taken as it is.
+        ``final``: the job has ended; its files are taken as they are.
         """
         flight = self._flight = self._flight or self._orphan(now_ns)
         if flight is None:
@@ -166,7 +169,7 @@ class OpCaptures:
         return self._end(flight, self._taken(flight, answer))
 
     def close(self, now_ns: int) -> None:
-        """The job has ended: take what is there, delete what was not finished."""
+        """Take what is there and delete unfinished parts, because the job has ended."""
         while self.poll(now_ns, final=True) is not None:
             continue
         for folder in (self._recording.session / layout.CAPTURES).glob(RAW_PREFIX + "*"):
@@ -178,7 +181,11 @@ class OpCaptures:
             for identity in worker.answers.keys() - known:
                 said = worker.answers[identity]
                 asked = Asked(
-                    by=said.asked_by, worker=worker.key, steps=said.steps, title=said.title, request=said.request
+                    by=reason.of(said.asked_by),
+                    worker=worker.key,
+                    steps=said.steps,
+                    title=said.title,
+                    request=said.request,
                 )
                 return _Flight(identity=identity, asked=asked, worker=worker, deadline_ns=now_ns)
         return None
@@ -215,7 +222,7 @@ class OpCaptures:
         return self._stored(flight, answer, msgspec.structs.replace(about, **costs))
 
     def _stored(self, flight: _Flight, answer: CaptureTaken, about: CaptureInfo) -> CaptureInfo:
-        """Take what the process wrote into the session."""
+        """Move the process's files into the session."""
         captures = self._recording.session / layout.CAPTURES
         files: tuple[str, ...] = ()
         used = time.process_time_ns()
@@ -234,11 +241,11 @@ class OpCaptures:
 
 
 def _about(flight: _Flight) -> CaptureInfo:
-    """What is known of a capture before it is answered."""
+    """The facts about a capture before it is answered."""
     asked = flight.asked
     return CaptureInfo(
         id=flight.identity,
-        asked_by=asked.by,
+        asked_by=asked.by.word,
         request=asked.request,
         worker=flight.worker.key,
         title=asked.title,
@@ -249,7 +256,7 @@ def _about(flight: _Flight) -> CaptureInfo:
 
 
 def _seconds(asked: Asked) -> float:
-    """After which a capture ends with the steps that it has: what comes between steps may last for minutes."""
+    """Seconds after which a capture ends with the steps that it has: pauses between steps may last for minutes."""
     if not asked.anchors:
         return asked.seconds or BLIND_SECONDS
     usual_s = (asked.steps + 1) * asked.step_ns / 1e9
@@ -257,6 +264,6 @@ def _seconds(asked: Asked) -> float:
 
 
 def _settle_ns(answer: CaptureTaken, steps: int) -> int:
-    """How long until as many untraced steps have followed as were traced."""
+    """Time until as many untraced steps have followed as were traced."""
     step_ns = answer.recorded_ns // max(1, answer.steps)
     return min(SETTLE_NS, 1_000_000_000 + int(1.5 * steps * step_ns))

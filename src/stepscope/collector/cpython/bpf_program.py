@@ -1,4 +1,4 @@
-"""Programs that choose a process's samples, and follow CPython's frames at each (``bpf_attach``); what they tell.
+"""BPF programs that select a process's samples, and follow CPython's frames at each (``bpf_attach``); their output.
 
 Source: CPython, Include/internal/pycore_frame.h, pycore_interp.h, pycore_runtime.h, Include/cpython/pystate.h, and up
 to 3.10 Include/cpython/frameobject.h; bpf-helpers(7).
@@ -31,50 +31,51 @@ from stepscope.collector.kernel.bpf import (
 )
 
 MAX_FRAMES = 160
-"""Of a row: what lies further out is missing then."""
+"""Maximum number of frames in a row: outer ones are then missing."""
 MAX_THREADS = 256
-"""That are looked at for the one that is sampled, the newest first."""
+"""Maximum number of threads searched for the sampled one, newest first."""
 _HEAD, _FRAME, _U64 = struct.Struct("<4Q"), struct.Struct("<4Q"), struct.Struct("<Q")
 _ON_C_STACK = 3
-"""Owner of a frame that stands for a loop. Source: FRAME_OWNED_BY_CSTACK."""
+"""Owner value of a frame that stands for a loop. Source: FRAME_OWNED_BY_CSTACK."""
 _STATE, _ROW, _AT, _COUNT = 6, 7, 8, 9
-"""Registers that calls keep."""
+"""Registers that calls preserve."""
 _WHO_AT, _PROCESS, _WORD = -8, 4, -16
-"""Places on the program's stack: of the thread's number, that of the process behind it, a word; what is copied of a
-frame lies below."""
+"""Places on the program's stack: the thread's number, followed by that of the process; a word; copies of frames are
+below."""
 _NOW, _READ_USER, _WHO, _RESERVE, _SUBMIT = 5, 112, 120, 131, 132
 _NOBODY_IS_WOKEN = 1
 
 
 BEHIND, EACH = -1, -2
-"""How frames are divided among loops: behind the outermost of a loop is one of the loop's own, on C's stack; or each
-has a loop of its own."""
+"""Division of frames among loops. BEHIND: after the outermost frame of a loop is one of the loop itself, on C's stack.
+EACH: every frame has its own loop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Where fields lie. Bytes."""
+    """Offsets of fields. Bytes."""
 
     interpreter: int
-    """Of the main interpreter, in the runtime."""
+    """Offset of the main interpreter in the runtime."""
     threads: int
-    """Of an interpreter's first thread state."""
+    """Offset of an interpreter's first thread state."""
     next_thread: int
     native_id: tuple[int, ...]
-    """Of the thread's number in a thread state; through a pointer where there are two."""
+    """Offset of the thread's number in a thread state; through a pointer if there are two."""
     frame: tuple[int, ...]
-    """Of the innermost frame in a thread state; through a pointer where there are two."""
+    """Offset of the innermost frame in a thread state; through a pointer if there are two."""
     code: int
-    """In a frame."""
+    """Offset of the code object in a frame."""
     previous: int
     at: int
-    """Of the instruction that runs: its address, up to 3.10 its number."""
+    """Offset of the running instruction: its address, up to 3.10 its number."""
     entry: int
-    """Byte of a frame's marks that is set in the outermost of a loop; or ``BEHIND`` or ``EACH``."""
+    """Offset of the mark byte that is set in the outermost frame of a loop; or ``BEHIND`` or ``EACH``."""
     owner: int = 0
-    """Byte of its marks that says whose memory it is in."""
+    """Offset of the mark byte that says whose memory the frame is in."""
     head: int = 72
-    """Of a frame: all that is wanted of it. The last 8 are its marks (none up to 3.10), its stack's size first."""
+    """Size of the needed part of a frame. The last 8 bytes are its marks (none up to 3.10), with its stack's size
+    first."""
 
 
 LAYOUTS = {
@@ -127,7 +128,7 @@ LAYOUTS = {
         owner=6,
     ),
 }
-"""By version; of 3.10.13, 3.11.7, 3.12.1 and 3.13.0. ``layout_check`` sees whether a process has them there."""
+"""Layouts by version, of 3.10.13, 3.11.7, 3.12.1 and 3.13.0. ``layout_check`` checks whether a process matches."""
 
 
 class Watched(NamedTuple):
@@ -136,20 +137,20 @@ class Watched(NamedTuple):
     code: int
     """Address of its code object."""
     at: int
-    """The instruction that runs: its address; up to 3.10 its number, less than 0 before the first."""
+    """Running instruction: its address; up to 3.10 its number, less than 0 before the first."""
 
 
 class Row(NamedTuple):
-    """The Python frames of a thread at a moment, by the loops of the interpreter that run them, both leaf first."""
+    """The Python frames of a thread at a moment, grouped by the interpreter loops that run them, both leaf first."""
 
     at_ns: int
     loops: tuple[tuple[Watched, ...], ...]
     whole: bool
-    """The outermost is there."""
+    """Flag: the outermost frame is included."""
 
 
 def samples_of(pid: int) -> bytes:
-    """The instructions of a program that lets the samples of one process pass, and no others."""
+    """The instructions of a program that passes only the samples of one process."""
     code = Assembler()
     _only(code, pid)
     _end(code)
@@ -157,8 +158,9 @@ def samples_of(pid: int) -> bytes:
 
 
 def program(layout: Layout, runtime: int, ring: int, pid: int) -> bytes:
-    """The instructions of one that also follows frames. ``runtime``: the address of the process's _PyRuntime;
-    ``ring``: descriptor of where to tell."""
+    """The instructions of a program that also follows frames. ``runtime``: the address of the process's _PyRuntime;
+    ``ring``: descriptor of the output ring.
+    """
     code = Assembler()
     _only(code, pid)
     _find_thread(code, layout, runtime)
@@ -192,7 +194,7 @@ def _end(code: Assembler) -> None:
 
 
 def _only(code: Assembler, pid: int) -> None:
-    """Have the numbers of thread and process at ``_WHO_AT``, if it is the process whose samples pass."""
+    """Store the numbers of thread and process at ``_WHO_AT``, if it is the process whose samples pass."""
     space = Path("/proc/self/ns/pid").stat()
     code.number(1, space.st_dev)
     code.number(2, space.st_ino)
@@ -206,8 +208,8 @@ def _only(code: Assembler, pid: int) -> None:
 
 
 def _find_thread(code: Assembler, layout: Layout, runtime: int) -> None:
-    """Have the thread's innermost frame in ``_AT``, or leave. Threads of native code get a state for each call of
-    Python; the newest stands first.
+    """Put the thread's innermost frame into ``_AT``, or leave. Threads of native code get a state for each call of
+    Python, with the newest first.
     """
     code.number(_AT, runtime)
     for offset in (layout.interpreter, layout.threads):
@@ -237,14 +239,14 @@ def _find_thread(code: Assembler, layout: Layout, runtime: int) -> None:
 
 
 def _follow(code: Assembler, offset: int, otherwise: str) -> None:
-    """Have in ``_AT`` what it points to at an offset."""
+    """Follow the pointer at an offset from ``_AT``, into ``_AT``."""
     _read(code, _WORD, _U64.size, offset)
     code.jump(IF_OTHER, 0, otherwise)
     code.add(LOAD, _AT, TOP, _WORD)
 
 
 def _follow_frames(code: Assembler, layout: Layout) -> None:
-    """Tell frame by frame, until there is none; ``_AT`` is the one that could not be told, or 0."""
+    """Output frame by frame, until there is none; ``_AT`` is the one that could not be written, or 0."""
     copied = _WORD - layout.head
     code.add(MOVE, _COUNT)
     code.label("next")
@@ -276,7 +278,7 @@ def _read(code: Assembler, to: int, size: int, offset: int) -> None:
 
 
 def rows_of(layout: Layout, told: bytes) -> tuple[int, Row]:
-    """(thread, row) of what the program told."""
+    """(thread, row) of the program's output."""
     at_ns, tid, count, rest = _HEAD.unpack_from(told)
     loops: list[tuple[Watched, ...]] = []
     loop: list[Watched] = []
@@ -297,5 +299,5 @@ def rows_of(layout: Layout, told: bytes) -> tuple[int, Row]:
 
 
 def _number(word: int) -> int:
-    """Of an instruction: the lower half, signed."""
+    """The number of an instruction: the lower half, signed."""
     return (word & 0xFFFFFFFF ^ 1 << 31) - (1 << 31)

@@ -1,11 +1,11 @@
-"""Which Python functions lie between two frames of CPython's own stack, by how much room there is between them.
+"""Infers the Python frames between two known ones from the size of the gap on CPython's frame stack.
 
-From 3.11 on frames of Python functions lie behind each other in memory, each as large as its code object says. A sample
-tells where the frame of the innermost function of a loop begins, but not what lies between it and the loop further out.
-Other samples saw functions further out at work: a function whose frame begins where that gap does, and the next one
-where that ends, up to the innermost one's, fill it; so do those that memory still has there after the window, where
-they lie without a gap. Where exactly one row of functions fits, each of which was seen to call the next one or names
-it in its code, those are the callers.
+From 3.11 on, frames of Python functions are contiguous in memory, each as large as its code object says. A sample shows
+where the frame of a loop's innermost function begins, but not what lies between it and the next outer loop. Other
+samples saw functions further out at work: a function whose frame begins where the gap does, and others each beginning
+where the previous one ends, up to the innermost one's, fill it; so do frames still in memory after the window, if they
+are contiguous. If exactly one row of functions fits, each of which was seen to call the next one or names it in its
+code, those are the callers.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
     from stepscope.formats.native.python_code import PythonCode
 
 _INIT, _SHIM_BYTES = "__init__", 88
-"""Below a frame of ``__init__`` the interpreter may put one of its own. Source: CPython, Python/specialize.c,
+"""Size of the interpreter's own frame that may be below a frame of ``__init__``. Source: CPython, Python/specialize.c,
 _Py_InitCleanup (3.12 and later)."""
 _MOST_CALLERS = 24
 
 
 class Seen(NamedTuple):
-    """A frame."""
+    """A frame that was seen."""
 
     before: int
-    """The instruction further out that called native code, which called Python again; 0: the thread's start."""
+    """Instruction of the outer loop that called native code, which called Python again; 0: the thread's start."""
     offset: int
-    """How far behind the end of that one's frame it begins."""
+    """Distance of its beginning from the end of that instruction's frame."""
     code: PythonCode
     frame: int
-    """Where it begins."""
+    """Address of its beginning."""
     leaf: bool
-    """The sample is in the interpreter's loop itself, not in what that called."""
+    """Flag: the sample is in the interpreter's loop itself, not in a function called by it."""
 
 
 class Beds:
-    """Where functions' frames were seen to begin."""
+    """Places where functions' frames were seen to begin."""
 
     def __init__(
         self,
@@ -47,8 +47,8 @@ class Beds:
         names: Callable[[PythonCode], frozenset[str]],
         caller: Callable[[int, PythonCode | None], tuple[int, PythonCode | None] | None],
     ) -> None:
-        """``seen``: of all samples; ``names``: that a function uses; ``caller``: (address, function) of the frame that
-        called one of a function, as memory has it after the window.
+        """Store ``seen`` of all samples; ``names``: the names that a function uses; ``caller``: (address, function) of
+        the frame that called a function's frame, in memory after the window.
         """
         seen = list(seen)
         self._names = names
@@ -65,12 +65,12 @@ class Beds:
                 self._follow(one)
 
     def _follow(self, one: Seen) -> None:
-        """Take the callers that memory has, if they lie without a gap down to the beginning."""
+        """Follow the callers in memory, if they are contiguous down to the beginning."""
         found: list[tuple[int, PythonCode, PythonCode]] = []
         frame, code, first = one.frame, one.code, one.frame - one.offset
         while frame > first and len(found) < _MOST_CALLERS:
             caller = self._caller(frame, code)
-            if caller is not None and caller[1] is None:  # the interpreter's own
+            if caller is not None and caller[1] is None:  # the interpreter's own frame
                 frame, caller = caller[0], self._caller(caller[0], None)
             if caller is None or caller[1] is None or caller[0] + caller[1].frame_size != frame:
                 return
@@ -82,21 +82,21 @@ class Beds:
                 self._linked.add((by.address, called.address))
 
     def _is_certain(self, one: Seen) -> bool:
-        """In the loop itself function and frame may be of different ones for a moment, while it goes from one to the
-        next: it is believed where the function is seen most often.
+        """Whether function and frame belong together. In the loop itself they may briefly be of different functions,
+        during a call: a match is accepted where the function is seen most often.
         """
         offsets = self._offsets[one.before, one.code.address]
         return not one.leaf or (offsets[one.offset] > 1 and offsets.most_common(1)[0][1] == offsets[one.offset])
 
     def callers(self, one: Seen) -> tuple[PythonCode, ...] | None:
-        """The functions between ``before`` and ``code``, root to leaf; None where none, or several rows, fit."""
+        """The functions between ``before`` and ``code``, root to leaf; None if no row, or several, fit."""
         if not self._is_certain(one):
             return None
         rows = self._rows(one.before, one.offset, one.code, _MOST_CALLERS)
         return rows[0] if len(rows) == 1 else None
 
     def _rows(self, before: int, offset: int, code: PythonCode, most: int) -> list[tuple[PythonCode, ...]]:
-        """Two of them at most: more are as good as none."""
+        """At most two fitting rows: more are no better than none."""
         key = before, offset, code.address
         if key in self._known or not most:
             return self._known.get(key, [])
@@ -110,7 +110,7 @@ class Beds:
         return self._known[key]
 
     def _names_it(self, caller: PythonCode, code: PythonCode) -> bool:
-        """Whether a function was seen to call the other one, or names it in its code: of ``__init__``, the class."""
+        """Whether a function was seen to call the other one, or names it in its code (the class, for ``__init__``)."""
         if (caller.address, code.address) in self._linked:
             return True
         parts = code.function.split(".")

@@ -1,7 +1,7 @@
-"""Where a process's CPython has what ``bpf_program`` follows, and whether it is there: seen in the process's memory.
+"""The place of CPython in a process, and a check in its memory that it has the layout that ``bpf_program`` follows.
 
-Thread states hold the number of their thread from 3.11 on. Up to 3.10 they hold what pthread_self() tells: the address
-of the C library's own record of the thread. Where in that its number lies, glibc says itself, for debuggers.
+Thread states hold the number of their thread from 3.11 on. Up to 3.10 they hold pthread_self(): the address of the C
+library's own record of the thread. glibc itself states the offset of the number in that record, for debuggers.
 
 Source: glibc, nptl_db/structs.def and db_info.c: _thread_db_pthread_tid holds bits, count and offset of the field.
 """
@@ -35,7 +35,7 @@ _FIELD = struct.Struct("<3I")
 _NUMBER_BITS = 32
 _NUMBERS_SINCE = 3, 11
 _TRIES, _PAUSE_S = 5, 0.002
-"""Lists may change while they are read."""
+"""Retries, because lists may change while they are read."""
 _PATH_AT = 5
 _WORD, _U32 = struct.Struct("<Q"), struct.Struct("<I")
 
@@ -45,13 +45,13 @@ class Runtime(NamedTuple):
 
     version: tuple[int, int]
     address: int
-    """Of its _PyRuntime."""
+    """Address of its _PyRuntime."""
     code_type: int
-    """Of the type of its code objects."""
+    """Address of the type of its code objects."""
 
 
 def runtime_of(pid: int, root: str) -> Runtime | None:
-    """A process's CPython; None: it runs none whose frames are known. ``root``: where its file system begins.
+    """A process's CPython; None: it runs none whose frames are known. ``root``: root of its file system.
 
     Raises:
         OSError: it has gone, or is not ours.
@@ -64,7 +64,7 @@ def runtime_of(pid: int, root: str) -> Runtime | None:
 
 
 def is_here(pid: int) -> bool:
-    """Whether a process is in no other container than we are: its number is the only one that it has.
+    """Whether a process is in the same container as we are, so that its process id is its only one.
 
     Raises:
         OSError: it has gone, or is not ours.
@@ -75,10 +75,10 @@ def is_here(pid: int) -> bool:
 
 
 def layout_of(pid: int, root: str, runtime: Runtime) -> Layout:
-    """Where the fields of a process's CPython lie.
+    """The offsets of the fields of a process's CPython.
 
     Raises:
-        CaptureError: not where they are known to lie, and what is wrong.
+        CaptureError: they are not at the known offsets; the text says which.
         OSError: it has gone, or is not ours.
     """
     if not is_here(pid):
@@ -99,7 +99,7 @@ def layout_of(pid: int, root: str, runtime: Runtime) -> Layout:
 
 
 def _mapped(pid: int, root: str, names: re.Pattern[str]) -> Iterator[tuple[re.Match[str], ElfFile, int]]:
-    """The files of these names that a process runs, and how much higher they lie than their own addresses."""
+    """The files with these names that a process runs, and their load offsets."""
     for line in Path(f"/proc/{pid}/maps").read_text("utf-8", "replace").splitlines():
         words = line.split(None, _PATH_AT)
         name = names.fullmatch(words[-1].rpartition("/")[2]) if len(words) > _PATH_AT and "x" in words[1] else None
@@ -115,7 +115,7 @@ def _mapped(pid: int, root: str, names: re.Pattern[str]) -> Iterator[tuple[re.Ma
 
 
 def _number_at(pid: int, root: str) -> int:
-    """Where a thread's number lies in the C library's record of it."""
+    """Offset of a thread's number in the C library's record of it."""
     with closing(Memory(pid)) as memory:
         for _, elf, bias in _mapped(pid, root, _LIBC):
             own = elf.address_named(_NUMBER)
@@ -124,12 +124,12 @@ def _number_at(pid: int, root: str) -> int:
                 bits, _, offset = _FIELD.unpack(field)
                 if bits == _NUMBER_BITS:
                     return int(offset)
-    raise CaptureError(f"process {pid}: its C library does not say where threads keep their numbers, as glibc does")
+    raise CaptureError(f"process {pid}: unlike glibc, its C library does not say where threads store their ids")
 
 
 def _misfit(read: Callable[[int, int], bytes], layout: Layout, runtime: Runtime, tasks: Container[int]) -> str:
-    """What is not where a layout has it; "" where threads of the process are found by their numbers, and the frames
-    of one run code, if there are any.
+    """The part that does not match a layout; "" if threads of the process are found by their numbers, and any frames of
+    one run code.
     """
 
     def pointer(address: int) -> int:

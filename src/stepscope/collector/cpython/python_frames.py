@@ -1,16 +1,17 @@
-"""Which Python functions CPython's loop runs, for each time that it stands on a native stack.
+"""The Python functions that CPython's loop runs, for each of its frames on a native stack.
 
-The loop keeps the address of its next instruction in a register or at one place of its frame of the C stack; both are
-in the sample. The address lies in a code object of the process, which is read from its memory after the window: it has
-file, function and lines. So the function that runs is known for the very moment of the sample, also where nobody could
-sample Python's own stack in time. CPython up to 3.10 runs each function in a C frame of its own: then all are known.
-Later ones run calls from Python to Python in one: then it is the innermost of each C frame.
+The loop keeps the address of its next instruction in a register or at one place of its C stack frame; both are in the
+sample. The address lies in a code object of the process, which is read from its memory after the window: it has file,
+function and lines. The running function is thus known for the exact moment of the sample, even if Python's own stack
+could not be sampled in time. CPython up to 3.10 runs each function in a separate C frame: then all are known. Later
+versions run calls from Python to Python in one: then the innermost function of each C frame is known.
 
-Where the loop keeps its address is the compiler's choice, and may differ from place to place in the loop: it is what
-points into the code of the function's frame, which memory still has where the function runs still; up to 3.10, to a
-code object in nearly all of the window's stacks. Where none does, or several that do not agree, nothing is known.
+The compiler chooses where the loop keeps its address, which may differ from place to place in the loop. The right place
+is the one that points into the code of the function's frame, which is still in memory if the function still runs; up to
+3.10, to a code object in nearly all of the window's stacks. If none does, or several disagree, the function is unknown.
 
-Known limits: a code object that was freed after the sample is not found, or another at its place is taken for it.
+Known limits: a code object that was freed after the sample is not found, or another one at its address is mistaken for
+it.
 """
 
 from __future__ import annotations
@@ -30,32 +31,32 @@ if TYPE_CHECKING:
     from stepscope.formats.native.unwind import Walk
 
 _REGISTERS = (3, 6, 12, 13, 14, 15)
-"""Those that calls keep, by DWARF number. Source: System V ABI AMD64, 3.2.1."""
+"""Registers that calls preserve, by DWARF number. Source: System V ABI AMD64, 3.2.1."""
 _FRAME_BYTES = 640
-"""Of the loop's frame, from its caller's side: 400 to 500 in the versions seen."""
+"""Bytes of the loop's frame, from its caller's side: 400 to 500 in the versions seen."""
 _LEARNT_FROM = 400
-"""Loops that are looked at to learn where the address is kept."""
+"""Number of loops examined to learn where the address is kept."""
 _PROVEN_BY = 2000
-"""Loops that are looked at to prove it."""
+"""Number of loops examined to prove it."""
 _ALWAYS = 0.9
 """Share of the loops in which the place that keeps it points into code."""
 _LEAST_LOOPS = 10
 _SEED = 0.5
-"""The same of places that help to find the one of the frame."""
+"""Share for places that help to find the one of the frame."""
 _LEAST_SITE = 3
-"""Loops at one place of the interpreter that prove where it keeps the address there."""
+"""Number of loops at one place of the interpreter that prove where it keeps the address there."""
 _LEAF = 1
-"""Stands for all places in the loop itself."""
+"""Value that stands for all places in the loop itself."""
 _PAGE = 4096
 _WORD = 8
 _U64 = struct.Struct("<Q")
 _FIRST_FRAME = 32
-"""Where in the first of its pages a thread's outermost frame lies. Source: CPython, Python/pystate.c, push_chunk."""
+"""Offset of a thread's outermost frame in the first of its chunks. Source: CPython, Python/pystate.c, push_chunk."""
 _CHUNK = 16_384
-"""Frames lie behind each other in pieces of so many bytes. Source: CPython, Python/pystate.c."""
+"""Size of a chunk, in which frames are contiguous. Source: CPython, Python/pystate.c."""
 
 Place = tuple[str, int]
-""""register" and its number, or "stack" and how far below the caller's stack pointer."""
+"""A place: "register" and its number, or "stack" and its distance below the caller's stack pointer."""
 
 
 class Running(NamedTuple):
@@ -63,13 +64,13 @@ class Running(NamedTuple):
 
     file: str
     function: str
-    """"": not known."""
+    """Name of the function; "" unknown."""
     line: int
-    """0 unknown."""
+    """Line number; 0 unknown."""
     alone: bool
-    """This loop runs no other but ``callers``; else there may be more."""
+    """Flag: this loop runs only this function and ``callers``; else there may be more."""
     callers: tuple[tuple[str, str, int], ...] = ()
-    """(file, function, line) of those that this loop runs too, root to leaf; line 0 unknown."""
+    """(file, function, line) of other functions that this loop runs, root to leaf; line 0 unknown."""
 
 
 class _Loop(NamedTuple):
@@ -78,26 +79,26 @@ class _Loop(NamedTuple):
     site: int
     words: dict[Place, int]
     code: PythonCode | None
-    """Of the innermost function."""
+    """Code of the innermost function."""
     seen: Seen | None
-    """Where its frame lies, as far as that is known."""
+    """Position of its frame, as far as known."""
 
 
 class PythonFrames:
     """The Python functions in the stacks of one window."""
 
     def __init__(self, codes: Codes | None, walks: Sequence[tuple[Sample, Walk]]) -> None:
-        """``codes``: of the process; None: nothing is known."""
+        """Learn the places. ``codes``: of the process; None: nothing is known."""
         self._codes = codes
         self._places: tuple[Place, ...] = ()
-        """All of these."""
+        """All places in use."""
         self._beds = Beds((), lambda _: frozenset(), lambda _frame, _code: None)
         self._frames: list[Place] = []
-        """Point to the frame of the function, from 3.11 on."""
+        """Places that point to the frame of the function, from 3.11 on."""
         self._functions: dict[int, list[Place]] = {}
-        """Point into the instructions, or up to 3.10 to the code object."""
+        """Places that point into the instructions, or up to 3.10 to the code object."""
         self._positions: dict[int, list[Place]] = {}
-        """Point behind the instruction that runs."""
+        """Places that point after the running instruction."""
         if codes is not None:
             self._learn(codes, walks)
 
@@ -126,7 +127,7 @@ class PythonFrames:
         self._beds = Beds((one for one in seen if one is not None), codes.names, codes.caller)
 
     def running(self, sample: Sample, walk: Walk) -> tuple[Running | None, ...]:
-        """What each loop of a stack runs, leaf first; None: one function, not known which."""
+        """The functions of each loop of a stack, leaf first; None: one unknown function."""
         if self._codes is None or not self._functions:
             return ()
         if not self._codes.inside:
@@ -142,7 +143,7 @@ class PythonFrames:
         )
 
     def _loops(self, sample: Sample, walk: Walk) -> list[_Loop]:
-        """From 3.11 on: the loops of a stack, leaf first, and where their frames lie."""
+        """The loops of a stack from 3.11 on, leaf first, with the positions of their frames."""
         made = []
         before = top = 0
         for i, (site, words) in reversed(list(enumerate(_words(sample, walk, self._places)))):
@@ -154,7 +155,7 @@ class PythonFrames:
             seen = None
             if code is None or not at:
                 top = 0
-            elif top and 0 <= at - top < _CHUNK:  # else it is a generator's, which lies elsewhere
+            elif top and 0 <= at - top < _CHUNK:  # otherwise it is a generator's, which is elsewhere
                 seen = Seen(before, at - top, code, leaf=walk.loops[i].frame == 0, frame=at)
                 before = self._behind(site, code, words)
                 top = at + code.frame_size if before else 0
@@ -170,13 +171,13 @@ class PythonFrames:
         return Running(code.file, code.function, line, callers is not None, further)
 
     def _behind(self, site: int, code: PythonCode, words: dict[Place, int]) -> int:
-        """The end of the instruction that runs; 0 where places do not agree."""
+        """The end of the running instruction; 0 if places disagree."""
         places = self._positions.get(site, ())
         found = {words[place] for place in places if place in words and code.is_behind(words[place])}
         return found.pop() if len(found) == 1 else 0
 
     def _code(self, site: int, words: dict[Place, int]) -> PythonCode | None:
-        """The one that all places agree on."""
+        """The code object that all places agree on."""
         if self._codes is None:
             return None
         look = self._codes.around if self._codes.inside else self._codes.at
@@ -185,7 +186,9 @@ class PythonFrames:
 
 
 def _words(sample: Sample, walk: Walk, places: Sequence[Place] | None = None) -> Iterator[tuple[int, dict[Place, int]]]:
-    """Where each loop of a stack is, and what is in its registers and frame, or in ``places`` of them; leaf first."""
+    """The position of each loop of a stack, and the content of its registers and frame, or of ``places`` in them; leaf
+    first.
+    """
     base = walk.pointers[0] if walk.pointers else 0
     for loop in walk.loops:
         high = walk.pointers[loop.frame + 1] if loop.frame + 1 < len(walk.pointers) else 0
@@ -210,7 +213,7 @@ def _words(sample: Sample, walk: Walk, places: Sequence[Place] | None = None) ->
 
 
 def _often(loops: Sequence[dict[Place, int]], share: float) -> list[Place]:
-    """The places that this share of the loops has and more, with more than one value; the most frequent first."""
+    """The places present in at least this share of the loops, with more than one value; most frequent first."""
     values: dict[Place, Counter[int]] = defaultdict(Counter)
     for words in loops:
         for place, value in words.items():
@@ -221,8 +224,8 @@ def _often(loops: Sequence[dict[Place, int]], share: float) -> list[Place]:
 
 
 def _frames(codes: Codes, loops: Sequence[dict[Place, int]], found: Sequence[dict[Place, int]]) -> list[Place]:
-    """The places that point to the frame of the function that runs: where it runs still, its code is in it, and another
-    place points into that. ``found``: the code objects that places of each loop point into.
+    """The places that point to the frame of the running function: if it still runs, its code is in the frame, and
+    another place points into that code. ``found``: the code objects that places of each loop point into.
     """
     seen: Counter[Place] = Counter()
     often = _often(found, _SEED)
@@ -237,8 +240,8 @@ def _frames(codes: Codes, loops: Sequence[dict[Place, int]], found: Sequence[dic
 def _by_site(
     codes: Codes, frames: Sequence[Place], loops: Sequence[tuple[int, dict[Place, int]]]
 ) -> dict[int, list[Place]]:
-    """The places that point behind the instruction that runs, by where the loop is: what points into the code that the
-    function's frame has. Where that memory has another frame by now, hardly any place does.
+    """The places that point after the running instruction, by position of the loop: those that point into the code of
+    the function's frame. If that memory now holds another frame, hardly any place does.
     """
     right: dict[int, Counter[Place]] = defaultdict(Counter)
     for site, words in loops:

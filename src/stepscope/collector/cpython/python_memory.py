@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _TYPE = "PyCode_Type"
 _PAGE = 4096
 _PAGES_BACK = 8
-"""A code object is looked for so far before one of its instructions."""
+"""Number of pages before an instruction that are searched for its code object."""
 _WORD = 8
 _U64 = struct.Struct("<Q")
 _LOWEST, _HIGHEST = 1 << 16, 1 << 47
@@ -30,12 +30,12 @@ class Memory:
     """The memory of a process, read in pages, each once. It is opened while the process runs and never stops it."""
 
     def __init__(self, pid: int) -> None:
-        """Open; where that is not allowed, nothing is read."""
+        """Open the memory; if that is not allowed, nothing is read."""
         self.pid = pid
         self.problem = ""
-        """Why it cannot be read."""
+        """Reason why it cannot be read."""
         self.folder = "/"
-        """The process's working directory."""
+        """Working directory of the process."""
         self._pages: dict[int, bytes] = {}
         self._realtime = RealtimeSection()
         self._descriptor = -1
@@ -46,13 +46,13 @@ class Memory:
             self.problem = error.strerror or str(error)
 
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Close the descriptor."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
     def page(self, number: int) -> bytes:
-        """A page; nothing where none is, or the process has gone."""
+        """A page; empty if it is missing, or the process has gone."""
         known = self._pages.get(number)
         if known is None:
             try:
@@ -64,7 +64,7 @@ class Memory:
         return known
 
     def read(self, address: int, size: int) -> bytes:
-        """Bytes; fewer where a page is missing."""
+        """Read bytes; fewer if a page is missing."""
         parts = []
         while size > 0 and _LOWEST <= address < _HIGHEST:
             number, at = divmod(address, _PAGE)
@@ -102,13 +102,13 @@ class Codes:
         return file if file.startswith(("/", "<")) else os.path.normpath(f"{self._memory.folder}/{file}")
 
     def runs(self, frame: int) -> int:
-        """The address of the code object of a frame; 0 where none can be."""
+        """The address of the code object of a frame; 0 if there cannot be one."""
         word = self._memory.read(frame + self._layout.frame_code, _WORD) if frame % _WORD == 0 else b""
         return int(_U64.unpack(word)[0]) if len(word) == _WORD else 0
 
     def caller(self, frame: int, code: PythonCode | None) -> tuple[int, PythonCode | None] | None:
-        """What is in memory now as the frame that called one, and its function; None where nothing is, or where the
-        frame is of another function by now.
+        """The frame now in memory as the caller of one, and its function; None if there is none, or if the frame is now
+        of another function.
         """
         if code is not None and self.runs(frame) != code.address:
             return None
@@ -124,7 +124,7 @@ class Codes:
         return self._names[code.address]
 
     def around(self, address: int) -> PythonCode | None:
-        """The code object that an address lies in the instructions of."""
+        """The code object whose instructions contain an address."""
         if address not in self._found:
             self._found[address] = self._around(address) if _LOWEST <= address < _HIGHEST and address % 2 == 0 else None
         return self._found[address]
@@ -139,7 +139,7 @@ class Codes:
         return None
 
     def _in_page(self, number: int) -> list[int]:
-        """Where code objects may begin that have their type in a page."""
+        """Possible addresses of code objects whose type is in a page."""
         if number not in self._starts:
             words = np.frombuffer(self._memory.page(number).ljust(_PAGE, b"\0"), "<u8")
             at = np.flatnonzero(words == self._type) * _WORD + number * _PAGE - TYPE_AT
@@ -148,7 +148,7 @@ class Codes:
 
 
 def codes_of(space: AddressSpace, memory: Memory) -> Codes | None:
-    """The code objects of a process whose stacks were walked in ``space``; None without a CPython that is known."""
+    """The code objects of a process whose stacks were walked in ``space``; None without a known CPython."""
     if space.python is None:
         return None
     module, bias = space.python

@@ -1,4 +1,4 @@
-"""Which Python functions each loop of CPython runs: what was seen at the very moment of a sample (``bpf_attach``)."""
+"""The Python functions of each CPython loop, as seen at the moment of a sample (``bpf_attach``)."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 _Told = tuple["Running | None", ...]
 _NOT_KNOWN = Running("", "", 0, alone=False)
 BEGINS_OR_ENDS = Running("", "[call begins or ends]", 0, alone=True)
-"""A loop that runs no function yet, or none any more."""
+"""Stand-in for a loop that does not yet run a function, or no longer does."""
 
 
 class WatchedPython:
     """The Python functions in the stacks of one window."""
 
     def __init__(self, codes: Codes, watch: FrameWatch) -> None:
-        """``watch``: what it saw during the window."""
+        """Use the rows that ``watch`` saw during the window."""
         self._codes = codes
         self._watch = watch
 
     def running(self, sample: Sample, walk: Walk, told: _Told) -> _Told:
-        """What each loop of a stack runs, leaf first; ``told``: as far as the stack itself tells."""
+        """The functions of each loop of a stack, leaf first; ``told``: those known from the stack itself."""
         row = self._watch.row(sample.tid, sample.at_ns)
         if row is None or not walk.loops:
             return told
@@ -46,7 +46,7 @@ class WatchedPython:
         return self._named(seen, told) if row.whole and loops == len(seen) else told
 
     def _agree(self, frames: Sequence[Watched], told: Running | None) -> bool:
-        """Whether the innermost function of a loop is the one that the stack tells."""
+        """Whether the innermost function of a loop is the one that the stack shows."""
         run = self._run(frames)
         return run is not None and told is not None and (run.file, run.function) == (told.file, told.function)
 
@@ -54,8 +54,8 @@ class WatchedPython:
         return tuple(self._run(frames) or old for frames, old in zip(seen, told, strict=True))
 
     def _run(self, frames: Sequence[Watched]) -> Running | None:
-        """The functions of one loop; None where the code of one is not there any more."""
-        if not frames:  # from 3.12 on the outermost one's frame is cleared after it has been left
+        """The functions of one loop; None if a code object is no longer there."""
+        if not frames:  # from 3.12 on the outermost frame is cleared after it has been left
             return BEGINS_OR_ENDS
         known: list[tuple[PythonCode, int]] = []
         for frame in frames:

@@ -1,1 +1,1 @@
-"""The kernel's interfaces that samples come from: perf and BPF."""
+"""The kernel's sampling interfaces: perf and BPF."""

@@ -1,7 +1,7 @@
-"""Linux's BPF, as far as a window of native stacks needs it: a program of perf events and its ring.
+"""Linux's BPF, as needed for a window of native stacks: a program for perf events and its ring.
 
-No library and no compiler: a program is some dozen instructions, which the kernel checks before it takes them. Programs
-of this kind only look; what they cannot read they leave.
+No library and no compiler: a program is some dozen instructions, which the kernel verifies before it accepts them.
+Programs of this kind only read; memory that they cannot read is skipped.
 
 Source: bpf(2), include/uapi/linux/bpf.h, Documentation/bpf/ringbuf.rst, pidfd_getfd(2).
 """
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _CALLS = {"x86_64": (321, 438), "aarch64": (280, 438)}
-"""Numbers of bpf and pidfd_getfd."""
+"""System call numbers of bpf and pidfd_getfd."""
 _MAP_CREATE, _PROG_LOAD = 0, 5
 _RING = 27
 _PERF_EVENT = 7
 _SET_BPF = 0x40042408
 _LICENSE = b"GPL\0"
-"""Asked for by the helper that reads a process's memory."""
+"""License that the helper for reading a process's memory requires."""
 _ATTRIBUTES = 128
 _BUSY, _LEFT = 1 << 31, 1 << 30
 _HEAD = struct.Struct("<II")
@@ -39,7 +39,7 @@ LOAD, LOAD_32, STORE = 0x79, 0x61, 0x7B
 MOVE, COPY, ADD, ADD_REGISTER, SHIFT, EXIT = 0xB7, 0xBF, 0x07, 0x0F, 0x67, 0x95
 IF_EQUAL, IF_OTHER, IF_LESS, IF_SAME, ALWAYS = 0x15, 0x55, 0xA5, 0x1D, 0x05
 TOP = 10
-"""The register that points to the end of a program's stack."""
+"""Register that points to the end of a program's stack."""
 
 
 def _system_call(index: int, *arguments: int | ctypes.Array[ctypes.c_char]) -> int:
@@ -61,39 +61,39 @@ def _bpf(command: int, attributes: bytes) -> int:
 
 
 class Assembler:
-    """Puts a program together."""
+    """Assembles a program."""
 
     def __init__(self) -> None:
-        """Empty."""
+        """Begin an empty program."""
         self._code: list[bytes] = []
         self._labels: dict[str, int] = {}
         self._jumps: list[tuple[int, int, int, int, str]] = []
 
     def add(self, code: int, to: int = 0, by: int = 0, offset: int = 0, value: int = 0) -> None:
-        """An instruction."""
+        """Add an instruction."""
         self._code.append(_INSTRUCTION.pack(code, to | by << 4, offset, value))
 
     def call(self, helper: int) -> None:
-        """Call one of the kernel's helpers: arguments in registers 1 to 5, the result in 0."""
+        """Call one of the kernel's helpers: arguments in registers 1 to 5, result in 0."""
         self.add(_CALL, value=helper)
 
     def map(self, to: int, descriptor: int) -> None:
-        """Have a map in a register."""
+        """Load a map into a register."""
         self.add(_LOAD_64, to, _IS_MAP, value=descriptor)
         self.add(0)
 
     def number(self, to: int, value: int) -> None:
-        """Have a number of 64 bits in a register."""
+        """Load a 64-bit number into a register."""
         low, high = struct.unpack("<ii", _U64.pack(value))
         self.add(_LOAD_64, to, value=low)
         self.add(0, value=high)
 
     def label(self, name: str) -> None:
-        """Where jumps lead to."""
+        """Define a jump target."""
         self._labels[name] = len(self._code)
 
     def jump(self, code: int, register: int, label: str, value: int = 0, by: int = 0) -> None:
-        """Go to a label, if a register is (equal to, other than, less than) a value, or the same as another one."""
+        """Jump to a label if a register is (equal to, other than, less than) a value or another register."""
         self._jumps.append((len(self._code), code, register | by << 4, value, label))
         self._code.append(b"")
 
@@ -106,10 +106,10 @@ class Assembler:
 
 
 class Ring:
-    """What a program tells, in the order in which it told it."""
+    """The output of a program, in order."""
 
     def __init__(self, size: int) -> None:
-        """``size``: bytes, a power of two.
+        """Make a ring of ``size`` bytes, a power of two.
 
         Raises:
             OSError: no rights, no memory, or a kernel before 5.8.
@@ -124,7 +124,7 @@ class Ring:
             raise OSError(f"its ring: {error}") from error
 
     def taken(self) -> Iterator[bytes]:
-        """What has been told since the last time."""
+        """The output since the last call."""
         (at,) = _U64.unpack_from(self._read, 0)
         (end,) = _U64.unpack_from(self._data, 0)
         while at < end:
@@ -139,20 +139,20 @@ class Ring:
             _U64.pack_into(self._read, 0, at)
 
     def close(self) -> None:
-        """Give it back."""
+        """Release the ring."""
         self._read.close()
         self._data.close()
         os.close(self.fd)
 
 
 class Program:
-    """A program that runs at each sample of perf events. It may tell, and says whether the sample passes."""
+    """A program that runs at each sample of perf events. It may write output, and decides whether the sample passes."""
 
     def __init__(self, code: bytes) -> None:
         """Load ``code``.
 
         Raises:
-            OSError: no rights, or the check refuses it; with its last words.
+            OSError: no rights, or the verifier rejects it; with its last message.
         """
         text, words = ctypes.create_string_buffer(code, len(code)), ctypes.create_string_buffer(_LICENSE)
         log = ctypes.create_string_buffer(_LOG_BYTES)
@@ -168,9 +168,9 @@ class Program:
                 raise OSError(error.errno, f"{error.strerror} {last}".strip()) from None
 
     def attach(self, pid: int) -> tuple[set[int], set[int]]:
-        """Run at the samples of the perf events that a process of ours has open.
+        """Run at the samples of the perf events that one of our processes has open.
 
-        Returns their descriptors, and those of them at which it runs now: tracepoints take other programs.
+        Return their descriptors, and those at which it now runs: tracepoints need other programs.
 
         Raises:
             OSError: the process has gone, or is not ours.
@@ -184,7 +184,7 @@ class Program:
                     if os.readlink(entry) != "anon_inode:[perf_event]":
                         continue
                     own = _system_call(1, whose, number, 0)
-                except OSError:  # closed meanwhile
+                except OSError:  # closed in the meantime
                     continue
                 found.add(number)
                 try:
@@ -199,5 +199,5 @@ class Program:
         return found, attached
 
     def close(self) -> None:
-        """Give it back; events that run it keep it."""
+        """Release the program; events that run it keep it."""
         os.close(self.fd)

@@ -1,6 +1,6 @@
-"""What a process had mapped, and what its threads were called, before perf began to tell what is new.
+"""A process's mappings and thread names from before perf began to record new ones.
 
-perf would read this itself; with counters of CPUs it would read it of every process of the host.
+perf would read this itself; with counters of CPUs it would do so for every process of the host.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from typing import NamedTuple
 from stepscope.formats.native.perf_data import Comm, Mapping
 
 _ANONYMOUS = "//anon"
-"""As perf calls what has no name."""
+"""perf's name for a mapping without a name."""
 _PATH_AT = 5
 _KERNEL = 1 << 63
-"""From here on addresses are the kernel's."""
+"""First address of the kernel."""
 
 
 class AlreadyThere(NamedTuple):
-    """As perf's file has them; at no time, which is before any other."""
+    """Entries as in perf's file, at time zero, which is before all others."""
 
     mappings: list[Mapping]
     comms: list[Comm]
 
 
 def read(pid: int) -> AlreadyThere:
-    """Of one process.
+    """Read them for one process.
 
     Raises:
         OSError: it has gone, or is not ours.

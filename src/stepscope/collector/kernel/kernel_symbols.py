@@ -1,6 +1,6 @@
 """Names of the kernel's functions, from /proc/kallsyms.
 
-Source: proc(5); addresses are 0 where kptr_restrict hides them.
+Source: proc(5); addresses are 0 if kptr_restrict hides them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _FUNCTION = re.compile(rb"^([0-9a-f]{16}) [tTwW] (\S+)", re.MULTILINE)
 
 
 def names(addresses: Iterable[int]) -> dict[int, str]:
-    """Address to function; those that are not known are missing.
+    """Function by address; unknown addresses are missing.
 
     Cost: 60 ms of CPU time, for one address or a thousand.
     """

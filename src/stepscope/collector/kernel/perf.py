@@ -1,7 +1,7 @@
-"""Linux perf: whether it is there, what this user may do with it, how it is called; and the command that grants more.
+"""Linux perf: whether it is installed, what this user may do with it, its command lines; and commands that grant more.
 
-Nothing is changed here: settings of the host are read, and where tracefs is not mounted its events are left out (perf
-would mount it).
+Nothing is changed here: settings of the host are read, and if tracefs is not mounted its events are omitted (perf would
+mount it).
 
 Source: perf_event_open(2), Documentation/admin-guide/perf-security.rst, perf-record(1).
 """
@@ -20,108 +20,109 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 STACK_BYTES = 32_768
-"""Of each sample's stack. 16 KiB cut one in seven of the stacks of CPython 3.10 that trace a graph."""
+"""Bytes copied from each sample's stack. 16 KiB cut one in seven of the stacks of CPython 3.10 that trace a graph."""
 MAX_HZ, MIN_HZ = 99, 9
 SAMPLES_PER_S = 200
-"""Of each event, over all CPUs: 33 KB each."""
+"""Samples per second of each event, over all CPUs: 33 KB each."""
 SITES_PER_S = 40
-"""Calls that give memory back whose stacks are recorded."""
+"""Calls per second that release memory and whose stacks are recorded."""
 OFF_BEAT_HZ = 0.5
-"""Counters of CPUs are read at even times. The agent's Python samples are, too, as often: these were always seen, or
-never, at the same rate."""
+"""Offset of the rate. CPU counters are read at even times, and so are the agent's Python samples: at the same rate
+these were always seen, or never."""
 COUNT_SECONDS = 1.0
-"""Also the time that a process has to take notice and sample its Python stacks as often."""
+"""Time for counting, in which the process also notices the command and samples its Python stacks at that rate."""
 BUFFERS = "4M"
-"""Some 120 samples; where the usual 516 KiB held 30, a starved perf lost one in seven."""
+"""Buffer size, some 120 samples; with the default of 516 KiB, which held 30, a starved perf lost one in seven."""
 CALL_PREFIX, SITE_PREFIX = "syscalls:sys_enter_", "site_"
-"""Of perf's names of events: every call, and some with their stacks."""
+"""Prefixes of perf's event names: every call, and some with their stacks."""
 CALLS = ("madvise", "munmap", "brk")
-"""System calls that give memory back."""
+"""System calls that release memory."""
 LEAST_FAULTS_PER_S = 10.0
-"""Below, nothing that was given back is faulted in again, and CPU time alone is recorded."""
+"""Rate of faults below which released memory is not faulted in again, so that only CPU time is recorded."""
 _TRACING = Path("/sys/kernel/tracing")
 _SETTINGS = Path("/proc/sys/kernel")
 _CAP_SYS_ADMIN, _CAP_PERFMON = 21, 38
 _NO_SAMPLING, _USER_ONLY = 3, 2
-"""Values of perf_event_paranoid from which a user without rights samples nothing, or only its own code."""
+"""Values of perf_event_paranoid from which a user without rights can sample nothing, or only user code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Abilities:
-    """What can be recorded."""
+    """The possible recordings."""
 
     perf: str
-    """The program; "" where there is none, or nothing may be sampled."""
+    """Path of the program; "" if there is none, or nothing may be sampled."""
     kernel: bool = False
-    """Samples in the kernel."""
+    """Flag: samples in the kernel are possible."""
     buffers: str = ""
-    """Of each CPU, more than everybody may lock: perf may come late where CPUs are busy. "": the usual."""
+    """Buffer size of each CPU, above what every user may lock: perf may be scheduled late if CPUs are busy. "": the
+    default."""
     calls: Mapping[str, int] = field(default_factory=dict)
-    """System calls that can be recorded one by one, with the numbers of their events."""
+    """System calls that can be recorded individually, with the numbers of their events."""
     missing: tuple[Diagnostic, ...] = ()
-    """What cannot, each with the command that would allow it."""
+    """Diagnostics of impossible recordings, each with the command that would allow it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """What the process does, as its counters say: decides how often it is sampled."""
+    """The process's activity by its counters, which decides how often it is sampled."""
 
     cores: float
     faults_per_s: float
     calls_per_s: Mapping[str, float] = field(default_factory=dict)
-    """Of the calls in ``CALLS``."""
+    """Rates of the calls in ``CALLS``."""
     hz: int = MAX_HZ
 
     @property
     def faulting(self) -> bool:
-        """Whether page faults, and the calls that lead to them, are recorded."""
+        """Whether to record page faults, and the calls that lead to them."""
         return self.faults_per_s >= LEAST_FAULTS_PER_S
 
     @property
     def frequency(self) -> int:
-        """Samples a second of CPU time."""
+        """Samples per second of CPU time."""
         return int(min(self.hz, max(MIN_HZ, SAMPLES_PER_S / max(self.cores, 0.1))))
 
     @property
     def fault_period(self) -> int:
-        """One fault in so many is sampled."""
+        """Period of sampled faults."""
         return max(1, round(self.faults_per_s / SAMPLES_PER_S))
 
     def site_period(self, call: str) -> int:
-        """One call in so many is recorded with its stack."""
+        """Period of calls recorded with their stacks."""
         return max(1, round(self.calls_per_s.get(call, 0.0) / SITES_PER_S))
 
 
 def abilities() -> Abilities:
-    """Look at the host and at our own rights."""
+    """Examine the host and our own rights."""
     program = shutil.which("perf")
     if program is None:
-        text = "no native stacks: perf is not installed; apt install linux-perf (Ubuntu: linux-tools-$(uname -r))"
+        text = "no native stacks: perf is not installed; run apt install linux-perf (Ubuntu: linux-tools-$(uname -r))"
         return Abilities(perf="", missing=(Diagnostic(code="DX140", text=text),))
     level = _number("perf_event_paranoid", default=2)
     free = _privileged()
     if not free and level >= _NO_SAMPLING:
         text = (
             f"no native stacks: kernel.perf_event_paranoid is {level}; "
-            "sudo sysctl kernel.perf_event_paranoid=1 (2: without the kernel's part)"
+            "run sudo sysctl kernel.perf_event_paranoid=1 (2: without kernel frames)"
         )
         return Abilities(perf="", missing=(Diagnostic(code="DX141", text=text),))
     missing = []
     kernel = free or level < _USER_ONLY
     if not kernel:
         text = (
-            f"no time in the kernel in native stacks: kernel.perf_event_paranoid is {level}; "
-            "sudo sysctl kernel.perf_event_paranoid=1"
+            f"native stacks lack kernel time: kernel.perf_event_paranoid is {level}; "
+            "run sudo sysctl kernel.perf_event_paranoid=1"
         )
         missing.append(Diagnostic(code="DX142", text=text))
     elif _number("kptr_restrict", default=0) > (1 if free else 0):
-        text = "no names in the kernel's part of native stacks; sudo sysctl kernel.kptr_restrict=0"
+        text = "kernel frames in native stacks have no names; run sudo sysctl kernel.kptr_restrict=0"
         missing.append(Diagnostic(code="DX143", text=text))
     calls = _calls()
     if not calls:
         mounted = (_TRACING / "events").is_dir() or not os.access(_TRACING, os.R_OK | os.X_OK)
-        how = "run as root, or give read access to" if mounted else "sudo mount -t tracefs nodev"
-        text = f"no system calls (madvise, munmap, brk) in windows: their events cannot be read; {how} {_TRACING}"
+        how = "run as root, or grant read access to" if mounted else "run sudo mount -t tracefs nodev"
+        text = f"no system calls (madvise, munmap, brk) in native windows: cannot read their events; {how} {_TRACING}"
         missing.append(Diagnostic(code="DX144", text=text))
     return Abilities(perf=program, kernel=kernel, calls=calls, buffers=BUFFERS if free else "", missing=tuple(missing))
 
@@ -136,11 +137,11 @@ def command(
     every_cpu: bool = False,
     begin: Sequence[str] = (),
 ) -> list[str]:
-    """How a window of a process is recorded. It ends by itself, also when we have died.
+    """The command that records a window of a process. It ends by itself, even if we have died.
 
-    Events: CPU time; where it faults also page faults with their addresses, and every call that gives memory back,
-    some with their stacks. ``every_cpu``: of all processes, for a program that lets one's samples pass; ``begin``: the
-    words of ``PerfControl``.
+    Events: CPU time; if the process faults, also page faults with their addresses, and every call that releases memory,
+    some with their stacks. ``every_cpu``: of all processes, for a program that passes one process's samples; ``begin``:
+    the words of ``PerfControl``.
     """
     where = "" if can.kernel else "u"
     dwarf = f"call-graph=dwarf,stack-size={STACK_BYTES}"
@@ -163,14 +164,14 @@ def command(
 
 
 def counting(can: Abilities, pid: int, out: str) -> list[str]:
-    """How the calls of a process are counted for a moment, before some of them are recorded with their stacks."""
+    """The command that briefly counts the calls of a process, before some of them are recorded with their stacks."""
     events = ",".join(f"{CALL_PREFIX}{call}" for call in can.calls)
     words = [can.perf, "stat", "-x", ";", "-o", out, "-e", events, "-p", str(pid)]
     return [*words, "--", "sleep", f"{COUNT_SECONDS:g}"]
 
 
 def counted(text: str) -> dict[str, float]:
-    """Calls a second, from what ``counting`` wrote. Source: perf-stat(1), "CSV FORMAT"."""
+    """Calls per second, from the output of ``counting``. Source: perf-stat(1), "CSV FORMAT"."""
     found = {}
     for line in text.splitlines():
         count, _, event = (*line.split(";"), "", "", "")[:3]

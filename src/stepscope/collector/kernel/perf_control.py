@@ -1,7 +1,8 @@
-"""Has perf begin when we say so: it opens its counters, our program is attached to them, then they are enabled.
+"""Controls the start of perf's recording: it opens its counters, our program is attached to them, then they are
+enabled.
 
-perf takes commands through a pipe and answers each. It answers when its counters are open: so nothing has been sampled
-when the program that chooses the samples, or sees Python's frames at them, is there.
+perf takes commands through a pipe and answers each. Its answer means that its counters are open: nothing has been
+sampled when the program that selects the samples, or sees Python's frames at them, is attached.
 
 Source: perf-record(1), --control and --delay; perf 5.10 and later.
 """
@@ -21,40 +22,42 @@ if TYPE_CHECKING:
     from stepscope.collector.kernel.initial_maps import AlreadyThere
 
 _ANSWER = b"ack\n"
-"""With the zero that ends a string in C behind it, as of perf 6.1."""
+"""Answer of perf, followed by the zero that ends a C string, as in perf 6.1."""
 _PATIENCE_S = 30.0
-"""Until perf has opened its counters, on a busy machine."""
+"""Maximum time until perf has opened its counters, on a busy machine."""
 
 
 class PerfControl:
-    """Commands to one perf. Make it, start perf with ``words`` and ``descriptors``, then ``begin``."""
+    """Commands to one perf process. Make it, start perf with ``words`` and ``descriptors``, then call ``begin``."""
 
     def __init__(self) -> None:
-        """Two pipes."""
+        """Make two pipes."""
         self._theirs_in, self._asks = os.pipe()
         self._answers, self._theirs_out = os.pipe()
         self._thread: threading.Thread | None = None
         self.began_ns = 0
-        """When the counters were enabled, CLOCK_MONOTONIC; 0: not yet."""
+        """Time at which the counters were enabled, CLOCK_MONOTONIC; 0: not yet."""
         self.there: AlreadyThere | None = None
-        """What the process had mapped by then."""
+        """Mappings of the process at that time."""
         self.problem = ""
-        """Why nothing is recorded, or Python's frames are not seen."""
+        """Reason why nothing is recorded, or Python's frames are not seen."""
 
     @property
     def descriptors(self) -> tuple[int, int]:
-        """What perf has to inherit."""
+        """The descriptors that perf must inherit."""
         return self._theirs_in, self._theirs_out
 
     @property
     def words(self) -> list[str]:
-        """Of perf's command: nothing is counted before it is told to, nor looked up what we look up ourselves."""
+        """Arguments of perf: nothing is counted before the command, and nothing is looked up that we look up
+        ourselves.
+        """
         return ["-D", "-1", f"--control=fd:{self._theirs_in},{self._theirs_out}", "--synth=no", "--no-bpf-event"]
 
     def begin(self, perf: int, pid: int, program: Program | None, *, chosen: bool) -> None:
-        """Attach ``program`` to the counters of ``perf`` and enable them, from a thread that ends by itself.
+        """Attach ``program`` to the counters of ``perf`` and enable them, in a thread that ends by itself.
 
-        ``chosen``: without the program at each counter nothing is enabled, as samples are of all processes.
+        ``chosen``: enable nothing unless the program is at each counter, because samples are of all processes.
         """
         for own in self.descriptors:
             os.close(own)
@@ -79,7 +82,7 @@ class PerfControl:
             self.problem = str(error)
 
     def _ask(self, word: str) -> bool:
-        """Whether perf answered; it has ended if not."""
+        """Send a command; return whether perf answered, which it does not if it has ended."""
         try:
             os.write(self._asks, f"{word}\n".encode("ascii"))
         except BrokenPipeError:
@@ -88,7 +91,7 @@ class PerfControl:
         return bool(ready) and os.read(self._answers, 2 * len(_ANSWER)).strip(b"\0") == _ANSWER
 
     def close(self) -> None:
-        """Give it back; perf has ended."""
+        """Close the pipes, after perf has ended."""
         if self._thread is not None:
             self._thread.join()
         else:

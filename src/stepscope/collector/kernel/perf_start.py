@@ -1,10 +1,10 @@
-"""How perf is started without reading what it does not need.
+"""Starting perf without reading files that it does not need.
 
-``perf record`` reads /proc/kallsyms three times before it samples: to find where the kernel begins, and for symbols of
-processors that are not there. The kernel makes that text anew each time: 0.15 CPU-s, more than perf takes for the rest
-of a window of five seconds, at the cost of a job that uses all cores. None of it is needed, as names are looked up when
-the window is decoded. So perf runs in a mount namespace of its own, in which that file has the lines of two symbols:
-0.01 CPU-s. Where that is not allowed it starts as it always does.
+``perf record`` reads /proc/kallsyms three times before it samples: to find the kernel's start, and symbols of
+processors that are absent. The kernel generates that text each time: 0.15 CPU-s, more than perf takes for the rest of a
+window of five seconds, at the cost of a job that uses all cores. None of it is needed, because names are looked up when
+the window is decoded. perf therefore runs in its own mount namespace, in which that file has the lines of two symbols:
+0.01 CPU-s. If that is not allowed it starts as usual.
 
 Source: tools/perf/util/machine.c (``machine__get_running_kernel_start``, ``machine__create_extra_kernel_maps``),
 mount_namespaces(7), unshare(1).
@@ -23,9 +23,9 @@ _PATIENCE_S = 5.0
 
 
 def words(folder: Path) -> list[str]:
-    """What to put before perf's command, which stays the same process; nothing where there are no rights for it.
+    """Words to put before perf's command, which stays the same process; empty without the rights for it.
 
-    ``folder`` takes the file of two symbols, and outlives the start.
+    ``folder`` receives the file of two symbols, and must outlive the start.
     """
     unshare = shutil.which("unshare")
     if unshare is None:

@@ -1,7 +1,8 @@
 """Builds the directory that arms a process: the first entry of the job's PYTHONPATH.
 
-Only ``agent`` and ``wire`` travel, by path, so that the job's interpreter may be another than stepscope's. What goes
-where is the agent's own list (``stepscope.agent.payload``), handed in by ``app``: the collector knows no agent.
+Only ``agent`` and ``wire`` are copied, by path, so that the job's interpreter may differ from stepscope's. The agent
+itself lists the files and their places (``stepscope.agent.payload``), and ``app`` passes the list: the collector does
+not know the agent.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _PACKAGE = Path(__file__).resolve().parents[2]
 
 
 def build(run: Path, payload: Payload) -> Path:
-    """Make ``RUN/arm`` (private, and writable so that the job's Python can leave compiled files); returns it.
+    """Make ``RUN/arm`` (private, and writable so that the job's Python can store compiled files) and return it.
 
     Raises:
         OSError: no space, or no rights.

@@ -1,8 +1,8 @@
-"""Starts the job with its sidecar, stands between it and the terminal, and ends as it ended.
+"""Starts the job with its sidecar, relays signals between the terminal and the job, and ends as the job ended.
 
-The launcher is in the job's process group and owns no terminal business: signals that the terminal sends reach the
-job without it, signals that somebody sends to the launcher are passed on, a stop stops both. It must stay light:
-nothing here imports numpy, pyarrow or rich (tests/run checks it), so the job starts at once.
+The launcher is in the job's process group and does not control the terminal: signals from the terminal reach the job
+directly, signals sent to the launcher are passed on, a stop stops both. It must stay light-weight: nothing here imports
+numpy, pyarrow or rich (tests/run checks it), so that the job starts immediately.
 """
 
 from __future__ import annotations
@@ -41,55 +41,56 @@ _FORWARDED = (
 )
 _WAITED = frozenset({*_FORWARDED, signal.SIGCHLD})
 _SI_KERNEL = 0x80
-"""si_code of a signal that the terminal sent: the whole foreground group has it already (sigaction(2))."""
+"""Value of si_code for a signal from the terminal, which the whole foreground group has received already
+(sigaction(2))."""
 _MAX_DEATHS_AT_END = 3
 _FINISH_TIMEOUT_S = 120.0
 _LEAVE = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
 
 
 class Beside(Protocol):
-    """What else is started beside the job, and is no part of it."""
+    """A process started together with the job that is not part of it."""
 
     def announce(self, session: Path) -> None:
-        """Say so, before the job has the terminal."""
+        """Announce it, before the job has the terminal."""
 
     def start(self, session: Path, job: int, start_ticks: int) -> list[str]:
-        """Start it; returns lines for the user."""
+        """Start it; return lines for the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchOptions:
-    """What to run and where to keep what is measured."""
+    """The job to run and the place of its session."""
 
     argv: tuple[str, ...]
     """The job's command line, program first."""
     payload: arm.Payload
-    """What arms the job's processes."""
+    """Files that arm the job's processes."""
     session: Path | None = None
-    """The new session's directory; None: named after the script, in the current directory."""
+    """Directory of the new session; None: named after the script, in the current directory."""
     sources: bool = True
     budget: str = ""
     keep_raw: bool = False
     apply: tuple[str, ...] = ()
-    """Remedies (``model.report.remedies``) that the job's environment is given."""
+    """Remedies (``model.report.remedies``) applied to the job's environment."""
     beside: Beside | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a run ended. ``exit_code`` is the job's, negative for a signal."""
+    """Result of a run. ``exit_code`` is the job's, negative for a signal."""
 
     exit_code: int
     session: Path | None
-    """None: nothing was recorded."""
+    """Directory of the session; None: nothing was recorded."""
     messages: tuple[str, ...] = ()
     """Lines for the user: what was lost, where the session went."""
     interrupted: bool = False
-    """The user did not wait for the report, which is being written all the same."""
+    """Flag: the user did not wait for the report, which is still being written."""
 
 
 def run(options: LaunchOptions) -> Outcome:
-    """Run the job measured, and wait until its report stands.
+    """Run the job measured, and wait until its report is written.
 
     Raises:
         TargetError: the job's program cannot be started.
@@ -131,7 +132,7 @@ def _run(options: LaunchOptions, mask_before: set[int]) -> Outcome:
 
 
 def _prepare(options: LaunchOptions, messages: list[str]) -> tuple[Path, Path]:
-    """Make the session and the run directory; lines for the user are added to ``messages``."""
+    """Make the session and the run directory; add lines for the user to ``messages``."""
     origin_ns = time.monotonic_ns()
     session, said = session_place.claim(options.argv, options.session)
     messages.extend(said)
@@ -147,7 +148,7 @@ def _prepare(options: LaunchOptions, messages: list[str]) -> tuple[Path, Path]:
 
 
 def _discard(session: Path, run_dir: Path | None) -> None:
-    """Take away what was made for a job that did not start."""
+    """Remove what was made for a job that did not start."""
     if run_dir is not None:
         rundir.remove(run_dir)
     try:
@@ -169,21 +170,21 @@ def _write_job(run_dir: Path, job: int, options: LaunchOptions) -> None:
     )
     try:
         rundir.write_job(run_dir, about)
-    except OSError:  # no space left since a moment ago: only the measured processes are sampled
+    except OSError:  # the disk has just become full: only the measured processes are sampled
         return
 
 
 def _write_ended(run_dir: Path, exit_code: int) -> None:
     try:
         rundir.write_ended(run_dir, exit_code)
-    except OSError:  # a full /dev/shm: the sidecar sees the job's end by itself, without its exit code
+    except OSError:  # /dev/shm is full: the sidecar notices the job's end by itself, without its exit code
         return
 
 
 def _write_first_manifest(
     session: Path, options: LaunchOptions, origin_ns: int, run_dir: Path, messages: list[str]
 ) -> None:
-    """The manifest from which an unfinished session can be recovered; the sidecar completes it."""
+    """Write the manifest from which an unfinished session can be recovered; the sidecar completes it."""
     try:
         cwd = str(Path.cwd())
     except OSError:
@@ -239,7 +240,7 @@ def _why_not_started(program: str, error: OSError) -> str:
 
 
 def _stand_between(job: int, sidecar: SidecarProcess | None) -> int:
-    """Pass signals on and keep the sidecar alive until the job ends; returns its exit code, negative for a signal."""
+    """Pass signals on and keep the sidecar alive until the job ends; return its exit code, negative for a signal."""
     while True:
         timeout = None
         if sidecar is not None and not sidecar.pid and not sidecar.given_up:
@@ -267,7 +268,7 @@ def _stand_between(job: int, sidecar: SidecarProcess | None) -> int:
 def _send(pid: int, number: int) -> None:
     try:
         os.kill(pid, number)
-    except OSError:  # ended just now, or not ours any more (set-user-id)
+    except OSError:  # it has just ended, or is no longer ours (set-user-id)
         return
 
 
@@ -297,7 +298,7 @@ def _finish(exit_code: int, session: Path, sidecar: SidecarProcess, messages: li
 
 
 def die_like(exit_code: int) -> None:
-    """End this process as the job ended: by the same signal (without a core of ours), or with its exit code."""
+    """End this process as the job ended: by the same signal (without a core dump of ours), or with its exit code."""
     sys.stdout.flush()
     sys.stderr.flush()
     if exit_code >= 0:

@@ -1,6 +1,6 @@
-"""Takes secrets out of command lines, environments and sources before they are stored.
+"""Removes secrets from command lines, environments and sources before they are stored.
 
-Errs on the side of masking: what looks like a token, a password or a key is replaced by ``***``.
+Errs on the side of masking: anything that looks like a token, a password or a key is replaced by ``***``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ _WORD = (
     r"(?:api|access|secret|private|session|account|encryption|signing)[_-]?keys?)"
 )
 _SECRET_NAME = re.compile(rf"(?:^|[^a-z0-9])(?:[a-z0-9]+[_-])*{_WORD}(?:[_-]?[0-9]+)?$", re.IGNORECASE)
-"""A name that ends in, or is, a secret's word: ``WANDB_API_KEY``, ``--hf-token``, ``password``. Not ``max_tokens``."""
+"""Pattern of a name that is, or ends in, a secret's word: ``WANDB_API_KEY``, ``--hf-token``, ``password``. Not
+``max_tokens``."""
 _TOKEN_SHAPES = re.compile(
     r"\b(?:"
     r"(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}"  # OpenAI, Stripe
@@ -37,7 +38,7 @@ _ASSIGNED = re.compile(
     rf"""((?:[A-Za-z0-9]+[_-])*{_WORD}["']?\s*[:=]\s*)(["'])(?!\s*\2)([^"'\n]{{4,}})\2""",
     re.IGNORECASE,
 )
-"""In source text: a secret's name that a quoted literal is given to."""
+"""Pattern in source text of a quoted literal assigned to a secret's name."""
 _PEM = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
 
 
@@ -51,7 +52,7 @@ def _mask_shapes(text: str) -> str:
 
 
 def mask_command(argv: Sequence[str]) -> list[str]:
-    """A command line without its secrets: values of options that name one, and whatever has a token's shape."""
+    """A command line without its secrets: values of options that name one, and anything with a token's shape."""
     masked = []
     value_of_secret = False
     for word in argv:
@@ -81,6 +82,6 @@ def mask_text(command: str) -> str:
 
 
 def mask_source(text: str) -> str:
-    """Source text without literals that are given to a secret's name, tokens and private keys; lines stay lines."""
+    """Source text without literals assigned to a secret's name, tokens and private keys; lines are preserved."""
     text = _PEM.sub(lambda match: MASK + "\n" * match[0].count("\n"), text)
     return _mask_shapes(_ASSIGNED.sub(rf"\1\2{MASK}\2", text))

@@ -1,4 +1,4 @@
-"""How a process of ours beside a job is started: its command line and its environment."""
+"""The command line and environment of our own processes that run with a job."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import sys
 from stepscope.wire.env import RUN_VARIABLE
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
-"""What such a process takes as by default, whatever its starter ignores or blocks."""
+"""Signals whose default handling such a process restores, whatever its starter ignores or blocks."""
 _CODE = (
     "import sys; sys.path.pop(0); import json; "
     "own = json.loads(sys.argv.pop(1)); "
     "sys.path.extend(p for p in own if p and p not in sys.path); "
     "from {module} import main; main(sys.argv[1:])"
 )
-"""Neither the user's directory nor a PYTHONPATH that was made for the job may shadow what it imports; what its starter
-could import is appended."""
+"""Start-up code. Neither the user's directory nor a PYTHONPATH made for the job may shadow its imports; the paths that
+its starter could import from are appended."""
 
 
 def command(module: str, *args: str) -> list[str]:
@@ -27,5 +27,5 @@ def command(module: str, *args: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """This process's, without what would have it measured as a part of a job."""
+    """This process's environment, without the variables that would make it be measured as part of a job."""
     return {name: value for name, value in os.environ.items() if name != RUN_VARIABLE}

@@ -1,4 +1,4 @@
-"""Finds run directories and says what state they are in. Light: ``ps`` answers from here."""
+"""Finds run directories and determines their state. Light-weight: ``ps`` uses it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _UNKNOWN_AGE_S = 86_400.0
-"""What does not say who owns it is left alone for a day."""
+"""Age below which a directory without an owner is left alone."""
 
 
 def listed(uid: int | None = None) -> Iterator[Path]:
-    """The run directories of one user (None: of all whose files we may read), whatever state they are in."""
+    """The run directories of one user (None: of all whose files we may read), in any state."""
     for folder in rundir.temporary_directories():
         try:
             names = sorted(os.listdir(folder))
@@ -41,13 +41,13 @@ def listed(uid: int | None = None) -> Iterator[Path]:
 
 
 def owner_of(name: str) -> int:
-    """The user id in a run directory's name, -1 if it is none."""
+    """The user id in a run directory's name, -1 if it is not one."""
     uid, _, token = name.removeprefix(RUN_PREFIX).partition("-")
     return int(uid) if name.startswith(RUN_PREFIX) and uid.isdigit() and token.isalnum() else -1
 
 
 def abandoned(run: Path) -> bool:
-    """Whether nobody owns, measures or is measured in a run directory."""
+    """Whether a run directory has no owner, no sidecar and no measured process."""
     try:
         age = time.time() - run.stat().st_mtime
     except OSError:
@@ -59,12 +59,12 @@ def abandoned(run: Path) -> bool:
 
 
 def lives(run: Path) -> bool:
-    """Whether the job of a run directory runs, as far as can be seen from here."""
+    """Whether the job of a run directory runs, as far as visible from here."""
     return _job_lives(run) if _owner(run) is not None else _locked(run)
 
 
 def _owner(run: Path) -> tuple[int, int] | None:
-    """Pid and start of the process that made it; None where that is not said, or means nothing here."""
+    """Pid and start of the process that made it; None if that is unknown, or meaningless here."""
     try:
         config = json.loads((run / CONFIG_NAME).read_text("utf-8"))
         owner = int(config["owner_pid"]), int(config["owner_ticks"])
@@ -75,7 +75,7 @@ def _owner(run: Path) -> tuple[int, int] | None:
 
 
 def _job_lives(run: Path) -> bool:
-    """Whether the job, or a process that is measured with it, lives."""
+    """Whether the job, or a process that is measured with it, is alive."""
     job = rundir.read_job(run)
     if job is not None and rundir.alive(job.pid, job.start_ticks):
         return True

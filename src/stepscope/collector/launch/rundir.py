@@ -1,6 +1,6 @@
 """Makes, describes and removes the run directory (layout: ``stepscope.wire.env``).
 
-Light on purpose: the launcher imports it before the job has started.
+Light-weight on purpose: the launcher imports it before the job has started.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from stepscope.wire import run_directory
 from stepscope.wire.env import CONFIG_NAME, JOB_NAME, RUN_PREFIX
 
 ENDED_NAME = "ended.json"
-"""Written by the launcher when the job has ended."""
+"""Name of the file that the launcher writes when the job has ended."""
 SIDECAR_LOG = "sidecar.log"
 LOCK_NAME = "sidecar.lock"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What is known about the job from its start. ``start_ticks``: in clock ticks since boot, tells reused pids.
+    """The facts about a job at its start. ``start_ticks``, in clock ticks since boot, distinguishes reused pids.
 
-    ``launcher_pid`` is 0 for a job that is always measured (``mode`` "enable"): nobody launched it for us.
+    ``launcher_pid`` is 0 for an always-measured job (``mode`` "enable"), which has no launcher.
     """
 
     pid: int
@@ -41,14 +41,14 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How the job ended. ``exit_code`` is negative for a signal; ``at_ns`` is CLOCK_MONOTONIC."""
+    """End of the job. ``exit_code`` is negative for a signal; ``at_ns`` is CLOCK_MONOTONIC."""
 
     exit_code: int
     at_ns: int
 
 
 def temporary_directories() -> list[Path]:
-    """Places for files that nobody keeps, best first: /dev/shm, then local temporary directories."""
+    """Places for temporary files, best first: /dev/shm, then local temporary directories."""
     return [Path(name) for name in run_directory.temporary_directories()]
 
 
@@ -94,7 +94,7 @@ def write_job(run: Path, job: Job) -> None:
 
 
 def read_job(run: Path) -> Job | None:
-    """What ``write_job`` wrote; None when it has not, or was cut."""
+    """Read the file of ``write_job``; None if it is missing, or was cut."""
     data = _read_json(run / JOB_NAME)
     try:
         return data and Job(**{**data, "command": tuple(data["command"])})  # type: ignore[arg-type,return-value]
@@ -108,7 +108,7 @@ def write_ended(run: Path, exit_code: int) -> None:
 
 
 def read_ended(run: Path) -> Ended | None:
-    """What ``write_ended`` wrote; None while the job runs."""
+    """Read the file of ``write_ended``; None while the job runs."""
     data = _read_json(run / ENDED_NAME)
     try:
         return data and Ended(**data)  # type: ignore[arg-type,return-value]
@@ -117,7 +117,7 @@ def read_ended(run: Path) -> Ended | None:
 
 
 def _stat(pid: int) -> list[bytes]:
-    """The fields of /proc/PID/stat behind the command, from the state on; none if there is no such process."""
+    """The fields of /proc/PID/stat after the command, from the state on; none if there is no such process."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
@@ -126,7 +126,9 @@ def _stat(pid: int) -> list[bytes]:
 
 
 def start_ticks(pid: int) -> int:
-    """Start of a process in clock ticks since boot, 0 if there is none; with the pid it names a process."""
+    """Start of a process in clock ticks since boot, 0 if there is none; together with the pid it identifies a
+    process.
+    """
     fields = _stat(pid)
     return int(fields[19]) if fields else 0
 
@@ -149,7 +151,7 @@ def remove(run: Path) -> None:
 
 
 def forget(ring: Path) -> None:
-    """Delete a ring that lies outside of its process's directory, if it is one of ours."""
+    """Delete a ring outside its process's directory, if it is one of ours."""
     if ring.parent.name.startswith(RUN_PREFIX) or ring.parent.parent.name.startswith(RUN_PREFIX):
         try:
             ring.unlink()
@@ -164,7 +166,7 @@ def session_of(run: Path) -> str | None:
 
 
 def set_session(run: Path, session: Path) -> None:
-    """Note the session that a run directory is for: whoever completes it looks there.
+    """Record the session of a run directory, for a later recovery.
 
     Raises:
         OSError: no space, or no rights.

@@ -1,4 +1,4 @@
-"""Finds the place of a new session: where the user says, else beside the job, else where there is room."""
+"""Finds the place of a new session: as given by the user, else next to the job, else where there is room."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MIN_SESSION_BYTES = 8 << 20
 
 
 def session_stem(argv: Sequence[str]) -> str:
-    """Name of a session after the script that a command line runs."""
+    """The name of a session after the script that a command line runs."""
     program = os.path.basename(argv[0])
     words = list(argv[1:])
     name = program
@@ -34,7 +34,7 @@ def session_stem(argv: Sequence[str]) -> str:
 
 
 def claim(argv: Sequence[str], wanted: Path | None) -> tuple[Path, list[str]]:
-    """Make the session's directory; where that cannot be, one elsewhere, with a line that says so.
+    """Make the session's directory; if that is impossible, one elsewhere, with a line that says so.
 
     Raises:
         SessionError: the place was given and is taken.
@@ -58,11 +58,11 @@ def claim(argv: Sequence[str], wanted: Path | None) -> tuple[Path, list[str]]:
         except OSError:
             continue
         return path, [f"{place} cannot hold a session ({why}): it is {path}"]
-    raise CaptureError(f"{place} cannot hold a session ({why}), nor can a temporary directory: set TMPDIR")
+    raise CaptureError(f"{place} cannot store a session ({why}), and neither can a temporary directory; set TMPDIR")
 
 
 def claim_in(folder: Path, argv: Sequence[str]) -> Path:
-    """Make a session's directory in ``folder``, named after what is run.
+    """Make a session's directory in ``folder``, named after the command.
 
     Raises:
         OSError: it cannot hold one.
@@ -72,7 +72,9 @@ def claim_in(folder: Path, argv: Sequence[str]) -> Path:
 
 
 def _outlives(folder: Path) -> int:
-    """What the user named first; then by how long files stay: until cleaned up, until reboot, until memory is short."""
+    """Rank of a folder: the user's choice first; then by lifetime of files: until cleaned up, until reboot, until
+    memory is short.
+    """
     if str(folder) == os.environ.get("TMPDIR"):
         return 0
     return {"/var/tmp": 1, "/tmp": 2}.get(str(folder), 3)  # noqa: S108 - a session gets a directory of its own
@@ -88,11 +90,11 @@ def _claim_free_name(folder: Path, stem: str) -> Path:
             continue
         _check_writable(path)
         return path
-    raise SessionError(f"{folder}: a thousand sessions {stem}*; choose another place with --session")
+    raise SessionError(f"{folder}: there are already a thousand sessions {stem}*; choose another path with --session")
 
 
 def _check_writable(path: Path) -> None:
-    """Raise OSError where the start of a session does not fit; what was made is taken away again."""
+    """Raise OSError if the start of a session does not fit; remove what was made."""
     try:
         info = os.statvfs(path)
         if info.f_bavail * info.f_frsize < _MIN_SESSION_BYTES:

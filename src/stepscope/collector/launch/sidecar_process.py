@@ -1,4 +1,4 @@
-"""The sidecar as the launcher sees it: a process to start, to tell, to hear and to start again."""
+"""The sidecar as seen by the launcher: a process to start, notify, read from and restart."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RESTART_AFTER_S = 0.8
-"""A sidecar that died is started again this long after its last start at the earliest: back within 1 s."""
+"""Minimum time between two starts of a sidecar that died: it is back within 1 s."""
 _MAX_QUICK_DEATHS = 20
-"""A sidecar that dies this often within its first 5 s each is given up."""
+"""Number of deaths within the first 5 s each after which the sidecar is given up."""
 _QUICK_S = 5.0
 
 
@@ -31,9 +31,9 @@ class SidecarProcess:
         self.deaths = 0
         self.started_at = 0.0
         self.given_up = False
-        """It cannot live here: nobody starts it again."""
+        """Flag: it cannot run here and is not restarted."""
         self.finished = False
-        """It has ended as it should: the report stands."""
+        """Flag: it has ended normally, and the report is written."""
         self.output = b""
         self._tell = -1
         self._hear = -1
@@ -90,11 +90,11 @@ class SidecarProcess:
         return True
 
     def due(self) -> float:
-        """Seconds until it may be started again."""
+        """Seconds until it may be restarted."""
         return max(0.0, self.started_at + RESTART_AFTER_S - time.monotonic())
 
     def tell_ended(self) -> None:
-        """Wake it: the job has ended."""
+        """Notify it that the job has ended."""
         try:
             os.write(self._tell, b"ended\n")
         except OSError as error:
@@ -118,7 +118,7 @@ class SidecarProcess:
         self._tell = self._hear = -1
 
     def messages(self) -> list[str]:
-        """What it has to say to the user: JSON lines with a ``message``."""
+        """Its messages to the user: JSON lines with a ``message``."""
         words = []
         for line in self.output.splitlines():
             try:
@@ -128,7 +128,7 @@ class SidecarProcess:
         return words
 
     def last_words(self) -> str:
-        """The last line of its log, for a person."""
+        """The last line of its log, for the user."""
         try:
             lines = (self.run / rundir.SIDECAR_LOG).read_text("utf-8", "replace").strip().splitlines()
         except OSError:

@@ -1,1 +1,1 @@
-"""What ``stepscope doctor`` looks at: rights, processors, memory, libraries. Everything is read, nothing is written."""
+"""The checks of ``stepscope doctor``: rights, processors, memory, libraries. Everything is read, nothing is written."""

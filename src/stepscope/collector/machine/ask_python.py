@@ -1,7 +1,7 @@
-"""Asks a Python what is installed in it. Runs there by ``python -c``: standard library only, Python 3.8 or newer.
+"""Asks a Python for its installed packages. Runs there by ``python -c``: standard library only, Python 3.8 or newer.
 
-Writes one line of JSON, waits for a line; where that says "import" TensorFlow is imported and a second line written.
-Ends when its input ends; an import that fails ends it, with the traceback on stderr.
+Writes one line of JSON and waits for a line; if that says "import", TensorFlow is imported and a second line is
+written. It ends when its input ends; a failed import ends it, with the traceback on stderr.
 """
 
 import ast
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from typing import Any
 
 PARSERS = ("packaging.requirements", "pip._vendor.packaging.requirements")
-"""Who can read a requirement: TensorFlow brings the first along, a new environment has the second."""
+"""Modules that can parse a requirement: TensorFlow brings the first, a new environment has the second."""
 FRAMEWORKS = "tensorflow tensorflow-cpu tensorflow-gpu tensorflow-intel tensorflow-macos tensorflow-rocm tf-nightly"
 OTHERS = "keras tf-keras jax jaxlib torch onnxruntime onnxruntime-gpu numpy protobuf ml-dtypes h5py"
 ROOTS = frozenset((FRAMEWORKS + " " + OTHERS).split())
-"""Packages that are told, and whose requirements are compared with what is installed."""
+"""Packages that are reported, and whose requirements are compared with the installed versions."""
 BUILD = "tensorflow/python/platform/build_info.py"
 
 
 def main() -> None:
-    """The conversation."""
+    """Run the conversation."""
     here = os.getcwd()
-    sys.path[:] = [p for p in sys.path if p not in {"", here}]  # a numpy.py of the user's folder is no package
+    sys.path[:] = [p for p in sys.path if p not in {"", here}]  # a numpy.py in the user's folder is not a package
     answer(packages())
     if sys.stdin.readline().strip() == "import":
         answer(load())
@@ -36,13 +36,13 @@ def main() -> None:
 
 
 def answer(found: "dict[str, object]") -> None:
-    """One line."""
+    """Write one line."""
     sys.stdout.write(json.dumps(found) + "\n")
     sys.stdout.flush()
 
 
 def packages() -> "dict[str, object]":
-    """What is installed, and which requirements are not met."""
+    """The installed packages, and the requirements that are not met."""
     installed: "dict[str, metadata.Distribution]" = {}
     for distribution in metadata.distributions():
         name = (distribution.metadata["Name"] or "").lower().replace("_", "-")
@@ -60,7 +60,7 @@ def packages() -> "dict[str, object]":
 
 
 def parser() -> "Callable[[str], Any] | None":
-    """What makes an object of a requirement; None where nothing is installed that can."""
+    """A parser of requirements; None if none is installed."""
     for name in PARSERS:
         try:
             parse: "Callable[[str], Any]" = importlib.import_module(name).Requirement
@@ -71,7 +71,7 @@ def parser() -> "Callable[[str], Any] | None":
 
 
 def compare(installed: "dict[str, metadata.Distribution]", parse: "Callable[[str], Any]") -> "list[list[str]]":
-    """(package, requirement, version installed or "") of each that is not met."""
+    """(package, requirement, version installed or "") of each requirement that is not met."""
     unmet = []
     for name, distribution in installed.items():
         for text in distribution.requires or ():
@@ -88,7 +88,7 @@ def compare(installed: "dict[str, metadata.Distribution]", parse: "Callable[[str
 
 
 def build() -> "dict[str, str]":
-    """What TensorFlow was built for, from its own file, without importing it."""
+    """TensorFlow's build settings, from its own file, without importing it."""
     for folder in sys.path:
         path = os.path.join(folder, BUILD)
         if not os.path.isfile(path):
@@ -102,7 +102,7 @@ def build() -> "dict[str, str]":
 
 
 def load() -> "dict[str, object]":
-    """Import TensorFlow; what it says goes to stderr."""
+    """Import TensorFlow; its output goes to stderr."""
     tf = importlib.import_module("tensorflow")
     return {"tensorflow": tf.__version__, "gpus": len(tf.config.list_physical_devices("GPU"))}
 

@@ -1,4 +1,4 @@
-"""Asks the kernel whether it lets us count: settings, capabilities and a container's filter all decide, so we try.
+"""Asks the kernel whether we may count events: settings, capabilities and a container's filter all decide, so we try.
 
 A counter on our own process is opened and closed again; it never runs. Source: perf_event_open(2).
 """
@@ -13,13 +13,13 @@ import struct
 from typing import Literal
 
 Counter = Literal["clock-user", "clock-kernel", "cycles"]
-"""CPU time of our own code; with the kernel's; the processor's own counter."""
+"""Counters: CPU time of user code; including the kernel's; the processor's cycles."""
 
 _SYSCALL = {"x86_64": 298, "aarch64": 241}
 _HARDWARE, _SOFTWARE = 0, 1
 _CPU_CYCLES, _CPU_CLOCK = 0, 0
 _SIZE = 64
-"""PERF_ATTR_SIZE_VER0: what every kernel takes."""
+"""Value of PERF_ATTR_SIZE_VER0, which every kernel accepts."""
 _DISABLED, _EXCLUDE_KERNEL, _EXCLUDE_HYPERVISOR = 1 << 0, 1 << 5, 1 << 6
 _CLOSE_ON_EXEC = 8
 _WHY = {
@@ -33,7 +33,7 @@ _WHY = {
 
 
 def attempt(counter: Counter) -> str:
-    """Open a counter on ourselves; "" where that worked, else why it did not."""
+    """Open a counter on ourselves; "" if that worked, else the reason."""
     number = _SYSCALL.get(platform.machine())
     if number is None:
         return f"not tried on {platform.machine()}"

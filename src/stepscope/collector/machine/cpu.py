@@ -1,6 +1,6 @@
-"""What the processors are like here: how many a job may use, who else wants them, how fast they are let run.
+"""Checks of the processors: how many a job may use, competition for them, and their frequency.
 
-Frameworks make as many threads as the affinity mask has CPUs; none of them looks at a quota.
+Frameworks make as many threads as the affinity mask has CPUs; none of them considers a quota.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from stepscope.collector.samplers import cgroup
 from stepscope.model.report.doctor import Check, Outcome
 
 _POOLS = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
-"""What sets the sizes of TensorFlow's two pools and of OpenMP's."""
+"""Variables that set the sizes of TensorFlow's two pools and of OpenMP's."""
 _MIN_THROTTLED_RATIO = 0.01
-"""Of the quota's periods."""
+"""Share of the quota's periods above which throttling is reported."""
 _MIN_PRESSURE_PERCENT = 10.0
-"""Source: knowledge of the field; a stalled tenth is beyond what a job's own threads cost each other."""
+"""Pressure above which waiting is reported. Source: knowledge of the field; a stalled tenth is beyond what a job's own
+threads cost each other."""
 _OWN_SCALING = ("intel_pstate", "intel_cpufreq", "amd-pstate", "amd-pstate-epp", "cppc_cpufreq")
-"""Drivers with which the processor chooses its own frequency, also under "powersave"."""
+"""Drivers with which the processor chooses its own frequency, even under "powersave"."""
 _FAST_CLOCKS = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page", "xen")
 
 
@@ -28,7 +29,7 @@ def _check(name: str, title: str, outcome: Outcome, found: str, why: str = "", r
 
 
 def checks(host: Host) -> Iterator[Check]:
-    """All about processors."""
+    """All checks of processors."""
     yield _quota(host)
     yield from _throttled(host)
     yield _cpuset(host)
@@ -51,7 +52,7 @@ def _quota(host: Host) -> Check:
     wanted = {name: host.environment.get(name, "") for name in _POOLS}
     if all(value.isdigit() and 0 < int(value) <= max(threads, cores) for value in wanted.values()):
         return _check("cpu-quota", title, "ok", f"{found}; pools are set to it by {', '.join(_POOLS)}")
-    why = f"TensorFlow, tf.data and OpenMP make {cpus} threads each: they use the quota up, then all stand still"
+    why = f"TensorFlow, tf.data and OpenMP make {cpus} threads each: they use up the quota, then all of them stop"
     remedy = (
         " ".join(f"{name}={threads}" for name in _POOLS)
         + f", and tf.data's options.threading.private_threadpool_size={threads}"
@@ -68,11 +69,11 @@ def _throttled(host: Host) -> Iterator[Check]:
         periods, throttled = values.get("nr_periods", 0), values.get("nr_throttled", 0)
         if not periods:
             continue
-        found = f"in {throttled:,} of {periods:,} periods since the group was made"
+        found = f"in {throttled:,} of {periods:,} periods since the group was created"
         if throttled / periods < _MIN_THROTTLED_RATIO:
             yield _check("cpu-throttled", "throttling", "ok", found)
             return
-        why = "all threads of the group stood still for the rest of these periods"
+        why = "all threads of the group were stopped for the rest of these periods"
         remedy = "fewer threads (see CPU quota), or a larger quota"
         yield _check("cpu-throttled", "throttling", "note", found, why, remedy)
         return
@@ -92,7 +93,7 @@ def _pressure(host: Host) -> Check:
     text = host.text("/proc/pressure/cpu")
     found = re.search(r"some avg10=([\d.]+) avg60=([\d.]+) avg300=([\d.]+)", text or "")
     if not found:
-        why = "whether others take the CPUs away is then seen only of a running job"
+        why = "competition for the CPUs then shows only in a running job"
         remedy = "boot with psi=1, where the kernel has it; stepscope run reads waiting threads either way"
         return _check("cpu-pressure", title, "blind", "no /proc/pressure/cpu", why, remedy)
     minute, minutes = float(found[2]), float(found[3])
@@ -100,11 +101,11 @@ def _pressure(host: Host) -> Check:
     if min(minute, minutes) < _MIN_PRESSURE_PERCENT:
         return _check("cpu-pressure", title, "ok", said)
     why = (
-        "something is ready to run and does not: neighbours, or one job with more threads than CPUs; times "
-        "that are measured now are not the job's own"
+        "tasks are ready but cannot run: other processes compete, or one job has more threads than CPUs; times "
+        "measured now include this waiting"
     )
     remedy = (
-        "see who it is with top; stepscope run tells a starved job (CFG001) from one with too many threads (CFG003)"
+        "find the processes with top; stepscope run distinguishes a starved job (CFG001) from too many threads (CFG003)"
     )
     return _check("cpu-pressure", title, "note", said, why, remedy)
 

@@ -1,6 +1,6 @@
-"""A host as the doctor reads it: files below a root, an environment, programs, and what the kernel lets us count.
+"""A host as the doctor sees it: files below a root, an environment, programs, and the kernel's permission to count.
 
-A test's host is a folder with the files that matter.
+A test's host is a folder with the relevant files.
 """
 
 from __future__ import annotations
@@ -36,19 +36,18 @@ class Host:
     root: Path = Path("/")
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     program: Callable[[str], str | None] = shutil.which
-    """Where a program is that the user can run; None where there is none."""
+    """Function that finds a program which the user can run; None if there is none."""
     try_counting: Callable[[counting.Counter], str] = counting.attempt
-    """"" where the kernel lets us count, else why not."""
+    """Function that returns "" if the kernel permits counting, else the reason."""
     libc: tuple[int, int] | None = field(default_factory=_glibc)
     """Version of glibc; None with another C library."""
 
     def path(self, name: str) -> Path:
-        """Where the file ``name``, an absolute path, lies."""
+        """The place of the file ``name``, an absolute path."""
         return self.root / name.lstrip("/")
 
     def text(self, name: str) -> str | None:
-        """A file, at most its first MiB, without the white space around it; None where it is not there or not ours to
-        read."""
+        """A file, at most its first MiB, without surrounding white space; None if it is missing or unreadable."""
         try:
             with self.path(name).open("rb") as stream:
                 return stream.read(_MAX_BYTES).decode("utf-8", "replace").strip()
@@ -56,19 +55,19 @@ class Host:
             return None
 
     def number(self, name: str) -> int | None:
-        """The first number of a file; None where there is none."""
+        """The first number of a file; None if there is none."""
         found = re.match(r"-?\d+", self.text(name) or "")
         return int(found.group()) if found else None
 
     def folder(self, name: str) -> list[str]:
-        """The names in a folder; none where it cannot be listed."""
+        """The names in a folder; none if it cannot be listed."""
         try:
             return sorted(os.listdir(self.path(name)))
         except OSError:
             return []
 
     def fields(self, name: str) -> dict[str, str]:
-        """Lines like ``key: value`` and ``key value`` by key."""
+        """Lines like ``key: value`` and ``key value``, by key."""
         pairs = (re.split(r":\s*|\s+", line, maxsplit=1) for line in (self.text(name) or "").splitlines())
         return {pair[0]: pair[1].strip() for pair in pairs if len(pair) > 1}
 
@@ -79,18 +78,18 @@ class Host:
 
     @property
     def is_container(self) -> str:
-        """What says that this is a container; "" where nothing does."""
+        """The sign that this is a container; "" if there is none."""
         for mark in ("/.dockerenv", "/run/.containerenv"):
             if self.path(mark).exists():
                 return mark
         return "KUBERNETES_SERVICE_HOST" if "KUBERNETES_SERVICE_HOST" in self.environment else ""
 
     def cpus(self) -> int:
-        """How many CPUs this process may run on; what TensorFlow, OpenMP and others make threads for."""
+        """The number of CPUs that this process may run on, for which TensorFlow, OpenMP and others make threads."""
         return len(numbers(self.fields("/proc/self/status").get("Cpus_allowed_list", ""))) or self.online()
 
     def online(self) -> int:
-        """How many CPUs the kernel runs."""
+        """The number of CPUs that are online."""
         return len(numbers(self.text("/sys/devices/system/cpu/online") or "")) or 1
 
 

@@ -1,7 +1,7 @@
-"""What a job's Python brings along: whether its packages fit each other, the processor and the GPU; its malloc.
+"""Checks of a job's Python: whether its packages fit each other, the processor and the GPU; its malloc.
 
-Whether packages fit is what they say themselves (their requirements), not a table of ours. An allocator is never
-advised here: which one serves the tensors, and whether pages are faulted in again and again, only a job shows.
+Compatibility is judged by the packages' own requirements, not by a table of ours. An allocator is never recommended
+here: which one serves the tensors, and whether pages are faulted in repeatedly, only a job shows.
 
 Source: CUDA's drivers: CUDA Compatibility, "Minor version compatibility"; build_info.py of TensorFlow.
 """
@@ -18,10 +18,10 @@ from stepscope.formats.native.elf import ElfFile
 from stepscope.model.report.doctor import Check, Outcome
 
 _OLDEST = (3, 9)
-"""The oldest Python that the agent runs on."""
+"""Oldest Python that the agent runs on."""
 _WHEELS = ("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tensorflow-intel", "tensorflow-macos", "tensorflow-rocm")
 _HOLLOW = ("tensorflow-intel", "tensorflow-macos")
-"""What "tensorflow" brings along on other systems: not a second one."""
+"""Packages that "tensorflow" requires on other systems, which do not count as a second installation."""
 _SHOWN = (
     "keras",
     "tf-keras",
@@ -44,7 +44,7 @@ def _check(name: str, title: str, outcome: Outcome, found: str, why: str = "", r
 
 
 def checks(host: Host, python: PythonFacts) -> Iterator[Check]:
-    """All about packages."""
+    """All checks of packages."""
     yield _python(python)
     wheels = [name for name in _WHEELS if name in python.packages]
     yield _tensorflow(python, wheels)
@@ -63,7 +63,7 @@ def _python(python: PythonFacts) -> Check:
     found = f"{version}, {python.executable}"
     if python.version[:2] >= _OLDEST:
         return _check("python", "Python", "ok", found)
-    why = "stepscope measures jobs from Python 3.9 on; what runs on older ones is only seen from outside"
+    why = "stepscope measures jobs from Python 3.9 on; jobs on older versions are only seen from outside"
     return _check("python", "Python", "change", found, why, "a newer Python for the job")
 
 
@@ -103,7 +103,7 @@ def _requirements(python: PythonFacts) -> Check:
 def _twice(python: PythonFacts, wheels: list[str]) -> Iterator[Check]:
     full = [name for name in wheels if name not in _HOLLOW]
     if len(full) > 1:
-        why = "each overwrote files of the other: which one is imported is a matter of order"
+        why = "each overwrote files of the other: the order of installation decides which one is imported"
         remedy = f"{python.executable} -m pip uninstall {' '.join(full)}; then install one of them"
         yield _check("tensorflow-twice", "TensorFlow twice", "change", ", ".join(full), why, remedy)
 
@@ -149,7 +149,7 @@ def _gpu(host: Host, python: PythonFacts) -> Iterator[Check]:
 def _cpu_flags(loaded: Loaded | None) -> Iterator[Check]:
     title = "instructions of the CPU"
     if loaded is None:
-        why = "which of them the wheel does not use, it says when it is imported"
+        why = "the wheel lists unused instructions when it is imported"
         yield _check(
             "cpu-flags", title, "blind", "TensorFlow was not imported", why, "stepscope doctor without --no-import"
         )
@@ -158,7 +158,7 @@ def _cpu_flags(loaded: Loaded | None) -> Iterator[Check]:
             "TensorFlow's own kernels (Eigen: elementwise ops, reductions, gathers) were built without them; matrix "
             "products and convolutions are oneDNN's, which takes what the CPU has"
         )
-        remedy = "a build of your own pays only where such ops fill the step: stepscope trace JOB shows the ops"
+        remedy = "your own build pays off only if such ops dominate the step: stepscope trace JOB shows the ops"
         yield _check("cpu-flags", title, "note", f"not used: {' '.join(loaded.unused)}", why, remedy)
     elif not loaded.error:
         yield _check("cpu-flags", title, "ok", "the wheel was built for all that this CPU has, or does not say")
@@ -178,7 +178,7 @@ def _allocator(host: Host, python: PythonFacts) -> Iterator[Check]:
         said += "; TensorFlow's tensors are in oneDNN's pool"
         if found.how == "preloaded":
             why = "the preloaded library does not serve the tensors: it changes what Python and the runtime allocate"
-            yield _check("allocator", title, "note", said, why, "keep it only if a measurement says so")
+            yield _check("allocator", title, "note", said, why, "keep it only if a measurement supports it")
             return
     elif found.pool == "none":
         said += "; TensorFlow's tensors are malloc's (oneDNN is off)"
@@ -197,7 +197,7 @@ def _allocator(host: Host, python: PythonFacts) -> Iterator[Check]:
 
 
 def _symbols(host: Host, python: PythonFacts) -> Iterator[Check]:
-    """Of the C library: distributions strip it, and then only what it exports has a name."""
+    """Check the names of the C library's functions: distributions strip it, and then only its exports have names."""
     if python.allocator is None or python.allocator.name != "glibc" or python.allocator.how != "default":
         return
     library = python.allocator.library
@@ -214,5 +214,5 @@ def _symbols(host: Host, python: PythonFacts) -> Iterator[Check]:
     if local or (build_id and host.path(debug).exists()):
         yield _check("symbols", "names of the C library", "ok", "all of its functions have names")
         return
-    why = "internal functions of malloc and memcpy stand as [unknown] in native stacks"
+    why = "internal functions of malloc and memcpy appear as [unknown] in native stacks"
     yield _check("symbols", "names of the C library", "blind", f"{library} is stripped", why, "apt install libc6-dbg")

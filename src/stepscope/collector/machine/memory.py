@@ -1,7 +1,7 @@
-"""What memory is like here: limits, huge pages, swap, nodes, shared memory.
+"""Checks of memory: limits, huge pages, swap, nodes, shared memory.
 
-Huge pages are said to be worth a measurement, never to be a fix: what they bring depends on the job. What the kernel
-does with a job's own mappings is a matter of these mappings (``stepscope memory``), never of the kernel's version.
+Huge pages are said to be worth a measurement, never to be a fix: their gain depends on the job. The kernel's treatment
+of a job's mappings depends on these mappings (``stepscope memory``), not on the kernel's version.
 
 Source: Documentation/admin-guide/mm/transhuge.rst, cgroup-v2.rst; numastat: Documentation/admin-guide/numastat.rst.
 """
@@ -21,11 +21,11 @@ _THP = "/sys/kernel/mm/transparent_hugepage/"
 _FULL_RATIO = 0.9
 _SHARED = "/dev/" + "shm"
 _SMALL_SHARED = 64 << 20
-"""What container engines give when nobody asks."""
+"""Default size of container engines."""
 _REMOTE_RATIO = 0.2
-"""Source: knowledge of the field."""
+"""Share of remote pages above which it is reported. Source: knowledge of the field."""
 _GLIBC_HUGE_PAGES = (2, 35)
-"""The first version that knows glibc.malloc.hugetlb. Source: NEWS of glibc 2.35."""
+"""First version with glibc.malloc.hugetlb. Source: NEWS of glibc 2.35."""
 
 
 def _check(name: str, title: str, outcome: Outcome, found: str, why: str = "", remedy: str = "") -> Check:
@@ -33,7 +33,7 @@ def _check(name: str, title: str, outcome: Outcome, found: str, why: str = "", r
 
 
 def checks(host: Host) -> Iterator[Check]:
-    """All about memory."""
+    """All checks of memory."""
     yield from _limit(host)
     yield _huge_pages(host)
     yield _swap(host)
@@ -56,10 +56,10 @@ def _limit(host: Host) -> Iterator[Check]:
     stat = {key: int(value) for key, value in zip(words[::2], words[1::2], strict=False) if value.isdigit()}
     held = max(0, used - stat.get("total_inactive_file", stat.get("inactive_file", 0)))
     found = (
-        f"{format_bytes(limit)} of the host's {format_bytes(total)}, {format_bytes(held)} held beside idle page cache"
+        f"{format_bytes(limit)} of the host's {format_bytes(total)}, {format_bytes(held)} held besides idle page cache"
     )
     if held > _FULL_RATIO * limit:
-        why = "what a job asks for now is taken from its page cache first; then the kernel kills it"
+        why = "further memory is taken from the job's page cache first; then the kernel kills the job"
         remedy = "smaller cache() and shuffle() buffers, or a larger limit"
         yield _check("memory-limit", title, "change", found, why, remedy)
     else:
@@ -76,7 +76,7 @@ def _limit(host: Host) -> Iterator[Check]:
             "kills",
             "note",
             found,
-            "a job that died without a word may be one of them",
+            "a job that died without a message may be one of them",
             "dmesg names them",
         )
 
@@ -94,16 +94,16 @@ def _huge_pages(host: Host) -> Check:
     found = f"transparent_hugepage {mode}, defrag {defrag}"
     allowed = host.fields("/proc/self/status").get("THP_enabled", "1")
     if allowed == "0":
-        why = "switched off for what is started from here (prctl PR_SET_THP_DISABLE of a parent)"
-        return _check("huge-pages", title, "note", found, why, "start the job from a shell that has them")
+        why = "disabled for processes started from here (prctl PR_SET_THP_DISABLE of a parent)"
+        return _check("huge-pages", title, "note", found, why, "start the job from a shell in which they are enabled")
     if mode == "always":
         return _check("huge-pages", title, "ok", found)
     why = (
         "a job's memory is in pages of 4 KiB unless it asks; that matters for random access to gigabytes (1.2 times, "
-        "measured on gathers from a table of 1 GB) and where memory is faulted in anew in every step, else hardly"
+        "measured on gathers from a table of 1 GB) and if memory is faulted in again in every step, otherwise hardly"
     )
     if mode == "never":
-        remedy = "none for one job while the host says never; an administrator can choose madvise, which changes nobody"
+        remedy = "none for one job: the host says never; an administrator can set madvise, which alone changes nothing"
         return _check("huge-pages", title, "note", found, why, remedy)
     if host.libc and host.libc < _GLIBC_HUGE_PAGES:
         remedy = "this C library has no switch for it (glibc 2.35 has); measure with madvise in the program itself"
@@ -127,8 +127,8 @@ def _swap(host: Host) -> Check:
     found = f"{format_bytes(used)} of {format_bytes(total)} used"
     if used < total // 100:
         return _check("swap", "swap", "ok", found)
-    why = "what was swapped out comes back from disk when it is touched; stepscope memory PID says how much is a job's"
-    return _check("swap", "swap", "note", found, why, "more memory, or fewer jobs beside each other")
+    why = "swapped-out memory is read from disk when it is touched; stepscope memory PID shows how much is a job's"
+    return _check("swap", "swap", "note", found, why, "more memory, or fewer jobs at the same time")
 
 
 def _nodes(host: Host) -> Check:
@@ -170,7 +170,7 @@ def _shared(host: Host) -> Check:
 
 
 def _size(options: str) -> int:
-    """Bytes of tmpfs' option size; 0 where it is not given in bytes."""
+    """The bytes of tmpfs' option size; 0 if it is not given in bytes."""
     found = re.search(r"(?:^|,)size=(\d+)([kmg]?)(?:,|$)", options)
     return int(found.group(1)) << {"": 0, "k": 10, "m": 20, "g": 30}[found.group(2)] if found else 0
 

@@ -1,4 +1,4 @@
-"""What stepscope may see here: perf, the kernel's stacks and names, system calls, other processes.
+"""Checks of what stepscope may observe: perf, the kernel's stacks and names, system calls, other processes.
 
 Source: Documentation/admin-guide/perf-security.rst, Documentation/admin-guide/sysctl/kernel.rst, Yama.rst.
 """
@@ -13,11 +13,11 @@ from stepscope.model.report.doctor import Check, Outcome
 _KERNEL = "/proc/sys/kernel/"
 _PAGE_KB = 4
 _RING_KB = 512 + _PAGE_KB
-"""What perf record locks for each CPU when it is not told otherwise."""
+"""Memory that perf record locks for each CPU by default."""
 _NOBODY = 3
-"""Of ptrace_scope: not even root may; it stays until the next boot."""
+"""Value of ptrace_scope that forbids even root; it stays until the next boot."""
 _LOW_RATE = 1000
-"""Samples a second. A window of stepscope's takes at most 200 for each event and CPU."""
+"""Samples per second. A window of stepscope takes at most 200 for each event and CPU."""
 
 
 def _check(name: str, title: str, outcome: Outcome, found: str, why: str = "", remedy: str = "") -> Check:
@@ -25,7 +25,7 @@ def _check(name: str, title: str, outcome: Outcome, found: str, why: str = "", r
 
 
 def checks(host: Host) -> Iterator[Check]:
-    """What can be seen, and what would allow the rest."""
+    """All checks of visibility, with the settings that would allow more."""
     yield _perf(host)
     yield _kernel_names(host)
     yield _calls(host)
@@ -54,7 +54,7 @@ def _perf(host: Host) -> Check:
         return _check("perf", title, "blind", f"{own}; {setting}", why, remedy)
     kernel = host.try_counting("clock-kernel")
     if kernel:
-        why = "time in the kernel (page faults, madvise) is missing from stacks"
+        why = "time in the kernel (page faults, madvise) is missing in stacks"
         remedy = "sudo sysctl kernel.perf_event_paranoid=1 (or run stepscope with CAP_PERFMON)"
         return _check("perf", title, "blind", f"without the kernel's part: {kernel}; {setting}", why, remedy)
     return _check("perf", title, "ok", f"perf, with the kernel's part; {setting}")
@@ -66,9 +66,9 @@ def _kernel_names(host: Host) -> Check:
     found = f"kernel.kptr_restrict {'absent' if level is None else level}"
     if first.strip("0"):
         return _check("kernel-names", "names in the kernel", "ok", found)
-    why = "functions of the kernel stand as addresses in stacks: a page fault cannot be told from a system call"
+    why = "kernel functions appear as addresses in stacks: a page fault looks like a system call"
     remedy = "sudo sysctl kernel.kptr_restrict=0"
-    if not level:  # addresses are hidden from users without rights under 0, too, where perf_event_paranoid is above 1
+    if not level:  # under 0, too, addresses are hidden from unprivileged users if perf_event_paranoid is above 1
         remedy = "sudo sysctl kernel.perf_event_paranoid=1, or run stepscope as root"
     return _check("kernel-names", "names in the kernel", "blind", found, why, remedy)
 
@@ -77,7 +77,7 @@ def _calls(host: Host) -> Check:
     title = "system calls"
     if host.text("/sys/kernel/tracing/events/syscalls/sys_enter_madvise/id"):
         return _check("system-calls", title, "ok", "events of tracefs can be read")
-    why = "which call gave memory back (madvise, munmap, brk) cannot be told"
+    why = "the calls that release memory (madvise, munmap, brk) cannot be identified"
     mounts = (host.text("/proc/self/mounts") or "").splitlines()
     if any(line.split()[1:3] == ["/sys/kernel/tracing", "tracefs"] for line in mounts):
         remedy = "run stepscope as root, or give it read access to /sys/kernel/tracing"
@@ -102,7 +102,7 @@ def _ptrace(host: Host) -> Check:
     title = "other processes"
     scope = host.number(_KERNEL + "yama/ptrace_scope")
     if scope is None:
-        return _check("ptrace", title, "ok", "no Yama: processes of the same user may be looked at")
+        return _check("ptrace", title, "ok", "no Yama: processes of the same user may be examined")
     found = f"kernel.yama.ptrace_scope {scope}"
     if scope == 0 or (host.may("CAP_SYS_PTRACE") and scope < _NOBODY):
         return _check("ptrace", title, "ok", found)
@@ -122,7 +122,7 @@ def _locked(host: Host) -> Iterator[Check]:
     if free or allowed >= _RING_KB:
         yield _check("perf-memory", "perf's buffers", "ok", found)
         return
-    why = f"perf record locks {_RING_KB} KB for each CPU and fails where it may not"
+    why = f"perf record locks {_RING_KB} KB for each CPU and fails if it may not"
     remedy = f"sudo sysctl kernel.perf_event_mlock_kb={_RING_KB}"
     yield _check("perf-memory", "perf's buffers", "blind", found, why, remedy)
 
@@ -135,7 +135,7 @@ def _rate(host: Host) -> Iterator[Check]:
     if rate >= _LOW_RATE:
         yield _check("sample-rate", "sampling rate", "ok", found)
         return
-    why = "the kernel has lowered it because samples took too long; windows hold fewer than asked for"
+    why = "the kernel has lowered it because samples took too long; windows contain fewer than requested"
     yield _check(
         "sample-rate", "sampling rate", "note", found, why, "sudo sysctl kernel.perf_event_max_sample_rate=100000"
     )

@@ -1,6 +1,6 @@
-"""A Python and what is installed in it, as it answers itself; its malloc as its dynamic linker found it.
+"""A Python and its installed packages, as it reports them; its malloc as resolved by its dynamic linker.
 
-The Python is started once, waits while it is looked at, imports TensorFlow where that is asked for, and ends.
+The Python is started once, waits while it is examined, imports TensorFlow if requested, and ends.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ class _Loaded(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """What importing TensorFlow gave."""
+    """Result of importing TensorFlow."""
 
     version: str
     error: str
-    """Why it failed; "" where it did not."""
+    """Reason of a failure; "" if it succeeded."""
     gpus: int
     unused: tuple[str, ...]
-    """Instructions of this CPU that the wheel was not built for, as it says itself."""
+    """Instructions of this CPU that the wheel was not built for, by its own message."""
     no_gpu_libraries: bool
-    """It was built for GPUs and did not find their libraries."""
+    """Flag: it was built for GPUs and did not find their libraries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,20 +69,20 @@ class PythonFacts:
     executable: str
     version: tuple[int, ...]
     packages: Mapping[str, str]
-    """Versions of frameworks and what they stand on, by name in small letters with hyphens."""
+    """Versions of frameworks and their dependencies, by name in lower case with hyphens."""
     unmet: tuple[tuple[str, str, str], ...] = ()
-    """(package, what it requires, the version that is installed or "") of each requirement that is not met."""
+    """Unmet requirements: (package, its requirement, the installed version or "")."""
     unchecked: str = ""
-    """Why requirements could not be compared."""
+    """Reason why requirements could not be compared."""
     build: Mapping[str, str]
-    """What TensorFlow was built for: is_cuda_build, cuda_version, cudnn_version ..."""
+    """TensorFlow's build settings: is_cuda_build, cuda_version, cudnn_version ..."""
     allocator: AllocatorInfo | None = None
     loaded: Loaded | None = None
-    """None: there is no TensorFlow, or it was not to be imported."""
+    """Import result; None: there is no TensorFlow, or it was not to be imported."""
 
 
 def ask(python: str, *, load: bool) -> PythonFacts:
-    """Ask a Python; with ``load`` it imports TensorFlow where there is one.
+    """Ask a Python; with ``load`` it imports TensorFlow if it is installed.
 
     Raises:
         TargetError: it cannot be run, or does not answer.
@@ -151,7 +151,7 @@ def _load(process: subprocess.Popen[bytes], said: IO[bytes]) -> Loaded:
 
 
 def _line(process: subprocess.Popen[bytes]) -> bytes:
-    """The next line of its output; what there is of it when it ends or takes too long."""
+    """The next line of its output; the partial line if it ends or takes too long."""
     line = b""
     end = time.monotonic() + _PATIENCE_S
     if process.stdout is None:
@@ -167,7 +167,7 @@ def _line(process: subprocess.Popen[bytes]) -> bytes:
 
 def _all(said: IO[bytes]) -> str:
     size = os.fstat(said.fileno()).st_size
-    return os.pread(said.fileno(), size, 0).decode("utf-8", "replace")  # the position is the child's, too
+    return os.pread(said.fileno(), size, 0).decode("utf-8", "replace")  # the position is shared with the child
 
 
 def _last_words(said: IO[bytes]) -> str:

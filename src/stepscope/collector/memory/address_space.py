@@ -1,7 +1,7 @@
-"""The code of a process: which file an address belongs to, what its function is called, how it is left.
+"""The code of a process: the file and function of an address, and how to unwind it.
 
-Files are opened as the process sees them, each once, and only those that a stack leads through. A file's functions are
-read when the first name in it is asked for; nothing of a file outlives the look.
+Files are opened as the process sees them, each once, and only those on a stack. A file's functions are read when the
+first name in it is requested; nothing of a file outlives the look.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ if TYPE_CHECKING:
 VDSO = "[vdso]"
 _GENERATED = ("//anon", "[anon", "/memfd:", "/dev/zero", "anon_inode:")
 PYTHON = re.compile(r"(?:lib)?python3\.(\d+).*")
-"""Files that CPython may be in."""
+"""Pattern of files that may contain CPython."""
 _LOOP = "_PyEval_EvalFrameDefault"
-"""CPython's loop, and the parts that compilers make of it."""
+"""CPython's loop; compilers split parts from it."""
 _CALL_BYTES = 7
-"""The longest indirect call of x86-64, without its prefix."""
+"""Length of the longest indirect call of x86-64, without its prefix."""
 _OPCODE, _EXTENSION = 0xFF, 2
 _OF_REGISTER, _SCALED, _NO_BASE = 0b11, 0b100, 0b101
-"""Of a call's second byte: the mode without memory, what a scale-index byte follows, what an address follows."""
+"""Fields of a call's second byte: the mode without memory, the value followed by a scale-index byte, the value followed
+by an address."""
 _DISPLACEMENTS = {0b00: 0, 0b01: 1, 0b10: 4, 0b11: 0}
 """Bytes of the displacement, by the mode in a call's second byte."""
 
@@ -44,7 +45,7 @@ class Module:
     """One file."""
 
     def __init__(self, elf: ElfFile, name: str) -> None:
-        """``name``: its path in the process's own file system."""
+        """Wrap a file; ``name``: its path in the process's own file system."""
         self.elf = elf
         self.name = name
         self.problem = ""
@@ -60,7 +61,7 @@ class Module:
 
     @functools.cached_property
     def python(self) -> tuple[int, int] | None:
-        """The version of CPython whose code this is; None: it is not."""
+        """The version of CPython in this file; None if there is none."""
         found = PYTHON.fullmatch(self.name.rpartition("/")[2])
         return (3, int(found[1])) if found is not None and self.loops else None
 
@@ -70,7 +71,7 @@ class Module:
         return self.elf.functions_named(_LOOP)
 
     def names(self, addresses: Iterable[int], debug: ElfFile | None = None) -> list[str]:
-        """The function of each address, as people write it; "" where no symbol covers it.
+        """The demangled function of each address; "" if no symbol covers it.
 
         ``debug``: the file that holds the symbols that were stripped from this one.
         """
@@ -92,20 +93,20 @@ class Range(NamedTuple):
     start: int
     end: int
     offset: int
-    """Of ``start`` in what is mapped."""
+    """Offset of ``start`` in the mapped file."""
     name: str
 
 
 class Ranges:
-    """Parts of an address space that do not overlap: what is added later is what counts."""
+    """Parts of an address space without overlap: later additions replace earlier ones."""
 
     def __init__(self) -> None:
-        """None."""
+        """Begin empty."""
         self._ranges: list[Range] = []
         self._starts: list[int] = []
 
     def add(self, new: Range) -> None:
-        """Put a part over what was there."""
+        """Put a part over the existing ones."""
         first = bisect.bisect_right(self._starts, new.start)
         if first and self._ranges[first - 1].end > new.start:
             first -= 1
@@ -123,7 +124,7 @@ class Ranges:
         self._starts[first:last] = [part.start for part in parts]
 
     def find(self, address: int) -> Range | None:
-        """The part that holds an address."""
+        """The part that contains an address."""
         at = bisect.bisect_right(self._starts, address) - 1
         return self._ranges[at] if at >= 0 and address < self._ranges[at].end else None
 
@@ -132,22 +133,25 @@ class AddressSpace:
     """The executable mappings of one process."""
 
     def __init__(self, root: str, mappings: Iterable[Mapping]) -> None:
-        """``root``: where the process's file system begins; ``mappings``: in the order of time, data is left out."""
+        """Store the mappings. ``root``: root of the process's file system; ``mappings``: in time order, data mappings
+        are ignored.
+        """
         self._root = root
         self._modules: dict[str, Module | None] = {}
         self._ranges = Ranges()
         self._codes: dict[int, Code | None] = {}
         self.unreadable: dict[str, str] = {}
-        """Files that could not be read, and why."""
+        """Files that could not be read, with the reason."""
         self.python: tuple[Module, int] | None = None
-        """CPython's file, and how much higher it lies than its own addresses; None: no stack led through it."""
+        """CPython's file and its load offset; None: it was on no stack."""
         for mapping in mappings:
             if not mapping.data:
                 self._ranges.add(Range(mapping.start, mapping.start + mapping.size, mapping.offset, mapping.name))
 
     def module_of(self, address: int) -> tuple[Module | None, int, str]:
-        """(file, the address in the file's own terms, name of the mapping); no file where it is not one, or not ours
-        to read; "" where nothing is mapped."""
+        """(file, the file's own address, name of the mapping); no file if the mapping has none, or an unreadable one;
+        "" if nothing is mapped.
+        """
         found = self._ranges.find(address)
         if found is None:
             return None, address, ""
@@ -160,7 +164,7 @@ class AddressSpace:
         return (module, own, found.name) if own is not None else (None, address, found.name)
 
     def is_generated(self, address: int) -> bool:
-        """Whether an address is executable memory outside of any file."""
+        """Whether an address is executable memory outside any file."""
         found = self._ranges.find(address)
         return found is not None and found.name.startswith(_GENERATED)
 
@@ -188,7 +192,7 @@ class AddressSpace:
         return module is not None and ends_in_indirect_call(module.elf.code_at(own - _CALL_BYTES, _CALL_BYTES))
 
     def debug_file(self, module: Module) -> ElfFile | None:
-        """The separate file with a library's symbols, where it is installed (libc6-dbg and its like)."""
+        """The separate file with a library's symbols, if it is installed (libc6-dbg and similar)."""
         build_id = module.elf.build_id
         if not build_id:
             return None
@@ -214,7 +218,7 @@ def ends_in_indirect_call(code: bytes) -> bool:
 
 
 def _call_bytes(code: bytes) -> int:
-    """Length of the indirect call that bytes begin with; 0 where they begin with none."""
+    """The length of the indirect call at the beginning of bytes; 0 if there is none."""
     if code[0] != _OPCODE or code[1] >> 3 & 7 != _EXTENSION:
         return 0
     mode, low = code[1] >> 6, code[1] & 7
@@ -225,7 +229,7 @@ def _call_bytes(code: bytes) -> int:
 
 
 def _own_vdso() -> bytes:
-    """The kernel's library that is mapped into every process, from our own memory.
+    """The vdso, which is mapped into every process, from our own memory.
 
     Raises:
         OSError: there is none, or it cannot be read.

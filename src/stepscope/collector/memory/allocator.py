@@ -1,8 +1,8 @@
-"""Which malloc serves a process, seen from outside: preloaded, linked, or the C library's own; and its settings.
+"""The malloc that serves a process, seen from outside: preloaded, linked, or the C library's own; and its settings.
 
 Found as the dynamic linker finds it: the first of the program, the preloaded libraries and the libraries that the
-program needs (breadth first) that exports ``malloc``. A library that is loaded later, or that holds an allocator under
-names of its own (pyarrow's), serves nobody else and is not taken for it. What a malloc is, its symbols tell.
+program needs (breadth first) that exports ``malloc``. A library loaded later, or one that holds an allocator under
+other names (pyarrow's), serves only itself and does not count. Its symbols identify a malloc.
 
 Source: ld.so(8), "LD_PRELOAD"; System V ABI, "Shared object dependencies".
 """
@@ -47,17 +47,17 @@ _FRAMEWORKS = (
     ("tensorflow", _TENSORFLOW, ("tensorflow", "tensorflow_cpu")),
     ("onnxruntime", _INFERENCE, ("onnxruntime", "onnxruntime_gpu")),
 )
-"""Framework, how the names of its libraries begin, packages that bring it."""
+"""Frameworks, with prefixes of their libraries' names and the packages that contain them."""
 _ONEDNN_FLAGS = frozenset(
     ("avx512_vnni", "avx512_bf16", "avx_vnni", "amx_tile", "amx_int8", "amx_bf16", "asimddp", "i8mm", "bf16")
 )
-"""Features of a CPU with which TensorFlow's wheels turn oneDNN on. Source: TensorFlow 2.9 release notes."""
+"""CPU features with which TensorFlow's wheels enable oneDNN. Source: TensorFlow 2.9 release notes."""
 _MAX_LIBRARIES = 400
 _MAX_VALUE = 300
 
 
 def look(pid: int) -> AllocatorInfo | None:
-    """The malloc of a process; None where it has gone or is not ours to look at.
+    """The malloc of a process; None if it has gone or may not be examined.
 
     Cost: about 5 ms of CPU time.
     """
@@ -78,7 +78,7 @@ def look(pid: int) -> AllocatorInfo | None:
 
 
 def frameworks_of(pid: int) -> dict[str, str]:
-    """Frameworks that a process has mapped, with their versions; "?" where no package beside one tells its version."""
+    """Frameworks that a process has mapped, with their versions; "?" if no package next to one states its version."""
     try:
         mapped = _mapped(Path(f"/proc/{pid}/maps").read_text("utf-8", "replace"))
     except OSError:
@@ -92,7 +92,7 @@ def frameworks_of(pid: int) -> dict[str, str]:
 
 
 def _version(library: Path, framework: str, packages: tuple[str, ...]) -> str:
-    """As the package says that brought a library: its folder of facts lies beside the framework's own."""
+    """The version in the metadata of the package that contains a library, which is next to the framework's folder."""
     site = next((folder.parent for folder in library.parents if folder.name == framework), None)
     facts = site.glob(f"{framework}*-*.dist-info") if site is not None else ()
     versions = [p.name.removesuffix(".dist-info").rpartition("-") for p in facts]
@@ -100,7 +100,7 @@ def _version(library: Path, framework: str, packages: tuple[str, ...]) -> str:
 
 
 def _pool(environment: Mapping[str, str]) -> str:
-    """Whether TensorFlow's oneDNN pool serves the tensors, as TensorFlow decides it when it is loaded."""
+    """Whether TensorFlow's oneDNN pool serves the tensors, decided as TensorFlow does when it is loaded."""
     told = environment.get("TF_ENABLE_ONEDNN_OPTS", "").strip().lower()
     if told:
         return "oneDNN" if told in {"1", "true"} else "none"
@@ -112,17 +112,17 @@ def _pool(environment: Mapping[str, str]) -> str:
 
 
 def environment_of(pid: int) -> dict[str, str]:
-    """The environment that a process was started with: what its dynamic linker and its malloc have read.
+    """The environment that a process was started with, which its dynamic linker and its malloc have read.
 
     Raises:
-        OSError: it has gone, or is not ours to look at.
+        OSError: it has gone, or may not be examined.
     """
     pairs = Path(f"/proc/{pid}/environ").read_bytes().decode("utf-8", "replace").split("\0")
     return {key: value for key, equals, value in (pair.partition("=") for pair in pairs) if equals}
 
 
 def _mapped(maps: str) -> dict[str, str]:
-    """Files that are mapped, by the last part of their names; of several, the first."""
+    """Mapped files by the last part of their names; of several, the first."""
     found: dict[str, str] = {}
     for line in maps.splitlines():
         _, slash, path = line.partition("/")  # address, rights, offset, device and inode come before
@@ -134,7 +134,7 @@ def _mapped(maps: str) -> dict[str, str]:
 def _provider(
     root: str, program: str, mapped: Mapping[str, str], environment: Mapping[str, str]
 ) -> tuple[str, str, str]:
-    """(file, name of the allocator, how it came to be there) of the first that exports ``malloc``."""
+    """(file, name of the allocator, way it was loaded) of the first that exports ``malloc``."""
     preloaded = [PurePosixPath(p).name for p in environment.get("LD_PRELOAD", "").replace(":", " ").split()]
     for path, elf in _in_order(root, program, preloaded, mapped):
         try:
@@ -156,14 +156,14 @@ def _provider(
 
 
 def _is_any(name: str, wanted: list[str]) -> bool:
-    """Whether a file is one of those that were asked for: a name may lack the last numbers of the file's version."""
+    """Whether a file is one of the requested ones: a requested name may lack the last numbers of the file's version."""
     return any(name == one or name.startswith(one + ".") for one in wanted)
 
 
 def _in_order(
     root: str, program: str, preloaded: list[str], mapped: Mapping[str, str]
 ) -> Iterator[tuple[str, ElfFile]]:
-    """The files in the order in which the dynamic linker looks for symbols. The caller closes them."""
+    """The files in the dynamic linker's symbol search order. The caller closes them."""
     waiting = [program, *(path for name, path in mapped.items() if _is_any(name, preloaded))]
     seen: set[str] = set()
     while waiting and len(seen) < _MAX_LIBRARIES:

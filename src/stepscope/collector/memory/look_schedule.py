@@ -1,4 +1,4 @@
-"""Looks at the memory of a job's processes while it runs: a few, further and further apart, by what they cost."""
+"""Looks at the memory of a job's processes while it runs: a few, at growing intervals that depend on their cost."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from stepscope.collector.recording.owner import Owner
 
 FIRST_NS = {"run": 60_000_000_000, "attach": 2_000_000_000}
-"""When the first look comes, by mode. A look at a TensorFlow process takes 55 ms of CPU time: under ``run``, whose
-jobs may be short, it waits until that is its share; ``attach`` is there to look. Other modes have none."""
+"""Time of the first look by mode. A look at a TensorFlow process takes 55 ms of CPU time: under ``run``, whose jobs may
+be short, it waits until that is its share; ``attach`` exists to look. Other modes make no looks."""
 PAUSE_NS = 60_000_000_000
-"""Before the second look; each pause is twice the one before, so that a day has ten."""
+"""Pause before the second look; each pause is twice the previous one, so that a day has ten."""
 CPU_RATIO = 0.001
-"""Of one core, that looks may take at most; a look at a large process has a longer pause behind it."""
+"""Maximum share of one core for looks; a look at a large process is followed by a longer pause."""
 MAX_PROCESSES = 4
-"""Of those that are measured, the largest."""
+"""Number of measured processes that are looked at, the largest."""
 
 
 class LookSchedule:
@@ -34,7 +34,7 @@ class LookSchedule:
         self._pause_ns = PAUSE_NS
 
     def tick(self, now_ns: int) -> None:
-        """Look, where a look is due."""
+        """Look if a look is due."""
         if self._due_ns is None or now_ns < self._due_ns:
             return
         cost_ns = sum(self._look(pid, now_ns) for pid in self._pids())
@@ -47,7 +47,7 @@ class LookSchedule:
         return sorted(pids, key=lambda pid: -_resident_pages(pid))[:MAX_PROCESSES]
 
     def _look(self, pid: int, now_ns: int) -> int:
-        """Look and store; what it cost, in nanoseconds of CPU time."""
+        """Look and store; return the cost in nanoseconds of CPU time."""
         recording = self._recording
         origin_ns = recording.manifest.origin_monotonic_ns
         try:
@@ -55,14 +55,14 @@ class LookSchedule:
         except (FileNotFoundError, ProcessLookupError):  # it has ended: no loss
             return 0
         except (OSError, FormatError) as error:
-            recording.note("DX160", f"no look at the memory of process {pid}: {error}")
+            recording.note("DX160", f"no memory snapshot of process {pid}: {error}")
             return 0
         if not len(look.mappings):
             return look.cpu_ns
         try:
             memory_looks.write(recording.session, f"{pid}-{(now_ns - origin_ns) // 1_000_000:09d}", look)
         except OSError as error:
-            recording.note("DX160", f"a look at the memory of process {pid} could not be stored: {error.strerror}")
+            recording.note("DX160", f"a memory snapshot of process {pid} could not be stored: {error.strerror}")
         return look.cpu_ns
 
 

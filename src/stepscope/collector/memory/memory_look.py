@@ -1,8 +1,8 @@
-"""Looks at the address space of a process, from outside: its mappings, the page map, and what the kernel counts.
+"""Examines the address space of a process from outside: its mappings, the page map, and the kernel's counters.
 
-Whoever maps or unmaps memory waits while somebody reads these, so they are read in short parts (``page_scan``). Linux
-before 6.7 tells what is in huge pages by smaps alone, which counts a whole mapping at once, 0.08 us for each small
-page: a process with a mapping so large that this could take long is not looked at there.
+Threads that map or unmap memory wait while these are read, so they are read in short parts (``page_scan``). Linux
+before 6.7 reports memory in huge pages only through smaps, which counts a whole mapping at once, 0.08 us for each small
+page: a process with a mapping so large that this could take long is not examined there.
 
 Source: proc_pid_maps(5), proc_pid_smaps(5), proc_pid_stat(5), proc_pid_status(5),
 Documentation/admin-guide/mm/transhuge.rst.
@@ -36,21 +36,21 @@ VMSTAT = (
 )
 """Counters of the whole host that are kept."""
 MAX_PAGES = 8 << 20
-"""Of the page map, at one look: 64 MiB of it, 32 GiB of memory."""
+"""Maximum pages of the page map in one look: 64 MiB of it, 32 GiB of memory."""
 MAX_SMAPS_PAGES = 65_536
-"""Of one mapping that are there: smaps counts them in 5 ms."""
+"""Maximum resident pages of one mapping: smaps counts them in 5 ms."""
 _PART_BYTES = 64 << 10
 _PAGEMAP_PART = 1 << 20
 _MINFLT, _MAJFLT = 7, 9
-"""Positions in /proc/PID/stat behind the command's closing bracket."""
+"""Positions in /proc/PID/stat after the command's closing bracket."""
 
 
 def look(pid: int, origin_ns: int) -> MemoryLook:
-    """Look at a process now; ``at_ns`` counts from ``origin_ns``.
+    """Examine a process now; ``at_ns`` counts from ``origin_ns``.
 
     Raises:
-        OSError: it has gone, or is not ours to look at.
-        FormatError: what this kernel says is of no known kind, or looking could hold the process up.
+        OSError: it has gone, or may not be examined.
+        FormatError: this kernel's output has an unknown format, or a look could block the process.
     """
     wall, cpu = time.monotonic_ns(), time.thread_time_ns()
     pace = page_scan.Pace()
@@ -102,23 +102,23 @@ def _page_map(pid: int) -> Iterator[int]:
 
 
 def _by_smaps(pid: int, table: MappingTable, huge: int, pace: page_scan.Pace) -> tuple[MappingTable, list[str]]:
-    """Mappings and names as smaps has them.
+    """Mappings and names from smaps.
 
     Raises:
-        FormatError: one of them is so large that smaps could hold the process up.
+        FormatError: one of them is so large that smaps could block the process.
     """
     large = np.flatnonzero(table.end - table.start > MAX_SMAPS_PAGES * mmap.PAGESIZE)
     with _page_map(pid) as fd:
         for row in large:
             first, last = int(table.start[row]) // mmap.PAGESIZE, int(table.end[row]) // mmap.PAGESIZE
             if last - first > MAX_PAGES or _blocks(fd, first, last - first, 1).pages > MAX_SMAPS_PAGES:
-                raise FormatError(f"smaps of process {pid} could hold it up for more than 5 ms; expected Linux 6.7")
+                raise FormatError(f"reading smaps of process {pid} could delay it by more than 5 ms; needs Linux 6.7")
     table, names = smaps.read(_read(f"/proc/{pid}/smaps", pace))
     return (_with_blocks(pid, table, huge) if huge else table), names
 
 
 def _with_blocks(pid: int, table: MappingTable, huge: int) -> MappingTable:
-    """With the counts of blocks, for mappings that hold a huge page's worth; unknown where the page map is not ours."""
+    """Add the counts of blocks to mappings that hold at least a huge page; unknown if the page map is unreadable."""
     full, part, pages = table.full_blocks.copy(), table.part_blocks.copy(), table.block_pages.copy()
     first, last = -(-table.start // huge) * huge, table.end // huge * huge
     wanted = np.flatnonzero((table.anonymous_bytes >= huge) & (last > first) & (table.private == 1))
@@ -135,7 +135,7 @@ def _with_blocks(pid: int, table: MappingTable, huge: int) -> MappingTable:
                 break
             blocks = _blocks(fd, int(first[row]) // mmap.PAGESIZE, count, huge // mmap.PAGESIZE)
             full[row], part[row], pages[row] = blocks
-    except OSError:  # it has ended meanwhile
+    except OSError:  # it has ended in the meantime
         return table
     finally:
         os.close(fd)
@@ -155,8 +155,8 @@ def _blocks(fd: int, page: int, count: int, per_block: int) -> pagemap.Blocks:
 def _counters(pid: int) -> dict[str, int]:
     """Totals by name.
 
-    Of the process ``minor_faults``, ``major_faults``, ``page_table_bytes``, ``huge_pages_allowed`` (0: it was told to
-    do without); of the host those of ``VMSTAT``, ``khugepaged_collapsed``, ``pressure_ns``.
+    For the process ``minor_faults``, ``major_faults``, ``page_table_bytes``, ``huge_pages_allowed`` (0: it was set not
+    to use them); for the host those of ``VMSTAT``, ``khugepaged_collapsed``, ``pressure_ns``.
     """
     found: dict[str, int] = {}
     stat = _text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()

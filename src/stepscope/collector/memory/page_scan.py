@@ -1,8 +1,9 @@
-"""What of each mapping is in memory, asked for in calls so short that nobody has to wait for one.
+"""Resident parts of each mapping, queried in calls so short that no thread has to wait for one.
 
-The kernel holds the lock of the address space while smaps counts one mapping: 10 ms for 512 MiB of small pages, and as
-long as the reader is off its CPU meanwhile. A scan of the page map holds it for some thousand pages, and is made at
-once; who may not do that rests between calls before the time slice is over, and so is put off the CPU more rarely.
+The kernel holds the lock of the address space while smaps counts one mapping: 10 ms for 512 MiB of small pages, plus
+the time for which the reader is preempted. A scan of the page map holds it for some thousand pages, and runs in a
+real-time section; without the rights for that it rests between calls before the time slice is over, and so is preempted
+less often.
 
 Source: Documentation/admin-guide/mm/pagemap.rst and include/uapi/linux/fs.h, PAGEMAP_SCAN (Linux 6.7).
 """
@@ -38,27 +39,29 @@ _FILE, _PRESENT, _SWAPPED, _ZERO, _HUGE = 1 << 2, 1 << 3, 1 << 4, 1 << 5, 1 << 6
 _WANTED = _PRESENT | _SWAPPED
 _TOLD = _FILE | _PRESENT | _SWAPPED | _ZERO | _HUGE
 CALL_PAGES = 2048
-"""Of a call, that are there: some 0.05 ms."""
+"""Maximum resident pages per call: some 0.05 ms."""
 CALL_BYTES = 256 << 20
-"""Of address space: page tables may be there without pages."""
+"""Maximum address space per call: page tables may exist without pages."""
 _EMPTY_BYTES = 64 << 30
-"""The same behind a call that found nothing."""
+"""Maximum address space after a call that found nothing."""
 _REGIONS = 1024
 MAX_CALLS = 65_536
-"""Of a look, 512 GiB in small pages. Beyond it the look fails."""
+"""Maximum calls per look, 512 GiB in small pages. Beyond it the look fails."""
 MAX_BLOCKS = 1 << 20
-"""Of a mapping, counted from its first page to its last: 2 TiB."""
+"""Maximum blocks of a mapping, from its first page to its last: 2 TiB."""
 _NEAR_BYTES = 64 << 20
 _WORK_NS, _REST_S = 500_000, 0.001
-"""Of CPU time between rests. Source: the shortest time slice of Linux, 0.75 ms (kernel/sched/fair.c)."""
+"""CPU time between rests. Source: the shortest time slice of Linux, 0.75 ms (kernel/sched/fair.c)."""
 _HUGETLB = "/anon_hugepage"
 
 
 class Pace:
-    """Makes calls that may hold a lock, at once or else after a rest, and keeps how long the longest of them took."""
+    """Makes calls that may hold a lock, in a real-time section or else after a rest, and records the longest of
+    them.
+    """
 
     def __init__(self) -> None:
-        """Not rested yet."""
+        """Begin without a rest."""
         self.longest_ns = 0
         self.realtime = RealtimeSection()
         self._cpu_ns = -_WORK_NS
@@ -76,14 +79,14 @@ class Pace:
 
 
 class Pages(NamedTuple):
-    """Runs of pages that are there or swapped out, by address. int64[run]."""
+    """Runs of pages that are resident or swapped out, by address. int64[run]."""
 
     start: I64
     end: I64
     flags: I64
 
     def bytes_below(self, edges: I64, which: Bool) -> I64:
-        """Of runs ``which``, how much lies below each address."""
+        """The number of bytes of the runs ``which`` below each address."""
         starts, ends = self.start[which], self.end[which]
         upto = np.concatenate((np.zeros(1, np.int64), np.cumsum(ends - starts)))
         runs = np.searchsorted(starts, edges, side="right")
@@ -95,14 +98,14 @@ class Scanner:
     """Scans one process through its open page map."""
 
     def __init__(self, fd: int, pace: Pace) -> None:
-        """``fd``: /proc/PID/pagemap."""
+        """Use ``fd``: /proc/PID/pagemap."""
         self._fd = fd
         self._pace = pace
         self._regions = np.zeros(_REGIONS, _REGION)
         self._calls = 0
 
     def pages(self, start: int, end: int) -> Pages:
-        """What is there from ``start`` to ``end``, both on pages.
+        """The pages from ``start`` to ``end``, both on page boundaries.
 
         Raises:
             OSError: this kernel cannot, or the process has gone.
@@ -121,7 +124,7 @@ class Scanner:
     def _call(self, start: int, end: int) -> tuple[int, np.ndarray[tuple[int], np.dtype[np.void]]]:
         self._calls += 1
         if self._calls > MAX_CALLS:
-            raise FormatError(f"more than {MAX_CALLS * CALL_PAGES} pages are in memory: a look would take too long")
+            raise FormatError(f"more than {MAX_CALLS * CALL_PAGES} pages are in memory: a snapshot would take too long")
         place = self._regions.ctypes.data
         arguments = bytearray(
             _ARGUMENTS.pack(_ARGUMENTS.size, 0, start, end, 0, place, _REGIONS, CALL_PAGES, 0, 0, _WANTED, _TOLD)
@@ -142,10 +145,10 @@ def can_scan() -> bool:
 
 
 def with_pages(scanner: Scanner, table: MappingTable, names: Sequence[str], *, huge: int, always: bool) -> MappingTable:
-    """Mappings with what is in memory of them. ``huge``: bytes of a huge page, 0 none.
+    """Mappings with their resident memory. ``huge``: bytes of a huge page, 0 none.
 
-    ``eligible`` is a conclusion here: mappings that have huge pages, and with ``always`` all private anonymous ones
-    that a whole block fits into.
+    ``eligible`` is inferred here: mappings that have huge pages, and with ``always`` all private anonymous ones that a
+    whole block fits into.
     """
     found = [scanner.pages(start, end) for start, end in _groups(table)]
     pages = Pages(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
@@ -176,15 +179,16 @@ def with_pages(scanner: Scanner, table: MappingTable, names: Sequence[str], *, h
 
 
 def _groups(table: MappingTable) -> list[tuple[int, int]]:
-    """(start, end) of mappings that lie so near to each other that they are scanned together."""
+    """(start, end) of mappings that are close enough to be scanned together."""
     far = np.flatnonzero(table.start[1:] - table.end[:-1] > _NEAR_BYTES) + 1
     firsts, lasts = np.concatenate(([0], far)), np.concatenate((far, [len(table)])) - 1
     return list(zip(table.start[firsts].tolist(), table.end[lasts].tolist(), strict=True))
 
 
 def _blocks(pages: Pages, start: int, end: int, huge: int) -> tuple[int, int, int]:
-    """Aligned blocks within a mapping that are full, those that are full in part, small pages in both; -1 each where
-    there are none, or too many to count."""
+    """Aligned blocks within a mapping that are full, those that are partly full, small pages in both; -1 each if there
+    are none, or too many to count.
+    """
     there = pages.flags & _PRESENT != 0
     first, last = np.searchsorted(pages.end[there], start, "right"), np.searchsorted(pages.start[there], end) - 1
     if end // huge <= -(-start // huge) or last < first:

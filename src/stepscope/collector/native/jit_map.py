@@ -1,4 +1,4 @@
-"""Names of generated code, as oneDNN, CPython and others tell perf: ``/tmp/perf-PID.map``.
+"""Names of generated code, as oneDNN, CPython and others report them to perf: ``/tmp/perf-PID.map``.
 
 Source: linux/tools/perf/Documentation/jit-interface.txt: one function a line, start and size in hex, then its name.
 """
@@ -12,23 +12,23 @@ MAX_BYTES = 64 << 20
 
 
 class JitMap:
-    """What a process has told; nothing where it tells nothing."""
+    """The entries of a process's map; none if it has none."""
 
     def __init__(self, pid: int, root: str) -> None:
-        """Read its map; ``root``: where its file system begins."""
+        """Read its map; ``root``: root of its file system."""
         found: dict[int, tuple[int, str]] = {}
         for line in _lines(pid, root):
             parts = line.split(None, 2)
             try:
                 start, size = int(parts[0], 16), int(parts[1], 16)
                 found[start] = (size, parts[2].strip())
-            except (ValueError, IndexError):  # a line that is being written, or none of the format
+            except (ValueError, IndexError):  # a partly written or malformed line
                 continue
         self._starts = sorted(found)
         self._found = found
 
     def name(self, address: int) -> str:
-        """The function at an address; "" where none is told."""
+        """The function at an address; "" if there is no entry."""
         at = bisect.bisect_right(self._starts, address) - 1
         if at < 0:
             return ""
@@ -37,7 +37,7 @@ class JitMap:
 
 
 def _lines(pid: int, root: str) -> list[str]:
-    """The map lies in the process's own file system, under its number in its own namespace."""
+    """The lines of the map, which is in the process's own file system, under its id in its own namespace."""
     try:
         status = Path(f"/proc/{pid}/status").read_text("utf-8", "replace")
     except OSError:  # it has ended

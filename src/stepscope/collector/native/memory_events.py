@@ -1,6 +1,6 @@
-"""What a window of perf saw of memory: sampled page faults with their addresses, calls that give memory back, maps.
+"""Memory events in a perf window: sampled page faults with their addresses, calls that release memory, maps.
 
-Source: sys_enter_madvise and its like in /sys/kernel/tracing/events/syscalls: eight bytes common to all events, the
+Source: sys_enter_madvise and similar in /sys/kernel/tracing/events/syscalls: eight bytes common to all events, the
 call's number, then its arguments, eight bytes each.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stepscope.formats.native.perf_data import Recorded
 
 MAX_EVENTS = 200_000
-"""Of a window; beyond it every k-th stays and stands for the others."""
+"""Maximum number of events of a window; beyond it every k-th is kept and stands for the others."""
 _PAGE_BYTES = 4096
 _CALLS = {"madvise": MemoryEvent.MADVISE, "munmap": MemoryEvent.MUNMAP, "brk": MemoryEvent.BRK}
 _ARGUMENTS = {
@@ -32,7 +32,7 @@ _Row = tuple[int, int, int, int, int, int, int, int, int]
 
 
 def decode(recorded: Recorded, pid: int, *, origin_ns: int, window: int) -> MemoryEventTable:
-    """The memory events of one process in one window, in the order of time."""
+    """The memory events of one process in one window, in time order."""
     rows = _calls_and_faults(recorded, pid, origin_ns, window)
     rows += [
         (m.at_ns - origin_ns, window, pid, m.tid, MemoryEvent.MMAP, m.start, m.size, 0, 1)
@@ -72,7 +72,7 @@ def _calls_and_faults(recorded: Recorded, pid: int, origin_ns: int, window: int)
 
 
 class _Places:
-    """What is mapped where, as time goes on."""
+    """The mappings as they change over time."""
 
     def __init__(self, recorded: Recorded, pid: int) -> None:
         self._mappings = [m for m in recorded.mappings if m.pid == pid]
@@ -80,7 +80,7 @@ class _Places:
         self._ranges = Ranges()
 
     def at(self, address: int, at_ns: int) -> Mapped:
-        """What is mapped at an address; called in the order of time."""
+        """The kind of mapping at an address; must be called in time order."""
         while self._next < len(self._mappings) and self._mappings[self._next].at_ns <= at_ns:
             new = self._mappings[self._next]
             self._ranges.add(Range(new.start, new.start + new.size, new.offset, new.name))

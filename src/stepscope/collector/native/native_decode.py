@@ -1,7 +1,7 @@
-"""What ``perf record`` wrote of a process, as profiles of stacks.
+"""The output of ``perf record`` for a process, as profiles of stacks.
 
 Stacks are walked first and named afterwards: equal ones once, each address once, each file's symbols at most once. This
-runs in the collector, while the process or at least its files are there.
+runs in the collector, while the process or at least its files exist.
 """
 
 from __future__ import annotations
@@ -59,18 +59,18 @@ class _Stack(NamedTuple):
     kernel: tuple[int, ...]
     flags: int
     python: tuple[tuple[int, Running], ...] = ()
-    """Which of ``user`` are Python's loop, and what that ran."""
+    """Indices in ``user`` of Python's loop, with the functions that it ran."""
 
 
 class _Row(NamedTuple):
-    """A sample with what is known of it."""
+    """A sample and the facts about it."""
 
     sample: Sample
     stack: _Stack
     own: int
-    """``pthread_self()`` of its thread; 0: not known."""
+    """Value of ``pthread_self()`` in its thread; 0: unknown."""
     waits: int
-    """The same of the thread that waits for it."""
+    """Value of ``pthread_self()`` in the thread that waits for it."""
 
 
 def _op_thread(row: _Row, *, own: bool) -> int:
@@ -81,7 +81,7 @@ def _op_thread(row: _Row, *, own: bool) -> int:
 
 
 def event_of(name: str) -> tuple[str, str]:
-    """(event, unit) as a profile has them, by perf's name of an event."""
+    """(event, unit) of a profile, by perf's name of an event."""
     plain = name.partition("/")[0].partition(":u")[0]
     return _EVENTS.get(plain) or (plain.removeprefix(CALL_PREFIX).removeprefix(SITE_PREFIX), "calls")
 
@@ -99,8 +99,9 @@ class StackDecoder:
         memory: Memory | None = None,
         watch: FrameWatch | None = None,
     ) -> None:
-        """``origin_ns``: CLOCK_MONOTONIC at session start; ``root``: where the process's file system begins;
-        ``watch``: saw Python's frames at each sample."""
+        """Prepare. ``origin_ns``: CLOCK_MONOTONIC at session start; ``root``: root of the process's file system;
+        ``watch``: Python's frames seen at each sample.
+        """
         self._recorded = recorded
         self._pid = pid
         self._origin_ns = origin_ns
@@ -111,9 +112,9 @@ class StackDecoder:
         self._threads = {comm.tid: comm.name for comm in recorded.comms if comm.pid == pid}
 
     def profiles(self, name: str) -> tuple[StackProfile, ...]:
-        """One for each event that was recorded with stacks, those without samples left out. ``name``: of the window.
+        """One profile for each event recorded with stacks, except those without samples. ``name``: the window's name.
 
-        Cost: 0.2 ms of CPU time a sample, 0.2 s to name TensorFlow's functions.
+        Cost: 0.2 ms of CPU time per sample, 0.2 s to name TensorFlow's functions.
         """
         events = self._recorded.events
         walks = [
@@ -145,15 +146,15 @@ class StackDecoder:
         return tuple(self._profile(event, unit, name, of_event, frames) for (event, unit), of_event in rows.items())
 
     def diagnostics(self) -> list[Diagnostic]:
-        """Files whose code could not be named or left, and memory that could not be read."""
+        """Files whose code could not be named or unwound, and memory that could not be read."""
         found = [
             Diagnostic(code=UNREADABLE_FILES, text=f"native stacks end in {file}, which cannot be read: {why}")
             for file, why in self._space.unreadable.items()
         ]
         if self._memory is not None and self._memory.problem and self._space.python is not None:
             text = (
-                f"the memory of process {self._pid} cannot be read ({self._memory.problem}): Python's functions in "
-                "native stacks are of samples close by in time; sudo sysctl kernel.yama.ptrace_scope=0, or run as root"
+                f"the memory of process {self._pid} cannot be read ({self._memory.problem}), so Python functions in "
+                "native stacks come from nearby samples; run sudo sysctl kernel.yama.ptrace_scope=0, or run as root"
             )
             found.append(Diagnostic(code=UNREADABLE_MEMORY, text=text))
         return found
@@ -176,7 +177,7 @@ class StackDecoder:
         return _Stack(walk.addresses, sample.kernel, int(StackFlag.TRUNCATED), python)
 
     def _frames(self, stacks: Iterable[_Stack]) -> dict[int, Frame]:
-        """A frame for each address; kernel and process do not share any."""
+        """A frame for each address; kernel and process share none."""
         user: set[int] = set()
         kernel: set[int] = set()
         for stack in stacks:
@@ -255,16 +256,16 @@ class StackDecoder:
         )
 
     def _chain(self, stack: _Stack, frames: Mapping[int, Frame]) -> list[Frame]:
-        """The frames of a stack, root to leaf; behind Python's loop what it ran, where that is known."""
+        """The frames of a stack, root to leaf; after Python's loop the functions that it ran, if known."""
         chain = root_to_leaf(stack.user, stack.kernel, frames)
-        for at, run in stack.python:  # leaf first: places further out stay
+        for at, run in stack.python:  # leaf first, so that outer positions stay valid
             place = len(stack.user) - at
             chain[place:place] = python_frames(run)
         return chain
 
 
 def python_frames(run: Running) -> list[Frame]:
-    """What Python's loop ran, root to leaf; where it may run several functions, what is further out is not known."""
+    """The functions that Python's loop ran, root to leaf; if it may run several, the outer ones are unknown."""
     known = [Frame(function, file=file, line=line, kind=FrameKind.PYTHON) for file, function, line in run.callers]
     if run.function:
         known.append(Frame(run.function, file=run.file, line=run.line, kind=FrameKind.PYTHON))
@@ -272,7 +273,7 @@ def python_frames(run: Running) -> list[Frame]:
 
 
 def root_to_leaf(user: Sequence[int], kernel: Sequence[int], frames: Mapping[int, Frame]) -> list[Frame]:
-    """The frames of a stack, whose addresses are leaf first; generated code that oneDNN calls is oneDNN's."""
+    """The frames of a stack whose addresses are leaf first; generated code called by oneDNN is oneDNN's."""
     found = [frames[address] for address in reversed(user)]
     if len(found) > 1 and found[-1].kind is FrameKind.GENERATED and not found[-1].resolved:
         caller = found[-2].function

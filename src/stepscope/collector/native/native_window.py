@@ -1,10 +1,10 @@
 """A window of native sampling: ``perf record`` of one process for some seconds, decoded into stacks and memory events.
 
 The process is never stopped: perf opens counters, and we read /proc. perf ends by itself when the time is up or the
-process ends, also without us.
+process ends, even without us.
 
-Counters of threads are switched with them, 1 us at each turn. Where CPU time is all that is wanted and a program may
-choose the samples, counters are those of the CPUs, and the program lets this process's samples pass.
+Counters of threads are switched together with them, 1 us each time. If only CPU time is needed and a program may select
+the samples, counters are those of the CPUs, and the program passes this process's samples.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ if TYPE_CHECKING:
     from stepscope.model.session.stacks import StackProfile
 
 SECONDS = 5.0
-"""Of a window: some hundred samples of each CPU that is busy."""
+"""Length of a window: some hundred samples of each busy CPU."""
 MAX_SECONDS = 60.0
 MAX_BYTES = 256 << 20
-"""Of perf's file: a window that grows beyond ends early."""
+"""Maximum size of perf's file: a window that exceeds it ends early."""
 NO_FRAMES = "DX149"
 _GRACE_S, _PAUSE_S = 10.0, 0.05
 _FAILED, _TRIES = 255, 8
-"""perf's exit code where a thread ends while it opens its counters: it is started again."""
+"""Exit code of perf if a thread ends while it opens its counters (it is then restarted), and the number of tries."""
 _UNKNOWN_OPTION = 129
-"""perf's exit code before 5.10, which takes no commands."""
+"""Exit code of perf before 5.10, which accepts no commands."""
 _MAX_WORDS = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """What a window saw. Times in nanoseconds; ``began_ns`` since session start."""
+    """Result of a window. Times in nanoseconds; ``began_ns`` since session start."""
 
     profiles: tuple[StackProfile, ...]
     events: MemoryEventTable
@@ -65,10 +65,10 @@ class Taken:
 
 
 class NativeWindow:
-    """One window, from its start to what it saw. ``poll`` until it is over, then ``take``."""
+    """One window, from its start to its result. Call ``poll`` until it is over, then ``take``."""
 
     def __init__(self, pid: int, folder: Path, can: Abilities, rates: Rates, seconds: float = SECONDS) -> None:
-        """Begin: calls are counted for a moment first. ``folder`` is made, and is the caller's to delete.
+        """Begin: calls are first counted briefly. ``folder`` is made here, and the caller deletes it.
 
         Raises:
             CaptureError: perf cannot be started, or the process has gone.
@@ -93,11 +93,11 @@ class NativeWindow:
         try:
             self._root = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_CLOEXEC)  # outlives the process
         except OSError as error:
-            raise CaptureError(f"process {pid}: {error.strerror}; expected one of yours that runs") from error
+            raise CaptureError(f"process {pid}: {error.strerror}; expected a running process of yours") from error
         self._memory = Memory(pid)
         self._missing: list[Diagnostic] = []
         self.watch = self._watch_frames()
-        """What sees Python's frames at each sample; None: not ours to see, or no Python."""
+        """Watch that sees Python's frames at each sample; None: not permitted, or no Python."""
         self._gate = self.watch.program if self.watch is not None else self._bare_gate()
         self._every_cpu = self._gate is not None and not rates.faulting
         try:
@@ -122,19 +122,19 @@ class NativeWindow:
         return None
 
     def _note_no_frames(self, why: str) -> None:
-        text = f"Python's functions between two calls of native code are of samples close by, not of the moment: {why}"
+        text = f"Python functions between native calls come from nearby samples, not from the same moment: {why}"
         self._missing.append(Diagnostic(code=NO_FRAMES, text=text))
 
     def _bare_gate(self) -> bpf.Program | None:
-        """What lets this process's samples pass; None: that is not ours to say."""
+        """A program that passes this process's samples; None: not permitted."""
         try:
             return bpf.Program(bpf_program.samples_of(self.pid)) if layout_check.is_here(self.pid) else None
-        except OSError:  # counters of threads cost more and tell the same
+        except OSError:  # counters of threads cost more and give the same data
             return None
 
     @property
     def _files(self) -> str:
-        """Where the process's file system begins."""
+        """The root of the process's file system."""
         return f"/proc/self/fd/{self._root}"
 
     def _start(self, words: list[str], seconds: float, descriptors: tuple[int, ...] = ()) -> subprocess.Popen[bytes]:
@@ -143,14 +143,14 @@ class NativeWindow:
             return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=descriptors)
 
     def _count(self) -> None:
-        """Count the calls that would be recorded, or leave the process the same time to take notice."""
+        """Count the calls that would be recorded, or give the process the same time to notice the command."""
         if self._can.calls and self._rates.faulting:
             words = perf.counting(self._can, self.pid, str(self._counts))
             self._process = self._start(words, perf.COUNT_SECONDS)
         self._next_ns = time.monotonic_ns() + int(perf.COUNT_SECONDS * 1e9)
 
     def _record(self) -> bool:
-        """Start perf; whether that worked."""
+        """Start perf; return whether that worked."""
         try:
             counted = perf.counted(self._counts.read_text("ascii", "replace"))
         except OSError:
@@ -204,29 +204,29 @@ class NativeWindow:
 
     @property
     def began_ns(self) -> int:
-        """When samples began to be taken; 0: they have not."""
+        """Time at which sampling began; 0: it has not."""
         return self._control.began_ns if self._control is not None else self._started_ns
 
     @property
     def _unchosen(self) -> bool:
-        """Whether nothing is recorded, as samples would be of all processes."""
+        """Whether nothing is recorded because samples would be of all processes."""
         return self._every_cpu and self._control is not None and bool(self._control.problem)
 
     def _again(self, code: int, now_ns: int) -> bool:
-        """Whether perf, which has ended, is to be started again: in another way, or as it failed too soon."""
+        """Whether to restart perf, which has ended: with other options, or because it failed too early."""
         if self._unchosen:
             self._every_cpu = False
             return True
         if self._controlled and code == _UNKNOWN_OPTION:
             self._controlled = self._every_cpu = False
             if self.watch is not None:
-                self._note_no_frames("perf takes no commands; install 5.10 or later")
+                self._note_no_frames("perf accepts no commands; install 5.10 or later")
             return True
         early = now_ns - self._started_ns < self._seconds * 5e8
         return code == _FAILED and early and self._tries < _TRIES
 
     def stop(self) -> None:
-        """End recording now; what there is can be taken."""
+        """End recording now; the data so far can be taken."""
         self._seconds = 0.0
         until = time.monotonic() + _GRACE_S
         self._over = self._over or self._process is None
@@ -239,7 +239,7 @@ class NativeWindow:
         """Decode what was recorded.
 
         Raises:
-            CaptureError: perf recorded nothing, and says why.
+            CaptureError: perf recorded nothing; the text has its reason.
         """
         began = time.process_time_ns()
         if self.watch is not None:
@@ -281,7 +281,7 @@ class NativeWindow:
         return replace(recorded, mappings=mappings + recorded.mappings, comms=comms + recorded.comms)
 
     def close(self) -> None:
-        """Give back what is held; the folder is the caller's to delete."""
+        """Release everything; the caller deletes the folder."""
         if self._process is not None and self._process.returncode is None:
             self._process.kill()
             self._process.wait()
@@ -301,7 +301,7 @@ class NativeWindow:
             return 0
 
     def _words(self) -> str:
-        """What perf said, in one line."""
+        """Messages of perf, in one line."""
         if self._problem:
             return self._problem
         try:

@@ -1,9 +1,9 @@
-"""Callers of generated code that has moved the stack pointer into a buffer of its own: the stack is not in the sample.
+"""Unwinds through generated code that switched to a private stack buffer: the real stack is not in the sample.
 
-oneDNN's kernels of matrix products keep the pointer that they had in their buffer. Another sample of the same thread
-that was called through the same place of the stack has the callers: the nearest in time gives them. Where there is
-none, the samples before and after tell the callers further out than that place, as far as they share them. All these
-are of another moment, so such a stack counts as attached and approximate, never as whole.
+oneDNN's kernels of matrix products keep the old stack pointer in their buffer. Another sample of the same thread that
+was called through the same place of the stack has the callers: the nearest in time is used. If there is none, the
+samples before and after give the callers further out than that place, as far as they agree. All these are from another
+moment, so such a stack counts as attached and approximate, never as whole.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from stepscope.formats.native.unwind import Walk
 
 _SLACK_BYTES = 64 << 10
-"""How much deeper than any stack seen the pointer may have been."""
+"""Distance by which the pointer may have been deeper than any stack seen."""
 
 
 class MovedStacks:
     """The stacks of one window's threads, by the places that they lead through."""
 
     def __init__(self) -> None:
-        """None."""
+        """Begin empty."""
         self._places: dict[int, dict[int, list[tuple[int, Walk, int]]]] = defaultdict(lambda: defaultdict(list))
         self._walks: dict[int, list[tuple[int, Walk]]] = defaultdict(list)
         self._lows: dict[int, int] = {}
         self._highs: dict[int, int] = {}
 
     def add(self, sample: Sample, walk: Walk) -> None:
-        """A stack that has come to its end. Samples in the order of time."""
+        """Add a stack that was walked to its end. Samples must be in time order."""
         first = 1 if walk.attached else 0  # the kernel's own pointer may be anywhere
         pointers = walk.pointers[first:]
         if not pointers:
@@ -47,7 +47,7 @@ class MovedStacks:
         self._highs[thread] = max(pointers[-1], self._highs.get(thread, 0))
 
     def callers(self, sample: Sample) -> tuple[int, ...]:
-        """Addresses of the callers of a sample in generated code, innermost first; none where nothing fits."""
+        """Addresses of the callers of a sample in generated code, innermost first; none if nothing fits."""
         places = self._places.get(sample.tid)
         if places is None:
             return ()
@@ -63,7 +63,7 @@ class MovedStacks:
         return self._shared(sample, kept[0]) if kept else ()
 
     def _shared(self, sample: Sample, pointer: int) -> tuple[int, ...]:
-        """What stands further out than a place of the stack in the samples before and after alike."""
+        """The frames further out than a place of the stack that the samples before and after share."""
         walks = self._walks[sample.tid]
         after = bisect.bisect_left(walks, sample.at_ns, key=lambda one: one[0])
         if not 0 < after < len(walks):

@@ -1,15 +1,15 @@
-"""Whose stack an address lies on: how a sample tells for which thread a pool's thread works.
+"""The thread for which a pool's thread works, found in a sample by whose stack its addresses point to.
 
-A pool runs closures, and these refer to variables of the thread that made them, which waits meanwhile: the stack of the
-pool's thread holds addresses on the stack of that other thread, at the very moment of the sample. The innermost frame
-that holds any counts, if all of its lead to one other thread: further out stand the thread that made the pool's, and
-what earlier calls have left.
+A pool runs closures, which refer to variables of the thread that made them, which waits meanwhile: at the moment of the
+sample the stack of the pool's thread holds addresses on the stack of that other thread. The innermost frame that holds
+any counts, if all of its addresses lead to one other thread: further out are the thread that made the pool's, and
+remains of earlier calls.
 
-A thread is told by its ``pthread_self()``, as TensorFlow's profiler tells it. The kernel knows where each thread's list
-of robust futexes begins, which glibc keeps in the record that ``pthread_self()`` is the address of, at the upper end of
-the thread's stack; the record begins with its own address. Source: get_robust_list(2); glibc,
-sysdeps/x86_64/nptl/tls.h, ``tcbhead_t``. x86-64; nothing is known where a C library does otherwise, or the process's
-memory cannot be read.
+A thread is identified by its ``pthread_self()``, as in TensorFlow's profiler. The kernel knows the start of each
+thread's list of robust futexes, which glibc keeps in the record that ``pthread_self()`` is the address of, at the upper
+end of the thread's stack; the record begins with its own address. Source: get_robust_list(2); glibc,
+sysdeps/x86_64/nptl/tls.h, ``tcbhead_t``. x86-64; nothing is known if a C library differs, or the process's memory
+cannot be read.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 _GET_ROBUST_LIST = 274
 """Number of the system call, x86-64."""
 _RECORD_BYTES = 1024
-"""The list begins so far behind the record's begin at most: 736 bytes in glibc 2.28 to 2.39."""
+"""Maximum distance of the list from the record's beginning: 736 bytes in glibc 2.28 to 2.39."""
 _SELF_AT = 16
-"""Of the record's second copy of its own address."""
+"""Offset of the record's second copy of its own address."""
 _ALIGNED = 64
 _WORD = 8
 _U64 = struct.Struct("<Q")
@@ -48,14 +48,14 @@ class ThreadStack(NamedTuple):
     start: int
     end: int
     number: int
-    """What ``pthread_self()`` is in that thread."""
+    """Value of ``pthread_self()`` in that thread."""
 
 
 class ThreadStacks:
     """The stacks of a process's threads."""
 
     def __init__(self, numbers: dict[int, int], stacks: Iterable[ThreadStack]) -> None:
-        """``numbers``: what ``pthread_self()`` is, by thread."""
+        """Store ``numbers``: the value of ``pthread_self()``, by thread."""
         self.numbers = numbers
         ordered = sorted(stacks)
         self._starts = np.array([stack.start for stack in ordered], np.uint64)
@@ -63,7 +63,7 @@ class ThreadStacks:
         self._numbers = np.array([stack.number for stack in ordered], np.int64)
 
     def waiting(self, sample: Sample, walk: Walk) -> int:
-        """The one thread, by its number, on whose stack variables lie that a sample's frame refers to; 0: not known."""
+        """Number of the one thread whose stack holds variables that a sample's frame refers to; 0: unknown."""
         size = min(walk.pointers[-1] - walk.pointers[0], len(sample.stack)) // _WORD * _WORD if walk.pointers else 0
         if not len(self._starts) or size <= 0:
             return 0
@@ -81,7 +81,7 @@ class ThreadStacks:
 
 
 def read(pid: int, memory: Memory) -> ThreadStacks:
-    """The stacks of the threads that a process has now; none where that is not ours to know."""
+    """The stacks of a process's current threads; none if they may not be read."""
     numbers: dict[int, int] = {}
     stacks: list[ThreadStack] = []
     try:
@@ -106,7 +106,7 @@ def read(pid: int, memory: Memory) -> ThreadStacks:
 
 
 def _writable(maps: str) -> list[tuple[int, int, str]]:
-    """(start, end, name) of what can be written, of the lines of /proc/PID/maps."""
+    """(start, end, name) of writable mappings in the lines of /proc/PID/maps."""
     found = []
     for line in maps.splitlines():
         parts = line.split(None, 5)
@@ -117,7 +117,7 @@ def _writable(maps: str) -> list[tuple[int, int, str]]:
 
 
 def _number(tid: int, memory: Memory) -> int:
-    """What ``pthread_self()`` is in a thread; 0 where that is not known."""
+    """The value of ``pthread_self()`` in a thread; 0 if unknown."""
     head = _robust_list(tid)
     if not head:
         return 0
@@ -135,7 +135,7 @@ def _word(data: bytes, offset: int) -> int:
 
 
 def _robust_list(tid: int) -> int:
-    """Where a thread's list of robust futexes begins; 0: none, or not ours to know."""
+    """The start of a thread's list of robust futexes; 0: none, or not readable."""
     if platform.machine() != "x86_64":
         return 0
     libc = ctypes.CDLL(None, use_errno=True)

@@ -1,7 +1,7 @@
 """Empties the rings and logs of all measured processes into memory, and memory into durable segments.
 
-A ring's reader cursor moves only when the records are on disk: a sidecar that is killed between the two reads them
-again from the ring, one that is restarted goes on after the last durable record.
+A ring's reader cursor moves only when the records are on disk: a sidecar killed in between reads them again from the
+ring, and a restarted one continues after the last durable record.
 """
 
 from __future__ import annotations
@@ -33,17 +33,18 @@ if TYPE_CHECKING:
     from stepscope.model.log.events import AnyEvent, CaptureTaken
 
 MAX_PENDING = 4_000_000
-"""Records kept in memory while the disk refuses them (160 MB); beyond it the oldest are dropped and counted."""
+"""Maximum number of records kept in memory while the disk refuses them (160 MB); beyond it the oldest are dropped and
+counted."""
 _ABOUT_PROCESS = frozenset({"process", "framework", "end", "capture", "profiler"})
 _WITH_COMMAND = frozenset({"process", "child"})
 _ABOUT_FILES = frozenset({"name", "code", "trace", "dataset", "iterator", "child", "model", "pyfunction", "layer"})
 
 
 class WorkerDrain:
-    """One measured process: its ring, its log, and what is not durable yet."""
+    """One measured process: its ring, its log, and its data that are not durable yet."""
 
     def __init__(self, folder: Path, writer: SessionWriter, origin_ns: int, *, writable: bool = True) -> None:
-        """Follow the process whose directory is ``folder``, after what ``writer`` has of it."""
+        """Follow the process whose directory is ``folder``, after the part that ``writer`` already has."""
         self.folder = folder
         self.key = folder.name
         pid, _, start = self.key.partition("-")
@@ -51,10 +52,10 @@ class WorkerDrain:
         self.start_ticks = int(start) if start.isdigit() else 0
         self.info = WorkerInfo(key=self.key, pid=self.pid)
         self.files: set[str] = set()
-        """Files that its log lines name."""
+        """Files named in its log lines."""
         self.kinds: set[int] = set()
         self.types: set[str] = set()
-        """Kinds of the records and types of the lines that were seen."""
+        """Kinds of the records and types of the lines seen."""
         self.closed = False
         self.problem = ""
         self._origin_ns = origin_ns
@@ -69,14 +70,14 @@ class WorkerDrain:
         self.pending = 0
         self.recent = Recent(origin_ns)
         self.reading = False
-        """Whether nodes of graphs have come of which more may follow."""
+        """Flag: more nodes of graphs may follow those received."""
         self.unread = False
-        """Whether tf.data's model of an iterator cannot be read."""
+        """Flag: tf.data's model of an iterator cannot be read."""
         self.profiler_server = False
         self.answers: dict[str, CaptureTaken] = {}
-        """What became of captures that were asked of it, by their ids."""
+        """Results of requested captures, by their ids."""
         self.profiled = False
-        """Whether its own profiler runs, or a profiler server could start it at any moment."""
+        """Flag: its own profiler runs, or a profiler server could start it at any moment."""
         for kind, text in writer.stored_lines(self.key):
             self._note(kind, text)
             self.recent.add_lines([LogLine(type=kind, at=0, text=text)])
@@ -86,7 +87,7 @@ class WorkerDrain:
         return rundir.alive(self.pid, self.start_ticks)
 
     def poll(self, now_ns: int, *, final: bool = False) -> None:
-        """Take what is new; ``final`` says that the process is dead."""
+        """Take new data; ``final``: the process is dead."""
         lines = self._without_nodes([_masked(line) for line in self._tail.read(final=final)])
         if lines:
             self._lines.extend(lines)
@@ -101,7 +102,7 @@ class WorkerDrain:
             self._take(self._ring.take_untold(now_ns))
 
     def _without_nodes(self, lines: list[LogLine]) -> list[LogLine]:
-        """The lines that are kept as they are; nodes of graphs have a table of their own."""
+        """The lines that are kept as written; nodes of graphs have a separate table."""
         kept = []
         for line in lines:
             self.reading &= line.type != graph_blocks.ALL_READ
@@ -146,7 +147,7 @@ class WorkerDrain:
             self._ring.lost += len(dropped.records)
 
     def _note(self, kind: str, text: bytes) -> None:
-        """Keep what the manifest and the sources need of a log line."""
+        """Keep the parts of a log line that the manifest and the sources need."""
         self.types.add(kind)
         self.unread |= kind == "itermodel" and b'"error"' in text
         if kind in _ABOUT_PROCESS:
@@ -187,7 +188,7 @@ class WorkerDrain:
             self.profiled |= self.profiler_server
 
     def flush(self, writer: SessionWriter) -> None:
-        """Make everything durable that was taken, then tell the ring and drop read log files.
+        """Make everything taken durable, then update the ring and drop read log files.
 
         Raises:
             OSError: no space, or no rights; nothing is lost yet, the next flush tries again.
@@ -219,7 +220,7 @@ class WorkerDrain:
         return RecordTable(start_ns=records["start_ns"] - self._origin_ns, seq=indexes + 1, **columns)
 
     def summary(self) -> WorkerInfo:
-        """What the manifest says about it, losses included."""
+        """The process's entry in the manifest, including losses."""
         lost = self.info.lost_records
         if self._ring is not None:
             lost += self._ring.lost + self._ring.torn
@@ -245,7 +246,7 @@ class WorkerDrain:
 
 
 def _masked(line: LogLine) -> LogLine:
-    """A log line without the secrets of the command line that it may hold."""
+    """A log line without the secrets in its command line, if it has one."""
     if line.type not in _WITH_COMMAND:
         return line
     try:
@@ -270,7 +271,7 @@ class Drainer:
     """All measured processes of a run."""
 
     def __init__(self, run: Path, writer: SessionWriter, origin_ns: int, *, writable: bool = True) -> None:
-        """Follow the processes that announce themselves in ``run``."""
+        """Follow the processes that register in ``run``."""
         self.workers: dict[str, WorkerDrain] = {}
         self._procs = str(run / PROCS_NAME)
         self._run = run
@@ -280,7 +281,7 @@ class Drainer:
         self._seen_ns = -1
 
     def discover(self) -> None:
-        """Find the processes that are new. Cost: one ``stat`` when none is."""
+        """Find new processes. Cost: one ``stat`` if there are none."""
         try:
             changed = os.stat(self._procs).st_mtime_ns
         except FileNotFoundError:
@@ -294,14 +295,14 @@ class Drainer:
                 self.workers[name] = WorkerDrain(folder, self._writer, self._origin_ns, writable=self._writable)
 
     def poll(self, now_ns: int, *, final: bool = False) -> None:
-        """Take what is new of every process."""
+        """Take the new data of every process."""
         self.discover()
         for worker in self.workers.values():
             if not worker.closed:
                 worker.poll(now_ns, final=final)
 
     def pending(self) -> int:
-        """Records in memory that are not durable."""
+        """The number of records in memory that are not durable."""
         return sum(worker.pending for worker in self.workers.values())
 
     def flush(self) -> None:
@@ -315,7 +316,7 @@ class Drainer:
                 worker.flush(self._writer)
 
     def retire_dead(self, now_ns: int) -> None:
-        """Finish with processes that have ended, and give their rings' memory back."""
+        """Finish with processes that have ended, and free their rings' memory."""
         for worker in self.workers.values():
             if not worker.closed and not worker.alive():
                 worker.poll(now_ns, final=True)
@@ -329,5 +330,5 @@ class Drainer:
         return frozenset(worker.pid for worker in self.workers.values() if not worker.closed)
 
     def files(self) -> set[str]:
-        """Files that log lines of this run of the sidecar name."""
+        """Files named in log lines during this run of the sidecar."""
         return set().union(*(worker.files for worker in self.workers.values()))

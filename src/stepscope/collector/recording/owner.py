@@ -1,4 +1,4 @@
-"""What a part of a recording may ask of the whole: the recorder, as captures and looks at memory see it."""
+"""The interface of the recorder for its parts: captures and looks at memory."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Owner(Protocol):
     manifest: Manifest
     writer: SessionWriter
     job: Job | None
-    """None until the launcher has written it."""
+    """Job of the run; None until the launcher has written it."""
     drainer: Drainer
     sampling: Sampling
 
     def note(self, code: str, text: str) -> None:
-        """Say something in the manifest, once."""
+        """Add a diagnostic to the manifest, once."""
 
     def add_capture(self, capture: CaptureInfo) -> None:
         """Enter a capture into the manifest, which is written with the next flush."""

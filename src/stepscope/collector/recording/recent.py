@@ -1,7 +1,7 @@
-"""What one process did of late, in memory: what the live view is computed from without reading the session.
+"""The recent past of one process, in memory: the input of the live view, which does not read the session.
 
-Bounded on all sides, however long the job runs: records of the last minute or so, the lines that records refer to, and
-a count for each kind and name. Cost: some 50 us a second.
+Bounded in every respect, however long the job runs: records of the last minute or so, the lines that records refer to,
+and a count for each kind and name. Cost: some 50 us per second.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MAX_RECORDS = 40_000
 WINDOW_NS = 60_000_000_000
 MAX_LINES = 20_000
-"""Of lines that records refer to; a job with more is shown live without the newest of them."""
+"""Maximum number of lines that records refer to; a job with more is shown live without the newest of them."""
 _MAX_PASSING = 400
 _PASSING = frozenset({"itermodel", "metric", "child", "cost", "diagnostic", "capture"})
 _NAMES = 1 << 32
@@ -40,7 +40,7 @@ _NESTED = int(Flag.NESTED)
 _REST = int(Kind.REST)
 _DETACHED = tuple(map(int, kinds_with(Trait.DETACHED)))
 _SHARED = 128
-"""As ``derive.steps.rest``: newest calls before a rest that say whose the calls in it are."""
+"""Number of newest calls before a rest that determine the names of the calls in it, as in ``derive.steps.rest``."""
 _LOOP = int(Kind.LOOP)
 _LOOP_OF = {"train": "fit", "test": "evaluate", "predict": "predict"}
 _MAX_ENDED = 4_096
@@ -50,12 +50,12 @@ class Recent:
     """One process's recent past."""
 
     def __init__(self, origin_ns: int) -> None:
-        """Nothing yet; times of records count from ``origin_ns``."""
+        """Begin empty; times of records count from ``origin_ns``."""
         self.counts: dict[tuple[int, int], int] = {}
-        """Calls so far by (kind, name); those that were counted instead of recorded are in it."""
+        """Calls so far by (kind, name), including those that were counted instead of recorded."""
         self._newest = {kind: np.empty(0, np.uint32) for kind in _DETACHED}
         self.records = 0
-        """Records so far."""
+        """Number of records so far."""
         self._origin_ns = origin_ns
         self._batches: deque[Records] = deque()
         self._held = 0
@@ -65,7 +65,7 @@ class Recent:
         self._ended: deque[int] = deque(maxlen=_MAX_ENDED)
         """Starts (CLOCK_MONOTONIC) of Keras loops that have ended."""
         self.nodes: list[NodeColumns] = []
-        """Nodes of graphs, until somebody has looked at them; the agent reads 60,000 at most."""
+        """Nodes of graphs, until they have been examined; the agent reads 60,000 at most."""
 
     def add_lines(self, lines: Iterable[LogLine]) -> None:
         """Take log lines."""
@@ -110,7 +110,7 @@ class Recent:
             self._count_rest(int(rest["flags"]) >> 8, int(rest["arg"]))
 
     def _count_rest(self, kind: int, calls: int) -> None:
-        """Calls of a second in which wrappers were detached: they go by the names that the newest calls had."""
+        """Count the calls of a second in which wrappers were detached, by the names that the newest calls had."""
         if kind == Kind.FUNCTION and not len(self._newest[kind]):  # Keras 2: the step is a tf.function
             kind = int(Kind.EXECUTION)
         if kind not in self._newest or not len(self._newest[kind]):
@@ -121,7 +121,7 @@ class Recent:
             self.counts[pair] = self.counts.get(pair, 0) + round(calls * share / len(self._newest[kind]))
 
     def forget(self) -> None:
-        """The process has ended: keep its counts alone."""
+        """Keep only the counts, because the process has ended."""
         self._batches.clear()
         self._held = 0
         self._lasting.clear()
@@ -137,7 +137,7 @@ class Recent:
         return Worker(info=info, records=self._with_open_loop(self.table(), lines), events=lines)
 
     def _with_open_loop(self, records: RecordTable, lines: list[AnyEvent]) -> RecordTable:
-        """A Keras loop is recorded when it ends: the one that goes on is given as lasting until the newest record."""
+        """Add an open Keras loop, which is recorded only at its end: it is assumed to last until the newest record."""
         batch = next((line for line in reversed(lines) if isinstance(line, events.BatchSeen) and line.loop), None)
         if batch is None or batch.loop + self._origin_ns in self._ended:
             return records
@@ -156,7 +156,7 @@ class Recent:
     def _decode(self, text: bytes) -> AnyEvent:
         try:
             event = events.decode(text)
-        except (msgspec.DecodeError, TypeError):  # damaged; the session's reader says so
+        except (msgspec.DecodeError, TypeError):  # damaged; the session's reader reports it
             return events.AgentDiagnostic(code="", text="")
         at = event.at - self._origin_ns if event.at else 0
         if isinstance(event, events.BatchSeen) and event.loop:

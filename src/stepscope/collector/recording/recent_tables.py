@@ -1,4 +1,4 @@
-"""What the samplers saw in the last minutes, in memory, for the live view."""
+"""The samplers' rows of the last minutes, in memory, for the live view."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from stepscope.model.records import Table
 
 _KEPT = 8
-"""Flushes of each table: two minutes of those that are stored every 15 s."""
+"""Number of flushes kept of each table: two minutes for those that are stored every 15 s."""
 
 
 class HasTable(Protocol):
@@ -30,11 +30,11 @@ class RecentTables:
         self._stored: dict[str, deque[Table]] = {}
 
     def keep(self, name: str, table: Table) -> None:
-        """Remember rows that were stored just now."""
+        """Keep rows that have just been stored."""
         self._stored.setdefault(name, deque(maxlen=_KEPT)).append(table)
 
     def all(self, waiting: Mapping[str, HasTable]) -> dict[str, list[Table]]:
-        """By table, oldest first: what was stored of late, then what waits."""
+        """Tables, oldest first: recently stored rows, then waiting ones."""
         return {name: [*self._stored.get(name, ()), rows.table()] for name, rows in waiting.items()}
 
 
@@ -42,7 +42,7 @@ class RecentNames(Sequence[str]):
     """Names by number, of which only the newest are known; the others read "?"."""
 
     def __init__(self, known: Mapping[int, str]) -> None:
-        """Of the names in ``known``."""
+        """Use the names in ``known``."""
         self._known = known
         self._length = max(known, default=-1) + 1
 

@@ -1,4 +1,4 @@
-"""The samplers of one recording, in step; what they saw becomes tables of the session."""
+"""The samplers of one recording, run together; their rows become tables of the session."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from stepscope.store.writer import SessionWriter
 
 _RESOURCES_EVERY_NS = 60_000_000_000
-"""Tables of resources are stored this often: a segment costs 3 ms of CPU time, and there are six of them."""
+"""Interval of storing tables of resources: a segment costs 3 ms of CPU time, and there are six of them."""
 
 
 class Sampling:
@@ -68,18 +68,18 @@ class Sampling:
         self._now_ns = self._resources_due_ns = 0
 
     def pause_s(self, usual_s: float) -> float:
-        """How long until the next look: ``usual_s``, or less while a burst runs."""
+        """Time until the next look: ``usual_s``, or less while a burst runs."""
         return STEP_NS / 1e9 if self._bursts.running else usual_s
 
     def burst(self, now_ns: int) -> bool:
-        """One look of a burst; whether a burst was under way."""
+        """Make one look of a burst; return whether a burst was in progress."""
         if not self._bursts.running:
             return False
         self._bursts.look(now_ns, self._links.totals(self._net.read_all()), self._measured)
         return True
 
     def sample(self, now_ns: int, job: Job | None, measured: frozenset[int]) -> None:
-        """One look at everything."""
+        """Make one look with all samplers."""
         pids = measured | {job.pid} if job else measured
         own = {os.getpid(), job.launcher_pid} if job and job.launcher_pid else {os.getpid()}
         targets = Targets(job_pid=job.pid if job else 0, measured=pids, own=frozenset(own))
@@ -99,7 +99,7 @@ class Sampling:
         self._bursts.consider(now_ns, received)
 
     def tables(self) -> dict[str, list[Table]]:
-        """What was seen in the last minutes, by table, oldest first; rows that wait for the next flush included."""
+        """Rows of the last minutes, by table, oldest first, including those that wait for the next flush."""
         return self._recent.all({**self._fast, **self._slow})
 
     def processes(self) -> list[ProcessTable]:
@@ -107,16 +107,16 @@ class Sampling:
         return [table for table in self.tables().get("process", []) if isinstance(table, ProcessTable)]
 
     def rival_names(self) -> RecentNames:
-        """What the rows of rivals in ``tables`` count through."""
+        """The names that the rows of rivals in ``tables`` index."""
         waiting = dict(enumerate(self._rivals.names, self._rivals.first_name))
         return RecentNames({**self._rivals.recent_names, **waiting})
 
     def resource_names(self) -> RecentNames:
-        """What the rows of links, disks and GPUs in ``tables`` count through."""
+        """The names that the rows of links, disks and GPUs in ``tables`` index."""
         return RecentNames(self._names.by_number())
 
     def flush(self, *, final: bool = False) -> None:
-        """Make what was seen durable; tables of resources once a minute, and when ``final``.
+        """Make the rows durable; tables of resources once a minute, and if ``final``.
 
         Raises:
             OSError: no space, or no rights; the rows stay until the next try.

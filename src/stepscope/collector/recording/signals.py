@@ -1,4 +1,4 @@
-"""Which signals a session holds, by what was recorded. Whether there is enough of one is the detectors' to say."""
+"""The signals in a session, by what was recorded. Detectors decide whether there is enough of one."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ BY_KIND = {
 }
 BY_LINE = {"input-wait": "itermodel"}
 BY_TABLE = {"host": "host", "resources": "links", "memory": "process", "gpu": "gpu"}
-"""Signal to what it is made of: kinds of records, types of log lines, tables of samples."""
+"""Source of each signal: kinds of records, types of log lines, tables of samples."""
 
 
 def present(session: Path, kinds: Collection[int], types: Collection[str]) -> tuple[str, ...]:
-    """Names of the signals, as ``detectors.base.Signal`` has them, in small letters with hyphens."""
+    """Names of the signals, as in ``detectors.base.Signal``, in lower case with hyphens."""
     tables = {path.name.partition("-")[0] for path in (session / "tables").glob("*.parquet")}
     found = {name for name, of in BY_KIND.items() if any(int(kind) in kinds for kind in of)}
     found |= {name for name, of in BY_LINE.items() if of in types}

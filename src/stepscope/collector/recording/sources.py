@@ -1,4 +1,4 @@
-"""Stores copies of the user's own source files that the session names: sources travel with it.
+"""Stores copies of the user's own source files that the session names, so that sources accompany it.
 
 Bounded (200 files of 1 MB), masked, never a framework's, an interpreter's or an installed package's file.
 """
@@ -41,7 +41,7 @@ def is_user_file(name: str) -> bool:
 
 
 def store_sources(writer: SessionWriter, names: Iterable[str], cwd: str) -> list[str]:
-    """Copy the sources; returns lines about what was left out.
+    """Copy the sources; return lines about those omitted.
 
     Args:
         writer: the session's writer.

@@ -1,4 +1,4 @@
-"""What samplers share: whom they look at, files that stay open, rows that become tables."""
+"""Shared parts of samplers: their targets, files that stay open, rows that become tables."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _READ_BYTES = 16_384
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Targets:
-    """Whom a recording is about, at one moment."""
+    """The processes of a recording, at one moment."""
 
     job_pid: int
-    """0 while it is not known."""
+    """Process id of the job; 0 while unknown."""
     measured: frozenset[int]
-    """The job's own process and its children that load a framework."""
+    """Processes that are measured: the job's own and its children that load a framework."""
     own: frozenset[int]
-    """stepscope's own processes."""
+    """Processes of stepscope itself."""
 
 
 class ProcFile:
@@ -36,7 +36,7 @@ class ProcFile:
     __slots__ = ("_fd", "path")
 
     def __init__(self, path: str) -> None:
-        """Open ``path``; a file that is not there or not ours to read gives nothing."""
+        """Open ``path``; a missing or unreadable file reads as empty."""
         self.path = path
         try:
             self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -75,7 +75,7 @@ class ProcFile:
 
 
 class Rows(Generic[T]):
-    """Rows that wait to become a table. The order of values is that of the table's fields."""
+    """Rows that wait to become a table. Values are in the order of the table's fields."""
 
     def __init__(self, kind: type[T]) -> None:
         """No rows of ``kind``."""
@@ -98,5 +98,5 @@ class Rows(Generic[T]):
         return self._kind(**dict(zip(self._names, columns, strict=True)))
 
     def clear(self) -> None:
-        """Forget the rows: they are stored."""
+        """Drop the rows, which are stored."""
         self._rows.clear()

@@ -1,7 +1,8 @@
-"""Looks at the network 50 times a second for a second, now and then: is the wire ever idle?
+"""Occasional bursts of looks at the network, 50 times a second for a second: is the wire ever idle?
 
-Once a second a job that downloads for 0.3 s and computes for 0.7 s looks like one that downloads all the time. A burst
-tells them apart at a tenth of the cost of looking often always: about 0.15 ms a look, 9 ms a burst.
+In samples of once a second, a job that downloads for 0.3 s and computes for 0.7 s looks like one that downloads all the
+time. A burst distinguishes them at a tenth of the cost of constant frequent looks: about 0.15 ms per look, 9 ms per
+burst.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ from stepscope.model.records import BurstTable
 STEP_NS = 20_000_000
 LOOKS = 60
 _FIRST_NS = 4_000_000_000
-"""After the first sample: imports and the first trace are mostly over."""
+"""Time after the first sample: imports and the first trace are usually over."""
 _SOON_NS, _LATER_NS = 8_000_000_000, 40_000_000_000
-"""Between two bursts, in the first minute and afterwards."""
+"""Time between two bursts, in the first minute and afterwards."""
 _EARLY = 6
 MIN_BYTES = 100_000
-"""A second with less on the wire than this needs no closer look."""
+"""Traffic per second below which no closer look is needed."""
 
 
 class BurstSampler:
-    """Rows of short close looks."""
+    """Rows of bursts."""
 
     def __init__(self, origin_ns: int) -> None:
         """Times in rows count from ``origin_ns``."""
@@ -35,11 +36,11 @@ class BurstSampler:
 
     @property
     def running(self) -> bool:
-        """Whether a burst is under way."""
+        """Whether a burst is in progress."""
         return self._left > 0
 
     def consider(self, now_ns: int, received: int) -> None:
-        """At a usual sample: begin a burst when one is due and the network moves."""
+        """Begin a burst, at a regular sample, if one is due and the network moves."""
         moved = received - self._last[1] if self._last else 0
         self._last = (now_ns, received)
         self._due_ns = self._due_ns or now_ns + _FIRST_NS

@@ -1,4 +1,4 @@
-"""Where a process's control group is, and the numbers in its files: cgroup v2, and v1 by controller.
+"""A process's control group and the numbers in its files: cgroup v2, and v1 by controller.
 
 Source: Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/; cgroups(7).
 """
@@ -9,13 +9,13 @@ from pathlib import Path
 
 HOST = Path("/")
 _UNLIMITED = 1 << 60
-"""cgroup v1 writes "no limit" as a number near 2^63."""
+"""Threshold of "no limit", which cgroup v1 writes as a number near 2^63."""
 
 
 def folders(pid: int | str, controller: str, host: Path = HOST) -> list[Path]:
     """The folders of a process's group and its ancestors for one controller, innermost first; none if unknown.
 
-    ``pid`` may be "self"; ``host`` is where the host's files lie.
+    ``pid`` may be "self"; ``host`` is the root of the host's files.
     """
     root = host / "sys/fs/cgroup"
     try:
@@ -38,12 +38,12 @@ def folders(pid: int | str, controller: str, host: Path = HOST) -> list[Path]:
         return []
     inner_path = base / path.lstrip("/")
     if ".." in Path(path).parts or not inner_path.is_dir():
-        inner_path = base  # a namespace of its own: what is mounted is all that can be seen
+        inner_path = base  # its own namespace: only what is mounted is visible
     return [inner_path, *(p for p in inner_path.parents if p == base or base in p.parents)]
 
 
 def read(path: Path) -> str:
-    """The text of a small file; empty when it is not there or not ours to read."""
+    """The text of a small file; empty if it is missing or unreadable."""
     try:
         return path.read_text("ascii", "replace")
     except OSError:

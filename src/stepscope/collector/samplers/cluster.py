@@ -1,8 +1,8 @@
-"""Which other processes are tasks of the job's own cluster: they share its work, and are no rivals of it.
+"""Identifies other processes as tasks of the job's own cluster: they share its work, and are not its rivals.
 
-A process is such a task where its environment has the same cluster in TF_CONFIG as a process of the job, or where it
-has TensorFlow mapped and a TCP connection on this host with a process of the job: it speaks TensorFlow's gRPC with it.
-A process that belongs to another user cannot be looked into; it stays what it was.
+A process is such a task if its environment has the same cluster in TF_CONFIG as a process of the job, or if it has
+TensorFlow mapped and a TCP connection on this host with a process of the job, over TensorFlow's gRPC. A process of
+another user cannot be examined; its status does not change.
 
 Sources: /proc/PID/environ, maps and fd; /proc/net/tcp (Documentation/networking/proc_net_tcp.rst). TF_CONFIG:
 tf.distribute.cluster_resolver.TFConfigClusterResolver.
@@ -22,19 +22,19 @@ _ESTABLISHED = b"01"
 _INODE = 9
 """Column of /proc/net/tcp."""
 _TRIES = frozenset({1, 2, 4, 8, 16, 32, 64})
-"""At which of the looks at a busy process the question is asked: a task connects some seconds after its start."""
+"""Numbers of looks at a busy process at which it is examined: a task connects some seconds after its start."""
 
 
 class ClusterTasks:
-    """Answers for processes that use CPU, each at a few looks until it is known to be a task."""
+    """Answers for processes that use CPU, each examined at a few looks until it is known to be a task."""
 
     def __init__(self) -> None:
-        """Nobody is known."""
+        """Begin without known processes."""
         self._tasks: set[int] = set()
         self._asked: Counter[int] = Counter()
 
     def has(self, pid: int, measured: frozenset[int]) -> bool:
-        """Whether ``pid`` is a task of the cluster of the ``measured`` processes, as far as is known by now."""
+        """Whether ``pid`` is a task of the cluster of the ``measured`` processes, as far as known so far."""
         if pid in self._tasks:
             return True
         self._asked[pid] += 1
@@ -43,7 +43,7 @@ class ClusterTasks:
         return pid in self._tasks
 
     def forget(self, pid: int) -> None:
-        """The process has ended."""
+        """Drop a process that has ended."""
         self._tasks.discard(pid)
         self._asked.pop(pid, None)
 
@@ -54,7 +54,7 @@ def _same_cluster(pid: int, measured: frozenset[int]) -> bool:
 
 
 def _cluster(pid: int) -> object:
-    """The cluster in the environment that a process was started with; None where there is none."""
+    """The cluster in the environment that a process was started with; None if there is none."""
     for variable in _content(Path(f"/proc/{pid}/environ")).split(b"\0"):
         if variable.startswith(_CONFIG):
             try:
@@ -79,7 +79,7 @@ def _speaks_with(pid: int, measured: frozenset[int]) -> bool:
 
 
 def _content(path: Path) -> bytes:
-    """A file of /proc; empty when it is gone or not ours to read."""
+    """A file of /proc; empty if it is gone or unreadable."""
     try:
         return path.read_bytes()
     except OSError:

@@ -1,6 +1,6 @@
 """Samples each CPU that the job may use.
 
-Source: /proc/stat (proc(5)), as the host sampler has read it.
+Source: /proc/stat (proc(5)), as read by the host sampler.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from stepscope.collector.samplers.base import TICK_NS, Rows
 from stepscope.model.records import CoreTable
 
 _EACH_LOOK = 64
-"""With more CPUs than this they are looked at less often: a row costs about 3 us."""
+"""Number of CPUs above which they are sampled less often: a row costs about 3 us."""
 
 
 class CoreSampler:

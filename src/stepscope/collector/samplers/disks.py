@@ -1,7 +1,7 @@
 """Samples the block devices, and what the job's cgroup may read from each.
 
-Source: /proc/diskstats (Documentation/admin-guide/iostats.rst), as the host sampler has read it; cgroup v2 ``io.max``,
-v1 ``blkio.throttle.read_bps_device``.
+Source: /proc/diskstats (Documentation/admin-guide/iostats.rst), as read by the host sampler; cgroup v2 ``io.max``, v1
+``blkio.throttle.read_bps_device``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class DiskSampler:
         self._looks = 0
 
     def sample(self, now_ns: int, text: bytes, targets: Targets) -> None:
-        """A row for each whole device that has moved anything; ``text`` is /proc/diskstats."""
+        """Add a row for each whole device that has transferred anything; ``text`` is /proc/diskstats."""
         if self._folders is None and targets.job_pid:
             self._folders = [*cgroup.folders(targets.job_pid, "io"), *cgroup.folders(targets.job_pid, "blkio")]
         if self._looks % _LIMITS_EVERY == 0:
@@ -66,12 +66,12 @@ class DiskSampler:
 
 
 def _is_partition(name: str, whole: frozenset[str]) -> bool:
-    """A part of a whole disk: vda1, nvme0n1p2."""
+    """Whether a name is a part of a whole disk: vda1, nvme0n1p2."""
     return name not in whole and any(name.startswith(disk) and name[len(disk) :].strip("p").isdigit() for disk in whole)
 
 
 def read_limits(folders: list[Path]) -> dict[str, int]:
-    """Bytes a second that may be read, by device number "major:minor": the tightest of a group and its ancestors."""
+    """Readable bytes per second by device number "major:minor": the tightest limit of a group and its ancestors."""
     limits: dict[str, int] = {}
     for folder in folders:
         for name in ("io.max", "blkio.throttle.read_bps_device"):

@@ -1,10 +1,10 @@
-"""Measures what page faults cost on this host, of small pages and of huge ones, on memory of the collector's own.
+"""Measures the cost of page faults on this host, for small and huge pages, on the collector's own memory.
 
 A fault's cost differs by a factor of four between a bare machine and a virtual one, so it is measured, not assumed. A
-round maps nothing new: it touches pages that were given back to the kernel a moment before, as an allocator does that
-refaults, and takes CPU time, so that a busy host does not make faults look dear. A fault of a huge page zeroes 512
-times as much, so it is measured apart, where the kernel gives one when asked: a round that took more than one fault had
-none.
+round maps nothing new: it touches pages that were released to the kernel a moment before, like an allocator that
+refaults, and measures CPU time, so that a busy host does not make faults look expensive. A fault of a huge page zeroes
+512 times as much, so it is measured separately, if the kernel provides one on request: a round with more than one fault
+had none.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 ROUND_BYTES = 1 << 20
-"""256 pages: half a millisecond of CPU time."""
+"""Size of a round, 256 pages: half a millisecond of CPU time."""
 FIRST_ROUNDS = 10
-"""One at each of so many looks, while the job starts; later ones, rarely, see a host that is used otherwise."""
+"""Number of initial rounds, one per look while the job starts; later ones are rare and capture changed use of the
+host."""
 LATER_EVERY = 30
 HUGE_BYTES = 2 << 20
-"""Other sizes are not measured: zeroing them would take too long."""
+"""Size of a measured huge page; zeroing other sizes would take too long."""
 _HUGE_SIZE = Path("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size")
 _PAGE_BYTES = mmap.PAGESIZE
 
@@ -33,11 +34,11 @@ class FaultCost(NamedTuple):
     """Nanoseconds of CPU time per page."""
 
     fault_ns: int
-    """First touch: the fault, a zeroed page, its accounting."""
+    """Cost of a first touch: the fault, a zeroed page, its accounting."""
     release_ns: int
-    """Giving it back with MADV_DONTNEED."""
+    """Cost of releasing it with MADV_DONTNEED."""
     huge_fault_ns: int = -1
-    """The same of a huge page; -1 where the kernel gives none."""
+    """Cost of a first touch of a huge page; -1 if the kernel provides none."""
     huge_release_ns: int = -1
 
 
@@ -45,14 +46,14 @@ class FaultProbe:
     """Rounds of measurement, a few at the start and then now and then."""
 
     def __init__(self) -> None:
-        """Nothing is mapped before the first round."""
+        """Begin; nothing is mapped before the first round."""
         self._map: mmap.mmap | None = None
         self._huge: mmap.mmap | None = None
         self._refused = False
         self._looks = 0
 
     def look(self) -> FaultCost | None:
-        """One round when one is due; None otherwise, and where the kernel gives no memory.
+        """Make one round if one is due; None otherwise, and if the kernel provides no memory.
 
         Cost: 0.5 to 2 ms of CPU time when due; 3 MiB of memory while it runs.
         """
@@ -71,7 +72,7 @@ class FaultProbe:
         return small._replace(huge_fault_ns=huge[0], huge_release_ns=huge[1]) if huge is not None else small
 
     def _huge_round(self) -> tuple[int, int] | None:
-        """(first touch, giving back) of one huge page; None where none was given."""
+        """(first touch, release) of one huge page; None if none was provided."""
         try:
             if self._huge is None:
                 if int(_HUGE_SIZE.read_text("ascii")) != HUGE_BYTES:
@@ -96,7 +97,7 @@ def _round(memory: mmap.mmap) -> FaultCost:
 
 
 def _touched(pages: npt.NDArray[np.uint8], memory: mmap.mmap) -> tuple[int, int]:
-    """(first touch, giving back) of all pages of a map; what touching takes anyway is left out."""
+    """(first touch, release) of all pages of a map, without the base cost of touching."""
     begun = time.thread_time_ns()
     pages[:] = 1
     faulted = time.thread_time_ns()

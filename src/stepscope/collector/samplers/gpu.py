@@ -1,9 +1,8 @@
-"""Samples NVIDIA GPUs through NVML: how busy, how much memory, what the bus carries.
+"""Samples NVIDIA GPUs through NVML: load, memory, bus traffic.
 
-Source: NVML API reference; ``nvidia-ml-py`` (extra ``gpu``) is imported only where the kernel shows a device. Device
-memory is what is reserved, by anybody: TensorFlow reserves nearly all of it at its start whatever it needs, so live
-bytes are not known here (-1). NVML's busy share is that of time with at least one kernel, not of what a device could
-do.
+Source: NVML API reference; ``nvidia-ml-py`` (extra ``gpu``) is imported only if the kernel shows a device. Device
+memory is what all processes have reserved: TensorFlow reserves nearly all of it at its start whatever it needs, so live
+bytes are unknown here (-1). NVML's busy share is the time with at least one kernel, not the use of a device's capacity.
 """
 
 from __future__ import annotations
@@ -25,20 +24,21 @@ T = TypeVar("T")
 
 _KIB = 1024
 _PCIE_EVERY = 5
-"""NVML measures the bus for 20 ms inside of the call: that long the sidecar stands still, so it is asked rarely."""
+"""Interval in samples of bus measurements: NVML measures for 20 ms within the call, for which the sidecar is
+blocked."""
 _PCIE_TX, _PCIE_RX = 0, 1
 DRIVER = "/proc/driver/nvidia/gpus"
 
 
 class GpuSampler:
-    """Follows the GPUs of the host, where there are any and NVML can be asked."""
+    """Follows the GPUs of the host, if there are any and NVML is available."""
 
     def __init__(self, origin_ns: int, names: Names, *, driver: str = DRIVER) -> None:
         """Times in rows count from ``origin_ns``; devices are named in ``names``."""
         self.rows = Rows(GpuTable)
         self.count = devices(driver)
         self.problem = ""
-        """Why devices that are there are not sampled."""
+        """Reason why existing devices are not sampled."""
         self._origin_ns = origin_ns
         self._nvml = ModuleType("pynvml")
         self._handles: list[tuple[int, object]] = []
@@ -86,7 +86,7 @@ class GpuSampler:
         self._looks += 1
 
     def _ask(self, question: Callable[..., T], *arguments: object) -> T | None:
-        """NVML's answer, None where it has none: cards differ in what they tell."""
+        """NVML's answer, None if it has none: cards differ in what they report."""
         try:
             return question(*arguments)
         except self._nvml.NVMLError:
@@ -97,7 +97,7 @@ class GpuSampler:
         return -1 if kib is None else int(kib) * _KIB
 
     def _used_by(self, handle: object, pids: frozenset[int]) -> int:
-        """Memory of the measured processes; in a container NVML knows other pids, then it is 0."""
+        """Memory of the measured processes; 0 in a container, where NVML sees other pids."""
         processes = self._ask(self._nvml.nvmlDeviceGetComputeRunningProcesses, handle)
         if processes is None:
             return -1
@@ -105,7 +105,7 @@ class GpuSampler:
 
 
 def devices(driver: str) -> int:
-    """How many devices the kernel's driver shows."""
+    """The number of devices that the kernel's driver shows."""
     try:
         return len(os.listdir(driver))
     except OSError:

@@ -16,7 +16,7 @@ from stepscope.model.records import HostTable
 
 _SECTOR_BYTES = 512
 _QUOTA_EVERY = 5
-"""Quota and affinity change rarely: looked up at every fifth sample."""
+"""Interval in samples of reading quota and affinity, which rarely change."""
 
 
 def cpu_clock(pid: int) -> int:
@@ -35,13 +35,13 @@ class Accumulated:
     """CPU time of a changing set of processes, as a total that never falls."""
 
     def __init__(self, total_ns: int = 0) -> None:
-        """Go on from ``total_ns``: when that is not 0, what the processes have used so far is in it."""
+        """Continue from ``total_ns``: if that is not 0, it includes what the processes have used so far."""
         self.total_ns = total_ns
         self._last: dict[int, int] = {}
         self._skip_first = total_ns > 0
 
     def add(self, pids: frozenset[int]) -> int:
-        """The total, with what ``pids`` have used since the last call; a new one counts from its start."""
+        """The total, with the use of ``pids`` since the last call; a new process counts from its start."""
         now = {pid: value for pid in pids if (value := cpu_clock(pid)) >= 0}
         if not self._skip_first:
             for pid, value in now.items():
@@ -55,7 +55,9 @@ class HostSampler:
     """Follows the host."""
 
     def __init__(self, origin_ns: int, resume: tuple[int, int, int] = (0, 0, 0)) -> None:
-        """Times in rows count from ``origin_ns``; ``resume`` are totals to go on from: job, others, own."""
+        """Follow the host. Times in rows count from ``origin_ns``; ``resume`` are totals to continue from: job, others,
+        own.
+        """
         self.rows = Rows(HostTable)
         self._origin_ns = origin_ns
         self._job = Accumulated(resume[0])
@@ -64,7 +66,7 @@ class HostSampler:
         self._last: tuple[int, int, int] | None = None
         self._stat = ProcFile("/proc/stat")
         self.stat_text = self.net_text = self.disk_text = self.memory_text = b""
-        """What the files of the last sample said: other samplers take more from the same reading."""
+        """Texts of the last sample's files, which other samplers reuse."""
         self._pressure = [ProcFile(f"/proc/pressure/{what}") for what in ("cpu", "io", "memory")]
         self._net = ProcFile("/proc/net/dev")
         self._disks = ProcFile("/proc/diskstats")
@@ -137,7 +139,7 @@ class HostSampler:
         return (busy, idle, iowait, steal) if seen else (-1, -1, -1, -1)
 
     def _add_others(self, busy: int, job_ns: int, own_ns: int) -> None:
-        """What the job's CPUs did for neither the job nor us, also for processes that we cannot see."""
+        """Add the work of the job's CPUs for neither the job nor us, including processes that we cannot see."""
         if self._last is not None and busy >= 0:
             was_busy, was_job, was_own = self._last
             self._others_ns += max(0, (busy - was_busy) - (job_ns - was_job) - (own_ns - was_own))
@@ -156,7 +158,7 @@ class HostSampler:
 
 
 def whole_disks() -> list[str]:
-    """Disks that stand for themselves: what a loop device, RAID or device mapper moves counts on another too."""
+    """Physical disks: the traffic of a loop device, RAID or device mapper also counts on another one."""
     try:
         return [n for n in os.listdir("/sys/block") if not n.startswith(("loop", "ram", "zram", "dm-", "md"))]
     except OSError:
@@ -206,7 +208,7 @@ class _CpuGroup:
         self._throttled_folder: Path | None = None
 
     def refresh(self) -> None:
-        """Look the quotas up again: containers change them while they run."""
+        """Read the quotas again: containers change them while they run."""
         quotas = [(quota, folder) for folder in self._folders if (quota := cgroup.quota_milli(folder)) > 0]
         self.quota_milli, folder = min(quotas, default=(-1, self._folders[0] if self._folders else None))
         if folder != self._throttled_folder:
@@ -216,7 +218,7 @@ class _CpuGroup:
             self._throttled_folder = folder
 
     def throttled_ns(self) -> int:
-        """Time for which the group was not let run."""
+        """Time for which the group was throttled."""
         words = self._throttled.read().split() if self._throttled else []
         if b"throttled_usec" in words:
             return int(words[words.index(b"throttled_usec") + 1]) * 1000

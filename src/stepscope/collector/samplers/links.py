@@ -1,8 +1,8 @@
 """Samples the network interfaces that the job sees.
 
-Source: /proc/PID/net/dev of the job (its network namespace), or /proc/net/dev as the host sampler has read it where
-the job is in ours; the speed in /sys/class/net/NAME/speed (Documentation/ABI/testing/sysfs-class-net), which only
-tells of our own namespace. Bytes of a process stand in no file: see ``sockets``.
+Source: /proc/PID/net/dev of the job (its network namespace), or /proc/net/dev as read by the host sampler if the job is
+in ours; the speed in /sys/class/net/NAME/speed (Documentation/ABI/testing/sysfs-class-net), which covers only our own
+namespace. No file holds the bytes of a process: see ``sockets``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class LinkSampler:
 
     @property
     def foreign(self) -> bool:
-        """The job lives in another network namespace than we do."""
+        """Whether the job is in another network namespace than we are."""
         return self._own_file is not None
 
     def sample(self, now_ns: int, text: bytes, targets: Targets) -> None:
@@ -83,9 +83,9 @@ def interfaces(text: bytes) -> list[tuple[str, int, int]]:
 
 
 def link_speed(name: str) -> int:
-    """Bits a second as the driver states them; -1 where it does not, and for devices that are only software.
+    """Bits per second stated by the driver; -1 if there are none, and for devices that are only software.
 
-    A veth pair states 10 Gbit/s and has no speed at all: only a device with hardware (or a virtual machine's) counts.
+    A veth pair states 10 Gbit/s and has no real speed: only a device with hardware (or a virtual machine's) counts.
     """
     folder = Path("/sys/class/net") / name
     try:

@@ -1,9 +1,9 @@
-"""Samples memory: the host's, and that of the job's cgroup beside its limit.
+"""Samples memory: the host's, and that of the job's cgroup with its limit.
 
-Source: /proc/meminfo as the host sampler has read it; cgroup v2 ``memory.current``, ``memory.max``, ``memory.stat``, v1
-``memory.usage_in_bytes``, ``memory.limit_in_bytes``, ``memory.stat``. What a process holds is the process sampler's.
-Now and then also what a page fault costs here (``fault_cost``), and from /proc/vmstat how many of all that were made
-were given huge pages: no file says that of one process.
+Source: /proc/meminfo as read by the host sampler; cgroup v2 ``memory.current``, ``memory.max``, ``memory.stat``, v1
+``memory.usage_in_bytes``, ``memory.limit_in_bytes``, ``memory.stat``. The process sampler covers each process's memory.
+Occasionally also the cost of a page fault (``fault_cost``), and from /proc/vmstat how many of all faults were served
+with huge pages: no file has that for one process.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""Names of interfaces, disks and GPUs, once each; tables count through them."""
+"""Names of interfaces, disks and GPUs, once each; tables contain their indices."""
 
 from __future__ import annotations
 
 
 class Names:
-    """Numbers for names; those that are not stored yet wait here."""
+    """Numbers for names; those not stored yet wait here."""
 
     def __init__(self, first: int = 0) -> None:
-        """Go on from number ``first``: the names before it are durable."""
+        """Continue from number ``first``: the names before it are durable."""
         self.first = first
         self.waiting: list[str] = []
-        """Not stored yet; the first has number ``first``."""
+        """Names not stored yet; the first has number ``first``."""
         self._numbers: dict[str, int] = {}
 
     def number(self, text: str) -> int:
@@ -22,10 +22,10 @@ class Names:
         return found
 
     def by_number(self) -> dict[int, str]:
-        """The names that were given a number since the start."""
+        """The names that received a number since the start."""
         return {number: text for text, number in self._numbers.items()}
 
     def stored(self) -> None:
-        """The names are durable."""
+        """Mark the names as durable."""
         self.first += len(self.waiting)
         self.waiting.clear()

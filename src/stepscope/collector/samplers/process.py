@@ -1,6 +1,6 @@
 """Samples measured processes: CPU time, memory, faults, I/O.
 
-Source: /proc/PID/stat, statm and io (proc(5)); what only threads know comes from the thread sampler.
+Source: /proc/PID/stat, statm and io (proc(5)); the thread sampler covers data that only threads have.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from stepscope.model.records import ProcessTable
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _MINFLT, _MAJFLT, _UTIME, _STIME, _RSS = 7, 9, 11, 12, 21
-"""Positions in /proc/PID/stat behind the command's closing bracket (field number minus 3)."""
+"""Positions in /proc/PID/stat after the command's closing bracket (field number minus 3)."""
 _SHARED = 2
 """Position in /proc/PID/statm."""
 
@@ -29,7 +29,7 @@ class ProcessSampler:
         self._files: dict[int, tuple[ProcFile, ProcFile, ProcFile]] = {}
 
     def sample(self, now_ns: int, totals: dict[int, ThreadTotals], traffic: dict[int, Traffic] | None = None) -> None:
-        """One row for each process that lives; ``totals`` are the thread sampler's, ``traffic`` the sockets'."""
+        """Add a row for each live process; ``totals`` are the thread sampler's, ``traffic`` the sockets'."""
         for pid in [p for p in self._files if p not in totals]:
             for file in self._files.pop(pid):
                 file.close()
@@ -71,7 +71,7 @@ class ProcessSampler:
 
 
 def _io(text: bytes) -> tuple[int, int]:
-    """Bytes read from and written to storage, -1 each where the kernel does not tell us."""
+    """Bytes read from and written to storage, -1 each if the kernel does not allow it."""
     words = text.split()
     try:
         return int(words[words.index(b"read_bytes:") + 1]), int(words[words.index(b"write_bytes:") + 1])
@@ -80,6 +80,6 @@ def _io(text: bytes) -> tuple[int, int]:
 
 
 def _sizes(text: bytes) -> tuple[int, int]:
-    """Address space, and the resident part of it that is shared, in bytes; -1 each where the process has gone."""
+    """Address space, and the shared part of its resident memory, in bytes; -1 each if the process has gone."""
     words = text.split()
     return (int(words[0]) * _PAGE_BYTES, int(words[_SHARED]) * _PAGE_BYTES) if len(words) > _SHARED else (-1, -1)

@@ -1,7 +1,7 @@
 """Samples the other processes of the host: which of them use the CPU, and whether the job started them.
 
 All processes are listed once a second; their CPU time is one system call each (``host.cpu_clock``), and /proc/PID is
-read only when a process is seen for the first time. Kernel threads are left out after that first look.
+read only when a process is seen for the first time. Kernel threads are ignored after that first look.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from stepscope.collector.samplers.host import cpu_clock
 from stepscope.model.records import CHILD, TASK, RivalTable
 
 _KEEP = 8
-"""Rows a second: the largest users of CPU."""
+"""Rows per second: the largest users of CPU."""
 _MIN_CPU_NS = 5_000_000
-"""Half a percent of a core: less is no rival."""
+"""CPU time below which a process is not a rival: half a percent of a core."""
 _KERNEL_PARENT = 2
 _MAX_NAME = 160
 _MAX_NUMBERS = 4_096
@@ -86,7 +86,7 @@ class RivalSampler:
     def _add_use(self, pid: int, other: _Other, used: list[tuple[int, int]], new: list[int]) -> None:
         now = cpu_clock(pid)
         use = now - other.cpu_ns
-        if use < 0:  # the pid belongs to another process now
+        if use < 0:  # the pid now belongs to another process
             new.append(pid)
             self._job_children.discard(pid)
             self._cluster.forget(pid)
@@ -96,7 +96,7 @@ class RivalSampler:
             used.append((use, pid))
 
     def _meet(self, pid: int, used: list[tuple[int, int]]) -> None:
-        """Look at a process for the first time; what it has used so far counts if it began since the last look."""
+        """Examine a new process; its use so far counts if it began since the last look."""
         other = _describe(pid)
         if other is None:
             return
@@ -113,7 +113,7 @@ class RivalSampler:
                 self._cluster.forget(pid)
 
     def _find_children(self, new: list[int], targets: Targets) -> None:
-        """Mark the new processes that descend from the job; one that was marked stays so when its parent ends."""
+        """Mark the new processes that descend from the job; a mark remains when the parent ends."""
         for pid in new:
             seen = []
             at: int = pid
@@ -141,7 +141,7 @@ class RivalSampler:
         return other.name
 
     def names_stored(self) -> None:
-        """The names are durable: forget their texts, but for the newest."""
+        """Drop the texts of names that are now durable, except the newest."""
         for number, text in enumerate(self.names, self.first_name):
             self.recent_names[number] = text
         for number in list(self.recent_names)[:-_MAX_RECENT_NAMES]:
@@ -167,7 +167,7 @@ def _describe(pid: int) -> _Other | None:
 
 
 def _command(pid: int) -> str:
-    """The command line of a process for people: masked and short; its name in brackets where it has none."""
+    """The command line of a process for people: masked and short; its name in brackets if it has none."""
     file = ProcFile(f"/proc/{pid}/cmdline")
     words = file.read().rstrip(b"\0").decode("utf-8", "replace").split("\0")
     file.close()

@@ -1,9 +1,9 @@
-"""Samples the TCP connections of measured processes: bytes received and sent, and what lies unread.
+"""Samples the TCP connections of measured processes: bytes received and sent, and unread bytes.
 
-No file of /proc counts network bytes by process (/proc/PID/net/dev is the whole namespace's; ``rchar`` of /proc/PID/io
-leaves ``recv`` out). The kernel's socket diagnostics do, by connection: sock_diag(7), ``tcp_info`` of linux/tcp.h. A
-connection is a process's through the inode behind its file descriptor. Missed: connections that open and close
-between two looks, UDP, kernel sockets (NFS), and every connection of another network namespace than ours.
+No file of /proc counts network bytes by process (/proc/PID/net/dev covers the whole namespace; ``rchar`` of
+/proc/PID/io omits ``recv``). The kernel's socket diagnostics do, by connection: sock_diag(7), ``tcp_info`` of
+linux/tcp.h. The inode behind a file descriptor links a connection to its process. Missed: connections that open and
+close between two looks, UDP, kernel sockets (NFS), and every connection of another network namespace than ours.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ _REQUEST, _DUMP = 0x1, 0x300
 _ERROR, _DONE = 2, 3
 _INFO = 2
 _STATES = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8
-"""Established, both FIN-WAIT (we are done sending), CLOSE-WAIT (the peer is, data may lie unread)."""
+"""States: established, both FIN-WAIT (we have finished sending), CLOSE-WAIT (the peer has, data may be unread)."""
 _MESSAGE = struct.Struct("=BBBB2s2s16s16sI8sIIIII")
 _HEADER = struct.Struct("=IHHII")
 _ATTRIBUTE = struct.Struct("=HH")
 _BYTES_ACKED, _BYTES_RECEIVED = 120, 128
 """Offsets in ``tcp_info`` (Linux 4.1 and later)."""
 MIN_BYTES = 100_000
-"""Connections are looked at only when so much has moved since the last look: the kernel walks its whole table of
-connections, 0.3 ms for each family of addresses on a host with much memory."""
+"""Traffic since the last look below which connections are not examined: the kernel walks its whole table of
+connections, 0.3 ms for each address family on a host with much memory."""
 _EVERY = 3
 _MANY, _SELDOM = 256, 30
-"""Sockets of a host from which they are looked at more rarely: about 5 us each."""
+"""Number of a host's sockets from which they are examined less often, and the interval: about 5 us each."""
 _LOCAL4, _LOCAL6 = b"\x7f", bytes(15) + b"\x01"
 _MAPPED = bytes(10) + b"\xff\xff"
 
 
 @dataclass(slots=True)
 class Traffic:
-    """Totals of one process, of its connections that were seen."""
+    """Totals of one process's connections that were seen."""
 
     received: int = 0
     sent: int = 0
     queued: int = -1
-    """At the moment; -1: not looked at."""
+    """Unread bytes at the moment; -1: not examined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class SocketSampler:
     """Follows the connections of the measured processes."""
 
     def __init__(self) -> None:
-        """Nothing is open before the first look."""
+        """Begin; nothing is open before the first look."""
         self._netlink: socket.socket | None = None
         self._usable = True
         self._owner: dict[int, int] = {}
@@ -71,7 +71,7 @@ class SocketSampler:
         self._moved = 0
 
     def sample(self, pids: frozenset[int], moved: int) -> dict[int, Traffic]:
-        """Totals by process; empty where the kernel does not tell.
+        """Totals by process; empty if the kernel does not report them.
 
         Args:
             pids: the measured processes.
@@ -95,7 +95,7 @@ class SocketSampler:
         return {pid: self._traffic[pid] for pid in pids}
 
     def close(self) -> None:
-        """Close the way to the kernel."""
+        """Close the socket to the kernel."""
         if self._netlink is not None:
             self._netlink.close()
             self._netlink = None
@@ -140,7 +140,7 @@ class SocketSampler:
 
 
 def _parse(data: bytes, found: list[Connection]) -> bool:
-    """Take the connections out of one answer; whether more answers follow.
+    """Add the connections in one answer; return whether more answers follow.
 
     Raises:
         OSError: the kernel refused.
@@ -185,7 +185,7 @@ def is_local(source: bytes, target: bytes) -> bool:
 
 
 def socket_inodes(pid: int) -> list[int]:
-    """Inodes of a process's open sockets; none for a process that is not ours to look into."""
+    """Inodes of a process's open sockets; none for a process that may not be examined."""
     folder = f"/proc/{pid}/fd"
     inodes = []
     try:

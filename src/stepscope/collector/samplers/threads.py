@@ -1,7 +1,7 @@
 """Samples the threads of measured processes: time on a CPU, time waiting for one, states, context switches.
 
 Source: /proc/PID/task/TID/schedstat (Documentation/scheduler/sched-stats.rst: run ns, wait ns, timeslices), and
-/proc/PID/task/TID/status, often for the threads that work and now and then for those that only wake up.
+/proc/PID/task/TID/status, often for the threads that work and occasionally for those that only wake up.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from stepscope.collector.samplers.base import ProcFile, Rows
 from stepscope.model.records import ThreadTable
 
 _MAX_OPEN = 800
-"""Files kept open by this sampler; the rest of a huge process is opened at each look."""
+"""Number of files kept open by this sampler; the rest of a huge process are opened at each look."""
 _ACTIVE_NS = 20_000_000
-"""A thread that ran or waited for a CPU this long since the last look is looked at closely."""
+"""Time of running or waiting for a CPU since the last look from which a thread is examined closely."""
 _STATES_EVERY = 5
-"""The states of all threads that woke up are read at every fifth look: 20 us each."""
+"""Interval in looks of reading the states of all threads that woke up: 20 us each."""
 _STATUS_EVERY = 10
-"""The others' context switches are read at every tenth look: ``status`` costs ten times ``schedstat``."""
+"""Interval in looks of reading the others' context switches: ``status`` costs ten times ``schedstat``."""
 
 
 @dataclass(slots=True)
 class ThreadTotals:
-    """Sums over the threads of a process, those that have ended included. Nanoseconds and counts."""
+    """Sums over the threads of a process, including those that have ended. Nanoseconds and counts."""
 
     run_ns: int = 0
     wait_ns: int = 0
     threads: int = 0
     running: int = 0
     blocked: int = -1
-    """-1: not looked at."""
+    """Number of blocked threads; -1: not examined."""
     voluntary: int = 0
     involuntary: int = 0
 
@@ -69,7 +69,9 @@ class ThreadSampler:
         self._looks = 0
 
     def sample(self, now_ns: int, pids: frozenset[int]) -> dict[int, ThreadTotals]:
-        """One look at every thread; a row for each one that has run since the last. Totals by process."""
+        """Examine every thread and add a row for each one that has run since the last look. Return totals by
+        process.
+        """
         for pid in [p for p in self._threads if p not in pids]:
             for thread in self._threads.pop(pid).values():
                 self._close(thread)
@@ -122,7 +124,7 @@ class ThreadSampler:
 
     @staticmethod
     def _read_status(thread: _Thread) -> bytes:
-        """Update a thread's switches; its state, one letter."""
+        """Update a thread's switches; return its state, one letter."""
         file = ProcFile(thread.path + "/status")
         text = file.read()
         file.close()
@@ -153,7 +155,7 @@ class ThreadSampler:
 
 
 def read_state(path: str) -> bytes:
-    """The state of a thread that woke up since the last look, one letter; empty when it has gone."""
+    """The state of a thread that woke up since the last look, one letter; empty if it has gone."""
     file = ProcFile(path + "/stat")
     text = file.read()
     file.close()

@@ -99,14 +99,14 @@ class Pipeline:
         """Why the input wait of compiled steps is unknown, in words; ``versions``: of frameworks."""
         if self.error == "no-op":
             found = versions.get("tensorflow", "")
-            return f"{f'TensorFlow {found}'.rstrip()} does not show tf.data's model (2.17 does)"
+            return f"{f'TensorFlow {found}'.rstrip()} does not expose tf.data's model (2.17 and later do)"
         if self.error == "no-model":
             return "autotune is off for this dataset, so tf.data keeps no model of it"
         if self.error:
             return f"tf.data's model could not be read: {self.error}"
         if self.iterators_made:
             return "the steps ended before tf.data's model was read"
-        return "no iterator was seen to feed the step: it is made inside of the step, or read elsewhere"
+        return "no iterator was seen feeding the step: it is created inside the step, or read elsewhere"
 
     @property
     def slowest(self) -> Stage | None:

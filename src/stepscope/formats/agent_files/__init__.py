@@ -1,1 +1,1 @@
-"""What the agent writes: rings and logs."""
+"""Readers of the agent's files: rings and logs."""

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from stepscope.model.records import I64
 
 TYPE = "nodes"
-"""Of the lines."""
+"""Type of the log lines that hold a block."""
 ALL_READ = "graphs"
-"""Of the line that follows once no graph waits to be read."""
+"""Type of the log line that follows once no graph is waiting to be read."""
 
 
 class _Block(msgspec.Struct, frozen=True):
@@ -39,10 +39,10 @@ _DECODER = msgspec.json.Decoder(_Block)
 
 
 def decode(text: bytes) -> NodeColumns:
-    """One block.
+    """Decode one block.
 
     Raises:
-        ValueError: it is damaged (msgspec's errors derive from it), or its columns do not fit each other.
+        ValueError: it is damaged (msgspec's errors derive from it), or its columns are inconsistent.
     """
     block = _DECODER.decode(text)
     count = len(block.node)

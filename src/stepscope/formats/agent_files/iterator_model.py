@@ -8,7 +8,7 @@ Source: tensorflow/core/framework/model.proto (TensorFlow 2.17-2.21). Field numb
                  inputs = 14 (repeated int64), ratio = 16
     Parameter    name = 1, value = 2 (double), state_value = 3, tunable = 6
 
-Anything else is skipped, so newer versions still read.
+Other fields are skipped, so that newer versions can be read.
 """
 
 from __future__ import annotations

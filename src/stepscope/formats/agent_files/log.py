@@ -1,7 +1,7 @@
-"""Follows an agent's log: JSON lines in files that take turns (``stepscope.wire.log``).
+"""Follows an agent's log: JSON lines in alternating files (``stepscope.wire.log``).
 
-Only whole lines are handed out. A line is not decoded here beyond its type and its moment: the store keeps it as
-written, and whoever opens the session decodes it with ``model.log.events.decode``.
+Only whole lines are returned. Of each line only its type and time are decoded here: the store keeps it as written, and
+readers of the session decode it with ``model.log.events.decode``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _READ_BYTES = 4 << 20
 
 
 class Position(NamedTuple):
-    """How far a log was read: all of the files before ``file``, and ``offset`` bytes of it."""
+    """The position up to which a log was read: all files before ``file``, and ``offset`` bytes of that one."""
 
     file: int = 1
     offset: int = 0
@@ -26,7 +26,7 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLine:
-    """One line. ``at`` is CLOCK_MONOTONIC nanoseconds, 0 where the line has none."""
+    """A log line. ``at`` is CLOCK_MONOTONIC nanoseconds, 0 if the line has none."""
 
     type: str
     at: int
@@ -42,18 +42,18 @@ _HEAD = msgspec.json.Decoder(_Head)
 
 
 class LogTail:
-    """Reads one process's log from a position on."""
+    """Reads one process's log from a position onwards."""
 
     def __init__(self, folder: str, position: Position = Position()) -> None:  # noqa: B008 - immutable
-        """Follow the log in ``folder``; what lies before ``position`` is durable already."""
+        """Follow the log in ``folder``; everything before ``position`` is durable already."""
         self.folder = folder
         self.position = position
         self.damaged = 0
-        """Lines that are no JSON object with a type, and bytes of a cut last line, counted in lines."""
+        """Lines that are not a JSON object with a type, and bytes of a cut last line, counted in lines."""
         self._fd = -1
 
     def read(self, *, final: bool = False) -> list[LogLine]:
-        """The whole lines that are new; ``final`` says that the writer is dead (a cut line counts as damaged).
+        """The new whole lines; ``final``: the writer is dead, so that a cut line counts as damaged.
 
         Cost: one ``pread`` when nothing is new.
         """
@@ -87,12 +87,12 @@ class LogTail:
         return os.pread(self._fd, _READ_BYTES, self.position.offset)
 
     def _next_file(self) -> bool:
-        """Go on in the next file, if there is one and this one has no more."""
+        """Continue in the next file, if there is one and this one is exhausted."""
         following = os.path.join(self.folder, log_name(self.position.file + 1))
         if not os.path.exists(following):
             return False
         if b"\n" in self._available():
-            return False  # grew between the two looks: read on
+            return False  # grew in the meantime: read on
         self._close()
         self.position = Position(self.position.file + 1, 0)
         return True
@@ -109,7 +109,7 @@ class LogTail:
         return lines
 
     def release(self, durable: Position) -> None:
-        """Delete the files before ``durable``: what they hold is on disk elsewhere."""
+        """Delete the files before ``durable``, whose content is on disk elsewhere."""
         for index in range(durable.file - 1, 0, -1):
             try:
                 os.unlink(os.path.join(self.folder, log_name(index)))

@@ -1,8 +1,8 @@
-"""Reads the agents' rings (layout: ``stepscope.wire.ring``) into numpy arrays, and says what was lost.
+"""Reads the agents' rings (layout: ``stepscope.wire.ring``) into numpy arrays, and counts what was lost.
 
-The writer leaves no cursor: a slot is complete when its sequence number is the one that its index calls for, so
-the end of the ring is where the numbers stop. What is not there is counted, never invented: records that the
-writer overwrote before they were read (``lost``) and slots that were claimed but never completed (``torn``).
+The writer stores no cursor: a slot is complete if its sequence number matches its index, so the ring ends where the
+numbers stop matching. Missing records are counted, never invented: records that the writer overwrote before they were
+read (``lost``) and slots that were claimed but never completed (``torn``).
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ Records = npt.NDArray[Any]
 _FIRST_CHUNK = 256
 _MAX_CHUNK = 65_536
 _LOOKAHEAD = 1_024
-"""How far behind a hole complete records are looked for: more threads than this do not write at once."""
+"""Distance behind a hole within which complete records are looked for: fewer threads than this write at once."""
 HOLE_PATIENCE_NS = 1_000_000_000
-"""A claimed slot may stay open while its thread waits for the GIL; after this long it is given up as torn."""
+"""Time that a claimed slot may stay open while its thread waits for the GIL; after it the slot counts as torn."""
 _OVERRUN_MARGIN = 4_096
-"""After an overrun reading goes on this far ahead of the writer, so that it is not overtaken while it copies."""
+"""Distance kept from the writer when reading resumes after an overrun, so that it does not overtake the copy."""
 _SEQ_MODULUS = 1 << 32
 
 
@@ -71,7 +71,7 @@ class RingHeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Records read in one go. ``indexes`` int64[record]: their position in the stream, from 0, rising."""
+    """Records read at once. ``indexes`` int64[record]: their position in the stream, from 0, rising."""
 
     records: Records
     indexes: npt.NDArray[np.int64]
@@ -83,7 +83,7 @@ def read_header(data: bytes | mmap.mmap, path: str, size: int) -> RingHeader:
     """The header of a ring of ``size`` bytes.
 
     Raises:
-        CaptureError: the file is no ring, or of another version, or shorter than it says.
+        CaptureError: the file is not a ring, is of another version, or is shorter than it says.
     """
     if size < HEADER_BYTES:
         raise CaptureError(f"{path}: {size} bytes; expected a ring of at least {HEADER_BYTES}")
@@ -101,7 +101,7 @@ def read_header(data: bytes | mmap.mmap, path: str, size: int) -> RingHeader:
 
 
 class RingReader:
-    """Follows one ring from a given index on."""
+    """Follows one ring from a given index onwards."""
 
     def __init__(self, path: str, first: int = 0, *, writable: bool = True) -> None:
         """Map the ring at ``path``; the first record read is number ``first``.
@@ -112,7 +112,7 @@ class RingReader:
             writable: whether ``mark_durable`` will be called.
 
         Raises:
-            CaptureError: the file is no ring of this version.
+            CaptureError: the file is not a ring of this version.
             OSError: the file cannot be opened.
         """
         fd = os.open(path, os.O_RDWR if writable else os.O_RDONLY)
@@ -131,19 +131,19 @@ class RingReader:
         self._seq = self._ring["seq"]
         self.cursor = first
         self.lost = 0
-        """Records that were overwritten before they were read, in all."""
+        """Total number of records that were overwritten before they were read."""
         self.torn = 0
-        """Slots that were claimed and never completed, in all."""
+        """Total number of slots that were claimed and never completed."""
         self._hole_since = -1
         self._untold_taken = False
 
     def drain(self, now_ns: int, *, final: bool = False) -> Batch:
-        """All complete records from the cursor on.
+        """All complete records from the cursor onwards.
 
-        A hole (a claimed slot with complete ones behind it) is waited for until ``HOLE_PATIENCE_NS`` have gone
-        by, or not at all when ``final`` says that the writer is dead.
+        A hole (a claimed slot followed by complete ones) is waited for until ``HOLE_PATIENCE_NS`` have passed, or not
+        at all if ``final`` says that the writer is dead.
 
-        Cost: one comparison when nothing is new; about 60 ns a record otherwise.
+        Cost: one comparison if nothing is new; otherwise about 60 ns per record.
         """
         lost, torn = self.lost, self.torn
         parts: list[Records] = []
@@ -183,7 +183,7 @@ class RingReader:
         )
 
     def _run_of_complete(self, count: int) -> tuple[Records, bool]:
-        """A copy of the complete records from the cursor on, at most ``count``; whether there may be more."""
+        """A copy of the complete records from the cursor onwards, at most ``count``, and whether there may be more."""
         at = self.cursor % self._slots
         if int(self._seq[at]) != (self.cursor + 1) % _SEQ_MODULUS:
             return self._ring[:0], False
@@ -194,10 +194,10 @@ class RingReader:
         return self._ring[at : at + run].copy(), run == count
 
     def _still_there(self, first: int) -> bool:
-        """Whether the writer has not come round to record ``first`` while it was copied.
+        """Whether the writer did not reach record ``first`` again while it was copied.
 
-        It fills slots in order and each one's number last, so ``first`` may be half overwritten only when the one
-        before it is of the next lap.
+        The writer fills slots in order and writes each sequence number last, so ``first`` may be half overwritten only
+        if the record before it is already of the next lap.
         """
         before = int(self._seq[(first - 1) % self._slots])
         if before == (first + self._slots) % _SEQ_MODULUS:
@@ -215,7 +215,7 @@ class RingReader:
         return bool(seq[0] != 0 and self._ahead_of_cursor(seq)[0] > 0)
 
     def _resynchronise(self) -> None:
-        """After the writer came round: go on with the oldest record that is safe to read."""
+        """Resume at the oldest record that is safe to read, after the writer has overtaken the reader."""
         ahead = self._ahead_of_cursor(self._seq.copy())
         head = self.cursor + int(ahead.max()) + 1
         oldest = max(self.cursor + 1, head - self._slots + min(_OVERRUN_MARGIN, self._slots // 2))
@@ -237,7 +237,7 @@ class RingReader:
         return now_ns - self._hole_since >= HOLE_PATIENCE_NS
 
     def take_untold(self, now_ns: int) -> Batch:
-        """REST records for calls that a dead writer had counted and not yet told of; none the second time."""
+        """REST records for calls that a dead writer had counted and not yet reported; empty the second time."""
         since, *counts = UNCOMMITTED.unpack_from(self._map, UNCOMMITTED_OFFSET)
         if self._untold_taken or not since or since > now_ns:
             return Batch(records=np.empty(0, RECORD_DTYPE), indexes=np.empty(0, np.int64))
@@ -257,12 +257,12 @@ class RingReader:
         return Batch(records=records, indexes=indexes)
 
     def forget_untold(self) -> None:
-        """What ``take_untold`` gave is durable."""
+        """Confirm that the records of ``take_untold`` are durable."""
         if self._untold_taken:
             UNCOMMITTED.pack_into(self._map, UNCOMMITTED_OFFSET, *([0] * (1 + 2 * len(UNCOMMITTED_KINDS))))
 
     def mark_durable(self, count: int) -> None:
-        """Tell whoever looks that the first ``count`` records are on disk."""
+        """Publish that the first ``count`` records are on disk."""
         struct.pack_into("<Q", self._map, READER_OFFSET, count)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What the events of a kineto trace (PyTorch) are, by their categories. The names changed over the years.
+"""The meaning of events in a kineto trace (PyTorch), by their categories. The names have changed over the years.
 
 Source: pytorch/kineto, ``libkineto/include/ActivityType.h`` and ``libkineto/src/output_json.cpp`` (2021-2026).
 """
@@ -11,7 +11,7 @@ from stepscope.model.session.optrace import Category, LineKind, PlaneKind
 STEP_PREFIX = "ProfilerStep#"
 DEVICE_CATEGORIES = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset", "concurrent_kernel"})
 ANNOTATIONS = frozenset({"gpu_user_annotation"})
-"""Spans of a device that repeat what the host marked, around kernels of the same stream."""
+"""Spans on a device that repeat the host's annotations, around kernels of the same stream."""
 _CATEGORIES = {
     "cpu_op": Category.OP,
     "operator": Category.OP,
@@ -25,11 +25,11 @@ _CATEGORIES = {
 }
 _KNOWN = {*_CATEGORIES, *DEVICE_CATEGORIES, *ANNOTATIONS, "user_annotation", "trace", "ac2g", "fwdbwd"}
 KNOWN = frozenset(_KNOWN)
-"""Categories, in small letters, that only kineto writes."""
+"""Lower-case categories that only kineto writes."""
 
 
 def kineto_meaning(name: str, category: str) -> Meaning | None:
-    """What an event of a category (in small letters) is; None where the name alone says it."""
+    """The meaning of an event by its lower-case category; None if the name alone determines it."""
     if category in DEVICE_CATEGORIES:
         return meaning(name, PlaneKind.GPU, LineKind.STREAM)
     known = _CATEGORIES.get(category)
@@ -48,7 +48,9 @@ def kineto_meaning(name: str, category: str) -> Meaning | None:
 
 
 def _op(name: str) -> Meaning:
-    """``aten::mm`` is of type mm; ``autograd::engine::evaluate_function: X`` calls X and is none itself."""
+    """The meaning of an op: ``aten::mm`` is of type mm; ``autograd::engine::evaluate_function: X`` calls X and is not
+    an op.
+    """
     if ": " in name:
         return Meaning(category=Category.CALL)
     collective = name.startswith(("nccl:", "c10d::", "gloo:", "record_param_comms"))

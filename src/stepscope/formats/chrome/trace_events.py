@@ -1,9 +1,9 @@
 """Chrome trace events as an op trace: TensorFlow's and JAX's ``trace.json(.gz)``, TF1 timelines, kineto, ONNX Runtime.
 
 A process becomes a plane, a thread a line. Complete events (X), pairs of begin and end (B, E; b, e with an id) and
-instants (i, I, R) become events; flow arrows (s, t, f) become stats of the events that they begin and end at. What has
-no place in an op trace (counters, objects, samples) is left out and counted. What is broken is repaired and told: an
-end without a beginning is left out, a beginning without an end lasts to the end of its thread.
+instants (i, I, R) become events; flow arrows (s, t, f) become stats of the events at which they begin and end. Items
+without a place in an op trace (counters, objects, samples) are omitted and counted. Broken items are repaired and
+reported: an end without a beginning is omitted, a beginning without an end lasts to the end of its thread.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from stepscope.model.session.optrace_stats import PlainStat
 
 _RECEIVED, _UNKNOWN = "RecvTensor", "unknown"
-"""What TF1's timeline gives as op of a transfer between tasks, and where it knows none: no types of ops."""
+"""Pseudo ops in TF1 timelines for a transfer between tasks and for an unknown op: not op types."""
 _NS_PER_US = 1000
 _US_PER_DAY = 86_400e6
 _MAX_SPAN_US = 30 * _US_PER_DAY
-"""A longer trace does not fit into 64 bits of picoseconds, and is none."""
+"""Longest trace that fits into 64 bits of picoseconds; anything longer is not a trace."""
 _EPOCH_US = 10**14
-"""Clocks above this count microseconds from 1970."""
+"""Clock value from which timestamps count microseconds from 1970."""
 _INSTANTS = frozenset("iIR")
 _BEGIN, _END = frozenset("Bb"), frozenset("Ee")
 _FLOWS = {"s": StatName.FLOW_OUT, "t": StatName.FLOW_IN, "f": StatName.FLOW_IN}
@@ -51,10 +51,10 @@ _ARGS = {
     "External id": "external_id",
     "external id": "external_id",
 }
-"""Names of arguments, as the model calls them."""
+"""Names of arguments, with their names in the model."""
 _NUMBER = re.compile(r"-?\d{1,18}")
 _ORT_KERNEL = "_kernel_time"
-"""How ONNX Runtime ends the names of its nodes' events."""
+"""Suffix that ONNX Runtime adds to the names of its nodes' events."""
 _GPU_LABEL = re.compile(r"GPU (\d+)")
 _TF1_DEVICE = re.compile(r"/device:(?P<kind>[A-Z]+):(?P<number>\d+)")
 
@@ -63,7 +63,7 @@ def read_file(path: Path) -> OpTrace:
     """The op trace of a trace-event file, gzipped or not.
 
     Raises:
-        FormatError: it cannot be read, is no trace, or is damaged elsewhere than at its end.
+        FormatError: it cannot be read, is not a trace, or is damaged elsewhere than at its end.
     """
     try:
         content = path.read_bytes()
@@ -73,7 +73,7 @@ def read_file(path: Path) -> OpTrace:
 
 
 def read_bytes(content: bytes, name: str = "") -> OpTrace:
-    """Like ``read_file``, of bytes in memory."""
+    """The op trace of bytes in memory; otherwise like ``read_file``."""
     return _Assembly(decode(content, name), name, len(content)).trace()
 
 
@@ -90,7 +90,7 @@ class _Span:
 
 @dataclass(slots=True)
 class _Thread:
-    """What was seen of one thread."""
+    """The events seen of one thread."""
 
     spans: list[_Span] = field(default_factory=list)
     open: list[_Span] = field(default_factory=list)
@@ -100,7 +100,7 @@ class _Thread:
 
 @dataclass(slots=True)
 class _Process:
-    """What was seen of one process."""
+    """The events seen of one process."""
 
     name: str = ""
     label: str = ""
@@ -131,12 +131,12 @@ class _Assembly:
                 self._close(thread)
         spans = [span for p in self.processes.values() for t in p.threads.values() for span in t.spans]
         if not spans and not self.left_out and not self.processes:
-            raise FormatError(f"{self.name}: no event in it; expected a Chrome, TensorFlow or kineto trace")
+            raise FormatError(f"{self.name}: it has no events; expected a Chrome, TensorFlow or kineto trace")
         zero = min((span.start for span in spans), default=0.0)
         end = max((span.start + span.dur for span in spans), default=zero)
         if end - zero > _MAX_SPAN_US:
             days = (end - zero) / _US_PER_DAY
-            raise FormatError(f"{self.name}: its events are spread over {days:.0f} days; expected one capture")
+            raise FormatError(f"{self.name}: its events span {days:.0f} days; expected a single capture")
         kineto = self.file.kineto or any(span.category in KNOWN for span in spans[:1000])
         source = TraceSource(
             format="kineto" if kineto else "trace-event",
@@ -185,7 +185,7 @@ class _Assembly:
             process.threads.setdefault(_key(event.tid), _Thread()).name = _text(args.get("name"))
 
     def _end(self, thread: _Thread, event: RawEvent, end: float) -> None:
-        """End the innermost open event of that name, else the innermost; an end may leave its name out."""
+        """End the innermost open event of that name, else the innermost; an end may omit its name."""
         name = _text(event.name)
         if not thread.open:
             self.repaired["ends without a beginning were left out"] += 1
@@ -207,7 +207,7 @@ class _Assembly:
             line = process.threads.setdefault(name, _Thread(name=name))
             line.open.append(_span(event, at, 0.0))
             self.pending.setdefault(key, []).append((line, line.open[-1]))
-        elif self.pending.get(key):  # begun in another process, maybe: ids are the file's
+        elif self.pending.get(key):  # perhaps begun in another process: ids are valid in the whole file
             line, span = self.pending[key].pop()
             span.dur = max(0.0, at - span.start)
             line.open.remove(span)
@@ -216,7 +216,7 @@ class _Assembly:
             self.repaired["ends without a beginning were left out"] += 1
 
     def _close(self, thread: _Thread) -> None:
-        """Events without an end last as long as their thread is seen."""
+        """Extend events without an end to the end of their thread."""
         last = max([s.start + s.dur for s in thread.spans] + [s.start for s in thread.open], default=0.0)
         for span in thread.open:
             span.dur = max(0.0, last - span.start)
@@ -280,7 +280,9 @@ class _Assembly:
             if count:
                 builder.diagnostic("DX123", f"{self.name}: {count} {what}")
         if self.file.left_out_bytes:
-            builder.diagnostic("DX123", f"{self.name}: cut: the last {self.file.left_out_bytes} bytes were left out")
+            builder.diagnostic(
+                "DX123", f"{self.name}: truncated file: the last {self.file.left_out_bytes} bytes were ignored"
+            )
 
 
 _KINDS = {
@@ -304,7 +306,7 @@ def _flows_at(thread: _Thread) -> dict[float, list[tuple[str, int]]]:
 
 
 def _plane_of(pid: str, process: _Process) -> tuple[str, PlaneKind, int]:
-    """Name, kind and number of the device of a process."""
+    """Name, kind and device number of a process's plane."""
     gpu = _GPU_LABEL.match(process.label)
     if gpu:
         return f"/device:GPU:{gpu[1]}", PlaneKind.GPU, int(gpu[1])
@@ -322,7 +324,7 @@ def _plane_of(pid: str, process: _Process) -> tuple[str, PlaneKind, int]:
 
 
 def _is_bookkeeping(process: _Process) -> bool:
-    """Whether a process of a kineto trace is the profiler itself: its recording and the mark of its end."""
+    """Whether a process of a kineto trace is the profiler itself: its recording and its end mark."""
     spans = [span for thread in process.threads.values() for span in thread.spans]
     return bool(spans) and all(s.category == "trace" or (not s.category and not s.dur) for s in spans)
 
@@ -348,7 +350,7 @@ def _span(event: RawEvent, start: float, dur: float) -> _Span:
 
 
 def _meaning_of(span: _Span) -> Meaning | None:
-    """What an event is, where its category or its arguments say more than its name."""
+    """The meaning of an event whose category or arguments say more than its name."""
     node, kind = span.args.get("name"), span.args.get("op")
     if isinstance(node, str) and isinstance(kind, str):
         if node == kind == _RECEIVED:
@@ -361,7 +363,7 @@ def _meaning_of(span: _Span) -> Meaning | None:
 
 
 def _plain(value: Json) -> PlainStat | None:
-    """An argument as a stat; numbers that stand as texts become numbers, lists and objects JSON."""
+    """An argument as a stat; numeric strings become numbers, lists and objects JSON."""
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, str):

@@ -1,7 +1,7 @@
-"""Chrome trace-event JSON as it lies in a file: decoded, repaired where the format allows it, nothing interpreted.
+"""Chrome trace-event JSON: decoded, repaired where the format allows it, but not interpreted.
 
-A file is an array of events, or an object that has one as ``traceEvents``; its end may be missing (the format allows a
-missing ``]``, and a job that dies leaves a cut event). ``.gz`` is known by its first bytes.
+A file is an array of events, or an object that holds one as ``traceEvents``. Its end may be missing: the format allows
+a missing ``]``, and a job that dies leaves a cut event. ``.gz`` is recognised by its first bytes.
 
 Source: Trace Event Format, https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 """
@@ -16,17 +16,17 @@ import msgspec
 from stepscope.errors import FormatError
 
 MAX_BYTES = 4 << 30
-"""Unpacked; larger files are refused."""
+"""Maximum size after unpacking; larger files are refused."""
 _GZIP = b"\x1f\x8b"
 _CUTS = 64
-"""How many ends of objects are tried, from behind, where a file is cut."""
+"""Number of object ends that are tried, from the end, if a file is cut."""
 
 Json = object
-"""Whatever JSON holds."""
+"""Any JSON value."""
 
 
 class RawEvent(msgspec.Struct, frozen=True):
-    """One event, field by field as the format names them."""
+    """One event, with the fields as the format names them."""
 
     ph: str = ""
     name: Json = ""
@@ -50,24 +50,24 @@ class _Object(msgspec.Struct, rename="camel"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceFile:
-    """The events of a file, and what stood beside them."""
+    """The events of a file and the data around them."""
 
     events: list[RawEvent]
     kineto: bool = False
-    """It has kineto's schema."""
+    """Flag: the file has kineto's schema."""
     base_ns: int = 0
-    """What its clock counts from, in nanoseconds since 1970; 0: it does not say."""
+    """Zero of its clock in nanoseconds since 1970; 0 if unknown."""
     samples: int = 0
-    """Stack samples beside the events."""
+    """Number of stack samples in addition to the events."""
     left_out_bytes: int = 0
-    """At its end, where it is cut."""
+    """Bytes omitted at the end of a cut file."""
 
 
 def decode(content: bytes, name: str) -> TraceFile:
     """The events of a trace file.
 
     Raises:
-        FormatError: it is no JSON, holds no events, or is damaged elsewhere than at its end.
+        FormatError: it is not JSON, holds no events, or is damaged elsewhere than at its end.
     """
     if content.startswith(_GZIP):
         content = _unpacked(content, name)
@@ -79,7 +79,7 @@ def decode(content: bytes, name: str) -> TraceFile:
     try:
         return _read(text, name, 0)
     except UnicodeDecodeError as error:
-        raise FormatError(f"{name}: damaged: text that is no UTF-8 ({error.reason}); expected trace events") from error
+        raise FormatError(f"{name}: damaged: not UTF-8 text ({error.reason}); expected trace events") from error
     except msgspec.DecodeError as error:
         return _repaired(text, name, error)
 
@@ -93,7 +93,7 @@ def _unpacked(content: bytes, name: str) -> bytes:
     if unpacker.unconsumed_tail:
         raise FormatError(f"{name}: more than {MAX_BYTES >> 30} GiB when unpacked; expected less")
     if not unpacker.eof:
-        raise FormatError(f"{name}: cut: its gzip stream has no end; expected a whole file")
+        raise FormatError(f"{name}: truncated: its gzip stream has no end; expected a complete file")
     return text
 
 
@@ -114,7 +114,7 @@ def _read(text: bytes, name: str, left_out: int) -> TraceFile:
 
 
 def _repaired(text: bytes, name: str, error: msgspec.DecodeError) -> TraceFile:
-    """The events before the cut, if a cut is all that is wrong."""
+    """The events before the cut, if a cut is the only damage."""
     closing = b"]" if text[:1] == b"[" else b"]}"
     end = len(text)
     for _ in range(_CUTS):

@@ -1,4 +1,4 @@
-"""Spans that overlap without lying inside each other need lines of their own."""
+"""Lanes for spans that overlap without nesting."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ROUNDING_US = 1.0
-"""Files in whole microseconds let a child end so much after its parent."""
+"""Time by which a child may end after its parent, because files may round to whole microseconds."""
 
 
 def split(spans: Sequence[tuple[float, float]]) -> tuple[list[int], int]:
-    """The lane of each span (start, duration), and how many did not fit into the first.
+    """The lane of each span (start, duration), and the number of spans that did not fit into the first.
 
-    Within a lane every span lies inside of the one around it or beside it, but for ``ROUNDING_US``.
+    Within a lane spans either nest or do not overlap, up to ``ROUNDING_US``.
     """
     lanes = [0] * len(spans)
     open_ends: list[list[float]] = [[]]

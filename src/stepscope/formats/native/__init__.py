@@ -1,1 +1,1 @@
-"""Native stacks: what perf, ELF files and DWARF say, and how CPython lays out its code."""
+"""Native stacks: perf's files, ELF files, DWARF, and CPython's code objects."""

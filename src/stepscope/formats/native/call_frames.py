@@ -1,4 +1,4 @@
-"""Call frame instructions of DWARF: run up to an address, they say where the caller's registers are.
+"""Call frame instructions of DWARF: executed up to an address, they locate the caller's registers.
 
 Source: DWARF 4, 6.4 and 7.23 (https://dwarfstd.org/doc/DWARF4.pdf); LSB 5, 10.6, for GNU's own instructions.
 """
@@ -15,50 +15,51 @@ _UNSIGNED, _SIGNED, _OMITTED, _RELATIVE = 0x01, 0x09, 0xFF, 0x10
 _CONTINUED, _NEGATIVE, _SEVEN = 0x80, 0x40, 0x7F
 _MAX_STATES, _MAX_TEXT = 64, 32
 _OF_REGISTER = frozenset((0x05, 0x06, 0x07, 0x08, 0x09, 0x10, 0x11, 0x14, 0x15, 0x16, 0x2F))
-"""Instructions whose first operand is the register that they are about."""
+"""Instructions whose first operand is a register number."""
 
 
 class Rule(NamedTuple):
-    """Where a value of the caller's is."""
+    """Location of one of the caller's values."""
 
     how: str
-    """offset: in memory at the CFA plus ``offset``. value: the CFA plus ``offset``. register: in register ``number``,
-    plus ``offset``. expression: in memory where ``code`` says. value-expression: what ``code`` says. same: where it is.
-    undefined: nowhere; as return address, there is no caller."""
+    """Kind of rule. offset: in memory at the CFA plus ``offset``. value: the CFA plus ``offset``. register: in register
+    ``number``, plus ``offset``. expression: in memory at the address computed by ``code``. value-expression: the value
+    computed by ``code``. same: unchanged. undefined: nowhere; for the return address, there is no caller."""
     number: int = 0
     offset: int = 0
     code: bytes = b""
 
 
 class Row(NamedTuple):
-    """What holds at one instruction. The CFA is the stack pointer that the caller had. Registers by DWARF number; those
-    that are not named are the same."""
+    """Rules in force at one instruction. The CFA is the caller's stack pointer. Registers by DWARF number; registers
+    not listed are unchanged.
+    """
 
     cfa: Rule
     saved: tuple[tuple[int, int], ...]
-    """(register, offset from the CFA of the memory that holds its value)."""
+    """Saved registers: (register, offset from the CFA of the memory that holds its value)."""
     others: tuple[tuple[int, Rule], ...]
     """Registers that are elsewhere, or nowhere."""
     return_register: int
     signal: bool = False
-    """A signal's frame: its caller was interrupted, it did not call."""
+    """Flag: a signal frame, whose caller was interrupted rather than calling."""
 
 
 class Common(NamedTuple):
-    """What the entries of many functions share (a CIE)."""
+    """The part shared by the entries of many functions (a CIE)."""
 
     code_factor: int
     data_factor: int
     return_register: int
     encoding: int
-    """Of pointers."""
+    """Encoding of pointers."""
     augmented: bool
     signal: bool
     instructions: bytes
 
 
 class Cursor:
-    """A place in bytes. ``base`` is the address of the first of them."""
+    """A position in bytes. ``base`` is the address of the first of them."""
 
     __slots__ = ("at", "base", "data")
 
@@ -98,10 +99,10 @@ class Cursor:
         return value - (1 << shift) if last & _NEGATIVE else value
 
     def block(self) -> bytes:
-        """Bytes behind their count.
+        """A block of bytes after its length.
 
         Raises:
-            IndexError: there are fewer.
+            IndexError: the block is cut.
         """
         size = self.unsigned()
         if self.at + size > len(self.data):
@@ -110,7 +111,7 @@ class Cursor:
         return bytes(self.data[self.at - size : self.at])
 
     def text(self) -> str:
-        """A short text that ends with a zero."""
+        """A short zero-terminated string."""
         value, _, _ = bytes(self.data[self.at : self.at + _MAX_TEXT]).partition(b"\0")
         self.at += len(value) + 1
         return value.decode("ascii", "replace")
@@ -140,7 +141,7 @@ class _State:
 
 
 def row(common: Common, instructions: Cursor, start: int, address: int) -> Row | None:
-    """What holds at ``address`` in a function that begins at ``start``; None where nothing says where the CFA is.
+    """The rules at ``address`` in a function that begins at ``start``; None if the CFA is not defined.
 
     Raises:
         FormatError: an instruction is not known.
@@ -163,7 +164,7 @@ def row(common: Common, instructions: Cursor, start: int, address: int) -> Row |
 
 
 def _run(code: Cursor, common: Common, state: _State, address: int, until: int, first: dict[int, Rule]) -> None:
-    """Run instructions until one is for an address behind ``until``."""
+    """Run instructions until one is for an address after ``until``."""
     factor = common.data_factor
     while code.at < len(code.data):
         byte = code.byte()

@@ -1,4 +1,4 @@
-"""C++ symbols as people write them, by the C++ library's own demangler; as they are where there is none."""
+"""Demangled C++ symbols, from the C++ library's own demangler; unchanged if there is none."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_NAME = 4096
-"""A longer symbol stays as it is."""
+"""Length above which a symbol is left unchanged."""
 
 
 def demangle(symbol: str) -> str:
-    """``_ZN3foo3barEv`` as ``foo::bar()``; anything else as it is.
+    """Turn ``_ZN3foo3barEv`` into ``foo::bar()``; anything else is unchanged.
 
     Source: Itanium C++ ABI, 3.4, ``__cxa_demangle``. Cost: about 3 us for a name of TensorFlow's.
     """

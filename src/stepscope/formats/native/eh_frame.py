@@ -1,7 +1,7 @@
-"""How to leave a function, by the ``.eh_frame`` section of an ELF file: where its caller's registers are.
+"""Unwinding out of a function by the ``.eh_frame`` section of an ELF file, which locates the caller's registers.
 
-Compilers write it for exceptions, so it is there in every build, frame pointers or not. Looked up through the sorted
-table of ``.eh_frame_hdr``; the instructions of a function are run once for each address that is asked for.
+Compilers write it for exceptions, so every build has it, with or without frame pointers. Look-ups use the sorted table
+of ``.eh_frame_hdr``; a function's instructions are run once for each requested address.
 
 Source: LSB 5, 10.6 (https://refspecs.linuxfoundation.org/LSB_5.0.0/LSB-Core-generic/LSB-Core-generic/ehframechpt.html).
 """
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 _VERSION = 1
 _TABLE_ENCODING = 0x3B
-"""Pairs of signed 4-byte offsets from the header: what every linker writes."""
+"""Encoding that every linker writes: pairs of signed 4-byte offsets from the header."""
 _HEADER_BYTES = 12
 _LONG = 0xFFFFFFFF
-"""In place of a length: the length follows in 8 bytes."""
+"""Length value which says that the length follows in 8 bytes."""
 _FORM = 0x0F
 _LINKAGE = (".plt", ".plt.sec", ".plt.got", ".iplt")
 _X86_64 = 62
@@ -35,7 +35,8 @@ _IN_LINKAGE = Row(
     others=(),
     return_register=16,
 )
-"""An entry of a procedure linkage table jumps on at once; some linkers write no unwind rows for them. x86-64."""
+"""Rules for an entry of a procedure linkage table, which jumps on at once; some linkers write no unwind rows for them.
+x86-64."""
 
 
 class UnwindTable:
@@ -45,7 +46,7 @@ class UnwindTable:
         """Map its sections. A file without them, or with an unusual table, has no rows.
 
         Raises:
-            FormatError: the table leads out of the file.
+            FormatError: the table points outside the file.
         """
         header, frames = elf.sections.get(".eh_frame_hdr"), elf.sections.get(".eh_frame")
         linkage = [elf.sections[name] for name in _LINKAGE if name in elf.sections and elf.machine == _X86_64]
@@ -66,14 +67,14 @@ class UnwindTable:
         self._entries = table[:, 1] + header.address - self._base
 
     def row(self, address: int) -> Row | None:
-        """What holds at an address; None where the table does not know it.
+        """The rules at an address; None if the table does not cover it.
 
-        Cost: 20 us for a new address, 0.2 us for one that was asked for before.
+        Cost: 20 us for a new address, 0.2 us for a repeated one.
         """
         if address not in self._rows:
             try:
                 found = self._find(address)
-            except (struct.error, IndexError, KeyError, ValueError, FormatError):  # damaged, or not known to us
+            except (struct.error, IndexError, KeyError, ValueError, FormatError):  # damaged or unsupported
                 found = None
             if found is None and any(start <= address < end for start, end in self._linkage):
                 found = _IN_LINKAGE
@@ -99,7 +100,7 @@ class UnwindTable:
         return call_frames.row(common, Cursor(self._data[cursor.at : end]), start, address)
 
     def _entry(self, at: int) -> tuple[Cursor, int]:
-        """Behind the length of an entry, and its end."""
+        """The position after the length of an entry, and the entry's end."""
         cursor = Cursor(self._data, at, self._base)
         length = cursor.fixed("<I")
         if length == _LONG:

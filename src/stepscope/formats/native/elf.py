@@ -1,7 +1,7 @@
-"""ELF files as columns: functions by address, what a library exports and needs, its build id and where sections lie.
+"""ELF files as columns: functions by address, exports and dependencies, build id and section positions.
 
-64-bit little-endian files only: what TensorFlow runs on. Names are decoded when they are asked for: TensorFlow's
-library has 1.2 million symbols in 788 MB, of which a profile names some hundred.
+Only 64-bit little-endian files, which TensorFlow requires. Names are decoded on request: TensorFlow's library has 1.2
+million symbols in 788 MB, of which a profile names some hundred.
 
 Source: System V ABI, chapters 4 and 5 (https://refspecs.linuxfoundation.org/elf/gabi4+/contents.html); build id: GNU
 note of type 3.
@@ -29,7 +29,7 @@ _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT = struct.Struct("<IIQQQQQQ")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL_WORDS = 3
-"""A symbol is three words: name (32 bits), information (8), visibility (8), section (16); address; size."""
+"""Words of a symbol: name (32 bits), information (8), visibility (8), section (16); address; size."""
 _DYNAMIC = np.dtype([("tag", "<i8"), ("value", "<u8")])
 _PT_LOAD, _PF_X = 1, 1
 _SHT_SYMTAB, _SHT_STRTAB, _SHT_DYNAMIC, _SHT_NOTE, _SHT_NOBITS, _SHT_DYNSYM = 2, 3, 6, 7, 8, 11
@@ -42,7 +42,7 @@ _MAX_NAME = 16_384
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """Where a section lies: in memory, relative to the file's own addresses, and in the file. Bytes."""
+    """Position of a section in memory, relative to the file's own addresses, and in the file. Bytes."""
 
     kind: int
     address: int
@@ -70,7 +70,7 @@ class Functions:
     name: I64
 
     def find(self, addresses: I64) -> I64:
-        """The function that each address lies in, -1 for none. int64[address] to int64[address]."""
+        """The function that contains each address, -1 for none. int64[address] to int64[address]."""
         at = np.searchsorted(self.address, addresses, side="right") - 1
         inside = np.maximum(at, 0)
         if len(self.address) == 0:
@@ -86,12 +86,12 @@ class ElfFile:
         """Read its headers.
 
         Raises:
-            FormatError: it is no 64-bit little-endian ELF file, or it is cut.
+            FormatError: it is not a 64-bit little-endian ELF file, or it is cut.
         """
         self.where = where
         self._data = data
         if data[: len(_MAGIC)] != _MAGIC:
-            raise FormatError(f"{where}: no 64-bit little-endian ELF file")
+            raise FormatError(f"{where}: not a 64-bit little-endian ELF file")
         header = self._unpack(_HEADER, 0)
         self.machine: int = header[2]
         segment_offset, section_offset = header[5], header[6]
@@ -120,7 +120,7 @@ class ElfFile:
             raise
 
     def close(self) -> None:
-        """Give the mapping back; arrays of ``functions`` stay valid, names cannot be read any more."""
+        """Unmap the file; arrays of ``functions`` stay valid, names can no longer be read."""
         if isinstance(self._data, mmap.mmap):
             self._data.close()
 
@@ -139,7 +139,7 @@ class ElfFile:
         return tuple(found)
 
     def _sections(self, offset: int, count: int) -> list[tuple[int, Section]]:
-        """(offset of its name, section), in the file's order."""
+        """(offset of its name, section) of each section, in the file's order."""
         found = []
         for i in range(min(count, _MAX_SECTIONS)):
             name, kind, _, address, at, size, link, _, _, _ = self._unpack(_SECTION, offset + i * _SECTION.size)
@@ -160,15 +160,15 @@ class ElfFile:
         return self._data[offset : end if end >= 0 else offset].decode("utf-8", "replace")
 
     def bytes_of(self, section: Section) -> bytes:
-        """What a section holds."""
+        """The content of a section."""
         return self._data[section.offset : section.offset + section.size]
 
     def view_of(self, section: Section) -> memoryview:
-        """The same without a copy; the file cannot be closed while it is used."""
+        """The content of a section without a copy; the file cannot be closed while it is in use."""
         return memoryview(self._data)[section.offset : section.offset + section.size]
 
     def code_at(self, address: int, size: int) -> bytes:
-        """Bytes of a mapped segment; fewer, or none, where the file holds fewer."""
+        """Bytes of a mapped segment; fewer, or none, if the file holds fewer."""
         for segment in self.segments:
             if segment.address <= address < segment.address + segment.size:
                 at = segment.offset + address - segment.address
@@ -176,7 +176,7 @@ class ElfFile:
         return b""
 
     def address_of(self, offset: int) -> int | None:
-        """The file's own address of a byte that is mapped; None for one that is not."""
+        """The file's own address of a mapped byte; None for one that is not mapped."""
         for segment in self.segments:
             if segment.offset <= offset < segment.offset + segment.size:
                 return segment.address + offset - segment.offset
@@ -184,7 +184,7 @@ class ElfFile:
 
     @property
     def build_id(self) -> str:
-        """In hex; empty where there is none."""
+        """The build id in hex; empty if there is none."""
         note = self.sections.get(".note.gnu.build-id")
         if note is None or note.size < struct.calcsize("<III"):
             return ""
@@ -194,7 +194,7 @@ class ElfFile:
         return data[start : start + size].hex() if kind == _NOTE_BUILD_ID else ""
 
     def _symbols(self, kind: int) -> tuple[np.ndarray, Section] | None:
-        """A symbol table, uint64[symbol, 3], and where its names lie."""
+        """A symbol table, uint64[symbol, 3], and the position of its names."""
         for _, section in self._raw:
             if section.kind == kind and section.link < len(self._raw):
                 count = section.size // (8 * _SYMBOL_WORDS)
@@ -205,7 +205,7 @@ class ElfFile:
     def functions(self) -> Functions:
         """All functions of both symbol tables.
 
-        Cost: 0.1 us a symbol.
+        Cost: 0.1 us per symbol.
         """
         address, size, name = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for kind in (_SHT_SYMTAB, _SHT_DYNSYM):
@@ -227,7 +227,7 @@ class ElfFile:
         return Functions(address=addresses[first], size=np.concatenate(size)[order], name=np.concatenate(name)[order])
 
     def _sizes(self, address: I64, size: I64, section: np.ndarray) -> I64:
-        """Sizes of functions; where the file does not tell, up to the end of their section."""
+        """Sizes of functions; if the file omits them, up to the end of their section."""
         ends = np.zeros(_MAX_SECTIONS, np.int64)
         ends[: len(self._raw)] = [part.address + part.size for _, part in self._raw]
         result: I64 = np.where(size > 0, size, np.maximum(1, ends[np.minimum(section, len(ends) - 1)] - address))
@@ -239,17 +239,17 @@ class ElfFile:
         return found is not None and self._defined(found, name) is not None
 
     def defines(self, name: str) -> bool:
-        """Whether either symbol table defines this name, also one that nobody else can bind to."""
+        """Whether either symbol table defines this name, including local symbols."""
         return self.address_named(name) is not None
 
     def address_named(self, name: str) -> int | None:
-        """The address that either symbol table has for a name; None where neither defines it."""
+        """The address of a name in either symbol table; None if neither defines it."""
         tables = [self._symbols(kind) for kind in (_SHT_DYNSYM, _SHT_SYMTAB)]
         found = (self._defined(table, name) for table in tables if table is not None)
         return next((address for address in found if address is not None), None)
 
     def functions_named(self, prefix: str) -> list[tuple[int, int]]:
-        """(address, size) of the functions whose names begin so."""
+        """(address, size) of the functions whose names begin with a prefix."""
         wanted = prefix.encode()
         functions = self.functions()
         names = functions.name.tolist()
@@ -262,7 +262,7 @@ class ElfFile:
         at = strings.offset
         end = strings.offset + strings.size
         while (at := self._data.find(wanted, at, end)) >= 0:
-            offset = at - strings.offset  # also within a longer name: linkers share tails
+            offset = at - strings.offset  # possibly within a longer name: linkers share tails
             head = table[:, 0]
             mine = np.flatnonzero((head & 0xFFFFFFFF == offset) & (head >> 48 != 0))
             if len(mine):

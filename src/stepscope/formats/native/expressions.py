@@ -47,11 +47,11 @@ def evaluate(
         code: the expression.
         register: the value of a register by its DWARF number.
         load: 8 bytes of memory at an address.
-        first: what lies on the stack at the beginning: the CFA, for rules of registers.
+        first: initial stack content: the CFA, for rules of registers.
 
     Raises:
         FormatError: an operation is not known.
-        LookupError: a register or memory that is not at hand.
+        LookupError: a register or memory is not available.
     """
     stack = [] if first is None else [first]
     cursor = Cursor(code)

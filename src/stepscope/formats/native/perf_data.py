@@ -1,7 +1,7 @@
 """Reads ``perf.data`` as ``perf record -o FILE`` writes it: samples with registers and stack, mappings, thread names.
 
-Own reader, because ``perf script`` takes 8 CPU-seconds to load TensorFlow's symbols before its first line. Not read:
-files of pipes, compressed ones, hardware traces, branch stacks. Times are those of the clock that perf was told.
+An own reader, because ``perf script`` takes 8 CPU-seconds to load TensorFlow's symbols before its first line. Not
+supported: pipe output, compressed files, hardware traces, branch stacks. Times are those of the clock given to perf.
 
 Source: linux/tools/perf/Documentation/perf.data-file-format.txt, perf_event_open(2).
 """
@@ -29,7 +29,7 @@ _PAIR = struct.Struct("<II")
 _U64 = struct.Struct("<Q")
 _MMAP2 = struct.Struct("<IIQQQ")
 _MMAP2_NAME = 8 + _MMAP2.size + 24 + 8
-"""Behind device and inode (or build id), protection and flags."""
+"""Offset of the name: after device and inode (or build id), protection and flags."""
 _MMAP_NAME = 8 + _MMAP2.size
 _MMAP, _LOST, _COMM, _EXIT, _THROTTLE, _FORK, _SAMPLE, _MMAP2_TYPE, _LOST_SAMPLES = 1, 2, 3, 4, 5, 7, 9, 10, 13
 _COMPRESSED = 81
@@ -39,7 +39,7 @@ _MAX_EVENTS = 64
 _KERNEL_CONTEXT, _USER_CONTEXT, _FIRST_CONTEXT = 2**64 - 128, 2**64 - 512, 2**64 - 4095
 _SAMPLE_ID_ALL = 1 << 18
 _DAMAGE = (struct.error, IndexError, ValueError, OverflowError)
-"""What numbers and offsets that cannot be true lead to."""
+"""Errors caused by implausible numbers and offsets."""
 
 
 class _Bit:
@@ -52,18 +52,18 @@ class _Bit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """What was sampled. ``period`` is a count, or with ``frequency`` samples a second."""
+    """A sampled event. ``period`` is a count, or with ``frequency`` samples per second."""
 
     name: str
     sample_type: int
     registers: int
-    """Mask of the registers that samples hold."""
+    """Mask of the registers in samples."""
     period: int
     frequency: bool
 
 
 class Sample(NamedTuple):
-    """One sample. Addresses are the process's own; 0 where the event does not record it."""
+    """One sample. Addresses are the process's own; 0 if the event does not record them."""
 
     event: int
     """Index into the events."""
@@ -72,22 +72,22 @@ class Sample(NamedTuple):
     tid: int
     ip: int
     address: int
-    """Memory that it is about: of a page fault, what was touched."""
+    """Memory address concerned: for a page fault, the touched address."""
     period: int
     kernel: tuple[int, ...]
     """Return addresses in the kernel, leaf first."""
     user: tuple[int, ...]
-    """The same of the process, where perf recorded a chain by frame pointers."""
+    """Return addresses in the process, leaf first, if perf recorded a chain by frame pointers."""
     raw: bytes
-    """Of a tracepoint, its fields."""
+    """Fields of a tracepoint."""
     registers: tuple[int, ...]
-    """Values by rising bit of the event's mask; none where the process was not in its own code or gave none."""
+    """Register values by rising bit of the event's mask; empty if the process was not in user code or gave none."""
     stack: memoryview
-    """The top of the stack, from the stack pointer on."""
+    """Top of the stack, from the stack pointer onwards."""
 
 
 class Mapping(NamedTuple):
-    """A part of an address space came to be. Bytes."""
+    """A new mapping in an address space. Bytes."""
 
     at_ns: int
     pid: int
@@ -95,14 +95,14 @@ class Mapping(NamedTuple):
     start: int
     size: int
     offset: int
-    """Of the file."""
+    """Offset in the file."""
     name: str
     data: bool
-    """Not executable."""
+    """Flag: not executable."""
 
 
 class Comm(NamedTuple):
-    """A thread was named."""
+    """A thread received a name."""
 
     at_ns: int
     pid: int
@@ -112,25 +112,25 @@ class Comm(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """What one file holds, each in the order of time."""
+    """Content of one file, each part in time order."""
 
     events: tuple[Event, ...]
     samples: list[Sample] = field(default_factory=list)
     mappings: list[Mapping] = field(default_factory=list)
     comms: list[Comm] = field(default_factory=list)
     lost: int = 0
-    """Samples that the kernel could not store."""
+    """Number of samples that the kernel could not store."""
     throttled: int = 0
-    """Times that the kernel stopped sampling for a while."""
+    """Number of times that the kernel stopped sampling for a while."""
     unread: int = 0
-    """Records that are damaged."""
+    """Number of damaged records."""
 
 
 def read(path: str | Path) -> Recorded:
-    """Everything in the file at ``path``; ``stack`` of the samples stays a view into it.
+    """Read the file at ``path``; ``stack`` of the samples stays a view into it.
 
     Raises:
-        FormatError: it is no file of perf's, or of a kind that is not read.
+        FormatError: it is not a perf file, or of an unsupported kind.
         OSError: it cannot be read.
     """
     with Path(path).open("rb") as stream:
@@ -142,7 +142,7 @@ def read(path: str | Path) -> Recorded:
 
 
 def decode(data: bytes | mmap.mmap, where: str) -> Recorded:
-    """The same of bytes.
+    """Decode bytes like ``read``.
 
     Raises:
         FormatError: see ``read``.
@@ -150,13 +150,13 @@ def decode(data: bytes | mmap.mmap, where: str) -> Recorded:
     try:
         return _Reader(data, where).read()
     except _DAMAGE as error:
-        raise FormatError(f"{where}: cut: {error}; expected what `perf record -o FILE` writes") from error
+        raise FormatError(f"{where}: truncated: {error}; expected a file of `perf record -o FILE`") from error
 
 
 class _Reader:
     def __init__(self, data: bytes | mmap.mmap, where: str) -> None:
         if data[: len(_MAGIC)] != _MAGIC:
-            raise FormatError(f"{where}: no perf.data file; expected one of `perf record -o FILE`")
+            raise FormatError(f"{where}: not a perf.data file; expected a file of `perf record -o FILE`")
         header = _HEADER.unpack_from(data)
         self._data = data
         self._view = memoryview(data)
@@ -187,7 +187,7 @@ class _Reader:
         return replace(self._found, lost=self._lost, throttled=self._throttled, unread=unread)
 
     def _take(self, kind: int, misc: int, at: int, size: int) -> bool:
-        """Read one record; False where it is of an event that the file does not describe."""
+        """Read one record; False if it is of an event that the file does not describe."""
         if kind == _SAMPLE:
             number = self._ids.get(_U64.unpack_from(self._data, at + 8)[0], -1) if self._identified else 0
             if number < 0:
@@ -207,7 +207,7 @@ class _Reader:
         return True
 
     def _walk(self) -> Iterator[tuple[int, int, int, int]]:
-        """(kind, misc, offset, size) of each record. A writer that was killed leaves the size at 0: to the end then."""
+        """(kind, misc, offset, size) of each record. A killed writer leaves the size at 0: read to the end then."""
         at, size = self._records
         end = min(at + size, len(self._data)) if size else len(self._data)
         while at + _RECORD.size <= end:
@@ -246,14 +246,14 @@ class _Reader:
         return tuple(events)
 
     def _place_of_time(self, sample_type: int) -> None:
-        """Where records other than samples hold their time: in a trailer of fields that the samples have, too."""
+        """Set where records other than samples hold their time: in a trailer of fields that samples have, too."""
         bits = (_Bit.TID, _Bit.TIME, _Bit.ID, _Bit.STREAM_ID, _Bit.CPU, _Bit.IDENTIFIER)
         there = [bit for bit in bits if sample_type & bit]
         self._trailer = 8 * len(there)
         self._time_at = 8 * there.index(_Bit.TIME) if _Bit.TIME in there else -1
 
     def _names(self) -> list[tuple[int, str]]:
-        """(id of one of its counters, name) of each event, where the file tells."""
+        """(id of one of its counters, name) of each event, if the file says."""
         if _EVENT_DESC not in self._features:
             return []
         table = self._records[0] + self._records[1] + 16 * self._features.index(_EVENT_DESC)
@@ -289,7 +289,7 @@ class _Reader:
 
 
 class _SampleReader:
-    """Takes one event's samples apart."""
+    """Parses one event's samples."""
 
     def __init__(self, index: int, event: Event) -> None:
         kinds = event.sample_type
@@ -369,7 +369,7 @@ _sample_reader = _SampleReader
 
 
 def _split(chain: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The kernel's and the process's part of a chain; markers of perf's between them are left out."""
+    """The kernel's and the process's part of a chain, without perf's markers between them."""
     kernel: list[int] = []
     user: list[int] = []
     part = user

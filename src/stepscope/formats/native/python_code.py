@@ -1,7 +1,7 @@
-"""CPython's code objects as they lie in a process's memory: file, function, and the line of an instruction.
+"""CPython's code objects in a process's memory: file, function, and the line of an instruction.
 
-CPython 3.10 to 3.13 on 64-bit little-endian machines. Memory is another process's and may be anything by now: what does
-not look like a code object is none.
+CPython 3.10 to 3.13 on 64-bit little-endian machines. The memory belongs to another process and may have changed:
+anything that does not look like a code object is rejected.
 
 Source: CPython, Include/cpython/code.h and unicodeobject.h of each version; Objects/lnotab_notes.txt (3.10),
 Objects/locations.md (3.11 and later).
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 Read = Callable[[int, int], bytes]
-"""(address, size) to bytes, fewer where there are none."""
+"""Function from (address, size) to bytes, fewer if they are unavailable."""
 UNIT = 2
 """Bytes of an instruction, and of each entry of its cache."""
 TYPE_AT, _SIZE_AT = 8, 16
@@ -25,35 +25,35 @@ _ASCII, _COMPACT, _KIND_FROM = 1 << 6, 1 << 5, 2
 _CODECS = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}
 _NO_LINE_310 = -128
 _NONE, _LONG, _NO_COLUMNS, _ONE_LINE = 15, 14, 13, 10
-"""Kinds of a location's entry. Source: locations.md."""
+"""Kinds of location entries. Source: locations.md."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Where the fields of a code object lie. Bytes."""
+    """Offsets of the fields of a code object. Bytes."""
 
     file: int
     function: int
-    """The qualified name, where there is one."""
+    """Offset of the qualified name, if there is one, else of the name."""
     first_line: int
     lines: int
     instructions: int
-    """Of the first instruction; up to 3.10, of the pointer to the bytes object that holds them."""
+    """Offset of the first instruction; up to 3.10, of the pointer to the bytes object that holds them."""
     inside: bool
-    """Instructions lie in the code object itself."""
+    """Flag: instructions are in the code object itself."""
     text: int
-    """Of a text's letters, in an ASCII one; others have 16 or 24 bytes more before them."""
+    """Offset of the letters in an ASCII string; others have 16 or 24 bytes more before them."""
     wide: int
     sizes: tuple[int, ...] = ()
-    """Numbers whose sum is the words of a frame, as far as they are told."""
+    """Offsets of numbers whose sum is the words of a frame, if known."""
     fixed: int = 0
-    """Words of a frame beyond these."""
+    """Words of a frame in addition to these."""
     frame_code: int = 0
-    """Of the pointer to the code object, in a frame."""
+    """Offset of the pointer to the code object, in a frame."""
     frame_caller: int = 8
-    """Of the pointer to the caller's frame, in a frame."""
+    """Offset of the pointer to the caller's frame, in a frame."""
     names: int = 32
-    """Of the pointer to the names that the code uses: globals, attributes, modules."""
+    """Offset of the pointer to the names that the code uses: globals, attributes, modules."""
 
 
 LAYOUTS = {
@@ -95,15 +95,15 @@ LAYOUTS = {
         sizes=(76,),
     ),
 }
-"""By version; seen in 3.10.13, 3.11.7, 3.12.1 and 3.13.0."""
+"""Layouts by version; observed in 3.10.13, 3.11.7, 3.12.1 and 3.13.0."""
 _BYTES_DATA, _ITEMS = 32, 24
 _STATE_AT = 32
-"""Of a text: how wide its letters are, and whether they follow."""
+"""Offset in a string of the width of its letters, and whether they follow."""
 _WORD, _U32, _I64, _I32 = struct.Struct("<Q"), struct.Struct("<I"), struct.Struct("<q"), struct.Struct("<i")
 
 
 class PythonCode(NamedTuple):
-    """A function as the interpreter knows it."""
+    """A function as the interpreter sees it."""
 
     file: str
     function: str
@@ -111,37 +111,37 @@ class PythonCode(NamedTuple):
     start: int
     """Address of its first instruction."""
     size: int
-    """Of its instructions, bytes."""
+    """Size of its instructions, bytes."""
     lines: bytes
     inside: bool
     address: int
     frame_size: int
-    """Of a frame that runs it, bytes; 0 not told."""
+    """Size of a frame that runs it, bytes; 0 if unknown."""
 
     def is_behind(self, address: int) -> bool:
-        """Whether an address is behind one of the instructions, as that of the next one is while one runs."""
+        """Whether an address follows one of the instructions, as the next instruction's address does while one runs."""
         return self.start < address <= self.start + self.size
 
     def line(self, address: int) -> int:
-        """The line of the instruction that ends at an address; 0 where none is told."""
+        """The line of the instruction that ends at an address; 0 if unknown."""
         return self.line_at(address - UNIT)
 
     def line_at(self, address: int) -> int:
-        """The line of the instruction at an address; 0 where none is told."""
+        """The line of the instruction at an address; 0 if unknown."""
         offset = max(address - self.start, 0)
         if not self.inside:
             return _line_310(self.lines, self.first_line, offset)
         return _line_311(self.lines, self.first_line, offset // UNIT)
 
     def line_in_frame(self, at: int) -> int:
-        """The line of a frame; ``at``: the instruction as frames keep it, its address, up to 3.10 its number."""
+        """The line of a frame; ``at``: the instruction as stored in frames: its address, up to 3.10 its number."""
         if self.inside:
             return self.line_at(at)
         return self.line_at(self.start + UNIT * at) if at >= 0 else self.first_line
 
 
 def read_code(read: Read, address: int, layout: Layout) -> PythonCode | None:
-    """The code object at an address; None where there is none."""
+    """The code object at an address; None if there is none."""
     size = max(layout.instructions, layout.lines) + _WORD.size
     head = read(address, size)
     if len(head) < size:
@@ -225,7 +225,7 @@ def _line_311(table: bytes, first: int, unit: int) -> int:
             line += delta
         elif _ONE_LINE <= kind < _NO_COLUMNS:
             line += kind - _ONE_LINE
-        while at < len(table) and not table[at] & 0x80:  # what is told of columns
+        while at < len(table) and not table[at] & 0x80:  # column data
             at += 1
         if unit < end:
             return 0 if kind == _NONE else line

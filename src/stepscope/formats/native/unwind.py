@@ -1,8 +1,9 @@
-"""Walks a thread's stack from registers and the top of its stack, as ``perf record --call-graph dwarf`` keeps them.
+"""Unwinds a thread's stack from registers and the top of its stack, as saved by ``perf record --call-graph dwarf``.
 
-x86-64. Whole means: it ended where the unwind tables say that nothing calls, at the start of a program or thread.
-Generated code (oneDNN's kernels) has no tables: its caller is looked for on the stack, as the first word that points
-behind a call in code that has; such a stack is never called whole, and counts only if it can be walked to its end.
+x86-64. A stack is whole if it ended where the unwind tables say that there is no caller, at the start of a program or
+thread. Generated code (oneDNN's kernels) has no tables: its caller is searched for on the stack, as the first word that
+points after a call in code with tables. Such a stack is never called whole, and counts only if it can be walked to its
+end.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
 
 MAX_FRAMES = 512
 MAX_SCAN_BYTES = 4096
-"""How far the caller of generated code is looked for: oneDNN's kernels keep what they need in registers and in a frame
-of some hundred bytes."""
+"""Bytes searched for the caller of generated code: oneDNN's kernels keep what they need in registers and in a frame of
+some hundred bytes."""
 KEPT_POINTER_BYTES = 256
-"""From the stack pointer on, where a kernel that has moved it keeps what it was. Source: oneDNN,
+"""Bytes from the stack pointer in which a kernel that has moved it keeps the old value. Source: oneDNN,
 src/cpu/x64/gemm/f32/jit_avx512_common_gemm_f32.cpp: ORIG_SP lies at 120 in TensorFlow 2.21."""
 PUSHED_BYTES = 48
-"""By a kernel's prologue, between its caller's frame and the pointer that it keeps."""
+"""Bytes pushed by a kernel's prologue, between its caller's frame and the pointer that it keeps."""
 WORD = 8
 _U64 = struct.Struct("<Q")
 _STACK_POINTER, _RETURN_ADDRESS = 7, 16
@@ -38,42 +39,43 @@ _X86_R8 = 16
 _LOST_BY_CALLS = (0, 1, 2, 4, 5, 8, 9, 10, 11)
 """Registers that a call may overwrite. Source: System V ABI AMD64, 3.2.1."""
 _SAVED = ((6, 3, 12, 13, 14, 15), (3, 6, 12, 13, 14, 15), ())
-"""BP BX R12 to R15: what kernels of oneDNN push at their beginning, in the orders of its versions; or nothing. Source:
-oneDNN, src/cpu/x64/jit_generator.hpp, abi_save_gpr_regs and preamble(); the first order seen in TensorFlow 2.21."""
+"""Registers that oneDNN's kernels push first (BP BX R12 to R15), in the orders of its versions; or none. Source:
+oneDNN, src/cpu/x64/jit_generator.hpp, abi_save_gpr_regs and preamble(); the first order was observed in TensorFlow
+2.21."""
 
 
 DEEPER, NO_ROW, NO_CODE = "deeper than what was copied", "code without unwind rows", "no code"
 LOST, ENDLESS, GENERATED = "a register that is needed is lost", "no end", "generated code"
-"""Why a stack is not whole."""
+"""Reasons why a stack is not whole."""
 
 
 class Code(NamedTuple):
-    """What is known of an address of code."""
+    """Facts about a code address."""
 
     generated: bool
-    """Outside of any file."""
+    """Flag: outside any file."""
     row: Row | None
     interpreter: bool = False
-    """Python's loop, of whose registers something is wanted."""
+    """Flag: Python's evaluation loop, some of whose registers are needed."""
 
 
 class Space(Protocol):
     """An address space."""
 
     def code(self, address: int) -> Code | None:
-        """What is at an address; None where there is no code."""
+        """The code at an address; None if there is none."""
 
     def called_from(self, address: int) -> bool:
-        """Whether the bytes before an address are an indirect call, in code of a file."""
+        """Whether the bytes before an address are an indirect call, in a file's code."""
 
 
 class Loop(NamedTuple):
-    """Python's loop in a stack."""
+    """Python's evaluation loop in a stack."""
 
     frame: int
-    """Which of the stack's, leaf first."""
+    """Index of its frame in the stack, leaf first."""
     registers: dict[int, int]
-    """By DWARF number: those that calls keep."""
+    """Callee-saved registers, by DWARF number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,16 +83,16 @@ class Walk:
     """A stack, leaf first."""
 
     addresses: tuple[int, ...]
-    """Of the leaf, and return addresses less 1: each lies in its own function."""
+    """Address of the leaf, and return addresses minus 1: each is within its own function."""
     whole: bool
     attached: bool = False
-    """The leaf is generated code, whose caller was found by looking."""
+    """Flag: the leaf is generated code, whose caller was found by searching."""
     pointers: tuple[int, ...] = ()
-    """The stack pointer in each of the frames."""
+    """Stack pointer in each of the frames."""
     loops: tuple[Loop, ...] = ()
-    """Leaf first."""
+    """Evaluation loops, leaf first."""
     cut: str = ""
-    """Why it is not whole, one of the words above."""
+    """Reason why the stack is not whole, one of the strings above."""
 
 
 def dwarf_registers(mask: int, values: Sequence[int]) -> dict[int, int]:
@@ -106,7 +108,7 @@ def dwarf_registers(mask: int, values: Sequence[int]) -> dict[int, int]:
 
 
 def walk(space: Space, registers: dict[int, int], stack: memoryview) -> Walk:
-    """Walk a stack; ``stack`` begins at the stack pointer. What cannot be walked to its end is not whole."""
+    """Walk a stack; ``stack`` begins at the stack pointer. A stack that cannot be walked to its end is not whole."""
     machine = _Machine(dict(registers), stack)
     if _RETURN_ADDRESS not in registers or _STACK_POINTER not in registers:
         return Walk(addresses=(), whole=False, cut=LOST)
@@ -119,7 +121,7 @@ def walk(space: Space, registers: dict[int, int], stack: memoryview) -> Walk:
 
 
 def _walked(frames: Sequence[tuple[int, int]], loops: Sequence[Loop] = (), *, cut: str, attached: bool = False) -> Walk:
-    """``frames``: (address, stack pointer), leaf first."""
+    """The walk over ``frames``: (address, stack pointer), leaf first."""
     addresses, pointers = tuple(zip(*frames, strict=True)) or ((), ())
     return Walk(
         addresses=addresses,
@@ -134,8 +136,8 @@ def _walked(frames: Sequence[tuple[int, int]], loops: Sequence[Loop] = (), *, cu
 def _walk_on(
     space: Space, machine: _Machine, frames: list[tuple[int, int]], *, called: bool, told: bool = False
 ) -> str:
-    """Add frames until the end; why that is not the start of a thread, "" where it is. ``told``: only where the unwind
-    tables say so, no return address of 0, which stacks hold in many places.
+    """Add frames until the end and return why it is not the start of a thread, "" if it is. With ``told``, only the
+    unwind tables decide that, not a return address of 0, which stacks hold in many places.
     """
     while len(frames) < MAX_FRAMES:
         address = machine.registers.get(_RETURN_ADDRESS, 0)
@@ -156,17 +158,17 @@ def _walk_on(
             return DEEPER if machine.is_beyond(error.args[:1]) else LOST
         if ended:
             return ""
-        if called and machine.registers[_STACK_POINTER] <= before:  # a stack that does not shrink is none
+        if called and machine.registers[_STACK_POINTER] <= before:  # a stack that does not shrink is invalid
             return ENDLESS
         called = not code.row.signal
     return ENDLESS
 
 
 def _from_generated(space: Space, machine: _Machine) -> Walk:
-    """Look for the caller of generated code; the first candidate from which the walk comes to its end is it.
+    """Search for the caller of generated code: the first candidate from which the walk reaches its end.
 
-    First where a kernel that has moved the stack pointer keeps the one that it had: below its buffer lies what earlier
-    calls have left.
+    First try the place where a kernel that moved the stack pointer keeps the old one: below its buffer are leftovers of
+    earlier calls.
     """
     leaf = (machine.registers[_RETURN_ADDRESS], machine.registers[_STACK_POINTER])
     last = len(machine.stack) - WORD
@@ -186,13 +188,13 @@ def _from_generated(space: Space, machine: _Machine) -> Walk:
 
 
 def kept_pointers(stack: memoryview, low: int, high: int) -> list[int]:
-    """Words near the stack pointer that may be one that a kernel has kept: those from ``low`` on and below ``high``."""
+    """Words near the stack pointer that may be a saved stack pointer: at least ``low`` and below ``high``."""
     words = [_U64.unpack_from(stack, at)[0] for at in range(0, min(len(stack) - WORD + 1, KEPT_POINTER_BYTES), WORD)]
     return [word for word in words if low <= word < high and word % WORD == 0]
 
 
 def _caller(machine: _Machine, offset: int, saved: Sequence[int]) -> _Machine | None:
-    """The machine in the caller whose return address lies at an offset, below it the ``saved`` registers."""
+    """The machine state in the caller whose return address is at an offset, with the ``saved`` registers below it."""
     if offset < WORD * len(saved):
         return None
     registers = machine.kept()
@@ -215,14 +217,14 @@ class _Machine:
         self.loops: list[Loop] = []
 
     def kept(self) -> dict[int, int]:
-        """The registers that a call keeps."""
+        """The registers that a call preserves."""
         return {n: v for n, v in self.registers.items() if n not in _LOST_BY_CALLS}
 
     def load(self, address: int) -> int:
         """8 bytes of the stack.
 
         Raises:
-            LookupError: they are not in what was kept.
+            LookupError: they are not in the saved part.
         """
         at = address - self.base
         if not 0 <= at <= len(self.stack) - WORD:
@@ -231,14 +233,14 @@ class _Machine:
         return value
 
     def is_beyond(self, what: tuple[object, ...]) -> bool:
-        """Whether what could not be loaded lies further out than what was kept."""
+        """Whether a value that could not be loaded lies beyond the saved part."""
         return any(isinstance(one, int) and one > self.base + len(self.stack) - WORD for one in what)
 
     def leave(self, row: Row) -> bool:
-        """Become the caller; whether there is none.
+        """Move to the caller; return whether there is none.
 
         Raises:
-            LookupError: a register or memory that is needed is not at hand.
+            LookupError: a needed register or memory is not available.
         """
         registers, stack, base = self.registers, self.stack, self.base
         cfa = self._cfa(row.cfa)
@@ -247,7 +249,7 @@ class _Machine:
         pointer = registers[_STACK_POINTER]
         for number, offset in row.saved:
             if cfa + offset < pointer and number != row.return_register:
-                continue  # popped already: compilers do not say so at each pop of a function's end
+                continue  # popped already: compilers do not record each pop at a function's end
             at = cfa + offset - base
             if not 0 <= at <= last:
                 raise LookupError(cfa + offset)
@@ -275,7 +277,7 @@ class _Machine:
         return expressions.evaluate(rule.code, self.registers.__getitem__, self.load)
 
     def _value(self, rule: Rule, cfa: int) -> int | None:
-        """The value of a register that is not simply in memory; None where it is nowhere."""
+        """The value of a register that is not simply in memory; None if it is undefined."""
         match rule.how:
             case "undefined":
                 return None

@@ -1,7 +1,7 @@
 """Counts resident pages by blocks of a huge page's size, from /proc/PID/pagemap.
 
-Source: Documentation/admin-guide/mm/pagemap.rst: 64 bits a page, bit 63 "page present". Nothing else of them is used,
-so no rights are needed beyond those to look at the process.
+Source: Documentation/admin-guide/mm/pagemap.rst: 64 bits a page, bit 63 "page present". No other bits are used, so no
+rights are needed beyond those to inspect the process.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ ENTRY_BYTES = 8
 
 
 class Blocks(NamedTuple):
-    """Aligned blocks that lie within a mapping."""
+    """Aligned blocks within a mapping."""
 
     full: int
-    """All pages are there."""
+    """Blocks with all pages present."""
     part: int
-    """Some are."""
+    """Blocks with some pages present."""
     pages: int
-    """That are there, in both."""
+    """Pages present in both."""
 
 
 def count(entries: bytes, pages_per_block: int) -> Blocks:
-    """Count the blocks of ``entries``, which begin with a block's first page; a rest that is no block is left out."""
+    """Count the blocks of ``entries``, which begin with a block's first page; a partial block at the end is ignored."""
     words = np.frombuffer(entries, np.uint64, len(entries) // ENTRY_BYTES)
     whole = len(words) // pages_per_block
     present = (words[: whole * pages_per_block] >> np.uint64(63)).reshape(whole, pages_per_block).sum(axis=1)

@@ -13,17 +13,18 @@ from stepscope.model.session.address_space import MappingTable
 _SIZES = {b"Rss:": 0, b"Anonymous:": 1, b"AnonHugePages:": 2, b"Swap:": 3}
 _ELIGIBLE = b"THPeligible:"
 _HEAD_WORDS = 5
-"""Range, rights, offset, device, inode; then the name, which may be missing and may hold blanks."""
+"""Number of words before the name, which may be missing and may contain blanks: range, rights, offset, device,
+inode."""
 
 _KERNEL = 1 << 63
-"""From here on addresses are the kernel's: [vsyscall], the last line of all."""
+"""First kernel address: [vsyscall], the last line of all."""
 
 
 def read(data: bytes) -> tuple[MappingTable, list[str]]:
-    """The mappings, and the names that ``name`` counts through.
+    """The mappings, and the names that the column ``name`` indexes.
 
     Raises:
-        FormatError: it is no smaps.
+        FormatError: it is not smaps text.
     """
     heads: list[tuple[int, int, int, int, int, int]] = []
     sizes: list[list[int]] = []

@@ -1,1 +1,1 @@
-"""Protocol buffers without their schemas compiled."""
+"""Protocol buffers without compiled schemas."""

@@ -19,7 +19,7 @@ _SEVEN_BITS = 0x7F
 
 
 class ProtoError(FormatError):
-    """The bytes are not a protocol buffer message, or are cut."""
+    """Raised for bytes that are not a protocol buffer message, or are cut."""
 
 
 def fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
@@ -93,7 +93,7 @@ def text(value: int | bytes) -> str:
 
 
 def number(value: int | bytes) -> int:
-    """An integer field; 0 where the wire holds something else."""
+    """An integer field; 0 if the wire holds another type."""
     return value if isinstance(value, int) else 0
 
 
@@ -109,12 +109,12 @@ def encode_varint(value: int) -> bytes:
 
 
 def encode_number(field: int, value: int) -> bytes:
-    """An integer field; nothing for 0, which is what a missing field means."""
+    """An integer field; nothing for 0, which is the meaning of a missing field."""
     return encode_varint(field << 3 | VARINT) + encode_varint(value) if value else b""
 
 
 def encode_bytes(field: int, value: bytes) -> bytes:
-    """A string, a message, or what else has a length."""
+    """A string, a message, or another field with a length."""
     return encode_varint(field << 3 | BYTES) + encode_varint(len(value)) + value
 
 

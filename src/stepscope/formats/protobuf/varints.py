@@ -1,7 +1,7 @@
-"""Protocol buffer wire format, many numbers at once.
+"""Protocol buffer wire format: many numbers at once.
 
-A varint is read as one unaligned 8-byte word: the lowest clear continuation bit ends it, three rounds of shifts close
-the gaps between its 7-bit groups. Longer ones (negative numbers, hashes) are finished one by one byte, in the few rows
+A varint is read as one unaligned 8-byte word: its lowest clear continuation bit ends it, three rounds of shifts close
+the gaps between its 7-bit groups. Longer ones (negative numbers, hashes) are completed byte by byte, in the few rows
 that have them. Source: protobuf.dev, "Encoding".
 """
 
@@ -21,7 +21,7 @@ U8 = npt.NDArray[np.uint8]
 U64 = npt.NDArray[np.uint64]
 
 PADDING = 32
-"""Zero bytes that a buffer has behind its end, so that words may be read at any position inside."""
+"""Number of zero bytes after the end of a buffer, so that words may be read at any position inside."""
 
 _WORD_BYTES = 8
 _STOP_BITS = np.uint64(0x8080_8080_8080_8080)
@@ -32,20 +32,20 @@ _CLOSE = (
     (np.uint64(0x0FFF_FFFF_0000_0000), np.uint64(4)),
 )
 _BYTE_ONES = np.uint64(0x0101_0101_0101_0101)
-"""Times itself where it is masked: the highest byte counts the bytes that are left."""
+"""Factor that counts masked bytes: the highest byte of the product is the number of bytes left."""
 _ONE, _TOP_BYTE = np.uint64(1), np.uint64(56)
 _MORE, _DATA = 0x80, 0x7F
 
 
 class Buffer:
-    """Some bytes of a file, to be read many at a time. Positions in it count from ``base``.
+    """Bytes of a file that are read many at a time. Positions count from ``base``.
 
     ``data`` uint8[size + PADDING], the padding zero; ``words`` uint64[size + PADDING - 7]: the little-endian word that
     begins at each byte.
     """
 
     def __init__(self, content: bytes | bytearray, size: int, base: int = 0) -> None:
-        """Of the first ``size`` bytes of ``content``, which begin at ``base`` of a file; ``PADDING`` zeros follow."""
+        """Wrap the first ``size`` bytes of ``content``, which begin at ``base`` of a file; ``PADDING`` zeros follow."""
         self.base = base
         self.size = size
         self.content = content
@@ -56,24 +56,24 @@ class Buffer:
         )
 
     def text(self, first: int, last: int) -> str:
-        """UTF-8; what is none is replaced."""
+        """Decode UTF-8; invalid bytes are replaced."""
         return str(self.content[first:last], "utf-8", "replace")
 
 
 def decode(buffer: Buffer, at: I64) -> tuple[I64, I64]:
-    """Numbers that begin at ``at``, and where each one ends.
+    """The numbers that begin at ``at``, and the end of each.
 
     Shapes: ``at`` int64[number], each below the buffer's size; results int64[number].
     Numbers above 2**63 - 1 come as their two's complement.
 
     Raises:
-        FormatError: a number has more than ten bytes. Whether it ends where it may is for the caller to check.
+        FormatError: a number has more than ten bytes. The caller must check that each ends where it may.
     """
     word = buffer.words[at]
     stop = ~word
     stop &= _STOP_BITS
     upto = stop - _ONE
-    upto ^= stop  # the bits up to the lowest that stops
+    upto ^= stop  # the bits up to the lowest stop bit
     word &= upto
     word &= _DATA_BITS
     for high, shift in _CLOSE:
@@ -94,7 +94,7 @@ def decode(buffer: Buffer, at: I64) -> tuple[I64, I64]:
 
 
 def _finish(buffer: Buffer, at: I64, value: I64, ends: I64, rows: I64) -> None:
-    """The ninth and tenth byte of the numbers that have them."""
+    """Add the ninth and tenth byte of the numbers that have them."""
     place = at[rows] + _WORD_BYTES
     ninth = buffer.data[place].astype(np.uint64)
     tenth = buffer.data[place + 1].astype(np.uint64)
@@ -108,7 +108,7 @@ def _finish(buffer: Buffer, at: I64, value: I64, ends: I64, rows: I64) -> None:
 
 
 def decode_small(buffer: Buffer, at: I64) -> tuple[I64, I64]:
-    """Like ``decode``, faster where all numbers have one byte: ids, lengths."""
+    """Like ``decode``, but faster if all numbers have one byte: ids, lengths."""
     low = buffer.data[at]
     if len(low) and low.max() >= _MORE:
         return decode(buffer, at)
@@ -116,10 +116,11 @@ def decode_small(buffer: Buffer, at: I64) -> tuple[I64, I64]:
 
 
 def number_field(buffer: Buffer, at: I64, ends: I64, tag: int, *, small: bool = False) -> tuple[I64, I64, Bool]:
-    """An integer field of each message where it comes next, else 0; where the field after it begins; who has it.
+    """An integer field of each message if it comes next, else 0; the start of the field after it; which messages have
+    it.
 
-    Shapes: ``at``, ``ends`` int64[message]: where the next field begins, and where the message ends. ``small``: most
-    numbers take one or two bytes.
+    Shapes: ``at``, ``ends`` int64[message]: start of the next field, and end of the message. ``small``: most numbers
+    take one or two bytes.
     """
     read = decode_small if small else decode
     has: Bool = buffer.data[at] == tag
@@ -134,9 +135,9 @@ def number_field(buffer: Buffer, at: I64, ends: I64, tag: int, *, small: bool = 
 
 
 def bytes_field(buffer: Buffer, at: I64, ends: I64, tag: int) -> tuple[I64, I64, Bool]:
-    """Where a field of bytes begins and ends in each message where it comes next, else ``at`` twice; who has it.
+    """Start and end of a bytes field in each message if it comes next, else ``at`` twice; which messages have it.
 
-    Shapes as those of ``number_field``. One that would reach beyond its message is as if it were not there.
+    Shapes as for ``number_field``. A field that would reach beyond its message is treated as missing.
     """
     size, first, has = number_field(buffer, at, ends, tag, small=True)
     last = first + size

@@ -1,4 +1,4 @@
-"""Where the fields of a protocol buffer message lie, without copying them: for files too large to take apart.
+"""Positions of the fields of a protocol buffer message, without copying: for files too large to decode.
 
 ``protobuf`` reads whole messages. Positions are absolute, so that an error names the byte of the file.
 """
@@ -20,7 +20,7 @@ _MAX_VARINT_BYTES = 10
 _MODULUS = 1 << 64
 
 Field = tuple[int, int, int, int]
-"""(field number, wire type, first, last): of a varint its value and the position behind it, else its bytes."""
+"""A field: (field number, wire type, first, last); for a varint its value and the position after it, else its bytes."""
 
 
 def fields(data: memoryview | bytes | bytearray, first: int, last: int) -> Iterator[Field]:
@@ -39,7 +39,7 @@ def fields(data: memoryview | bytes | bytearray, first: int, last: int) -> Itera
         if number == 0:
             raise FormatError(f"field number 0 at byte {at - 1}")
         if wire == VARINT:
-            if at < last and data[at] < _MORE:  # without a call: most numbers are small
+            if at < last and data[at] < _MORE:  # inlined: most numbers are small
                 value = data[at]
                 at += 1
             else:
@@ -64,7 +64,7 @@ def fields(data: memoryview | bytes | bytearray, first: int, last: int) -> Itera
 
 
 def varint(data: memoryview | bytes | bytearray, at: int, last: int) -> tuple[int, int]:
-    """The number at a position, and the position behind it.
+    """The number at a position, and the position after it.
 
     Raises:
         FormatError: it is cut, or has more than ten bytes.

@@ -1,6 +1,6 @@
-"""A sample's frames as other tools get them: a stack whose outer part is missing says so in its outermost frame.
+"""A sample's frames as exported: a stack whose outer part is missing says so in its outermost frame.
 
-No format has a word for it, and merged with whole ones such a stack would count as one.
+No format has a field for this, and merged with whole stacks such a stack would count as one.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from stepscope.model.session.stacks import StackProfile
 
 TRUNCATED = Frame("[truncated]")
-"""Stands in the place of the frames that are missing."""
+"""Frame in the place of the missing frames."""
 NO_FRAME = Frame(UNKNOWN_NAME, resolved=False)
-"""Stands for a sample that has no frame at all."""
+"""Frame of a sample that has none."""
 
 
 class Chains:
-    """The samples' frames of one profile, by numbers into ``frames``: the profile's, and the two stand-ins."""
+    """The samples' frames of one profile, as indices into ``frames``: the profile's, and the two stand-ins."""
 
     def __init__(self, profile: StackProfile) -> None:
-        """Of ``profile``."""
+        """Use the frames of ``profile``."""
         self.frames = (*profile.frames, TRUNCATED, NO_FRAME)
         self._truncated, self._no_frame = len(profile.frames), len(profile.frames) + 1
         self._parents, self._leaves = profile.stacks.parent.tolist(), profile.stacks.frame.tolist()
@@ -46,7 +46,7 @@ class Chains:
 
 
 def split_truncated(frames: Sequence[Frame]) -> tuple[int, Sequence[Frame]]:
-    """Flags and frames of a chain that was written here; the mark may stand below a thread's name."""
+    """Flags and frames of an exported chain; the mark may follow a thread's name."""
     for at, frame in enumerate(frames[:2]):
         if frame.function == TRUNCATED.function:
             return int(StackFlag.TRUNCATED), [*frames[:at], *frames[at + 1 :]]

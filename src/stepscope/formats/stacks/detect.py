@@ -1,6 +1,6 @@
-"""Reads a file of stacks of whatever kind: what it is stands in its content, never in its name.
+"""Reads a file of stacks of any kind, which is recognised by its content, never by its name.
 
-Files come from elsewhere: sizes are bounded, packed ones before and after unpacking.
+Files come from other tools: sizes are bounded, for packed ones before and after unpacking.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from stepscope.model.session.stacks import StackProfile
 
 MAX_BYTES = 4 << 30
-"""Of a file, and of what is packed in one."""
+"""Maximum size of a file, and of its unpacked content."""
 HEAD_BYTES = 64 << 10
-"""So much of a file tells what it is."""
+"""Bytes that suffice to recognise a file."""
 _MOST = 0.5
-"""Share of lines that have to be folded stacks, in a file that may be of anything."""
+"""Share of lines that must be folded stacks, in a file that may be of any kind."""
 _GZIP = b"\x1f\x8b"
 _OTHERS = (
     (b"PERFILE2", "binary data of perf record", "perf script -i FILE > stacks.txt"),
@@ -34,8 +34,8 @@ KINDS = "perf script's text, folded stacks, pprof or speedscope JSON"
 
 
 def knows(head: bytes) -> bool:
-    """Whether a file that begins with ``head`` (``HEAD_BYTES`` of it) holds stacks: stricter than ``read``, which is
-    told so.
+    """Whether a file that begins with ``head`` (``HEAD_BYTES`` of it) holds stacks: stricter than ``read``, whose
+    caller says so.
     """
     if head.startswith(_GZIP):
         try:
@@ -48,7 +48,7 @@ def knows(head: bytes) -> bool:
 
 
 def read_file(path: Path) -> tuple[StackProfile, ...]:
-    """The profiles in a file, the one to show first in front.
+    """The profiles in a file, with the one to show first in front.
 
     Raises:
         FormatError: it is missing, too large, of no known kind, or damaged.
@@ -67,7 +67,7 @@ def read_file(path: Path) -> tuple[StackProfile, ...]:
 
 
 def read(data: bytes, *, where: str) -> tuple[StackProfile, ...]:
-    """The same for bytes; ``where`` names them in messages.
+    """The profiles in bytes; ``where`` names them in messages.
 
     Raises:
         FormatError: of no known kind, or damaged.
@@ -88,7 +88,7 @@ def read(data: bytes, *, where: str) -> tuple[StackProfile, ...]:
 
 
 def _is_perf_script(head: bytes) -> bool:
-    """Whether ``read`` would take a file that begins so for text of ``perf script``."""
+    """Whether ``read`` would treat a file with this beginning as text of ``perf script``."""
     others = head.startswith((_GZIP, *(magic for magic, _, _ in _OTHERS)))
     return not (others or speedscope.looks_like(head) or pprof.looks_like(head)) and perf_script.looks_like(head)
 
@@ -106,7 +106,9 @@ def _unpack(data: bytes, where: str) -> bytes:
         if size > MAX_BYTES:
             raise FormatError(f"{where}: unpacks to more than {MAX_BYTES >> 30} GiB; expected less")
         if not unpack.eof:
-            raise FormatError(f"{where}: gzip is cut short after {size} bytes; expected the whole file: copy it again")
+            raise FormatError(
+                f"{where}: gzip is cut short after {size} bytes; expected the complete file: copy it again"
+            )
         parts.append(part)
         data = unpack.unused_data
     return b"".join(parts)

@@ -1,7 +1,7 @@
 """Folded stacks, as stackcollapse scripts write them and flamegraph.pl reads them: ``root;caller;leaf WEIGHT``.
 
-The format says nothing else: no unit, no times, no threads; ``formats.stacks.labels`` knows the conventions of names.
-A line that ends in no number is no stack and is counted, comments included.
+The format has no unit, times or threads; ``formats.stacks.labels`` knows the conventions of names. A line that does not
+end in a number is not a stack and is counted, comments included.
 
 Source: stackcollapse-perf.pl, stackcollapse.pl and flamegraph.pl of https://github.com/brendangregg/FlameGraph.
 """
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _QUOTED = 60
-"""Characters of a line that is quoted."""
+"""Maximum number of characters quoted from a line."""
 
 
 def text_of(data: bytes) -> str:
     """The text of a file: UTF-8, or UTF-16 as redirection by PowerShell writes it, with or without a byte order mark.
 
-    Bytes that are no UTF-8 become replacement characters: names of functions come from anywhere.
+    Invalid UTF-8 becomes replacement characters: function names come from many sources.
     """
     for mark, encoding in _MARKS:
         if data.startswith(mark):
@@ -44,7 +44,7 @@ def text_of(data: bytes) -> str:
 
 
 def read(data: bytes, *, where: str) -> StackProfile:
-    """Read folded stacks; ``where`` names the file in messages. A row for each line, in the order of lines.
+    """Read folded stacks; ``where`` names the file in messages. One row per line, in order.
 
     Raises:
         FormatError: no line is a stack.
@@ -72,7 +72,7 @@ def read(data: bytes, *, where: str) -> StackProfile:
         weights.append(weight)
     if not stacks:
         got = f"line {strange[0][0]} is {strange[0][1].strip()[:_QUOTED]!r}" if strange else "it is empty"
-        raise FormatError(f"{where}: no folded stack in it: {got}; expected lines like `main;train;matmul 12`")
+        raise FormatError(f"{where}: it has no folded stacks: {got}; expected lines like `main;train;matmul 12`")
     return StackProfile(
         event="",
         unit="",
@@ -85,7 +85,7 @@ def read(data: bytes, *, where: str) -> StackProfile:
 
 
 def share(head: bytes) -> float:
-    """The share of lines that are folded stacks, with a frame of its caller in some; the last line may be cut."""
+    """The share of lines that are folded stacks, some with a caller's frame; the last line may be cut."""
     lines = [line.strip() for line in text_of(head).split("\n")]
     whole = [line for line in (lines[:-1] or lines) if line and not line.startswith(("#", "//"))]
     stacks = [
@@ -95,7 +95,7 @@ def share(head: bytes) -> float:
 
 
 def samples_of(stacks: Sequence[int], weights: Sequence[float], flags: Sequence[int]) -> SampleTable:
-    """Rows without time and thread, of an unknown number of samples each."""
+    """Rows without time and thread, each of an unknown number of samples."""
     unknown = np.full(len(stacks), UNKNOWN, np.int64)
     return SampleTable(
         at_ns=unknown,
@@ -109,7 +109,7 @@ def samples_of(stacks: Sequence[int], weights: Sequence[float], flags: Sequence[
 
 
 def _weight(text: str) -> float | None:
-    """A number that is finite and not negative."""
+    """A weight that is finite and not negative; None otherwise."""
     try:
         weight = float(text)
     except ValueError:
@@ -128,10 +128,10 @@ def _complaints(strange: Sequence[tuple[int, str]], where: str) -> tuple[Diagnos
 
 
 def write(profile: StackProfile) -> bytes:
-    """A profile as folded stacks, one line for each thread's name and stack, in the order of first appearance.
+    """A profile as folded stacks, one line for each thread name and stack, in order of first appearance.
 
-    Threads' names are the outermost frame, as stackcollapse-perf.pl has it; a thread without a name adds none. Samples
-    without any frame are ``[unknown]``. Times, flags and lines that have no place in the format are lost.
+    Thread names are the outermost frame, as in stackcollapse-perf.pl; a thread without a name adds none. Samples
+    without frames are ``[unknown]``. Times, flags and line numbers that the format cannot hold are lost.
     """
     samples = profile.samples.summed()
     chains = Chains(profile)
@@ -150,5 +150,5 @@ def write(profile: StackProfile) -> bytes:
 
 
 def number_text(weight: float) -> str:
-    """A weight without what it does not need: "14", "0.5"."""
+    """A weight in its shortest form: "14", "0.5"."""
     return f"{weight:.0f}" if weight == int(weight) else repr(weight)

@@ -1,8 +1,8 @@
-"""How a frame is written as one piece of text, and read again.
+"""Conversion between a frame and one string.
 
-Formats that know nothing but names (folded stacks) carry the rest by conventions of the field: ``f (train.py:41)``
-from py-spy, ``f_[k]`` for the kernel and ``f_[j]`` for generated code from stackcollapse-perf.pl, ``[libz.so.1]`` for
-a frame of a module without symbols.
+Formats with names only (folded stacks) carry the rest by conventions: ``f (train.py:41)`` from py-spy, ``f_[k]`` for
+the kernel and ``f_[j]`` for generated code from stackcollapse-perf.pl, ``[libz.so.1]`` for a frame of a module without
+symbols.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ UNREADABLE = "DX130"
 UNKNOWN_NAME = "[unknown]"
 KERNEL_MODULE = "[kernel]"
 MAX_LINE = 2**31 - 1
-"""Higher line numbers are taken for something else."""
+"""Highest number that is accepted as a line number."""
 
 
 def frame_of(label: str) -> Frame:
-    """The frame that a label stands for. It is OTHER where the label does not say what kind of code it is."""
+    """The frame that a label stands for. It is OTHER if the label does not give the kind of code."""
     if found := _MODULE.fullmatch(label):
         return _of_module(label, found["module"])
     if found := _ANNOTATED.fullmatch(label):
@@ -50,7 +50,7 @@ def _of_module(label: str, module: str) -> Frame:
 
 
 def label_of(frame: Frame) -> str:
-    """A frame as one piece of text without ``;`` and line breaks: ``frame_of`` gives function, place and kind again."""
+    """A frame as one string without ``;`` and line breaks: ``frame_of`` restores function, place and kind."""
     text = frame.function
     if frame.kind is FrameKind.KERNEL and frame.resolved:
         text += "_[k]"
@@ -64,5 +64,5 @@ def label_of(frame: Frame) -> str:
 
 
 def clean(text: str) -> str:
-    """A name without what separates frames and lines."""
+    """A name without characters that separate frames and lines."""
     return "".join(c if c.isprintable() else " " for c in text).replace(";", ":").strip()

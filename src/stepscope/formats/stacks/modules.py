@@ -1,4 +1,4 @@
-"""What the name of a module (a library, a program, what perf writes in brackets) says about the code in it."""
+"""The kind of code in a module (a library, a program, a bracketed name of perf), by its name."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _OF_USERS = frozenset({"[vdso]", "[vsyscall]", "[heap]", "[stack]", "[uprobes]"}
 
 
 def kind_of_module(module: str) -> FrameKind:
-    """What kind of code is in a module; OTHER where there is no module.
+    """The kind of code in a module; OTHER if there is no module.
 
-    In brackets stand the kernel, its modules ("[nf_conntrack]"), and a few mappings of the process.
+    Brackets mark the kernel, its modules ("[nf_conntrack]"), and a few mappings of the process.
     """
     if not module:
         return FrameKind.OTHER
@@ -30,12 +30,12 @@ def kind_of_module(module: str) -> FrameKind:
 
 
 def plain_module(module: str) -> str:
-    """A module's name, one for the kernel proper whatever the tool calls it."""
+    """A module's name; the kernel proper has one name, whatever the tool calls it."""
     return KERNEL_MODULE if module in _KERNEL_NAMES else module
 
 
 def stand_in(module: str, kind: FrameKind) -> str:
-    """What a frame without a symbol is called: after its module, as far as that is known."""
+    """The name of a frame without a symbol: after its module, if known."""
     if kind is FrameKind.GENERATED:
         return "[generated code]"
     last = module.rstrip("/").rpartition("/")[2].strip("[]")

@@ -1,6 +1,6 @@
-"""A frame as ``perf script`` prints it: address, symbol+offset, (module).
+"""A frame as printed by ``perf script``: address, symbol+offset, (module).
 
-Addresses and offsets differ from sample to sample; what is left of a line is parsed once.
+Addresses and offsets differ between samples; the rest of a line is parsed once.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _BARE_FRAME = re.compile(rb"(?:[0-9a-f]{3,16} )?(?P<symbol>\S.*?)(?:\+0x[0-9a-f]+)?")
-"""Without a module, as ``perf script -F ip,sym`` prints it."""
+"""Pattern of a frame without a module, as printed by ``perf script -F ip,sym``."""
 _SOURCE_LINE = re.compile(rb"\S+:\d+|\S+\[[0-9a-f]+\]|:0")
-"""What ``-F +srcline`` prints below a frame."""
+"""Pattern of the line that ``-F +srcline`` prints below a frame."""
 _TRAMPOLINE = re.compile(r"py::(?P<function>.+?):(?P<file>[^:]*)")
-"""CPython's perf trampolines, 3.12 and later."""
+"""Pattern of CPython's perf trampolines, 3.12 and later."""
 _NO_MODULE = frozenset({"[unknown]", "unknown", "inlined", ""})
 _NO_MODULES = (b"([unknown])", b"(unknown)", b"(inlined)")
-"""Without a module a frame's kind depends on its address."""
+"""Module names for which a frame's kind depends on its address."""
 _NO_SYMBOL = frozenset({UNKNOWN_NAME, "(nil)", ""})
 SYMBOL_AT = 18
-"""Where the symbol begins in lines as perf prints them: behind a tab and sixteen digits or blanks."""
+"""Column of the symbol in perf's lines: after a tab and sixteen digits or blanks."""
 _KERNEL_FROM = 0x8000_0000_0000_0000
 
 
 class _Remembered(dict[bytes, int]):
-    """Callers' lines repeat whole: an address to return to is one of a few."""
+    """Cache of callers' lines, which repeat entirely: return addresses are few."""
 
     def __init__(self, frame: Callable[[bytes], int]) -> None:
         self._frame = frame
@@ -42,16 +42,16 @@ class _Remembered(dict[bytes, int]):
 
 
 class FrameLines:
-    """Lines about frames, as numbers of a builder's frames."""
+    """Frame lines, as numbers of a builder's frames."""
 
     def __init__(self, builder: StackBuilder) -> None:
-        """Frames go to ``builder``."""
+        """Add frames to ``builder``."""
         self._builder = builder
         self._lines = _Remembered(self.frame)
         self._known: dict[bytes, int] = {}
         self.unread = 0
         self.strange = b""
-        """The first line that is no frame."""
+        """First line that is not a frame."""
 
     def stack(self, text: bytes) -> int:
         """The stack of lines, leaf to root."""
@@ -62,7 +62,7 @@ class FrameLines:
         return self._builder.stack([frame for frame in frames if frame != UNKNOWN] if UNKNOWN in frames else frames)
 
     def frame(self, line: bytes) -> int:
-        """The frame of a line; -1 where it says something else about the frame above it, or nothing that is known."""
+        """The frame of a line; -1 if it adds to the frame above it, or is not recognised."""
         key = self.key(line)
         number = None if key is None else self._known.get(key)
         if number is None:
@@ -72,7 +72,7 @@ class FrameLines:
         return number
 
     def key(self, line: bytes) -> bytes | None:
-        """A line without address and offset; None where that does not say which frame it is."""
+        """A line without address and offset; None if the rest does not identify the frame."""
         if line[SYMBOL_AT - 1 : SYMBOL_AT] != b" " or line.rstrip().endswith(_NO_MODULES):
             return None
         plus = line.rfind(b"+0x")
@@ -99,7 +99,9 @@ class FrameLines:
 
 
 def _frame(address: bytes, symbol: bytes, module: bytes) -> Frame:
-    """Without symbol or module perf prints ``[unknown]``; the kernel is known by its addresses, too."""
+    """The frame of the parts. perf prints ``[unknown]`` for a missing symbol or module; the kernel is also recognised
+    by its addresses.
+    """
     name, where = symbol.decode(errors="replace").strip(), module.decode(errors="replace")
     where = "" if where in _NO_MODULE else plain_module(where)
     kind = kind_of_module(where) if where else FrameKind.NATIVE

@@ -1,8 +1,8 @@
-"""The text of ``perf script``: a line about each sample, its frames leaf to root below it, an empty line.
+"""The text of ``perf script``: a line per sample, its frames leaf to root below it, an empty line.
 
-Fields that may be there: process name, pid/tid, [cpu], time, period, event. Samples of different events are different
-profiles. What stands below the leaf repeats from sample to sample and is parsed once, as are what stands around a time
-and a leaf without its address: most samples cost a few look-ups, which stand in one loop (``_Reader.take``).
+Optional fields: process name, pid/tid, [cpu], time, period, event. Samples of different events form different profiles.
+The lines below a leaf repeat between samples and are parsed once, as are the text around a time and a leaf without its
+address: most samples cost a few look-ups, in a single loop (``_Reader.take``).
 
 Source: tools/perf/Documentation/perf-script.txt and builtin-script.c of Linux 4.15 to 6.18.
 """
@@ -36,7 +36,7 @@ _HEAD = re.compile(
     rb"(?:\s+(?P<period>\d+))?"
     rb"(?:\s+(?P<event>[^\s:]\S*?):(?:\s+(?P<rest>.*\S))?)?\s*"
 )
-"""The line about a sample. ``rest``: arguments of a tracepoint, or the only frame where no stacks were recorded."""
+"""Pattern of a sample's line. ``rest``: arguments of a tracepoint, or the only frame if no stacks were recorded."""
 _FRAME = re.compile(rb"\s+[0-9a-f]+ .*\)\s*")
 _TIME = re.compile(rb"(\d{1,9}|[1-8]\d{9})\.(\d{1,9})")
 _MODIFIERS = re.compile(r":[ukhGHpPSDIWeb]+$")
@@ -44,16 +44,16 @@ _TIMES = frozenset({"cpu-clock", "task-clock"})
 _NS_DIGITS = 9
 _READ = 1 << 18
 _BLOCK = 1 << 18
-"""Bytes that are compared at once: they fit into the CPU's cache."""
+"""Bytes compared at once: they fit into the CPU's cache."""
 _LINE_FEED, _POINT, _ZERO, _NINE = b"\n.09"
 _SKIPPED, _BLANKS, _DIGITS = b"#\n", b" \t", b"0123456789"
 _BLANK = 32
 _NEAR = 400
-"""Bytes below a leaf that most often tell what follows them: four frames."""
+"""Bytes below a leaf that usually determine what follows them: four frames."""
 _SCALES = tuple(10 ** (_NS_DIGITS - digits) for digits in range(_NS_DIGITS + 1))
-"""Nanoseconds of the last digit of a time, by how many digits its fraction has."""
+"""Nanoseconds of the last digit of a time, by the number of digits in its fraction."""
 _QUOTED = 60
-"""Bytes of a line that is quoted."""
+"""Maximum number of bytes quoted from a line."""
 
 
 @dataclass(slots=True)
@@ -61,15 +61,15 @@ class _Samples:
     """Samples in columns."""
 
     when: list[bytes] = field(default_factory=list)
-    """As printed, b"" where there is none: numbers are made of all at once."""
+    """Times as printed, b"" if missing: they are converted all at once."""
     thread: list[int] = field(default_factory=list)
     what: list[int] = field(default_factory=list)
-    """Event and weight: a number of ``_Reader._what``."""
+    """Event and weight: an index of ``_Reader._what``."""
     stack: list[int] = field(default_factory=list)
 
 
 def looks_like(head: bytes) -> bool:
-    """Whether the beginning of a file is text of ``perf script``: the line of a sample and, below it, a frame."""
+    """Whether the beginning of a file is text of ``perf script``: a sample's line followed by a frame."""
     lines = [line for line in head.replace(b"\r\n", b"\n").split(b"\n") if line and not line.startswith(b"#")]
     if not lines or (found := _HEAD.fullmatch(lines[0].strip())) is None:
         return False
@@ -79,9 +79,9 @@ def looks_like(head: bytes) -> bool:
 
 
 def read(data: bytes, *, where: str) -> tuple[StackProfile, ...]:
-    """Read the text of ``perf script``: a profile for each event, in the order of their first samples.
+    """Read the text of ``perf script``: a profile per event, in the order of their first samples.
 
-    Weights are periods where perf printed them, else 1. Times are as perf's clock counts, from the first sample.
+    Weights are periods if perf printed them, else 1. Times are on perf's clock, from the first sample.
 
     Raises:
         FormatError: there is no sample in it.
@@ -90,9 +90,9 @@ def read(data: bytes, *, where: str) -> tuple[StackProfile, ...]:
 
 
 def read_stream(stream: BinaryIO, head: bytes = b"", *, where: str) -> tuple[StackProfile, ...]:
-    """The same of a file, which is never in memory as a whole: getting pages for it takes a sixth of the time.
+    """Read a file, which is never in memory as a whole: getting pages for it takes a sixth of the time.
 
-    ``head``: what has been read of it.
+    ``head``: the part that has been read already.
 
     Raises:
         FormatError: there is no sample in it.
@@ -105,15 +105,15 @@ def read_stream(stream: BinaryIO, head: bytes = b"", *, where: str) -> tuple[Sta
         if b"\r" in data:
             data = data.replace(b"\r\n", b"\n")
         data = data[reader.take(data, _empty_lines(data)) :]
-        more = stream.read(max(_READ, len(data)))  # more at once where no sample has ended
+        more = stream.read(max(_READ, len(data)))  # doubled if no sample has ended
     reader.take(data, (len(data),))
     return reader.profiles(where)
 
 
 def _empty_lines(data: bytes) -> Iterator[int]:
-    """Where lines end that have an empty one behind them: comparing in blocks is four times as fast as find().
+    """Ends of lines followed by an empty one: comparing in blocks is four times as fast as find().
 
-    Few bytes are such: eight at a time are passed over.
+    Few bytes match, so that eight at a time are skipped.
     """
     text = np.frombuffer(data, np.uint8)
     for at in range(0, len(text) - 1, _BLOCK):
@@ -127,19 +127,19 @@ def _empty_lines(data: bytes) -> Iterator[int]:
 
 
 class _Reader:
-    """What has been read so far, and what equal text was found to mean."""
+    """The samples read so far, and the parsed meaning of repeated text."""
 
     def __init__(self) -> None:
         self._builder = StackBuilder()
         self._frames = FrameLines(self._builder)
         self._callers: dict[bytes, tuple[int, dict[bytes, int]]] = {}
-        """Of the lines below a leaf: their stack, and those of the leaves seen above them, by ``FrameLines.key``."""
+        """Stacks by the lines below a leaf, with those of the leaves seen above them, by ``FrameLines.key``."""
         self._near: dict[bytes, tuple[bytes, dict[bytes, int]]] = {}
-        """Of the first bytes of such lines: the first ones that began so. To compare is cheaper than to hash."""
+        """First lines that began with given bytes. Comparing is cheaper than hashing."""
         self._threads: dict[tuple[bytes, bytes, bytes], int] = {}
         self._events: dict[tuple[bytes, bool], int] = {}
         self._what: dict[tuple[int, int], int] = {}
-        """(event, weight)"""
+        """Indices of (event, weight)."""
         self._before_time: dict[bytes, int] = {}
         self._after_time: dict[bytes, int] = {}
         self._samples = _Samples()
@@ -147,9 +147,9 @@ class _Reader:
         self._strange = b""
 
     def take(self, data: bytes, ends: Iterable[int]) -> int:
-        """Samples, or what else stands between empty lines, up to each of ``ends``; returns what comes behind the last.
+        """Take samples, or other text between empty lines, up to each of ``ends``; return the text after the last.
 
-        The loop is for samples that say nothing new but their time; ``_one`` takes all others.
+        The loop handles samples with nothing new but their time; ``_one`` handles all others.
         """
         find, rfind, begins = data.find, data.rfind, data.startswith
         callers, near, before_time, after_time = self._callers, self._near, self._before_time, self._after_time
@@ -186,11 +186,11 @@ class _Reader:
                     stacks.append(stack)
             else:
                 self._one(data, at, end)
-            at = end + 2  # behind the empty line
+            at = end + 2  # after the empty line
         return at
 
     def _one(self, data: bytes, at: int, end: int) -> None:
-        """One sample, or what else stands between two empty lines: bytes ``at`` to ``end``."""
+        """Take one sample, or other text between two empty lines: bytes ``at`` to ``end``."""
         while at < end and data[at] in _SKIPPED:
             at = data.find(b"\n", at, end) + 1 or end
         head = data.find(b"\n", at, end)
@@ -215,9 +215,9 @@ class _Reader:
         self._add(data[at:head], stack)
 
     def _samples_without_stacks(self, block: bytes) -> None:
-        """Lines that follow each other are samples recorded without stacks: the leaf stands in the line."""
+        """Take consecutive lines as samples recorded without stacks: the leaf is in the line."""
         for line in block.split(b"\n"):
-            sample = line.strip(_BLANKS)  # perf fills up the name to sixteen letters where it prints no stacks
+            sample = line.strip(_BLANKS)  # without stacks perf pads the name to sixteen letters
             found = _HEAD.fullmatch(sample) if sample else None
             if found is not None:
                 frame = self._frames.frame(found["rest"]) if found["rest"] else UNKNOWN
@@ -226,7 +226,7 @@ class _Reader:
                 self._cannot_read(line)
 
     def _add(self, line: bytes, stack: int) -> None:
-        """A sample. What stands before and after its time is remembered: mostly it stands there again."""
+        """Add a sample. The text before and after its time is cached, because it usually repeats."""
         colon = line.find(b": ")
         space = line.rfind(b" ", 0, colon)
         when = line[space + 1 : colon]
@@ -261,16 +261,16 @@ class _Reader:
         self._strange = self._strange or line
 
     def profiles(self, where: str) -> tuple[StackProfile, ...]:
-        """What was read.
+        """The profiles that were read.
 
         Raises:
-            FormatError: nothing.
+            FormatError: there is no sample.
         """
         unread = self._unread + self._frames.unread
         strange = (self._strange or self._frames.strange)[:_QUOTED].decode(errors="replace").strip()
         if not self._events:
             got = f"got {strange!r}" if strange else "it is empty"
-            raise FormatError(f"{where}: no sample in it: {got}; expected what `perf script` prints")
+            raise FormatError(f"{where}: it has no samples: {got}; expected the output of `perf script`")
         said = f"{where}: {unread} lines are neither samples nor frames of perf script and are left out: {strange!r}"
         threads = tuple(
             Thread(pid=int(pid), tid=int(tid), name=comm.decode(errors="replace")) for comm, pid, tid in self._threads
@@ -325,7 +325,7 @@ class _Reader:
 
 
 def _times(when: list[bytes]) -> I64:
-    """Nanoseconds of texts like "1000.123456"; -1 for what is none."""
+    """Nanoseconds of texts like "1000.123456"; -1 for any other text."""
     digits = len(when[0]) - when[0].find(b".") - 1 if when else 0
     if 0 < digits <= _NS_DIGITS:
         numbers = _numbers(np.frombuffer(b"\n" * _NS_DIGITS + b"\n".join(when) + b"\n", np.uint8), len(when), digits)
@@ -336,9 +336,9 @@ def _times(when: list[bytes]) -> I64:
 
 
 def _numbers(text: npt.NDArray[np.uint8], count: int, digits: int) -> I64 | None:
-    """Numbers without their points: ``count`` lines behind ``_NS_DIGITS`` others, with as many digits behind the point.
+    """Numbers without their points: ``count`` lines after ``_NS_DIGITS`` others, with as many digits after the point.
 
-    None where a line is no such number, or has more than ``_NS_DIGITS`` digits before it.
+    None if a line is not such a number, or has more than ``_NS_DIGITS`` digits before the point.
     """
     points, ends = np.flatnonzero(text == _POINT), np.flatnonzero(text == _LINE_FEED)[_NS_DIGITS:]
     if not len(points) == len(ends) == count or not (ends - points == digits + 1).all():
@@ -361,5 +361,5 @@ def _time(when: bytes) -> int:
 
 
 def unit_of(event: str) -> str:
-    """What the periods of one of perf's events count."""
+    """The unit of the periods of one of perf's events."""
     return "ns" if event in _TIMES else event or "samples"

@@ -1,8 +1,8 @@
-"""pprof's profiles: gzipped protocol buffers, as Go, gperftools, py-spy's and perf's converters write them.
+"""pprof's profiles: gzipped protocol buffers, as written by Go, gperftools, py-spy's and perf's converters.
 
-Each sample type of the file is a profile of its own, the file's default one first. The number of samples behind a row
-is known where the file has a type ``samples/count``. Threads are known where samples have the labels that Go's and
-other writers use (``thread``, ``tid``, ``pid``).
+Each sample type of the file is a separate profile, the file's default one first. The number of samples behind a row is
+known if the file has a type ``samples/count``. Threads are known if samples have the labels that Go and other writers
+use (``thread``, ``tid``, ``pid``).
 
 Source: proto/profile.proto of https://github.com/google/pprof; field numbers below are from there.
 """
@@ -49,16 +49,16 @@ _INNER: dict[int, dict[int, tuple[int, ...]]] = {
     4: {**dict.fromkeys((1, 2, 3, 5), _NUMBERS), 4: (codec.BYTES,)},
     5: dict.fromkeys(range(1, 6), _NUMBERS),
 }
-"""Wire types inside of its messages: by them it is told from other protocol buffers."""
+"""Wire types within its messages, which distinguish it from other protocol buffers."""
 _ENOUGH_FIELDS = 16
-"""So many fields in order are no accident."""
+"""Number of fields in order that cannot be an accident."""
 
 Value = int | bytes
 
 
 @dataclass(slots=True)
 class _Message:
-    """A profile's parts, not yet decoded."""
+    """The parts of a profile, not yet decoded."""
 
     types: list[bytes] = field(default_factory=list)
     samples: list[bytes] = field(default_factory=list)
@@ -75,7 +75,7 @@ class _Message:
 
 
 def looks_like(head: bytes) -> bool:
-    """Whether the beginning of unpacked bytes is a profile's: fields that it has, as they stand on the wire.
+    """Whether the beginning of unpacked bytes is a profile: only fields that it may have, with their wire types.
 
     Writers differ in the order of fields. Text never passes: its first letters are fields of other wire types.
     """
@@ -95,7 +95,7 @@ def looks_like(head: bytes) -> bool:
 
 
 def _fits(raw: bytes, wires: Mapping[int, Sequence[int]] | None) -> bool:
-    """Whether a message has fields of these wire types only; any bytes fit where there is no message."""
+    """Whether a message has only fields of these wire types; any bytes match if there is no message."""
     return wires is None or all(wire in wires.get(key, ()) for key, wire, _ in codec.fields(raw))
 
 
@@ -149,7 +149,7 @@ def _profiles(message: _Message, where: str) -> tuple[StackProfile, ...]:
         inner = _fields(raw)
         types.append((message.string(inner.get(1, 0)), message.string(inner.get(2, 0))))
     if not types:
-        raise FormatError(f"{where}: no sample type in it; expected a profile of pprof")
+        raise FormatError(f"{where}: it has no sample type; expected a pprof profile")
     builder = StackBuilder()
     locations = _locations(message)
     threads: dict[Thread, int] = {}
@@ -171,8 +171,8 @@ def _profiles(message: _Message, where: str) -> tuple[StackProfile, ...]:
     table = np.array(values, np.int64).reshape(len(values), len(types))
     if table.size and table.min() < 0:
         raise FormatError(
-            f"{where}: values below zero, as of a difference made by `pprof -base`; "
-            "expected one profile: stepscope flame diff A B compares two"
+            f"{where}: negative values, as in a difference made by `pprof -base`; "
+            "expected a single profile (stepscope flame diff A B compares two)"
         )
     counts = next((i for i, (kind, unit) in enumerate(types) if kind in _COUNTS and unit == "count"), None)
     columns = {
@@ -202,7 +202,7 @@ def _profiles(message: _Message, where: str) -> tuple[StackProfile, ...]:
 
 
 def _unit(kind: str, unit: str) -> tuple[int, str]:
-    """How many of ours one of the file's is, and what ours is called."""
+    """The number of our units in one of the file's, and the name of ours."""
     if unit in _TIMES:
         return _TIMES[unit], "ns"
     if unit in _SIZES:
@@ -211,7 +211,7 @@ def _unit(kind: str, unit: str) -> tuple[int, str]:
 
 
 def _locations(message: _Message) -> dict[int, tuple[Frame, ...]]:
-    """Frames of each location, root to leaf: what was inlined comes after its caller."""
+    """Frames of each location, root to leaf: inlined functions follow their caller."""
     found: dict[int, tuple[Frame, ...]] = {}
     for raw in message.locations:
         number = mapping = 0
@@ -284,9 +284,9 @@ class _Strings:
 
 
 def write(profile: StackProfile) -> bytes:
-    """A profile as gzipped pprof: values ``samples/count`` where counts are known, and the event's.
+    """A profile as gzipped pprof: values ``samples/count`` if counts are known, and the event's.
 
-    Threads become labels. Weights are rounded to whole numbers, as the format has no others.
+    Threads become labels. Weights are rounded to whole numbers, which are all that the format has.
     """
     strings = _Strings()
     counted = bool(len(profile.samples)) and bool(np.all(profile.samples.count > 0))

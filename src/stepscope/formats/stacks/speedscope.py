@@ -1,8 +1,7 @@
-"""speedscope's own JSON, both profile types: ``sampled`` (stacks and weights) and ``evented`` (frames open and close).
+"""speedscope's JSON, both profile types: ``sampled`` (stacks and weights) and ``evented`` (frames open and close).
 
-A speedscope file holds a profile for each thread. Profiles of one unit are read as one, each a thread of that name;
-the weights' unit names the event, as the format has no word for it. Nothing says when a sample was taken, only in
-which order; events have times.
+A speedscope file holds a profile per thread. Profiles of one unit are read as one, each as a thread of that name; the
+weights' unit names the event, for which the format has no field. Samples have an order but no times; events have times.
 
 Source: https://www.speedscope.app/file-format-schema.json, src/lib/file-format-spec.ts of jlfwong/speedscope.
 """
@@ -29,7 +28,7 @@ _TIMES = {"nanoseconds": 1, "microseconds": 1_000, "milliseconds": 1_000_000, "s
 Unit = Literal["none", "nanoseconds", "microseconds", "milliseconds", "seconds", "bytes"]
 
 _UNITS: dict[str, Unit] = {"ns": "nanoseconds", "bytes": "bytes"}
-"""What our units are called there; all others have no word."""
+"""Names of our units in the format; all others have no name there."""
 
 
 class _Frame(msgspec.Struct, omit_defaults=True):
@@ -77,7 +76,7 @@ class _File(msgspec.Struct, rename="camel"):
 
 @dataclass(slots=True)
 class _Rows:
-    """Samples of one unit, in columns, and who they are of."""
+    """Samples of one unit in columns, with their threads."""
 
     at_ns: list[int] = field(default_factory=list)
     thread: list[int] = field(default_factory=list)
@@ -95,7 +94,7 @@ def looks_like(head: bytes) -> bool:
 
 
 def is_named(head: bytes) -> bool:
-    """Whether JSON says that it is speedscope's, or has the parts that only such a file has."""
+    """Whether JSON names speedscope, or has the parts that only such a file has."""
     return b"speedscope.app/file-format-schema" in head or (b'"shared"' in head and b'"profiles"' in head)
 
 
@@ -103,13 +102,13 @@ def read(data: bytes, *, where: str) -> tuple[StackProfile, ...]:
     """Read a speedscope file: a profile for each unit in it.
 
     Raises:
-        FormatError: it is no speedscope file, or its events do not nest.
+        FormatError: it is not a speedscope file, or its events do not nest.
     """
     try:
         file = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=_File)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise FormatError(
-            f"{where}: no speedscope file: {error}; expected JSON with shared.frames and profiles"
+            f"{where}: not a speedscope file: {error}; expected JSON with shared.frames and profiles"
         ) from error
     builder = StackBuilder()
     frames = [_read_frame(frame) for frame in file.shared.frames]
@@ -124,7 +123,7 @@ def read(data: bytes, *, where: str) -> tuple[StackProfile, ...]:
             rows.events = True
             _evented(profile, frames, builder, rows, place)
     if not units:
-        raise FormatError(f"{where}: no profile in it; expected at least one")
+        raise FormatError(f"{where}: it has no profile; expected at least one")
     return tuple(_profile(unit, rows, builder, file.name or "") for unit, rows in units.items())
 
 
@@ -164,8 +163,7 @@ def _read_frame(frame: _Frame) -> Frame:
 def _sampled(profile: _Sampled, frames: list[Frame], builder: StackBuilder, rows: _Rows, place: str) -> None:
     if len(profile.samples) != len(profile.weights):
         raise FormatError(
-            f"{place}: {len(profile.samples)} samples and {len(profile.weights)} weights; "
-            "expected as many of one as of the other"
+            f"{place}: {len(profile.samples)} samples and {len(profile.weights)} weights; expected equal numbers"
         )
     scale = _TIMES.get(profile.unit, 1)
     known: dict[tuple[int, ...], tuple[int, int]] = {}
@@ -180,7 +178,7 @@ def _sampled(profile: _Sampled, frames: list[Frame], builder: StackBuilder, rows
 
 
 def _evented(profile: _Evented, frames: list[Frame], builder: StackBuilder, rows: _Rows, place: str) -> None:
-    """Between two events the open frames are a stack that lasts."""
+    """Turn events into samples: between two events the open frames are a stack."""
     scale = _TIMES.get(profile.unit, 1)
     timed = profile.unit in _TIMES
     open_frames: list[int] = []
@@ -189,7 +187,7 @@ def _evented(profile: _Evented, frames: list[Frame], builder: StackBuilder, rows
     def lasted(until: float, what: str) -> None:
         nonlocal last
         if until < last:
-            raise FormatError(f"{place}.{what}: at {until:g}, before {last:g}; expected events in the order of time")
+            raise FormatError(f"{place}.{what}: at {until:g}, before {last:g}; expected events in order of time")
         if until > last and open_frames:
             flags, chain = split_truncated([frames[i] for i in open_frames])
             at = round((last - profile.start_value) * scale) if timed else UNKNOWN
@@ -216,7 +214,7 @@ def _evented(profile: _Evented, frames: list[Frame], builder: StackBuilder, rows
 
 def _add(rows: _Rows, at_ns: int, stack: tuple[int, int], weight: float, place: str) -> None:
     if not 0 <= weight < math.inf:
-        raise FormatError(f"{place}: {weight:g}; expected a number that is not negative")
+        raise FormatError(f"{place}: {weight:g}; expected a non-negative number")
     rows.at_ns.append(at_ns)
     rows.thread.append(len(rows.threads) - 1)
     rows.stack.append(stack[0])
@@ -228,7 +226,7 @@ def _add(rows: _Rows, at_ns: int, stack: tuple[int, int], weight: float, place: 
 
 
 def write(profile: StackProfile, *, name: str = "", exporter: str = "") -> bytes:
-    """A profile as a speedscope file: for each thread a sampled profile, its samples in the order of time.
+    """A profile as a speedscope file: a sampled profile per thread, with its samples in time order.
 
     Weights in ns are nanoseconds, weights in bytes are bytes, all others have no unit there.
     """
@@ -264,7 +262,7 @@ def write(profile: StackProfile, *, name: str = "", exporter: str = "") -> bytes
 
 
 def _title(thread: Thread) -> str:
-    """A thread's name, with its number where it has one."""
+    """A thread's name, with its number if it has one."""
     name = clean(thread.name)
     return f"{name} ({thread.tid})" if thread.tid and name else name or f"thread {thread.tid}"
 

@@ -1,4 +1,4 @@
-"""The events of a file in columns that stand once: blocks of them are written behind each other as they are read."""
+"""The events of a file in columns that exist once: blocks are appended as they are read."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ if TYPE_CHECKING:
     from stepscope.model.session.optrace import I16, I32
 
 _EVENT_BYTES = 12
-"""Events take more, but for a few: there is room for a file's before they are read. What is not used costs nothing."""
+"""Minimum size of nearly all events: gives the room for a file's events before they are read. Unused room costs
+nothing."""
 _INT32_BYTES = 1 << 31
-"""Positions in shorter files take half the room."""
+"""File size below which positions take half the room."""
 _GROWTH = 2
 
 
 class EventTable:
-    """Events in the order of planes and lines, within a line by start, the longer first. Columns are ``EventBlock``'s.
+    """Events in the order of planes and lines, within a line by start, longer ones first. Columns are ``EventBlock``'s.
 
     Columns have room for more than ``rows`` until ``close``.
     """
 
     def __init__(self, size_bytes: int) -> None:
-        """Make room for the events of a file of a size."""
+        """Reserve room for the events of a file of a size."""
         room = 1 + size_bytes // _EVENT_BYTES
         self.start_ns: I64 = np.empty(room, np.int64)
         self.dur_ns: I64 = np.empty(room, np.int64)
@@ -36,13 +37,13 @@ class EventTable:
         self.stats_at: I64 | I32 = np.empty(room, np.int32 if size_bytes < _INT32_BYTES else np.int64)
         self.stats_size: I32 = np.empty(room, np.int32)
         self.occurrences: dict[int, int] = {}
-        """By row."""
+        """Occurrences by row."""
         self.rows = 0
         self._likely: dict[int, list[I64]] = {}
         self._numbers: dict[int, list[tuple[I64, I64]]] = {}
 
     def add_line(self, blocks: Iterable[EventBlock]) -> tuple[int, int, int]:
-        """Add the events of a line; returns its first row, the one behind its last, and how many were left out."""
+        """Add the events of a line; return its first row, the row after its last, and the number omitted."""
         first, dropped, latest = self.rows, 0, -1
         in_order = True
         for block in blocks:
@@ -62,7 +63,7 @@ class EventTable:
         return found
 
     def take_numbers(self) -> dict[int, tuple[I64, I64]]:
-        """``EventBlock.numbers`` likewise."""
+        """Return ``EventBlock.numbers`` likewise."""
         found = {}
         for key, parts in self._numbers.items():
             rows, values = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -72,7 +73,7 @@ class EventTable:
         return found
 
     def close(self) -> None:
-        """Give back the room that is left."""
+        """Release the unused room."""
         for column in self._columns():
             column.resize(self.rows, refcheck=False)
 
@@ -104,7 +105,7 @@ class EventTable:
         self.rows = last
 
     def _sort(self, first: int) -> None:
-        """Put the rows from ``first`` on, those of one line, into order."""
+        """Sort the rows from ``first`` onwards, those of one line."""
         line = slice(first, self.rows)
         start, dur = self.start_ns[line], self.dur_ns[line]
         order = np.argsort(start, kind="stable")

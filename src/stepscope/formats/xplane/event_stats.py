@@ -1,10 +1,10 @@
-"""The stats of an XSpace's events, read when they are asked for.
+"""The stats of an XSpace's events, read on request.
 
-The file stays open and each event knows where its stats lie. A stat of one name is found in two steps: its id is looked
-for as bytes (``xplane_stat_ids``), which passes over the file at memory speed and can only find too much; the events so
-found are then walked through, all of them one stat at a time and as far as the id was found, which says what is true.
-Some stats are looked for while the events are read (``StatPlace.likely``). What most of some events have is found by
-walking through theirs until it comes (``of_rows``).
+The file stays open and each event knows the position of its stats. A stat of one name is found in two steps: its id is
+searched for as bytes (``xplane_stat_ids``), which scans the file at memory speed and can only find too much; the stats
+of the events found are then walked, one stat of all events at a time and as far as the id was found, which removes
+false matches. Some stats are searched for while the events are read (``StatPlace.likely``). Stats that most of the
+requested events have are found by walking until they come (``of_rows``).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from stepscope.model.session.optrace_stats import PlainStat
 
 _WINDOW_BYTES = 1 << 20
-"""Read at a time: it stays in the processor's cache."""
+"""Bytes read at a time: they stay in the processor's cache."""
 _KEPT_VALUES = 1 << 18
 _MORE = 0x80
 _STATS_TAG = tag(EVENT_STATS, BYTES)
@@ -44,16 +44,16 @@ _ID_TAG = tag(STAT_ID, VARINT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatPlace:
-    """A plane's rows: ``first`` to ``last`` (exclusive) of all events, and what its stat ids mean."""
+    """A plane's rows: ``first`` to ``last`` (exclusive) of all events, and the meaning of its stat ids."""
 
     first: int
     last: int
     plane: WirePlane
     ids: Mapping[str, Sequence[int]]
-    """Of each stat by name."""
+    """Ids of each stat, by name."""
     likely: Mapping[int, I64]
-    """Of stats that were sought while the events were read, by id: rows of the events that may have them, rising, each
-    as often as the id was found in it."""
+    """Rows of events that may have a stat searched for while the events were read, by id: rising, each as often as the
+    id was found in it."""
     numbers: Mapping[int, tuple[I64, I64]]
     """Stats that were read with the events, by id: rows, rising, and numbers."""
 
@@ -79,7 +79,7 @@ class XplaneStats:
         metas: Sequence[MetaStats],
         occurrences: Mapping[int, int],
     ) -> None:
-        """``at``, ``size`` int[event]: where in the file the stats of each event begin, and how long they are."""
+        """Store ``at``, ``size`` int[event]: position in the file and length of each event's stats."""
         self._source = source
         self._at = at
         self._size = size
@@ -91,7 +91,7 @@ class XplaneStats:
         self._names: tuple[str, ...] | None = None
 
     def event_names(self) -> Sequence[str]:
-        """See ``StatReader``. Cost: passes over all stats, once."""
+        """See ``StatReader``. Cost: one scan over all stats."""
         if self._names is None:
             self._names = tuple(dict.fromkeys(column.name for column in self.columns()))
         return self._names
@@ -101,7 +101,7 @@ class XplaneStats:
         return tuple(self._meta_columns())
 
     def of_events(self, name: str, first: int = 0, last: int | None = None) -> StatColumn:
-        """See ``StatReader``. What was read once and is small is kept, what was read with the events is there."""
+        """See ``StatReader``. Small results are cached, and stats read with the events are available."""
         if name == StatName.OCCURRENCES:
             return self._occurrences_column().between(first, last)
         last = len(self._at) if last is None else last
@@ -126,7 +126,7 @@ class XplaneStats:
         return column if (column.rows[1:] > column.rows[:-1]).all() else column.of(rows)
 
     def _first_of(self, rows: I64, place: StatPlace, wanted: I64, strings: Strings) -> Iterator[Values]:
-        """The first stat of some ids of each event, a window at a time; of some events those behind it, too."""
+        """The first stat of some ids of each event, a window at a time; for some events also those after it."""
         for window, within in self._windows(rows):
             at = self._starts(within) - window.base
             walked = walk(window, within, at, at + self._size[within], wanted.tolist())
@@ -188,16 +188,16 @@ class XplaneStats:
         return self._of_metas
 
     def _with_stats(self, first: int, last: int) -> I64:
-        """The events of some rows that have stats."""
+        """The events among some rows that have stats."""
         rows: I64 = np.flatnonzero(self._size[first:last]) + first if first < last else np.empty(0, np.int64)
         return rows
 
     def _starts(self, rows: I64) -> I64:
-        """Where in the file the stats of some events begin."""
+        """Positions in the file of some events' stats."""
         return self._at[rows].astype(np.int64, copy=False)
 
     def _windows(self, rows: I64) -> Iterator[tuple[Buffer, I64]]:
-        """The bytes of some events' stats, window by window, with those rows that lie in it, by position."""
+        """The bytes of some events' stats, window by window, with the rows within it, by position."""
         starts = self._starts(rows)
         if (starts[1:] < starts[:-1]).any():
             order = np.argsort(starts, kind="stable")
@@ -224,7 +224,7 @@ class XplaneStats:
             yield held(values_of(window, found, place.plane.stat_names, strings))
 
     def _walk(self, window: Buffer, rows: I64, cursor: I64, end: I64, until: I64, wanted: I64 | None) -> Found:
-        """The stats between ``cursor`` and ``end`` that begin before ``until``, one of each row at a time.
+        """The stats between ``cursor`` and ``end`` that begin before ``until``, one per row at a time.
 
         Raises:
             FormatError: one of them is damaged.
@@ -270,7 +270,7 @@ class XplaneStats:
 
 
 def _one_stat(view: memoryview, first: int, last: int) -> tuple[int, int]:
-    """Id of a stat, and where the value's tag is, whatever the order of its fields."""
+    """Id of a stat, and position of the value's tag, in any order of its fields."""
     key, at, begin = 0, last, first
     for number, wire, value, end in fields(view, first, last):
         if number == STAT_ID and wire == VARINT:

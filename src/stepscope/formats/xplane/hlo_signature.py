@@ -1,6 +1,6 @@
-"""Signatures of compiled programs (HLO): name, number, and the shapes of what they are called with.
+"""Signatures of compiled programs (HLO): name, number, and the shapes of their arguments.
 
-Only what stands around a module's instructions is read, in place; those are passed over.
+Only the data around a module's instructions is read, in place; the instructions are skipped.
 
 Source: openxla/xla ``xla/service/hlo.proto`` and ``xla/xla_data.proto``. Field numbers used here::
 
@@ -34,13 +34,13 @@ _TYPES = (
     *("invalid", "pred", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64", "f16", "f32", "f64", "tuple", "opaque"),
     *("c64", "bf16", "token", "c128", "f8e5m2", "f8e4m3fn", "s4", "u4"),
 )
-"""``PrimitiveType`` of xla_data.proto, as XLA prints them."""
+"""Names of xla_data.proto's ``PrimitiveType``, as XLA prints them."""
 MAX_DEPTH = 8
-"""Tuples within tuples; a damaged file could nest without end."""
+"""Depth of nested tuples; a damaged file could nest without end."""
 
 
 def programs(source: ByteSource, plane: WirePlane) -> Iterator[Program]:
-    """The programs of a metadata plane; what is no HLO, or damaged, is left out."""
+    """The programs of a metadata plane; anything that is not HLO, or damaged, is omitted."""
     for _, stats in sorted(plane.metas.stats.items()):
         for first, last in stats:
             for number, wire, at, end in fields(source.view, first, last):
@@ -74,7 +74,7 @@ def _signature(source: ByteSource, span: Span) -> tuple[str, ...]:
 
 
 def _shape(source: ByteSource, span: Span, depth: int = 0) -> str:
-    """``f32[128,64]``; of a tuple its parts in brackets."""
+    """The shape ``f32[128,64]``; for a tuple its parts in brackets."""
     kind, dimensions, parts = "", [], []
     for number, wire, at, end in fields(source.view, *span):
         if (number, wire) == (_ELEMENT_TYPE, VARINT):

@@ -1,7 +1,7 @@
 """The events of a line, in columns.
 
-``xplane_heads`` says where events begin; here every field is read for many events at once. Events whose fields come in
-another order, or lack one, are read one by one.
+``xplane_heads`` finds the starts of events; here every field is read for many events at once. Events whose fields are
+in another order, or that lack one, are read one by one.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from stepscope.model.session.optrace import I16, I32
 
 _WINDOW_BYTES = 1 << 21
-"""Read at a time: many events share what the calls cost."""
+"""Bytes read at a time, so that many events share the cost of the calls."""
 _TAIL_BYTES = 1 << 12
-"""Read behind it, so that its last event is whole; one that is longer has the window read again."""
+"""Bytes read after a window, so that its last event is complete; a longer event makes the window be read again."""
 _TABLE_FACTOR, _TABLE_MIN = 8, 1 << 16
-"""Ids that lie closer than this are looked up in a table."""
+"""Factor and minimum for the range of ids that are looked up in a table."""
 _BLOCK = 1 << 15
-"""Events decoded at a time, likewise."""
+"""Number of events decoded at a time, likewise."""
 _MORE = 0x80
 _EVENT_TAG = tag(LINE_EVENTS, BYTES)
 _ID_TAG = tag(EVENT_ID, VARINT)
@@ -52,7 +52,7 @@ _OFFSET_TAG = tag(EVENT_OFFSET, VARINT)
 _DURATION_TAG = tag(EVENT_DURATION, VARINT)
 _STATS_TAG = tag(EVENT_STATS, BYTES)
 _EVENT = record_heads.Look(_EVENT_TAG, _OFFSET_TAG)
-"""A stat inside of an event looks like it, but for the offset."""
+"""Look of an event. A stat inside an event looks the same, except for the offset."""
 _INT_TAG, _UINT_TAG = tag(STAT_INT, VARINT), tag(STAT_UINT, VARINT)
 _PS_PER_NS = 1000
 _MAX_PS = (1 << 61) - 1
@@ -61,7 +61,7 @@ _LINE_ID, _LINE_NAME, _LINE_TIMESTAMP, _LINE_DISPLAY_NAME = 1, 2, 3, 11
 
 @dataclass(slots=True)
 class WireLine:
-    """What stands in an XLine around its events."""
+    """The data in an XLine around its events."""
 
     id: int = 0
     name: str = ""
@@ -70,10 +70,10 @@ class WireLine:
 
 
 class Kinds:
-    """The event metadata of one plane, by id, and which of them to leave out."""
+    """The event metadata of one plane, by id, with the kinds to omit."""
 
     def __init__(self, ids: Sequence[int], dropped: Sequence[bool]) -> None:
-        """Of the ids in the order of the plane; ``dropped`` of each."""
+        """Store the ids in the order of the plane, with ``dropped`` of each."""
         self.dropped: Bool = np.array([*dropped, False], np.bool_)
         self.drops = bool(self.dropped.any())
         order = np.argsort(np.array(ids, np.int64), kind="stable")
@@ -85,7 +85,7 @@ class Kinds:
             self._table[self._ids] = order
 
     def positions(self, ids: I64) -> I64:
-        """Position of each id; how many there are for one that is unknown."""
+        """The position of each id; the number of ids for an unknown one."""
         position: I64
         if self._table is not None:
             beyond = np.uint64(len(self._table) - 1)
@@ -100,48 +100,47 @@ class Kinds:
 
 @dataclass(slots=True, kw_only=True)
 class EventBlock:
-    """Some events of a line, in the order of the file. Shapes: [event]. Times are rounded as ``model.session.optrace``
-    says."""
+    """Some events of a line, in file order. Shapes: [event]. Times are rounded as in ``model.session.optrace``."""
 
     meta: I32
-    """Position in the plane's metadata; ``len`` of it where the file has none for the event."""
+    """Position in the plane's metadata; its ``len`` if the file has none for the event."""
     start_ns: I64
-    """Since the line's ``timestamp_ns``."""
+    """Start since the line's ``timestamp_ns``."""
     dur_ns: I64
     rem_ps: I16 | None
-    """Exact duration less ``dur_ns``; None: all zero."""
+    """Exact duration minus ``dur_ns``; None: all zero."""
     stats_at: I64
-    """Where in the file its stats begin."""
+    """Position in the file of its stats."""
     stats_size: I32
     occurrences: dict[int, int]
-    """Of events that stand for several: position in this block, and how many."""
+    """Occurrences of events that stand for several: position in this block, and number."""
     likely: dict[int, I64]
-    """Positions in this block, rising, of the events that may have a stat that is sought, by its id: each as often as
-    the bytes of the id stand in it; without those of ``numbers``."""
+    """Events that may have a searched stat, by its id: positions in this block, rising, each as often as the bytes of
+    the id occur in it; without those of ``numbers``."""
     numbers: dict[int, tuple[I64, I64]]
-    """Numbers that were sought, by the stat's id: positions in this block of the events, rising, and the numbers."""
+    """Searched numbers, by the stat's id: positions in this block of the events, rising, and the numbers."""
     dropped: int
-    """Events that were left out because of their kind."""
+    """Number of events omitted because of their kind."""
 
     def __len__(self) -> int:
-        """How many events."""
+        """The number of events."""
         return len(self.start_ns)
 
 
 class LineReader:
-    """Reads the lines of a file one after the other; keeps its memory in between."""
+    """Reads the lines of a file one after the other and reuses its memory."""
 
     def __init__(self, source: ByteSource) -> None:
-        """Of a source."""
+        """Read from a source."""
         self._source = source
         self._windows = Windows(source)
 
     def read(
         self, first: int, last: int, line: WireLine, kinds: Kinds, sought: Mapping[int, bool]
     ) -> Iterator[EventBlock]:
-        """The events of the line between two positions; what stands around them goes into ``line``.
+        """The events of the line between two positions; the data around them goes into ``line``.
 
-        ``sought``: ids of stats that are looked for as long as the bytes are at hand, and whether they are numbers.
+        ``sought``: ids of stats to search for while the bytes are available, and whether they are numbers.
 
         Raises:
             FormatError: it is damaged.
@@ -171,7 +170,7 @@ class LineReader:
 
 
 def _around(source: ByteSource, at: int, last: int, line: WireLine) -> int:
-    """One field of a line that is no event; returns where it ends."""
+    """Read one field of a line that is not an event; return its end."""
     number, wire, value, end = next(fields(source.view, at, last))
     if wire == VARINT and number == _LINE_ID:
         line.id = signed(value)
@@ -185,9 +184,9 @@ def _around(source: ByteSource, at: int, last: int, line: WireLine) -> int:
 
 
 def _block(view: memoryview, buffer: Buffer, heads: I64, kinds: Kinds, places: Mapping[int, I64]) -> EventBlock:
-    """The events that begin at all but the last of ``heads``, without those that are to be left out.
+    """The events that begin at all but the last of ``heads``, without those to omit.
 
-    ``places``: where in the buffer ids of stats may stand, rising.
+    ``places``: possible positions of stat ids in the buffer, rising.
     """
     data, base = buffer.data, buffer.base
     heads, ends = heads[:-1], heads[1:]
@@ -234,7 +233,7 @@ def _block(view: memoryview, buffer: Buffer, heads: I64, kinds: Kinds, places: M
 
 
 def _events_at(heads: I64, ends: I64, positions: I64) -> I64:
-    """The event that holds each of some positions, where one does. All rise."""
+    """The event that holds each of some positions, if any. All rise."""
     if not len(heads):
         return heads
     positions = positions[slice(*np.searchsorted(positions, (heads[0], ends[-1])))]
@@ -243,7 +242,7 @@ def _events_at(heads: I64, ends: I64, positions: I64) -> I64:
 
 
 def _take_numbers(buffer: Buffer, block: EventBlock, key: int) -> None:
-    """Read the stat of events that have its bytes once, where it is a number; the others remain likely."""
+    """Read the stat of events that have its bytes once, if it is a number; the others remain likely."""
     once, several = rows_between([block.likely[key]], 0, len(block))
     once = once[block.stats_size[once] > 0]
     at = block.stats_at[once] - buffer.base
@@ -257,7 +256,7 @@ def _take_numbers(buffer: Buffer, block: EventBlock, key: int) -> None:
 
 
 def _read_one(view: memoryview, head: int, end: int, base: int) -> tuple[int, int, int, int, int]:
-    """One event whatever the order of its fields: id, offset, duration, occurrences, where its fields begin."""
+    """One event in any order of its fields: id, offset, duration, occurrences, start of its fields."""
     _, content = varint(view, base + head + 1, base + end)
     numbers = {EVENT_ID: 0, EVENT_OFFSET: 0, EVENT_DURATION: 0, EVENT_OCCURRENCES: 0}
     for number, wire, value, _ in fields(view, content, base + end):

@@ -1,6 +1,7 @@
 """The messages of an XSpace around its events: planes, metadata. Events and their stats are read in bulk elsewhere.
 
-Source: ``xla/tsl/profiler/protobuf/xplane.proto`` (openxla/xla), unchanged in number and type from TensorFlow 2.4 on::
+Source: ``xla/tsl/profiler/protobuf/xplane.proto`` (openxla/xla), with unchanged numbers and types since TensorFlow
+2.4::
 
     XSpace          planes = 1, errors = 2, warnings = 3, hostnames = 4
     XPlane          id = 1, name = 2, lines = 3, event_metadata = 4 (map), stat_metadata = 5 (map), stats = 6
@@ -34,14 +35,14 @@ if TYPE_CHECKING:
     from stepscope.model.session.optrace_stats import PlainStat
 
 Span = tuple[int, int]
-"""First byte and the one behind the last."""
+"""First byte, and the byte after the last."""
 
 _PLANES, _ERRORS, _WARNINGS, _HOSTNAMES = 1, 2, 3, 4
 _PLANE_NAME, _PLANE_LINES, _PLANE_METAS, _PLANE_STAT_NAMES, _PLANE_STATS = 2, 3, 4, 5, 6
 _MAP_KEY, _MAP_VALUE = 1, 2
 _META_ID, _META_NAME, _META_DISPLAY_NAME, _META_STATS = 1, 2, 4, 5
 _WINDOW_BYTES, _MAX_WINDOW_BYTES, _GROWTH = 1 << 16, 1 << 22, 4
-"""Metadata read at a time: more as long as there is more."""
+"""Bytes of metadata read at a time: more as long as there is more."""
 LINE_EVENTS = 4
 EVENT_STATS = 4
 STAT_ID, STAT_DOUBLE, STAT_UINT, STAT_INT, STAT_TEXT, STAT_BYTES, STAT_REF = 1, 2, 3, 4, 5, 6, 7
@@ -58,16 +59,16 @@ _VALUE_TAG = tag(_MAP_VALUE, BYTES)
 
 @dataclass(slots=True)
 class WireMetas:
-    """The XEventMetadata of a plane, in the order of the file."""
+    """The XEventMetadata of a plane, in file order."""
 
     ids: list[int] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    """What one is shown as, where it has no name."""
+    """Names; for one without a name, its display name."""
     stats: dict[int, Sequence[Span]] = field(default_factory=dict)
-    """By position, of those that have some."""
+    """Stats by position, of those that have some."""
 
     def __len__(self) -> int:
-        """How many."""
+        """The number of entries."""
         return len(self.ids)
 
 
@@ -93,10 +94,10 @@ class WireSpace:
 
 
 def read_space(source: ByteSource) -> WireSpace:
-    """The structure of an XSpace; of its lines only where they are.
+    """The structure of an XSpace; for its lines only their positions.
 
     Raises:
-        FormatError: it is none, or damaged.
+        FormatError: it is not an XSpace, or is damaged.
     """
     space = WireSpace()
     view = source.view
@@ -139,7 +140,7 @@ def _plane(source: ByteSource, view: memoryview, first: int, last: int) -> WireP
 
 
 def _add_metas(source: ByteSource, at: int, last: int, metas: WireMetas) -> int:
-    """Add the entries that follow each other from ``at`` on; returns where the last of them ends.
+    """Add the consecutive entries from ``at`` onwards; return the end of the last.
 
     They are entries of a map from id to XEventMetadata or XStatMetadata, whose id and name have the same numbers.
     """
@@ -160,7 +161,7 @@ def _add_metas(source: ByteSource, at: int, last: int, metas: WireMetas) -> int:
 
 
 def _add_entries(source: ByteSource, window: Buffer, begin: I64, ends: I64, metas: WireMetas) -> None:
-    """Names are found in all of them at once; what does not come in the usual order is read one by one."""
+    """Find the names of all entries at once; entries in an unusual order are read one by one."""
     key, at, keyed = number_field(window, begin, ends, tag(_MAP_KEY, VARINT))
     inner, inner_end, valued = bytes_field(window, at, ends, _VALUE_TAG)
     _, at, _ = number_field(window, inner, inner_end, tag(_META_ID, VARINT))
@@ -186,13 +187,13 @@ def _add_entries(source: ByteSource, window: Buffer, begin: I64, ends: I64, meta
 
 def _texts(content: bytes, begin: Sequence[int], end: Sequence[int]) -> list[str]:
     try:
-        return [content[a:b].decode() for a, b in zip(begin, end, strict=True)]  # sooner than with a word on errors
+        return [content[a:b].decode() for a, b in zip(begin, end, strict=True)]  # faster than with an errors argument
     except UnicodeDecodeError:
         return [content[a:b].decode("utf-8", "replace") for a, b in zip(begin, end, strict=True)]
 
 
 def _meta(source: ByteSource, first: int, last: int) -> tuple[int, str, list[Span]]:
-    """One entry whatever the order of its fields: its id, its name, its stats."""
+    """One entry in any order of its fields: its id, its name, its stats."""
     key, name = 0, ""
     stats: list[Span] = []
     for number, wire, at, end in fields(source.view, first, last):
@@ -205,7 +206,7 @@ def _meta(source: ByteSource, first: int, last: int) -> tuple[int, str, list[Spa
 
 
 def _meta_fields(source: ByteSource, first: int, last: int) -> tuple[str, str, list[Span]]:
-    """Its name, what it is shown as, its stats."""
+    """Its name, its display name, its stats."""
     name, shown = "", ""
     stats: list[Span] = []
     for number, wire, at, end in fields(source.view, first, last):
@@ -221,7 +222,7 @@ def _meta_fields(source: ByteSource, first: int, last: int) -> tuple[str, str, l
 
 
 def plain_stats(source: ByteSource, spans: Sequence[Span], stat_names: Mapping[int, str]) -> dict[str, PlainStat]:
-    """Stats of a plane or a kind of event, by name; bytes are left out.
+    """Stats of a plane or a kind of event, by name; bytes are omitted.
 
     Raises:
         FormatError: one is damaged.

@@ -1,4 +1,4 @@
-"""What the planes and lines of an XSpace are, by their names.
+"""Kinds of the planes and lines of an XSpace, by their names.
 
 Source: ``xla/tsl/profiler/utils/xplane_schema.cc`` (openxla/xla), names of planes and lines.
 """
@@ -38,7 +38,7 @@ _DEVICE_LINES = {
 
 
 def plane_kind(name: str) -> PlaneKind:
-    """What a plane observed."""
+    """The kind of a plane by its name."""
     device = _DEVICE.match(name)
     if device is not None:
         return _DEVICES.get(device["kind"], PlaneKind.DEVICE)
@@ -46,13 +46,13 @@ def plane_kind(name: str) -> PlaneKind:
 
 
 def ordinal(name: str) -> int:
-    """The device's number; -1 for a plane of no device."""
+    """The device's number; -1 for a plane without a device."""
     device = _DEVICE.match(name)
     return int(device["number"]) if device is not None else -1
 
 
 def line_kind(name: str, plane: PlaneKind) -> LineKind:
-    """What the events of a line are."""
+    """The kind of a line by its name."""
     if plane is PlaneKind.HOST:
         return _DEVICE_LINES.get(name, LineKind.THREAD)
     if plane is PlaneKind.GPU and name.startswith("Stream"):

@@ -1,13 +1,12 @@
-"""Where the events of a line begin, or the metadata of a plane.
+"""Starts of the events of a line, or of the metadata of a plane.
 
-Events lie one behind the other, each led by its length, so where one begins is known only when all before it are. All
-the same a long run is not walked one by one: what looks like an event is found as bytes, where each would end is worked
-out for all at once, and those are true that are reached from the first event, from end to beginning. Where an event
-ends and nothing that looks like one begins (it lacks its offset, or has another order of fields), the run is walked one
-event at a time until something does. So a wrong guess costs time and never an event.
+Events are consecutive, each with its length in front, so the start of one is known only once all before it are. A long
+run is nevertheless not walked one by one: byte patterns that look like an event are found, the end of each is computed
+for all at once, and those reachable from the first event, end to start, are real. Where an event ends and nothing that
+looks like one begins (it lacks its offset, or has another order of fields), the run is walked one event at a time until
+a candidate is reached. A wrong guess therefore costs time and never an event.
 
-A guess is seldom wrong: what looks like an event and is none is a stat inside of one (both are field 4), and a stat has
-no offset.
+A guess is rarely wrong: a false candidate is a stat inside an event (both are field 4), and a stat has no offset.
 """
 
 from __future__ import annotations
@@ -23,13 +22,14 @@ if TYPE_CHECKING:
     from stepscope.model.records import I64
 
 MARGIN = 11
-"""Bytes that the head of a message takes at most: its tag and its length."""
+"""Maximum size of a message's head: its tag and its length."""
 _LOOK_BYTES = 1 << 17
-"""Looked through at a time: it stays in the processor's cache."""
+"""Bytes searched at a time: they stay in the processor's cache."""
 _SHORT_BYTES = 1 << 13
-"""Shorter runs are walked sooner than looked through."""
+"""Length below which walking a run is faster than searching it."""
 _HEAD_BYTES = 8
-"""The tag of an event's offset is its fifth to eighth: behind lengths of one or two bytes, and ids of one to three."""
+"""Bytes of a head that are examined. The tag of an event's offset is its fifth to eighth: after lengths of one or two
+bytes, and ids of one to three."""
 _LENGTH_BYTES, _ID_BYTES = 2, 3
 _MORE, _DATA = 0x80, 0x7F
 _BYTE, _LOW_BYTE = np.uint64(8), np.uint64(0xFF)
@@ -39,18 +39,18 @@ _FAR = 1 << 61
 
 
 class Look(NamedTuple):
-    """How messages look that begin with an id."""
+    """The look of messages that begin with an id."""
 
     tag: int
-    """Of the message."""
+    """Tag of the message."""
     behind_id: int
-    """The tag of its second field."""
+    """Tag of its second field."""
 
 
 def find(buffer: Buffer, end: int, look: Look) -> I64:
-    """Where the messages that begin before ``end`` begin, and where the last of them ends: int64[message + 1].
+    """The starts of the messages that begin before ``end``, and the end of the last: int64[message + 1].
 
-    One begins at 0. The last one may end behind the buffer, but its head does not.
+    The first begins at 0. The last one may end after the buffer, but its head does not.
     """
     guesses = _guesses(buffer, end, look) if end >= _SHORT_BYTES else np.empty(0, np.int64)
     if not len(guesses):
@@ -60,7 +60,7 @@ def find(buffer: Buffer, end: int, look: Look) -> I64:
 
 
 def _guesses(buffer: Buffer, end: int, look: Look) -> I64:
-    """Where something begins before ``end`` that looks like a message, rising."""
+    """Rising positions before ``end`` that look like the start of a message."""
     data = buffer.data
     found = []
     for first in range(0, end, _LOOK_BYTES):
@@ -88,14 +88,14 @@ def _guesses(buffer: Buffer, end: int, look: Look) -> I64:
 
 
 def _pass_byte_with_more(word: U64) -> None:
-    """Shift out the lowest byte where the number that it belongs to goes on behind it."""
+    """Shift out the lowest byte if its number continues after it."""
     more = word & _MORE_BIT
     more >>= _MORE_TO_BYTE
     word >>= more
 
 
 def _true(buffer: Buffer, guesses: I64, end: int, look: Look) -> I64:
-    """The events that follow from the first, of what looks like events."""
+    """The real events among the candidates, followed from the first."""
     ends = _ends(buffer, guesses)
     apart = np.append(np.flatnonzero(ends[:-1] != guesses[1:]), len(guesses) - 1)
     after = ends[apart]
@@ -122,7 +122,7 @@ def _true(buffer: Buffer, guesses: I64, end: int, look: Look) -> I64:
 
 
 def _until_known(buffer: Buffer, guesses: I64, at: int, end: int, walked: list[int], look: Look) -> tuple[int, int]:
-    """Walk events until one that was guessed, or the last; where that is, and its position in ``guesses``."""
+    """Walk events until a candidate, or the last, is reached; return its position, and its index in ``guesses``."""
     while True:
         position = int(np.searchsorted(guesses, at))
         limit = int(guesses[position]) if position < len(guesses) else end
@@ -135,7 +135,9 @@ def _until_known(buffer: Buffer, guesses: I64, at: int, end: int, walked: list[i
 
 
 def _walk(buffer: Buffer, at: int, end: int, look: Look) -> tuple[list[int], int]:
-    """Events from ``at`` on, one at a time, until ``end`` or the end of the run; where that is."""
+    """Walk events from ``at`` onwards, one at a time, until ``end`` or the end of the run; return the final
+    position.
+    """
     content = buffer.content
     heads: list[int] = []
     while at < end and content[at] == look.tag:
@@ -151,7 +153,7 @@ def _walk(buffer: Buffer, at: int, end: int, look: Look) -> tuple[list[int], int
 
 
 def _ends(buffer: Buffer, heads: I64) -> I64:
-    """Where the events at ``heads`` end."""
+    """Ends of the events at ``heads``."""
     after = heads + 1
     size = buffer.data[after]
     after += size

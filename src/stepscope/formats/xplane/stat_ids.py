@@ -1,4 +1,4 @@
-"""Where the stats of an XSpace's events may be: their ids as bytes, which can only be found too often."""
+"""Possible positions of the stats of an XSpace's events: their ids as bytes, which can only be found too often."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from stepscope.model.records import I64
 
 ALIASES = {"level 0": StatName.TF_OP}
-"""Names that stats had before: TensorFlow 2.4 wrote a kernel's op so."""
+"""Earlier names of stats: TensorFlow 2.4 used this for a kernel's op."""
 _ID_TAG = tag(STAT_ID, VARINT)
 _STATS_TAG = tag(EVENT_STATS, BYTES)
 _MORE = 0x80
 _LOOK_BYTES = 1 << 17
-"""Looked through at a time: it stays in the processor's cache."""
+"""Bytes searched at a time: they stay in the processor's cache."""
 
 
 def stat_ids(plane: WirePlane) -> dict[str, list[int]]:
@@ -41,7 +41,7 @@ def stat_ids(plane: WirePlane) -> dict[str, list[int]]:
 
 
 def id_places(window: Buffer, last: int, key: int) -> I64:
-    """Where before ``last`` the id of a stat may stand: its bytes as every writer encodes it."""
+    """Positions before ``last`` that may hold the id of a stat: its bytes as every writer encodes it."""
     first_byte, *others = _ID_TAG, *encode_varint(key)
     found = []
     for at in range(0, last, _LOOK_BYTES):
@@ -54,7 +54,9 @@ def id_places(window: Buffer, last: int, key: int) -> I64:
 
 
 def perhaps(window: Buffer, at: I64, end: I64, wanted: I64) -> tuple[I64, I64, I64]:
-    """Which events from ``at`` to ``end`` may have one of some stats, rising; where the first and the last may be."""
+    """The events from ``at`` to ``end`` that may have one of some stats, rising; the first and last possible
+    position.
+    """
     places = [id_places(window, window.size, key) for key in wanted.tolist()]
     positions = places[0] if len(places) == 1 else np.sort(np.concatenate(places))
     rank = np.searchsorted(at, positions, "right") - 1
@@ -66,7 +68,7 @@ def perhaps(window: Buffer, at: I64, end: I64, wanted: I64) -> tuple[I64, I64, I
 
 
 def passed(window: Buffer, cursor: I64, before: I64) -> I64:
-    """Where the walk through stats from ``cursor`` on stands after those that end before a position each."""
+    """Positions of the walk through stats from ``cursor`` onwards after those that end before each given position."""
     data = window.data
     reached: I64 = cursor.copy()
     rows, at = np.arange(len(cursor)), cursor
@@ -81,12 +83,12 @@ def passed(window: Buffer, cursor: I64, before: I64) -> I64:
 
 
 def where_in(ids: I64, wanted: I64) -> I64:
-    """Positions of ids that are wanted: most often one is."""
+    """Positions of wanted ids: usually there is one."""
     return np.flatnonzero(ids == wanted[0] if len(wanted) == 1 else np.isin(ids, wanted))
 
 
 def rows_between(parts: Sequence[I64], first: int, last: int) -> tuple[I64, I64]:
-    """The numbers between two of some that rise each: those that come once, and those that come several times."""
+    """The numbers between two bounds in several rising arrays: those that occur once, and those that repeat."""
     rows = parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts), kind="stable")
     rows = rows[slice(*np.searchsorted(rows, (first, last)))]
     new = np.append(True, rows[1:] != rows[:-1])[: len(rows)]

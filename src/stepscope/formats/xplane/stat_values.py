@@ -1,4 +1,4 @@
-"""What stats of events say: numbers and texts of a window of an XSpace, and the column that they make."""
+"""Values of events' stats: numbers and strings of a window of an XSpace, and the column made from them."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _DOUBLE_TAG, _TEXT_TAG = tag(STAT_DOUBLE, FIXED64), tag(STAT_TEXT, BYTES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Stats as they lie in the file. Positions in a window. Shapes: int64[stat]."""
+    """Stats in file order. Positions in a window. Shapes: int64[stat]."""
 
     rows: I64
     ids: I64
     at: I64
-    """Where the value's tag is; where the stat ends if it has no value."""
+    """Position of the value's tag; the end of the stat if it has no value."""
     end: I64
 
     def __len__(self) -> int:
@@ -62,7 +62,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Values:
-    """Stats with their values: a number, the bits of a double, or the number of a text. Shapes: int64[stat]."""
+    """Stats with their values: a number, the bits of a double, or the number of a string. Shapes: int64[stat]."""
 
     rows: I64
     ids: I64
@@ -75,7 +75,7 @@ class Values:
 
 
 def values_of(window: Buffer, found: Found, stat_names: Mapping[int, str], strings: Strings) -> Values:
-    """What the stats say; ``_NONE`` where one has no value, or bytes."""
+    """The values of the stats; ``_NONE`` for one without a value, or with bytes."""
     tags = window.data[found.at]
     tags[found.at >= found.end] = 0
     if ((tags == _INT_TAG) | (tags == _UINT_TAG)).all():
@@ -100,20 +100,20 @@ def values_of(window: Buffer, found: Found, stat_names: Mapping[int, str], strin
 
 
 def numbers_between(rows: I64, numbers: I64, first: int, last: int) -> Values:
-    """Numbers of rows that rise, of those between two."""
+    """The numbers of rising rows, for the rows between two bounds."""
     between = slice(*np.searchsorted(rows, (first, last)))
     rows = rows[between]
     return Values(rows=rows, ids=rows, kind=np.full(len(rows), _INT, np.int8), value=numbers[between])
 
 
 def held(values: Values) -> Values:
-    """Those that have a value."""
+    """The values of stats that have one."""
     held = np.flatnonzero(values.kind != _NONE)
     return values if len(held) == len(values.kind) else values.take(held)
 
 
 def _texts(window: Buffer, first: I64, last: I64, strings: Strings) -> I64:
-    """Numbers of the texts between positions. Texts repeat: each is decoded once."""
+    """Numbers of the strings between positions. Strings repeat: each is decoded once."""
     if not len(first):
         return first
     begin, number = int(first.min()), _Decoded(strings)
@@ -123,7 +123,7 @@ def _texts(window: Buffer, first: I64, last: I64, strings: Strings) -> I64:
 
 
 class _Decoded(dict[bytes, int]):
-    """Numbers of texts by their bytes."""
+    """Numbers of strings by their bytes."""
 
     def __init__(self, strings: Strings) -> None:
         self._strings = strings
@@ -134,7 +134,7 @@ class _Decoded(dict[bytes, int]):
 
 
 def _names_of(refs: I64, stat_names: Mapping[int, str], strings: Strings) -> I64:
-    """Numbers of the texts that ids of stat names stand for."""
+    """Numbers of the strings that ids of stat names stand for."""
     if not len(refs) or refs.min() < 0 or refs.max() > _MAX_TABLE:
         return np.array([strings.add(stat_names.get(ref, "")) for ref in refs.tolist()], np.int64)
     table = np.zeros(int(refs.max()) + 1, np.int64)

@@ -1,7 +1,8 @@
-"""One stat of many events found by walking through theirs: where most of them have it, sooner than by its bytes.
+"""Search for one stat of many events by walking through theirs: faster than by its bytes if most of them have it.
 
-The head of nearly every stat is one word: the event's tag, a size below 128, the tag of the id, an id of at most two
-bytes. So one look at each stat tells whether it is wanted and where the next one begins, and who has found it stops.
+The head of nearly every stat fits one word: the event's tag, a size below 128, the tag of the id, an id of at most two
+bytes. One look at each stat therefore shows whether it is wanted and where the next one begins, and an event whose stat
+is found is finished.
 """
 
 from __future__ import annotations
@@ -23,27 +24,27 @@ if TYPE_CHECKING:
 _HEAD_MASK = np.uint64(0x00FF_80FF)
 _HEAD = np.uint64(tag(STAT_ID, VARINT) << 16 | tag(EVENT_STATS, BYTES))
 _MIN_SIZE = np.uint64(0x7E00)
-"""Bits of the size that are not all zero where there is room for an id."""
+"""Bits of the size that are not all zero if there is room for an id."""
 _SIZE_AT, _SMALL, _ID_AT = np.uint64(8), np.uint64(0x7F), np.uint64(24)
 _ID_POSITION = 3
 _BYTES_TAG = tag(STAT_BYTES, BYTES)
 _MAX_ID = (1 << 14) - 1
-"""The largest that takes two bytes."""
+"""Largest id that takes two bytes."""
 
 
 class Walked(NamedTuple):
-    """Stats that were found, and events that were not walked to their end. Positions in a window; int64 all."""
+    """Stats that were found, and events that were not walked to their end. Positions in a window; all int64."""
 
     rows: I64
     at: I64
-    """Behind the id."""
+    """Position after the id."""
     end: I64
     left: tuple[I64, I64, I64]
-    """Rows, where the walk stopped because a stat has another head or no value, where the event ends."""
+    """Rows, the position at which the walk stopped because a stat has another head or no value, and the event's end."""
 
 
 def walk(window: Buffer, rows: I64, cursor: I64, end: I64, wanted: Sequence[int]) -> Walked:
-    """The first stat of one of some ids of the events ``rows``, whose stats lie from ``cursor`` to ``end``.
+    """The first stat with one of some ids of the events ``rows``, whose stats lie from ``cursor`` to ``end``.
 
     Raises:
         FormatError: a stat reaches beyond its event.
@@ -87,7 +88,7 @@ def walk(window: Buffer, rows: I64, cursor: I64, end: I64, wanted: Sequence[int]
 
 
 def _begins(words: U64, code: bytes) -> Bool:
-    """Which words begin with one or two bytes."""
+    """The words that begin with one or two bytes."""
     number = int.from_bytes(code, "little")
     same: Bool = words.astype(np.uint8) == number if len(code) == 1 else words.astype(np.uint16) == number
     return same

@@ -1,10 +1,10 @@
 """XSpace files (``*.xplane.pb``) as an op trace: TensorFlow 2.4 and later, JAX, Keras callbacks, GPUs, TPUs.
 
-Needs neither TensorFlow nor xprof. ``xplane_wire`` reads what stands around the events, ``xplane_events`` the events in
-columns, ``xplane_stats`` their stats when they are asked for, ``xplane_names`` says what planes and lines are; here
-they become the model.
+Needs neither TensorFlow nor xprof. ``xplane_wire`` reads the data around the events, ``xplane_events`` the events in
+columns, ``xplane_stats`` their stats on request, ``xplane_names`` classifies planes and lines; this module turns them
+into the model.
 
-What is left out, by choice: events named ``ThreadpoolListener::*``, the bookkeeping of thread pools, two thirds of a
+Deliberately omitted: events named ``ThreadpoolListener::*``, the bookkeeping of thread pools, two thirds of a
 TensorFlow capture. They are counted (``OpTrace.dropped``, ``Line.dropped``), and ``keep_noise`` keeps them. Nothing
 else is dropped: neither the first and last step, nor lines or planes without events.
 """
@@ -54,13 +54,14 @@ if TYPE_CHECKING:
     from stepscope.model.session.optrace import I32
 
 _EPOCH_NS = 10**17
-"""Line clocks above this count from 1970, not from the start of the capture."""
+"""Line clock value from which it counts from 1970, not from the start of the capture."""
 _UNKNOWN = "(event without metadata)"
 _SOUGHT = {StatName.STEP_NUM: True, StatName.HLO_OP: False, StatName.CORRELATION_ID: True}
-"""Stats that say what an event is, and which launched which: looked for while the events are read; are they numbers?"""
+"""Stats that classify an event or link it to its launch, searched for while the events are read; with whether they are
+numbers."""
 _KEPT_BYTES = 8 << 20
-"""A block of this size, freed at once, makes glibc keep as much memory at hand (mallopt(3), M_TRIM_THRESHOLD) instead
-of giving that of every window's columns back to the system, which hands it out again page by page."""
+"""Size of a block that, freed at once, makes glibc keep as much memory available (mallopt(3), M_TRIM_THRESHOLD) instead
+of returning that of every window's columns to the system, which would hand it out again page by page."""
 _WHOLE = "a whole xplane.pb as a profiler wrote it"
 
 
@@ -72,15 +73,15 @@ def read_file(path: Path, *, keep_noise: bool = False) -> OpTrace:
         keep_noise: keep the bookkeeping of thread pools too.
 
     Raises:
-        FormatError: the file cannot be read, is no XSpace, or is damaged.
+        FormatError: the file cannot be read, is not an XSpace, or is damaged.
 
-    Cost: about 0.2 us an event, and 50 bytes of memory for one that is kept.
+    Cost: about 0.2 us per event, and 50 bytes of memory for each kept event.
     """
     return _read(ByteSource.open(path), keep_noise=keep_noise)
 
 
 def read_bytes(content: bytes, name: str = "", *, keep_noise: bool = False) -> OpTrace:
-    """Like ``read_file``, of bytes in memory."""
+    """The op trace of bytes in memory; otherwise like ``read_file``."""
     return _read(ByteSource(content, name), keep_noise=keep_noise)
 
 
@@ -88,14 +89,14 @@ def _read(source: ByteSource, *, keep_noise: bool) -> OpTrace:
     np.empty(_KEPT_BYTES, np.uint8)
     if not source.size:
         raise FormatError(
-            f"{source.name}: empty; expected an XSpace (a profiler that has more than 2 GB to write leaves an empty "
+            f"{source.name}: empty; expected an XSpace (a profiler with more than 2 GB to write leaves an empty "
             "file: capture fewer steps)"
         )
     try:
         return _Assembly(source, read_space(source), keep_noise=keep_noise).trace()
     except FormatError as error:
         head = source.view[: min(source.size, damage.PROBE_BYTES)].tobytes()
-        raise FormatError(f"{source.name}: no XSpace, or damaged: {error}{damage.hint(head, _WHOLE)}") from error
+        raise FormatError(f"{source.name}: not an XSpace, or damaged: {error}{damage.hint(head, _WHOLE)}") from error
 
 
 @dataclass(slots=True)
@@ -111,7 +112,7 @@ class _ReadLine:
 
 @dataclass(slots=True)
 class _PlaneMetas:
-    """Which metadata of a plane are in use on lines of one kind, and the number of each in the trace."""
+    """The metadata of a plane used on lines of one kind, with their numbers in the trace."""
 
     used: Bool
     numbers: I32 = field(default_factory=lambda: np.empty(0, np.int32))
@@ -129,7 +130,7 @@ class _MetaRows:
 
 
 class _Assembly:
-    """Puts the planes of a space together. One use only."""
+    """Assembles the planes of a space. One use only."""
 
     def __init__(self, source: ByteSource, space: WireSpace, *, keep_noise: bool) -> None:
         self.source = source
@@ -233,7 +234,7 @@ class _Assembly:
         return _ReadLine(wire=wire, kind=kind, first=first, last=last, dropped=dropped)
 
     def _number(self, index: int, plane: WirePlane, kind: PlaneKind, line: LineKind, metas: _PlaneMetas) -> None:
-        """Give the metadata in use on lines of one kind their numbers in the trace."""
+        """Number the metadata used on lines of one kind."""
         positions = np.flatnonzero(metas.used)
         base = len(self.meta_rows.name)
         metas.numbers = np.zeros(len(metas.used), np.int32)
@@ -281,12 +282,12 @@ class _Assembly:
         )
 
     def _programs(self) -> tuple[Program, ...]:
-        """What the metadata planes hold of compiled programs."""
+        """The compiled programs in the metadata planes."""
         held = [wire for wire in self.space.planes if plane_kind(wire.name) is PlaneKind.METADATA]
         return tuple(program for wire in held for program in hlo_signature.programs(self.source, wire))
 
     def _clock(self) -> tuple[int, int]:
-        """What is zero on the lines' clock, and the wall clock at that moment."""
+        """Zero on the lines' clock, and the wall clock at that moment."""
         said = self._environment("profile_start_time")
         bases = [line.wire.timestamp_ns for line in self.read if line.first < line.last]
         if bases and min(bases) > _EPOCH_NS:
@@ -305,15 +306,15 @@ class _Assembly:
         return next((value for value in values if isinstance(value, int)), 0)
 
     def _diagnostics(self) -> tuple[Diagnostic, ...]:
-        said = [f"the profiler reports an error: {text}" for text in self.space.errors]
-        said += [f"the profiler warns: {text}" for text in self.space.warnings]
+        said = [f"the profiler reported an error: {text}" for text in self.space.errors]
+        said += [f"the profiler warned: {text}" for text in self.space.warnings]
         if self.strings.has(_UNKNOWN):
-            said.append("some events name metadata that the file does not hold")
+            said.append("some events refer to metadata that is missing from the file")
         return tuple(Diagnostic(code="DX120", text=f"{self.source.name}: {text}") for text in said)
 
 
 def _with_kinds_by_stats(trace: OpTrace) -> OpTrace:
-    """What host events are by the stats that they carry: a step's number marks a step; XLA on the CPU names its ops."""
+    """Classify host events by their stats: a step's number marks a step; XLA on the CPU names its ops."""
     category, op_type = trace.metas.category.copy(), trace.metas.op_type.copy()
     op_name = trace.metas.op_name.copy()
     strings = list(trace.strings)

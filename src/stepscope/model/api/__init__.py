@@ -1,1 +1,1 @@
-"""What the REST interface answers and is asked."""
+"""Requests and answers of the REST interface."""

@@ -1,4 +1,4 @@
-"""What the REST interface answers for single pages: stacks, code, memory, two sessions. Additions only."""
+"""Answers of the REST interface for single pages: stacks, code, memory, two sessions. Additions only."""
 
 from __future__ import annotations
 
@@ -12,46 +12,47 @@ class StackKind(msgspec.Struct, frozen=True, kw_only=True):
     """A kind of code."""
 
     kind: int
-    """As frames have it."""
+    """Kind as in frames."""
     name: str
-    """For programs."""
+    """Name of the kind, for programs."""
     text: str
     ratio: float
-    """Of the weight, by the innermost frame."""
+    """Share of the weight, by the innermost frame."""
 
 
 class StackTree(msgspec.Struct, frozen=True, kw_only=True):
-    """The stacks of one event as columns. A stack is its caller's stack and one more frame; callers stand first."""
+    """The stacks of one event as columns. A stack is its caller's stack and one more frame; callers come first."""
 
     event: str
     unit: str
-    """Of weights: ns, bytes, samples, or what is counted."""
+    """Unit of weights: ns, bytes, samples, or the counted thing."""
     window: str
-    """What part of the session it is."""
+    """Part of the session that the tree covers."""
     samples: float
     weight: float
-    """The sum of ``own``."""
+    """Sum of ``own``."""
     unresolved_ratio: float
     """Share of the weight that ends in a frame without a name."""
     health: tuple[str, ...]
-    """What is not whole, in sentences."""
+    """Defects of the data, in sentences."""
     doubtful: bool
-    """So much of it that the picture misleads without a word about it."""
+    """Flag: the defects are so large that the picture misleads without an explanation."""
     merged: str
-    """What was too small to be sent; "" for nothing."""
+    """Description of what was too small to be sent; "" for nothing."""
     kinds: tuple[StackKind, ...]
     strings: tuple[str, ...]
     frames: tuple[tuple[int, int, int, int, int, int], ...]
-    """Function, file, line, module, kind, 1 where the function's name is known. Texts are numbers of ``strings``."""
+    """Frames: function, file, line, module, kind, 1 if the function's name is known. Strings are numbers of
+    ``strings``."""
     parent: tuple[int, ...]
-    """Of each stack its caller's; -1 for a root."""
+    """Caller's stack of each stack; -1 for a root."""
     frame: tuple[int, ...]
     own: tuple[float, ...]
-    """Weight of the samples that end there."""
+    """Weight of the samples that end in each stack."""
 
 
 class CodeLine(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a line."""
+    """Facts about a line."""
 
     line: int
     ratio: float = 0.0
@@ -59,45 +60,45 @@ class CodeLine(msgspec.Struct, frozen=True, kw_only=True):
     op_ratio: float = 0.0
     """Share of the captured op time in ops that the line made; 0: no op trace, or below 0.5 %."""
     findings: tuple[int, ...] = ()
-    """Numbers of the findings that stand there, from 1, as /findings lists them."""
+    """Numbers of the findings at the line, from 1, as listed by /findings."""
 
 
 class CodeFile(msgspec.Struct, frozen=True, kw_only=True):
     """One of the user's files."""
 
     file: str
-    """As places name it."""
+    """Path as in places."""
     lines: int
-    """Of the stored copy; 0: the session holds none."""
+    """Number of lines of the stored copy; 0: the session holds none."""
     ratio: float
-    """The sum of its lines."""
+    """Sum of the lines' ratios."""
     op_ratio: float
     known: tuple[CodeLine, ...]
-    """Lines of which something is known, by number."""
+    """Lines with known facts, by number."""
 
 
 class CodeFileList(msgspec.Struct, frozen=True, kw_only=True):
-    """The user's files, the costliest first."""
+    """The user's files, costliest first."""
 
     items: tuple[CodeFile, ...]
 
 
 class MemoryShown(msgspec.Struct, frozen=True, kw_only=True):
-    """The address space of a process, and what there is to say of it."""
+    """The address space of a process, with explanations."""
 
     map: MemoryMap
     huge_pages: tuple[str, ...]
     layout: tuple[str, ...]
     faults: str
     growth: str
-    """Empty: there was one look."""
+    """Description of the growth; empty if there was one look."""
     kernel_work: str
     sizes: tuple[str, ...]
-    """Of each class of sizes its range."""
+    """Range of each class of sizes."""
 
 
 class MemoryList(msgspec.Struct, frozen=True, kw_only=True):
-    """Processes whose memory was looked at, the one with the most first."""
+    """Processes whose memory was looked at, the one with the most memory first."""
 
     items: tuple[MemoryShown, ...]
 
@@ -117,26 +118,27 @@ class StackChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StackComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """What differs in the stacks of one event of two sessions."""
+    """Differences in the stacks of one event of two sessions."""
 
     event: str
     unit: str
     verdict: str
     about: tuple[str, ...]
-    """On what it rests, in sentences."""
+    """Basis of the comparison, in sentences."""
     changes: tuple[StackChange, ...]
-    """The largest change of self weight first, at most 100."""
+    """Changes, largest change of self weight first, at most 100."""
     more: int
-    """Changes that are left out."""
+    """Number of changes omitted."""
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """Two sessions. Their summaries, stages and findings are those of each."""
+    """Two sessions, each with its own summary, stages and findings."""
 
     before: SessionBrief
     after: SessionBrief
     events: tuple[str, ...]
-    """Events whose stacks both hold."""
+    """Events whose stacks are in both."""
     stacks: StackComparison | None
-    """Null: they hold no stacks of one event, or ``problem`` says why they are not compared."""
+    """Comparison of stacks; null if they share no stacks of one event, or ``problem`` says why they are not
+    compared."""
     problem: str = ""

@@ -1,16 +1,16 @@
-"""What somebody asks of a job's sidecar: the request that ``stepscope trace`` leaves in ``RUN/requests``."""
+"""A request to a job's sidecar for a capture, which ``stepscope trace`` leaves in ``RUN/requests``."""
 
 from __future__ import annotations
 
 import msgspec
 
 KINDS = ("ops", "native")
-"""What can be captured."""
+"""Kinds of captures."""
 MAX_STEPS = 1_000
 DEFAULT_STEPS = 10
 DEFAULT_WAIT_S = 60.0
 DEFAULT_RUNS = 1
-"""Runs of a session are traced one by one unless more are asked for."""
+"""Default number of session runs to trace, one by one."""
 
 
 class CaptureAsk(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,21 +19,21 @@ class CaptureAsk(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     kind: str = "ops"
     steps: int = 0
-    """0: ``DEFAULT_STEPS``, or ``DEFAULT_RUNS`` of a session."""
+    """Number of steps; 0: ``DEFAULT_STEPS``, or ``DEFAULT_RUNS`` of a session."""
     task: str = ""
-    """Name of the task whose calls are the steps, as ``top`` lists it; "": the job's own steps."""
+    """Name of the task whose calls are the steps, as listed by ``top``; "": the job's own steps."""
     every_s: float = 0.0
-    """Again after so long; 0: once, unless ``count`` says more."""
+    """Interval between repetitions; 0: once, unless ``count`` says more."""
     count: int = 0
-    """How often at most; 0: until the job ends where ``every_s`` is given, else once."""
+    """Maximum number of captures; 0: until the job ends if ``every_s`` is given, otherwise once."""
     seconds: float = 0.0
-    """Of a native window; 0: five."""
+    """Length of a native window; 0: five seconds."""
     ops: bool = True
-    """With a native window: an op trace of the same time, which tells the ops that generated code works for."""
+    """Flag: with a native window, also trace ops, which shows the ops behind generated code."""
     keep_raw: bool = False
-    """Keep the framework's own file beside what was read of it."""
+    """Flag: keep the framework's own file in addition to the data read from it."""
     wait_s: float = DEFAULT_WAIT_S
-    """How long to wait for steps, or for the task, where the job has made none yet; then a second of whatever runs is
-    traced, and a task that is not there is an error."""
+    """Time to wait for steps, or for the task, if the job has made none yet. After it a second of whatever runs is
+    traced, and a missing task is an error."""
     force: bool = False
-    """Do not wait for the budget."""
+    """Flag: do not wait for the budget."""

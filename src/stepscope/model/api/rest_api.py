@@ -1,6 +1,6 @@
-"""What the hub lists and the REST interface answers (docs/rest.md). Additions only.
+"""The job and session lists of the REST interface (docs/rest.md). Additions only.
 
-Texts that name files are shown as UTF-8: a path that is none is shown with replacement characters.
+Strings that name files are UTF-8; invalid parts of a path are replacement characters.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     pid: int
     name: str
-    """What runs: the script or the module."""
+    """Name of the script or the module."""
     user: str
     state: str
-    """starting | running | ending | silent: its sidecar says nothing any more"""
+    """State: starting | running | ending | silent: its sidecar no longer reports"""
     session: str
-    """Key of its session; "" where there is none yet."""
+    """Key of its session; "" if there is none yet."""
     status: Status
 
 
@@ -31,16 +31,16 @@ class SessionBrief(msgspec.Struct, frozen=True, kw_only=True):
     """A session in a list."""
 
     key: str
-    """Its name in addresses: the same as long as it lies where it lies."""
+    """Key in addresses, which stays the same as long as the session is not moved."""
     name: str
     path: str
     state: str
-    """running | finished | recovered | unfinished: nobody is at work on it | damaged"""
+    """State: running | finished | recovered | unfinished: no process is writing it | damaged"""
     packed: bool = False
     command: tuple[str, ...] = ()
     framework: str = ""
     mode: str = ""
-    """run | enable | attach | import"""
+    """Mode: run | enable | attach | import"""
     host: str = ""
     started_unix_s: float = 0.0
     wall_ns: int = 0
@@ -49,12 +49,12 @@ class SessionBrief(msgspec.Struct, frozen=True, kw_only=True):
     steps_per_s: float | None = None
     samples_per_s: float | None = None
     findings: int | None = None
-    """None: its report has not been written yet."""
+    """Number of findings; None: its report has not been written yet."""
     top: LiveFinding | None = None
     pid: int | None = None
-    """Of the job, while it runs."""
+    """Process id of the job, while it runs."""
     problem: str = ""
-    """Why nothing more is known of it."""
+    """Reason why nothing more is known."""
 
 
 class JobPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +67,7 @@ class JobPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Sessions, the newest first."""
+    """Sessions, newest first."""
 
     items: tuple[SessionBrief, ...]
     total: int
@@ -85,26 +85,26 @@ class TaskPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """One step. Times are nanoseconds since session start."""
+    """A step. Times are nanoseconds since session start."""
 
     index: int
     start_ns: int
     dur_ns: int
     call_ns: int
-    """The compiled call in it."""
+    """Time of the compiled call in it."""
     samples: int
-    """0: not known."""
+    """Number of samples; 0: unknown."""
     steady: bool
-    """Whether it counts: no warm-up, no pause."""
+    """Flag: the step counts, being neither warm-up nor pause."""
 
 
 class StepPage(msgspec.Struct, frozen=True, kw_only=True):
     """Steps of a session by time."""
 
     title: str
-    """What a step is."""
+    """Description of a step."""
     counted_only: int
-    """Steps beyond these that were counted and not timed."""
+    """Number of further steps that were counted but not timed."""
     items: tuple[Step, ...]
     total: int
     offset: int
@@ -112,7 +112,7 @@ class StepPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FindingList(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found, the costliest first."""
+    """Findings, costliest first."""
 
     items: tuple[Finding, ...]
     total: int
@@ -130,23 +130,23 @@ class ImportedPart(msgspec.Struct, frozen=True, kw_only=True):
 
     part: str
     word: str
-    """What it is called."""
+    """Name of the part."""
     ratio: float
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
-    """What other tools recorded: nothing was measured."""
+    """Recordings of other tools: nothing was measured."""
 
     lines: tuple[Said, ...]
-    """Files, steps, planes, as the report's head says them."""
+    """Files, steps and planes, as in the head of the report."""
     steps: str
-    """Of what the parts are: "152 ms in the mean of 5 traced steps"; empty where no op was seen."""
+    """Description of what the parts add up to: "152 ms in the mean of 5 traced steps"; empty if no op was seen."""
     parts: tuple[ImportedPart, ...] = ()
-    """The largest first."""
+    """Parts, largest first."""
 
 
 class SessionDetail(msgspec.Struct, frozen=True, kw_only=True):
-    """A session as its overview shows it."""
+    """A session as shown in its overview."""
 
     brief: SessionBrief
     summary: SessionSummary
@@ -156,14 +156,14 @@ class SessionDetail(msgspec.Struct, frozen=True, kw_only=True):
     tasks: int
     captures: int
     checked: dict[str, int]
-    """Detectors by outcome."""
+    """Number of detectors by outcome."""
     diagnostics: tuple[str, ...]
     checked_said: tuple[str, ...] = ()
-    """What became of the detectors, as the report says it: could not look stands apart from not applicable."""
+    """Outcomes of the detectors as the report words them: "could not look" is separate from "not applicable"."""
     nothing_said: str = ""
-    """What stands where there is no finding: that nothing was found, or why nobody could look."""
+    """Text shown without findings: that nothing was found, or why nothing could be examined."""
     imported: Imported | None = None
-    """What other tools' files hold; null for a measured job."""
+    """Content of other tools' files; null for a measured job."""
 
 
 class Stages(msgspec.Struct, frozen=True, kw_only=True):
@@ -180,7 +180,7 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CaptureList(msgspec.Struct, frozen=True, kw_only=True):
-    """Captures: those that the session holds, and what becomes of those that a running job was asked for."""
+    """Captures: those in the session, and the state of those requested from a running job."""
 
     stored: tuple[CaptureInfo, ...]
     live: tuple[LiveCapture, ...] = ()
@@ -192,13 +192,13 @@ class Flame(msgspec.Struct, frozen=True, kw_only=True):
     event: str
     unit: str
     weight: float
-    """The sum of all samples, in ``unit``."""
+    """Sum of all samples, in ``unit``."""
     samples: int
     lost: int
 
 
 class FlameList(msgspec.Struct, frozen=True, kw_only=True):
-    """Events whose stacks the session holds."""
+    """Events whose stacks are in the session."""
 
     items: tuple[Flame, ...]
 
@@ -211,18 +211,18 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """Number of the first line."""
     lines: tuple[str, ...]
     total: int
-    """Lines of the file."""
+    """Number of lines in the file."""
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """A capture that a job was asked for."""
+    """A capture that was requested from a job."""
 
     request: str
     pid: int
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """The server."""
+    """State of the server."""
 
     status: str
     version: str
@@ -230,7 +230,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """Why there is no answer (RFC 9457)."""
+    """Reason why there is no answer (RFC 9457)."""
 
     type: str
     title: str

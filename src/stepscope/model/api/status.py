@@ -1,6 +1,7 @@
-"""The live status of a job, as its sidecar publishes it and ``ps`` and ``top`` read it (schema ``stepscope.live/1``).
+"""The live status of a job, published by its sidecar and read by ``ps`` and ``top`` (schema ``stepscope.live/1``).
 
-Additions only. What is read may have been written by another user: bounded, and shown without control characters.
+Additions only. It may have been written by another user: sizes are bounded, and control characters are removed for
+display.
 """
 
 from __future__ import annotations
@@ -19,24 +20,24 @@ class LiveShare(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LiveFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """What costs most at present."""
+    """The currently costliest cause."""
 
     code: str
     title: str
     severity: str
     cost_ratio: float
     place: str = ""
-    """FILE:LINE FUNCTION, where there is one."""
+    """Place FILE:LINE FUNCTION, if there is one."""
 
 
 class LiveTask(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that the job does again and again; times and rate over the last minute."""
+    """A repeated activity of the job; times and rate over the last minute."""
 
     kind: str
     name: str
     pid: int
     count: int
-    """Since the job's start."""
+    """Number of calls since the job's start."""
     per_s: float | None
     mean_ns: int
     p95_ns: int
@@ -46,33 +47,33 @@ class LiveMaker(msgspec.Struct, frozen=True, kw_only=True):
     """Calls at one place that are steps of one kind (``StepMaker`` of the report); rates over the last minute."""
 
     kind: str
-    """training | evaluation | prediction | step | call"""
+    """Kind: training | evaluation | prediction | step | call"""
     title: str
     place: str = ""
-    """FILE:LINE, where there is one."""
+    """Place FILE:LINE, if there is one."""
     pid: int
     threads: int = 1
     count: int
-    """Since the job's start."""
+    """Number of calls since the job's start."""
     rate: float | None = None
     samples_per_s: float | None = None
 
 
 class LiveCapture(msgspec.Struct, frozen=True, kw_only=True):
-    """A capture that was asked for, as it stands."""
+    """A requested capture and its state."""
 
     request: str
-    """Id of the request; the code of the detector that asked."""
+    """Id of the request, or code of the detector that requested it."""
     asked_by: str = ""
-    """user | schedule | compute (steps that do, where nobody asked) | the code of a detector"""
+    """Requester: user | schedule | compute (computing steps, without a request) | the code of a detector"""
     state: str = "waiting"
-    """waiting | tracing | done | failed"""
+    """State: waiting | tracing | done | failed"""
     text: str = ""
-    """Why it waits or failed."""
+    """Reason for waiting or failing."""
     title: str = ""
-    """What its steps are."""
+    """Description of its steps."""
     number: int = 0
-    """How many this request has had, this one included."""
+    """Number of captures of this request so far, including this one."""
     steps: int = 0
     ratio: float | None = None
     low: float | None = None
@@ -81,46 +82,46 @@ class LiveCapture(msgspec.Struct, frozen=True, kw_only=True):
     cost_ns: int = 0
     bytes: int = 0
     files: tuple[str, ...] = ()
-    """Below the session."""
+    """Paths below the session."""
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """One job at one moment. Rates are over the last seconds, shares over about a minute; None: not known (yet)."""
+    """One job at one moment. Rates are over the last seconds, shares over about a minute; None: unknown (so far)."""
 
     schema: str = SCHEMA
     pid: int = 0
     start_ticks: int = 0
     uid: int = 0
     mode: str = "run"
-    """run | enable"""
+    """Mode: run | enable"""
     command: tuple[str, ...] = ()
     cwd: str = ""
     framework: str = ""
     session: str = ""
     state: str = "starting"
-    """starting | running | ending"""
+    """State: starting | running | ending"""
     started_unix_s: float = 0.0
     updated_unix_s: float = 0.0
     processes: int = 0
-    """Measured ones that live."""
+    """Number of measured processes that are alive."""
     steps: int = 0
-    """Since the job's start, or that of a sidecar that had to be started again; 0 while nothing repeats."""
+    """Number of steps since the start of the job, or of a restarted sidecar; 0 while nothing repeats."""
     step_title: str = ""
-    """What a step is."""
+    """Description of a step."""
     steps_per_s: float | None = None
     samples_per_s: float | None = None
     anatomy: tuple[LiveShare, ...] = ()
     top: LiveFinding | None = None
     findings: int = 0
     analysed_unix_s: float = 0.0
-    """When anatomy and findings were computed; 0: not yet."""
+    """Time at which anatomy and findings were computed; 0: not yet."""
     analysis_every_s: float = 0.0
-    """How often they are, so that it costs a thousandth of one core."""
+    """Interval between computations, chosen so that they cost a thousandth of one core."""
     undecided: tuple[str, ...] = ()
     """Codes of detectors that could not look."""
     tasks: tuple[LiveTask, ...] = ()
     makers: tuple[LiveMaker, ...] = ()
-    """All that makes steps, the main one first; ``steps`` are its."""
+    """All makers of steps, the main one first; ``steps`` counts its steps."""
     records: int = 0
     sidecar_pid: int = 0
     sidecar_core_ratio: float = 0.0
@@ -128,6 +129,6 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     bytes_per_hour: float | None = None
     problems: tuple[str, ...] = ()
     captures: tuple[LiveCapture, ...] = ()
-    """The newest, oldest first."""
+    """Newest captures, oldest first."""
     captures_ratio: float = 0.0
-    """What captures have cost so far, as a share of the job's time."""
+    """Cost of captures so far, as a share of the job's time."""

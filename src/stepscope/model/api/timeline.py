@@ -1,6 +1,6 @@
-"""The timeline of a session: tracks of spans, drawn in lanes, and what can be asked of them (docs/rest.md).
+"""The timeline of a session: tracks of spans, drawn in lanes, and queries about them (docs/rest.md).
 
-A track is what was observed: a thread, a stream of a device, the steps. A lane is one row of it: spans of one depth,
+A track is an observed object: a thread, a stream of a device, the steps. A lane is one of its rows: spans of one depth,
 which never overlap. Additions only.
 """
 
@@ -13,85 +13,85 @@ class Track(msgspec.Struct, frozen=True, kw_only=True):
     """One thread, stream or series of steps."""
 
     key: str
-    """Its name in addresses."""
+    """Key in addresses."""
     group: str
-    """What it belongs to: a process, a device of a capture."""
+    """Group of the track: a process, or a device of a capture."""
     title: str
     kind: str
-    """steps | thread | stream | derived: its times repeat those of other tracks | rests"""
+    """Kind: steps | thread | stream | derived: its times repeat those of other tracks | rests"""
     first_lane: int
     """Number of its first lane."""
     lanes: int
-    """How deep its spans nest."""
+    """Number of lanes, the depth to which its spans nest."""
     spans: int
     begin_ns: int
     end_ns: int
     worker: str = ""
-    """Key of the process that it is of; empty: of none that was measured."""
+    """Key of its process; empty if the process was not measured."""
     trace: str = ""
-    """Name of the op trace that it is from; empty: from records."""
+    """Op trace that it comes from; empty: from records."""
 
 
 class TimelineSeries(msgspec.Struct, frozen=True, kw_only=True):
-    """What a resource of a machine did over time."""
+    """Activity of a machine's resource over time."""
 
     key: str
-    """Its name in addresses."""
+    """Key in addresses."""
     group: str
-    """The machine that it is of."""
+    """Machine of the series."""
     title: str
     unit: str
-    """cores | bytes | bytes/s | ratio"""
+    """Unit: cores | bytes | bytes/s | ratio"""
     about: str
-    """What is counted in it."""
+    """Description of what is counted."""
     samples: int
-    """Values that were sampled."""
+    """Number of sampled values."""
     most: float
-    """The largest of them."""
+    """Largest value."""
 
 
 class SpanName(msgspec.Struct, frozen=True, kw_only=True):
-    """What spans are called, and where in the user's program that is."""
+    """Name of spans, with its place in the user's program."""
 
     text: str
     category: str
-    """What colours it: input, call, callbacks, saving, ..."""
+    """Category, which decides the colour: input, call, callbacks, saving, ..."""
     file: str = ""
     line: int = 0
     function: str = ""
     ref: str = ""
-    """By which a finding's evidence names it, in its process."""
+    """Reference used by a finding's evidence, in its process."""
 
 
 class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
-    """What the timeline does not show."""
+    """Content that the timeline does not show."""
 
     what: str
     count: int
 
 
 class TraceRange(msgspec.Struct, frozen=True, kw_only=True):
-    """When an op trace was taken."""
+    """Time range of an op trace."""
 
     ref: str
-    """By which a finding's evidence names it."""
+    """Reference used by a finding's evidence."""
     trace: str
     begin_ns: int
     end_ns: int
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
-    """The timeline as a whole. While it is ``building`` there is nothing else to ask for."""
+    """The whole timeline. While it is ``building`` nothing else can be requested."""
 
     state: str
-    """building | ready | failed"""
+    """State: building | ready | failed"""
     progress_ratio: float = 0.0
     doing: str = ""
-    """What is being built, or why it failed."""
+    """Current step of the build, or the reason why it failed."""
     build: str = ""
-    """Its name in other requests: another one means other spans."""
+    """Name of the build in other requests: a different one means different spans."""
     renewing: bool = False
-    """The session has grown since; a newer one is being built."""
+    """Flag: the session has grown since; a newer timeline is being built."""
     begin_ns: int = 0
     end_ns: int = 0
     spans: int = 0
@@ -99,7 +99,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     lanes_per_tile: int = 0
     tracks: tuple[Track, ...] = ()
     series: tuple[TimelineSeries, ...] = ()
-    """In the order in which tiles of curves count through them."""
+    """Series in the order that tiles of curves use."""
     left_out: tuple[LeftOut, ...] = ()
     steps_worker: str = ""
     """Key of the process that makes the steps."""
@@ -107,7 +107,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SpanNames(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of names; tiles count through them."""
+    """A page of names; tiles contain their indices."""
 
     items: tuple[SpanName, ...]
     total: int
@@ -116,30 +116,30 @@ class SpanNames(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Span(msgspec.Struct, frozen=True, kw_only=True):
-    """One span. Times are nanoseconds since session start."""
+    """A span. Times are nanoseconds since session start."""
 
     lane: int
     row: int
-    """Its number in its lane."""
+    """Number of the span in its lane."""
     name: int
     start_ns: int
     dur_ns: int
 
 
 class SpanLink(msgspec.Struct, frozen=True, kw_only=True):
-    """A span that led to another one, or that another one led to, as the profiler wrote it."""
+    """A link between two spans, as written by the profiler."""
 
     out: bool
-    """From the span that was asked for to this one; else the other way around."""
+    """Direction: true from the requested span to this one, else the reverse."""
     kind: str
-    """launch: a call of the host to work on a device | flow: what was handed over to where it was taken up"""
+    """Kind: launch: a call of the host to work on a device | flow: from the producer of something to its consumer"""
     span: Span
     text: str
-    """Of its name."""
+    """Text of its name."""
 
 
 class SpanDetail(msgspec.Struct, frozen=True, kw_only=True):
-    """One span and what is beside it."""
+    """A span and its surroundings."""
 
     span: Span
     name: SpanName
@@ -147,29 +147,29 @@ class SpanDetail(msgspec.Struct, frozen=True, kw_only=True):
     """Key of its track."""
     depth: int
     spans: int
-    """How many are in its lane."""
+    """Number of spans in its lane."""
     previous_ns: int | None
-    """Start of the one before it in its lane."""
+    """Start of the previous span in its lane."""
     next_ns: int | None
     parent_ns: int | None
-    """Start of the span that encloses it, in the lane above."""
+    """Start of the enclosing span, in the lane above."""
     child_ns: int | None
     """Start of the first span in it, in the lane below."""
     step: int | None
-    """Number of the step that it begins in."""
+    """Number of the step in which it begins."""
     links: tuple[SpanLink, ...] = ()
-    """The nearest in time, of each direction at most forty."""
+    """Links nearest in time, at most forty in each direction."""
     links_total: int = 0
 
 
 class SpanHits(msgspec.Struct, frozen=True, kw_only=True):
-    """Spans whose names hold what was sought, by time."""
+    """Spans whose names contain the searched text, in time order."""
 
     items: tuple[Span, ...]
     names: dict[int, str]
     """Texts of their names."""
     total: int
-    """All of the session."""
+    """Number of hits in the whole session."""
     offset: int
     next_offset: int | None
 
@@ -182,17 +182,17 @@ class SpanStatistic(msgspec.Struct, frozen=True, kw_only=True):
     category: str
     count: int
     total_ns: int
-    """Time within the range. Spans nest: totals of several names may hold each other."""
+    """Time within the range. Spans nest: the totals of several names may overlap."""
     mean_ns: int
     max_ns: int
 
 
 class SpanStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened within a range, by total time."""
+    """Activity within a range, by total time."""
 
     items: tuple[SpanStatistic, ...]
     total: int
-    """Names in the range."""
+    """Number of names in the range."""
     spans: int
     offset: int
     next_offset: int | None
@@ -204,7 +204,7 @@ class SeriesRange(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     low: float
     mean: float
-    """Over the time for which values are known."""
+    """Mean over the time for which values are known."""
     high: float
     samples: int
 
@@ -216,11 +216,11 @@ class SeriesRanges(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EvidencePlace(msgspec.Struct, frozen=True, kw_only=True):
-    """Where on the timeline a finding's evidence is."""
+    """Position of a finding's evidence on the timeline."""
 
     found: bool
     from_ns: int = 0
     to_ns: int = 0
     lane: int | None = None
     start_ns: int | None = None
-    """Of the span, where it is one."""
+    """Start of the span, if it is one."""

@@ -1,8 +1,8 @@
 """The lines of the agent's log, as typed structs (docs/session-format.md is generated from this module).
 
-The agent writes plain JSON (it may import the standard library only); the collector decodes with ``decode``.
+The agent writes plain JSON, because it may only import the standard library; the collector decodes with ``decode``.
 ``at`` is CLOCK_MONOTONIC nanoseconds in the log and nanoseconds since session start in a session. Ids are small
-integers, unique within one process. Unknown fields are ignored, so that a newer agent's lines still open.
+integers, unique within one process. Unknown fields are ignored, so that lines of a newer agent can be read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class ProcessStarted(Event, tag="process", frozen=True, kw_only=True):
     cwd: str = ""
     main_thread: int = 0
     origin: str = ""
-    """How it came to be: "exec" or "fork"."""
+    """Origin of the process: "exec" or "fork"."""
 
 
 class ThreadSeen(Event, tag="thread", frozen=True, kw_only=True):
@@ -38,32 +38,32 @@ class ThreadSeen(Event, tag="thread", frozen=True, kw_only=True):
 
 
 class Name(Event, tag="name", frozen=True, kw_only=True):
-    """What a record's ``name`` means."""
+    """Meaning of a record's ``name``."""
 
     id: int
     text: str
     role: str = ""
-    """For EXECUTION train|test|predict; LOOP fit|evaluate|predict|train_on_batch|...; PYFUNC py_function|
-    numpy_function|generator|pydataset; SESSION_RUN enqueue where it only fills queues; FUNCTION
-    updates|reads where it has several graphs: whether this call's changes variables; SAVE checkpoint|weights|
-    model|saved_model; SUMMARY write|flush; BUILD model|saved_model|graph|session|variables."""
+    """Role. For EXECUTION train|test|predict; LOOP fit|evaluate|predict|train_on_batch|...; PYFUNC py_function|
+    numpy_function|generator|pydataset; SESSION_RUN enqueue if it only fills queues; FUNCTION updates|reads if it has
+    several graphs: whether this call's graph changes variables; SAVE checkpoint|weights| model|saved_model; SUMMARY
+    write|flush; BUILD model|saved_model|graph|session|variables."""
     file: str = ""
     line: int = 0
     end_line: int = 0
-    """Where the thing is defined: the traced function, the callback's method, the generator."""
+    """Last line of the definition: the traced function, the callback's method, the generator."""
     hook: str = ""
     own: bool = False
-    """Defined in the user's code, not in site-packages."""
+    """Flag: defined in the user's code, not in site-packages."""
     call_file: str = ""
     call_line: int = 0
     call_function: str = ""
-    """Where user code calls it (first seen), where that is known."""
+    """Function of user code that calls it (first seen), if known."""
     added: list[str] = []
-    """SESSION_RUN in a MonitoredSession: what each hook fetched besides, "Class: fetches"."""
+    """Additional fetches of each hook, for SESSION_RUN in a MonitoredSession: "Class: fetches"."""
 
 
 FRAMEWORKS = ("tensorflow", "keras", "tf_keras", "onnxruntime")
-"""What a job is said to run on, in this order."""
+"""Frameworks that a job may be said to run on, in this order."""
 
 
 class Framework(Event, tag="framework", frozen=True, kw_only=True):
@@ -75,7 +75,7 @@ class Framework(Event, tag="framework", frozen=True, kw_only=True):
 
 
 class Probe(Event, tag="probe", frozen=True, kw_only=True):
-    """A probe did or did not attach."""
+    """Result of attaching a probe."""
 
     name: str
     attached: bool
@@ -83,7 +83,7 @@ class Probe(Event, tag="probe", frozen=True, kw_only=True):
 
 
 class AgentDiagnostic(Event, tag="diagnostic", frozen=True, kw_only=True):
-    """Something of ours failed or was given up, inside the job."""
+    """A failure of ours, or something given up, inside the job."""
 
     code: str
     text: str
@@ -114,33 +114,34 @@ class Traced(Event, tag="trace", frozen=True, kw_only=True):
     function_key: int
     """Identity of the Function object: retraces are counted per key. Never reused within a process."""
     definition_key: str = ""
-    """file:line of the Python function: the same function made again and again has one of these, many keys."""
+    """Place file:line of the Python function: a function that is made repeatedly has one of these and many keys."""
     ordinal: int = 1
-    """1 for the first trace of this Function object."""
+    """Number of the trace of this Function object, from 1."""
     dur: int = 0
     file: str = ""
     line: int = 0
     end_line: int = 0
     signature: str = ""
     cause: str = ""
-    """"first" | "python-value" | "shape" | "dtype" | "structure" | "object" | "new-function" | "other"."""
+    """Cause: "first" | "python-value" | "shape" | "dtype" | "structure" | "object" | "new-function" | "other"."""
     argument: str = ""
-    """The argument that changed."""
+    """Argument that changed."""
     before: str = ""
     after: str = ""
     nodes: int = 0
     variables: int = -1
-    """Variables that the graph reads or writes, those of the optimizer included; -1 unknown."""
+    """Number of variables that the graph reads or writes, including those of the optimizer; -1 unknown."""
     updates: int = 0
-    """Ops that change variables as optimizers do: Assign, AssignSub, Resource(Apply|Scatter)...; not AssignAdd."""
+    """Number of ops that change variables as optimizers do: Assign, AssignSub, Resource(Apply|Scatter); not
+    AssignAdd."""
     stack: list[Frame] = []
     """User frames of the call that led to the trace, root to leaf."""
     owner: str = ""
-    """"user", "keras" (its train_function ...), "tf.data", "tensorflow"."""
+    """Owner: "user", "keras" (its train_function ...), "tf.data", "tensorflow"."""
     outer: int = 0
-    """Id of the trace that encloses this one, 0 if none."""
+    """Id of the trace that encloses this one, 0 if there is none."""
     jit: bool = False
-    """``jit_compile``: XLA compiles it, anew for each set of shapes."""
+    """Flag ``jit_compile``: XLA compiles it again for each set of shapes."""
 
 
 class DatasetMade(Event, tag="dataset", frozen=True, kw_only=True):
@@ -152,18 +153,18 @@ class DatasetMade(Event, tag="dataset", frozen=True, kw_only=True):
     file: str = ""
     line: int = 0
     function: str = ""
-    """User code that made it."""
+    """Function of user code that made it."""
     stack: list[Frame] = []
     fn_name: str = ""
     fn_file: str = ""
     fn_line: int = 0
     fn_end_line: int = 0
-    """The Python function that a map, filter, flat_map, interleave or from_generator was given."""
+    """Last line of the Python function passed to a map, filter, flat_map, interleave or from_generator."""
     batch: int = 0
     cardinality: int = -2
-    """tf.data's words: -1 infinite, -2 unknown."""
+    """Cardinality in tf.data's convention: -1 infinite, -2 unknown."""
     parallel: int = 0
-    """num_parallel_calls as given; 0 none, -1 AUTOTUNE."""
+    """Value of num_parallel_calls; 0 none, -1 AUTOTUNE."""
     buffer: int = 0
 
 
@@ -187,20 +188,20 @@ class IteratorMade(Event, tag="iterator", frozen=True, kw_only=True):
 
 
 class IteratorModel(Event, tag="itermodel", frozen=True, kw_only=True):
-    """tf.data's live model of one iterator. ``proto`` is base64 of a serialised ModelProto; ``error`` instead where
-    there is none (autotune off: "no-model"; TensorFlow < 2.17: "no-op")."""
+    """tf.data's model of an iterator. ``proto``: base64 of a ModelProto; else ``error``: "no-model" (autotune off) or
+    "no-op" (TensorFlow < 2.17)."""
 
     iterator: int
     executions: int = 0
-    """Calls of the consuming compiled function that had ended when the model was read."""
+    """Number of calls of the consuming compiled function that had ended when the model was read."""
     in_call: bool = False
-    """Whether such a call was running at that moment."""
+    """Flag: such a call was running at that moment."""
     proto: str = ""
     error: str = ""
 
 
 class BatchSeen(Event, tag="batch", frozen=True, kw_only=True):
-    """Samples per execution for a compiled Keras function, where records cannot know it.
+    """Samples per execution for a compiled Keras function, in cases that records cannot show.
 
     ``loop``: start_ns of its LOOP record. ``size``: of a batch; ``samples``, ``steps``: per epoch, 0 unknown."""
 
@@ -235,54 +236,54 @@ class ModelBuilt(Event, tag="model", frozen=True, kw_only=True):
 
 
 class InferenceSession(Event, tag="inference-session", frozen=True, kw_only=True):
-    """A session of ONNX Runtime was made, the first of its model and settings at that line."""
+    """An ONNX Runtime session was made, the first of its model and settings at that line."""
 
     model: str
-    """Its file, or where it came as bytes its graph's name."""
+    """File of the model, or the name of its graph if it came as bytes."""
     providers: list[str] = []
     intra_op_threads: int = 0
-    """0: one for each physical core."""
+    """Number of intra-op threads; 0: one per physical core."""
     inter_op_threads: int = 0
     parallel: bool = False
-    """Ops run beside each other, on the inter-op threads."""
+    """Flag: ops run in parallel on the inter-op threads."""
     spins: bool = True
-    """Threads of the intra-op pool spin while they wait."""
+    """Flag: threads of the intra-op pool spin while they wait."""
     arena: bool = True
-    """Tensors are in its arena; else malloc's."""
+    """Flag: tensors are in the session's arena; else in malloc's memory."""
     file: str = ""
     line: int = 0
     function: str = ""
 
 
 class ServerStarted(Event, tag="server", frozen=True, kw_only=True):
-    """A tf.distribute.Server (tf.train.Server) was made in this process, or is waited for (``joined``)."""
+    """A tf.distribute.Server (tf.train.Server) was made in this process, or is joined (``joined``)."""
 
     job: str
-    """Of the cluster: "ps", "worker" ..."""
+    """Job name in the cluster: "ps", "worker" ..."""
     task: int = 0
     jobs: dict[str, int] = {}
-    """The cluster: jobs and how many tasks each has."""
+    """Cluster: jobs with their numbers of tasks."""
     joined: bool = False
-    """The process does nothing but serve from now on."""
+    """Flag: the process only serves from now on."""
 
 
 class GraphSize(Event, tag="graph", frozen=True, kw_only=True):
-    """How many ops the graph of a session holds, told when it has changed, more and more seldom."""
+    """The number of ops in a session's graph, logged when it has changed, at growing intervals."""
 
     id: int
-    """Of the graph."""
+    """Id of the graph."""
     ops: int
 
 
 class Metric(Event, tag="metric", frozen=True, kw_only=True):
-    """The user's ``stepscope.metric(name, value)``, of sessions before METRIC records."""
+    """The user's ``stepscope.metric(name, value)``, in sessions from before METRIC records."""
 
     name: str
     value: float
 
 
 class DeviceMemory(Event, tag="device-memory", frozen=True, kw_only=True):
-    """Bytes on a device (GPU:0) by the framework's allocator, when the peak has risen; CUDA_VISIBLE_DEVICES beside."""
+    """Bytes on a device (GPU:0) by the framework's allocator, when the peak has risen, with CUDA_VISIBLE_DEVICES."""
 
     device: str
     current: int = 0
@@ -293,48 +294,48 @@ class DeviceMemory(Event, tag="device-memory", frozen=True, kw_only=True):
 class UserProfiler(Event, tag="profiler", frozen=True, kw_only=True):
     """The user's own profiler started or stopped, or a profiler server was started whose clients may start one.
 
-    ``action``: "start", "failed" (``at`` of the start that raised), "stop", "stopped" (what it had recorded is written,
-    in ``dur_ns``) or "server"."""
+    ``action``: "start", "failed" (``at`` of the start that raised), "stop", "stopped" (its recording is written, in
+    ``dur_ns``) or "server"."""
 
     action: str
     dur_ns: int = 0
     file: str = ""
     line: int = 0
     function: str = ""
-    """User code that starts it, or calls what does."""
+    """Function of user code that starts it, or calls what does."""
 
 
 class CaptureTaken(Event, tag="capture", frozen=True, kw_only=True):
-    """What became of a capture that was asked of this process. ``at``: when recording began, where it did."""
+    """Result of a capture requested from this process. ``at``: when recording began, if it did."""
 
     id: str
     kind: str = "ops"
     way: str = ""
-    """"profiler": TensorFlow's own; "run-metadata": the full trace of runs of a session."""
+    """Method: "profiler": TensorFlow's own; "run-metadata": the full trace of runs of a session."""
     outcome: str = ""
-    """"done" | "refused" (not begun) | "gave-way" (to the user's profiler, or to the job's end) | "failed"."""
+    """Outcome: "done" | "refused" (not begun) | "gave-way" (to the user's profiler, or to the job's end) | "failed"."""
     text: str = ""
-    """Why, or what is to be known of one that is done."""
+    """Reason, or a remark about a finished capture."""
     steps: int = 0
-    """Whole steps in it."""
+    """Number of whole steps in it."""
     recorded_ns: int = 0
     unix_ns: int = 0
     """CLOCK_REALTIME at ``at``: the trace's own clock."""
     export_ns: int = 0
-    """What stopping and writing took, beside the job: wall time."""
+    """Wall time of stopping and writing, concurrent with the job."""
     cpu_ns: int = 0
     """CPU time of the thread that started, stopped and wrote it."""
     level: int = 0
-    """host_tracer_level; 0: TensorFlow's default."""
+    """Value of host_tracer_level; 0: TensorFlow's default."""
     files: list[str] = []
-    """Below ``captures/raw-ID`` of the session."""
+    """Files below ``captures/raw-ID`` of the session."""
     bytes: int = 0
     asked_by: str = ""
     request: str = ""
     title: str = ""
-    """As the command said it."""
+    """Title as given in the command."""
     anchors: list[tuple[int, int]] = []
-    """(kind, name) of the records whose ends are the ends of its steps."""
+    """Pairs (kind, name) of the records whose ends are the ends of its steps."""
     thread: int = 0
 
 
@@ -391,9 +392,9 @@ _DECODER: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 
 
 def decode(line: bytes) -> AnyEvent:
-    """One line of the log.
+    """Decode one line of the log.
 
     Raises:
-        msgspec.DecodeError: the line is damaged, or of a type that this version does not know.
+        msgspec.DecodeError: the line is damaged, or of a type unknown to this version.
     """
     return _DECODER.decode(line)

@@ -1,7 +1,8 @@
-"""The nodes of the graphs that a process made, as columns: what each op is, works on, and which line made it.
+"""The nodes of the graphs that a process made, as columns: the type, inputs and outputs of each op, and the line that
+made it.
 
 A graph is a traced function, the body of a loop or a branch of a condition in one, the gradient of a function that was
-differentiated in Python, or the graph of a session. What is known of a graph as a whole is its ``graphread`` line
+differentiated in Python, or the graph of a session. Facts about a whole graph are in its ``graphread`` line
 (``GraphRead``).
 """
 
@@ -17,7 +18,7 @@ from stepscope.model.event import Event
 from stepscope.model.records import I64
 
 UNKNOWN = -1
-"""A dimension, or the producer of an input, that is not known."""
+"""Value for an unknown dimension, or an unknown producer of an input."""
 TEXT_COLUMNS = ("name", "type", "device", "outputs", "file", "function")
 _GRAPH_KEY = 1 << 32
 
@@ -27,13 +28,13 @@ class TensorSpec:
     """Type and static shape of one output of an op."""
 
     dtype: str
-    """TensorFlow's word: float32, resource, variant ..."""
+    """Type as TensorFlow names it: float32, resource, variant ..."""
     shape: tuple[int, ...] | None
-    """None where even the rank is unknown; a dimension of ``UNKNOWN`` where that one is."""
+    """Shape; None if even the rank is unknown; an unknown dimension is ``UNKNOWN``."""
 
     @property
     def elements(self) -> int:
-        """How many elements, an unknown dimension counted as one; 0 for an unknown rank."""
+        """The number of elements, with an unknown dimension counted as one; 0 for an unknown rank."""
         if self.shape is None:
             return 0
         count = 1
@@ -46,7 +47,7 @@ class TensorSpec:
 def specs(text: str) -> tuple[TensorSpec, ...]:
     """The outputs of an op from their text, ``float32[32,?];int32[]``; ``[*]`` is an unknown rank.
 
-    What does not read as a spec (a damaged file) is left out.
+    Text that is not a spec (in a damaged file) is omitted.
     """
     found = (_spec(part) for part in text.split(";"))
     return tuple(spec for spec in found if spec is not None)
@@ -69,7 +70,7 @@ class Layer(Event, tag="layer", frozen=True, kw_only=True):
     """A Keras layer, or an optimizer or loss, made its first op; a metric was made (Keras 3)."""
 
     id: int
-    """As in the column ``owner`` of the table of nodes."""
+    """Id as in the column ``owner`` of the table of nodes."""
     name: str = ""
     cls: str = ""
     outer: int = 0
@@ -77,46 +78,46 @@ class Layer(Event, tag="layer", frozen=True, kw_only=True):
     file: str = ""
     function: str = ""
     line: int = 0
-    """User code that built it; 0: not seen."""
+    """Line of user code that built it; 0: not seen."""
 
 
 class GraphRead(Event, tag="graphread", frozen=True, kw_only=True):
-    """The nodes of a graph were read; the newest line about an ``id`` counts."""
+    """The nodes of a graph were read; the newest line with an ``id`` counts."""
 
     id: int
-    """As in the column ``graph`` of the table of nodes."""
+    """Id as in the column ``graph`` of the table of nodes."""
     role: str = ""
-    """"function": traced; "session"; "gradient": made when Python differentiated the function ``of``; else the
+    """Role. "function": traced; "session"; "gradient": made when Python differentiated the function ``of``; else the
     attribute by which another graph calls it: f, body, cond, then_branch, else_branch, branches."""
     of: int = 0
-    """For a function the id of its ``trace`` line, for a gradient the id of the graph."""
+    """Origin: for a function the id of its ``trace`` line, for a gradient the id of the graph."""
     name: str = ""
     nodes: int = 0
     state: str = ""
-    """"read" | "died": only part of it was read, then the job dropped it | "capped": only part of it was read."""
+    """State: "read" | "died": partly read, then dropped by the job | "capped": only part of it was read."""
     calls: tuple[tuple[int, str, int], ...] = ()
-    """(node, attribute, id of the graph that it calls)."""
+    """Calls: (node, attribute, id of the called graph)."""
     variables: tuple[tuple[int, str, str, bool], ...] = ()
-    """(node that stands for it, name, type and shape, trainable) of captured variables."""
+    """Captured variables: (node that stands for it, name, type and shape, trainable)."""
     constants: tuple[int, ...] = ()
-    """Nodes that stand for captured tensors, whose values never change; not those of the graph that calls this one."""
+    """Nodes that stand for captured tensors whose values never change; not those of the graph that calls this one."""
     cpu_ns: int = 0
-    """CPU time that reading took."""
+    """CPU time of reading."""
     noted_ns: int = 0
-    """Time that noting lines and layers took while it was made."""
+    """Time spent recording lines and layers while it was made."""
 
 
 class GraphsRead(Event, tag="graphs", frozen=True, kw_only=True):
-    """How many graphs were read so far, and why others were not. The newest counts."""
+    """Number of graphs read so far, and reasons why others were not. The newest counts."""
 
     read: int = 0
     died: int = 0
-    """Dropped by the job before they were read to their end."""
+    """Number dropped by the job before they were completely read."""
     alike: int = 0
-    """Later traces of functions of which enough were read."""
+    """Number of later traces of functions of which enough were read."""
     capped: int = 0
     left: int = 0
-    """Waiting."""
+    """Number waiting."""
 
 
 def _none() -> I64:
@@ -125,52 +126,53 @@ def _none() -> I64:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphTable:
-    """Nodes, sorted by (graph, node). Shapes: int64[node]; text columns are indices into ``strings``."""
+    """Nodes, sorted by (graph, node). Shapes: int64[node]; string columns are indices into ``strings``."""
 
     graph: I64 = field(default_factory=_none)
     """Id of its graph."""
     node: I64 = field(default_factory=_none)
-    """Its number within the graph, in the order in which they were made."""
+    """Number of the node within the graph, in the order of creation."""
     name: I64 = field(default_factory=_none)
     type: I64 = field(default_factory=_none)
-    """MatMul, ReadVariableOp ..."""
+    """Op type: MatMul, ReadVariableOp ..."""
     device: I64 = field(default_factory=_none)
-    """As asked for; empty: wherever it can be."""
+    """Requested device; empty: any."""
     outputs: I64 = field(default_factory=_none)
-    """See ``specs``."""
+    """Outputs, see ``specs``."""
     file: I64 = field(default_factory=_none)
     function: I64 = field(default_factory=_none)
     line: I64 = field(default_factory=_none)
-    """With ``file`` and ``function`` the innermost line of user code that ran, inside of the trace, when the op was
-    made; 0: none did."""
+    """Line, with ``file`` and ``function``: the innermost line of user code that ran, within the trace, when the op was
+    made; 0: none."""
     owner: I64 = field(default_factory=_none)
     """Id of the layer, optimizer or metric (``Layer``) in whose call it was made; 0: none."""
     first_input: I64 = field(default_factory=lambda: np.zeros(1, np.int64))
-    """Inputs of row i are ``first_input[i]`` to ``first_input[i + 1]`` of the next two. Shape: int64[node + 1]."""
+    """Bounds of inputs: those of row i are ``first_input[i]`` to ``first_input[i + 1]`` of the next two. Shape:
+    int64[node + 1]."""
     producers: I64 = field(default_factory=_none)
-    """Row of the node that makes an input, -1 where it was not read; without control inputs. Shape: int64[input]."""
+    """Row of the node that makes an input, -1 if it was not read; without control inputs. Shape: int64[input]."""
     slots: I64 = field(default_factory=_none)
-    """Which of the producer's outputs it is. Shape: int64[input]."""
+    """Index of the input among the producer's outputs. Shape: int64[input]."""
     strings: Sequence[str] = ()
 
     def __len__(self) -> int:
-        """How many nodes."""
+        """The number of nodes."""
         return len(self.graph)
 
     def text(self, column: I64, row: int) -> str:
-        """The text of a column at a row."""
+        """The string of a column at a row."""
         return self.strings[int(column[row])]
 
     def name_of(self, row: int) -> str:
-        """Name of a node."""
+        """The name of a node."""
         return self.text(self.name, row)
 
     def type_of(self, row: int) -> str:
-        """Op type of a node."""
+        """The op type of a node."""
         return self.text(self.type, row)
 
     def specs_of(self, row: int) -> tuple[TensorSpec, ...]:
-        """Outputs of a node."""
+        """The outputs of a node."""
         return specs(self.text(self.outputs, row))
 
     def inputs_of(self, row: int) -> I64:
@@ -189,23 +191,23 @@ class GraphTable:
         return slice(int(first), int(last))
 
     def rows_with(self, graph: int, numbers: Sequence[int]) -> list[int]:
-        """The rows of the nodes of one graph that have these numbers; what was not read is left out."""
+        """The rows of the nodes of one graph with these numbers; nodes that were not read are omitted."""
         rows = self.rows_of(graph)
         return [rows.start + int(i) for i in np.flatnonzero(np.isin(self.node[rows], numbers))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeColumns:
-    """Some nodes as they were written. Shapes: [node], but for ``producers`` and ``slots``: [input]."""
+    """Nodes as they were written. Shapes: [node], but for ``producers`` and ``slots``: [input]."""
 
     graph: I64
     node: I64
     line: I64
     owner: I64
     texts: Mapping[str, tuple[I64, Sequence[str]]]
-    """For each of ``TEXT_COLUMNS``: index of each node's text, and the texts."""
+    """For each of ``TEXT_COLUMNS``: index of each node's string, and the strings."""
     fan_in: I64
-    """How many inputs each has."""
+    """Number of inputs of each node."""
     producers: I64
     """Number, within the graph, of the node that makes an input."""
     slots: I64
@@ -243,7 +245,9 @@ def assemble(parts: Sequence[NodeColumns]) -> GraphTable:
 
 
 def _gathered(counts: I64, order: I64) -> tuple[I64, I64]:
-    """(first, positions): of lists that stand one after another, ``counts`` long, those of ``order``."""
+    """Bounds and positions (first, positions) of the lists in ``order``, out of consecutive lists of lengths
+    ``counts``.
+    """
     starts = np.concatenate([[0], np.cumsum(counts)])
     kept = counts[order]
     first = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Lines of the agent's log about what a program sets and what it gives to its steps."""
+"""Log lines about a program's settings and the inputs of its steps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ class Setting(Event, tag="setting", frozen=True, kw_only=True):
     """A setting of the framework that changes how everything runs was set."""
 
     name: str
-    """run_functions_eagerly | check_numerics | dump_debug_info | data_debug_mode | op_determinism."""
+    """Name: run_functions_eagerly | check_numerics | dump_debug_info | data_debug_mode | op_determinism."""
     value: bool
     file: str = ""
     line: int = 0
@@ -17,18 +17,18 @@ class Setting(Event, tag="setting", frozen=True, kw_only=True):
 
 
 class Padding(Event, tag="padding", frozen=True, kw_only=True):
-    """A fit or a dataset was given integer sequences that are padded to one length."""
+    """A fit or a dataset received integer sequences padded to one length."""
 
     rows: int
     columns: int
-    """Positions of each."""
+    """Number of positions of each sequence."""
     mean: float
-    """Positions that a row uses, of those looked at."""
+    """Mean number of positions that an examined row uses."""
     p95: float
-    """One row in twenty uses more."""
+    """Number of positions that one row in twenty exceeds."""
     first: bool = False
-    """The padding stands before the sequences."""
+    """Flag: the padding is before the sequences."""
     file: str = ""
     line: int = 0
     function: str = ""
-    """User code that padded them, else that gave them."""
+    """Function of user code that padded them, else that passed them."""

@@ -1,1 +1,1 @@
-"""What reports hold: public API."""
+"""Content of reports: public API."""

@@ -12,35 +12,35 @@ SCHEMA = "stepscope.check/1"
 
 
 class CheckedFor(Struct, frozen=True, kw_only=True):
-    """The versions that were checked for."""
+    """The versions checked for."""
 
     tensorflow: str
     """Major and minor: "2.15"."""
     keras: int
     """Major version."""
     source: str
-    """Where that is from: "--target-version", "pyproject.toml", the name of the file that pins it, "installed", or
+    """Source of the version: "--target-version", "pyproject.toml", the name of the file that pins it, "installed", or
     "newest" that rules were measured on."""
 
 
 class CheckReport(Struct, frozen=True, kw_only=True):
-    """What a check found. Findings are those of reports of runs, with origin "static"."""
+    """The result of a check. Findings are those of reports of runs, with origin "static"."""
 
     schema: str = SCHEMA
     version: str
-    """Of stepscope."""
+    """Version of stepscope."""
     target: CheckedFor
     files: int
-    """Files that were looked at, those that had to be skipped included."""
+    """Number of files examined, including those that had to be skipped."""
     rules: tuple[str, ...]
     """Codes of the rules that were run."""
     findings: tuple[Finding, ...]
-    """In the order of files and lines."""
+    """Findings in the order of files and lines."""
     ignored: int = 0
-    """Silenced by comments or by settings for single files."""
+    """Number silenced by comments or by settings for single files."""
     fixed: int = 0
-    """Repaired by ``--fix``, and not among the findings any more."""
+    """Number repaired by ``--fix``, which are no longer among the findings."""
     known: int = 0
-    """Left out because the baseline knows them."""
+    """Number omitted because they are in the baseline."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """Files that were skipped, rules that failed, comments that silence nothing."""

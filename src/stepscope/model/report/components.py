@@ -1,8 +1,8 @@
-"""The components of the step: everything that is said of each, in one table.
+"""The components of the step: all their properties, in one table.
 
-What a component is made of is measured in ``derive.steps.anatomy``; nothing else has a list of components. The colours
-and words of the page (``frontend/src/generated``) are made of this table by ``make assets``, those of the report's page
-when it is written.
+``derive.steps.anatomy`` measures the components; nothing else has a list of them. The colours and words of the page
+(``frontend/src/generated``) are generated from this table by ``make assets``, those of the report's page when it is
+written.
 """
 
 from __future__ import annotations
@@ -27,53 +27,54 @@ ComponentName = Literal[
     "framework",
     "other-python",
 ]
-"""What a component is called in report.json, in evidence and in the address of a page."""
+"""Name of a component in report.json, in evidence and in the address of a page."""
 
 
 class Trait(enum.Enum):
-    """What is true of a component: every question that code asks of several components."""
+    """A property of components: one for every question that code asks about several components."""
 
     HOST = 0
-    """The host works or waits for input, while a device could compute."""
+    """Time in which the host works or waits for input, while a device could compute."""
     DIP_EXPLAINED = 1
-    """A utilisation dip in it is information: another detector says what it costs, or it is the framework's."""
+    """Component whose utilisation dip is only information: another detector states its cost, or it is the
+    framework's."""
     STALL_EXPLAINED = 2
-    """A periodic stall in it is none: another detector says how often it comes; Keras' own loop has nothing to change;
-    a wait for a tensor every N steps is the device's work on those N steps."""
+    """Component whose periodic stall is no stall finding: another detector states its frequency; Keras' own loop has
+    nothing to change; a wait for a tensor every N steps is the device's work on those N steps."""
     RISE_EXPLAINED = 3
-    """Time in it that rises is no finding: the detectors of input and tracing name it; an evaluation is as long as its
-    data."""
+    """Component whose rising time is no finding: the detectors of input and tracing name it; an evaluation is as long
+    as its data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """Everything that is said of one component."""
+    """Properties of one component."""
 
     word: str
-    """What people read."""
+    """Name shown to people."""
     stage: PipelineStage
-    """The pipeline stage that its time counts under."""
+    """Pipeline stage that its time counts under."""
     cause: Cause
-    """Why time in it that could be saved is lost, where a detector knows nothing better."""
+    """Cause of avoidable time in it, if a detector knows nothing better."""
     painted: tuple[int, ...]
-    """Depths at which it is painted, 1 on top: a moment belongs to the topmost that covers it. One for each set of
-    intervals that ``anatomy.MEASURED`` has of it; none: what nothing else covers."""
+    """Depths at which it is painted, 1 on top: a moment belongs to the topmost that covers it. One for each of its sets
+    of intervals in ``anatomy.MEASURED``; none: the time that nothing else covers."""
     runs: str
-    """What happens then, as a sentence: "then ..."."""
+    """Activity as the end of a sentence: "then ..."."""
     claimed: frozenset[PipelineStage]
-    """Stages whose findings may lose their time in it, where their evidence names no component."""
+    """Stages whose findings may lose their time in it, if their evidence names no component."""
     light: str
     """Colour on the report's page."""
     dark: str
-    """The same on a dark ground."""
+    """Colour on the report's page with a dark background."""
     page: str
     """Colour on the server's page, whose timeline also colours ops and kernels."""
     part: str = ""
-    """The part of a traced step that its records name; "": the op trace itself shows that part."""
+    """Part of a traced step that its records name; "": the op trace itself shows that part."""
     part_means: str = ""
-    """What that part is, where records alone can show it."""
+    """Description of that part, if only records can show it."""
     drawn: str = ""
-    """The category of the timeline's spans that are drawn in its colour."""
+    """Category of the timeline's spans that are drawn in its colour."""
     traits: tuple[Trait, ...] = ()
 
 
@@ -235,7 +236,7 @@ COMPONENTS: dict[ComponentName, About] = {
         traits=(Trait.HOST,),
     ),
 }
-"""In the order of the report's columns."""
+"""Components in the order of the report's columns."""
 
 PAINTED: tuple[tuple[ComponentName, int], ...] = tuple(
     (name, index)
@@ -243,9 +244,9 @@ PAINTED: tuple[tuple[ComponentName, int], ...] = tuple(
         (depth, name, index) for name, about in COMPONENTS.items() for index, depth in enumerate(about.painted)
     )
 )
-"""What is painted, topmost first: a component, and which of its sets of intervals."""
+"""Painting order, topmost first: a component, and the index of its set of intervals."""
 REST: ComponentName = next(name for name, about in COMPONENTS.items() if not about.painted)
-"""The component that is what nothing else covers."""
+"""Component of the time that nothing else covers."""
 
 
 def components_with(trait: Trait) -> tuple[ComponentName, ...]:
@@ -264,9 +265,9 @@ def claimed_by(stage: PipelineStage) -> frozenset[str]:
 
 
 def stage_in_step(component: ComponentName | Literal[""]) -> PipelineStage:
-    """The stage that time within a step counts under, in whichever component it is; "": not known.
+    """The stage of time within a step, by component; "": unknown.
 
-    What lies between steps elsewhere is output when it interrupts one.
+    Time between steps elsewhere counts as output if it interrupts a step.
     """
     if not component:
         return "none"

@@ -16,32 +16,32 @@ Outcome = Literal["ok", "note", "change", "blind"]
 
 
 class Check(Struct, frozen=True, kw_only=True):
-    """One thing that was looked at."""
+    """One check."""
 
     name: str
-    """What to match on: "cpu-quota". Never reused for something else."""
+    """Name to match on: "cpu-quota". Never reused for something else."""
     group: Group
     title: str
     outcome: Outcome
-    """ok: nothing to say. note: worth knowing, and worth a measurement where there is a remedy. change: costs time or
-    breaks jobs as it is. blind: could not look, or stepscope can see less than it could."""
+    """Outcome. ok: nothing to report. note: worth knowing, and worth a measurement if there is a remedy. change: costs
+    time or breaks jobs as it is. blind: could not look, or stepscope can see less than it could."""
     found: str
-    """The values, as they were read."""
+    """Values as they were read."""
     why: str = ""
-    """Why it matters; empty where nothing is to be said."""
+    """Reason why it matters; empty if there is nothing to report."""
     remedy: str = ""
-    """What to change; of "blind" the command that would allow the look. Commands stand as they can be typed."""
+    """Change to make; for "blind" the command that would allow the check. Commands can be typed as they are."""
 
 
 class DoctorReport(Struct, frozen=True, kw_only=True):
-    """Machine and environment as they were found; nothing of them was changed."""
+    """Machine and environment as found; nothing was changed."""
 
     schema: str = SCHEMA
     version: str
-    """Of stepscope."""
+    """Version of stepscope."""
     host: str
     kernel: str
     python: str
-    """The Python whose packages were looked at."""
+    """Path of the Python whose packages were examined."""
     checks: tuple[Check, ...]
-    """In the order of groups."""
+    """Checks in the order of groups."""

@@ -20,9 +20,10 @@ from stepscope.model.structs import Struct
 SCHEMA = "stepscope.report/1"
 
 Severity = Literal["high", "medium", "low", "ask", "info", "error", "warning"]
-"""By measured cost: high, medium, low, info; ask: one command decides it. Of the source: error, warning, info."""
+"""Severity by measured cost: high, medium, low, info; ask: one command decides. Of source findings: error, warning,
+info."""
 Origin = Literal["run", "static", "joined"]
-"""run: a detector saw it in a session. static: a rule saw it in the source. joined: both did."""
+"""Origin. run: a detector saw it in a session. static: a rule saw it in the source. joined: both did."""
 Basis = Literal["measured", "modelled", "prior", "unknown"]
 Safety = Literal["safe", "review", "unsafe"]
 PipelineStage = Literal[
@@ -98,22 +99,22 @@ Outcome = Literal["found", "clear", "undecided", "not-applicable", "failed"]
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """A range of source lines. ``file`` is relative to the job's working directory where it lies below it."""
+    """A range of source lines. ``file`` is relative to the job's working directory if it lies below it."""
 
     file: str
     line: int
     end_line: int | None = None
     function: str = ""
     column: int | None = None
-    """From 1, in characters; null where only lines are known."""
+    """First column from 1, in characters; null if only lines are known."""
     end_column: int | None = None
-    """Exclusive."""
+    """End column, exclusive."""
     cell: int | None = None
-    """Of a notebook: the cell's number from 1; ``line`` then counts inside of it."""
+    """Number of the notebook cell, from 1; ``line`` then counts within it."""
 
 
 class Evidence(Struct, frozen=True, kw_only=True):
-    """A measured value. ``refs``: what the page opens at a click; "capture:ID": the capture that it was read from."""
+    """A measured value. ``refs``: records that the page opens; "capture:ID": the capture that it was read from."""
 
     metric: str
     value: float
@@ -123,10 +124,10 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
 
 class Cost(Struct, frozen=True, kw_only=True):
-    """What the remedy is predicted to remove. ``ratio`` of steady wall time, with its interval.
+    """The predicted gain of the remedy. ``ratio`` of steady wall time, with its interval.
 
-    What is paid once (exposed stage "initialization") is a share of the time from model building to the last step.
-    ``ns_per_step``: of the mean steady step; what is paid once is spread over all steps of the run.
+    A cost that is paid once (exposed stage "initialization") is a share of the time from model building to the last
+    step. ``ns_per_step``: of the mean steady step; a cost paid once is spread over all steps of the run.
     """
 
     ratio: float
@@ -135,22 +136,22 @@ class Cost(Struct, frozen=True, kw_only=True):
     ns_per_step: int = 0
     basis: Basis = "measured"
     exclusive_ratio: float | None = None
-    """At most so much comes on top of the findings before it (docs/reports.md); null outside of a run's report."""
+    """Maximum gain in addition to the findings before it (docs/reports.md); null outside a run's report."""
 
 
 class Remedy(Struct, frozen=True, kw_only=True):
-    """What to change. ``what_if``: the command that measures it, where it can be tried without a change of the code."""
+    """A change to make. ``what_if``: the command that measures it, if it can be tried without a change of the code."""
 
     id: str
     text: str
     safety: Safety = "review"
     what_if: str | None = None
     rule: str = ""
-    """The rule of the static checker that advises it; "" for a detector's own advice."""
+    """Code of the static rule that advises it; "" for a detector's own advice."""
     fix: str = ""
-    """What ``check --fix`` does (safety "safe"), or with ``--unsafe-fixes`` ("unsafe"): "Add drop_remainder=True"."""
+    """Action of ``check --fix`` (safety "safe"), or with ``--unsafe-fixes`` ("unsafe"): "Add drop_remainder=True"."""
     edit: str | None = None
-    """The command that shows the edit, from the job's working directory, where the checker can make it."""
+    """Command that shows the edit, from the job's working directory, if the checker can make it."""
 
 
 class Finding(Struct, frozen=True, kw_only=True):
@@ -171,17 +172,17 @@ class Finding(Struct, frozen=True, kw_only=True):
     cost: Cost
     remedies: tuple[Remedy, ...] = ()
     explanation: str = ""
-    """Two or three sentences more than the title, for the long report."""
+    """Explanation of two or three sentences beyond the title, for the long report."""
     origin: Origin = "run"
-    """Of a static one in a run's report the cost is what was measured at its lines; a joined one has the detector's."""
+    """Origin. A static finding in a run's report has the cost measured at its lines; a joined one the detector's."""
     related_codes: tuple[str, ...] = ()
-    """Rules or detectors that see the same from the other side. Of a joined finding: the rules that did."""
+    """Codes of rules or detectors that see the same from the other side. For a joined finding: the rules that did."""
     seen: bool | None = None
-    """Of a static finding in a run's report: whether the run saw its lines. Null elsewhere."""
+    """Flag for a static finding in a run's report: the run saw its lines. Null elsewhere."""
 
 
 class Checked(Struct, frozen=True, kw_only=True):
-    """What became of one detector. ``missing`` names signals, ``hint`` the command or version that provides them."""
+    """Outcome of one detector. ``missing`` names signals, ``hint`` the command or version that provides them."""
 
     detector: str
     name: str
@@ -189,11 +190,11 @@ class Checked(Struct, frozen=True, kw_only=True):
     missing: tuple[str, ...] = ()
     hint: str = ""
     capture: str = ""
-    """Of an undecided one: the kind of capture that would decide it ("ops"); "" where none would."""
+    """Kind of capture that would decide an undecided detector ("ops"); "" if none would."""
 
 
 class Diagnostic(Struct, frozen=True, kw_only=True):
-    """A problem of stepscope's own: lost records, a probe that did not attach, no rights."""
+    """A problem of stepscope itself: lost records, a probe that did not attach, missing rights."""
 
     code: str
     text: str
@@ -203,17 +204,17 @@ class Component(Struct, frozen=True, kw_only=True):
     """A share of the mean steady step. Components add up to the step's wall time."""
 
     component: str
-    """Its name: see ``model.report.components``."""
+    """Name of the component, see ``model.report.components``."""
     pipeline_stage: PipelineStage
     ratio: float
     ns_per_step: int
     name: str = ""
-    """For callbacks and other Python: the largest contributor."""
+    """Name of the largest contributor, for callbacks and other Python."""
     where: Place | None = None
 
 
 class StageShare(Struct, frozen=True, kw_only=True):
-    """One of the eight pipeline stages. ``ratio`` None: could not look; ``basis`` says on what it rests or why not."""
+    """One of the eight pipeline stages. ``ratio`` None: not measured. ``basis``: how it was measured, or why not."""
 
     stage: PipelineStage
     ratio: float | None
@@ -221,47 +222,47 @@ class StageShare(Struct, frozen=True, kw_only=True):
 
 
 class InferenceSetup(Struct, frozen=True, kw_only=True):
-    """How a session of ONNX Runtime was set up."""
+    """The settings of an ONNX Runtime session."""
 
     model: str
-    """Its file, or where it came as bytes its graph's name."""
+    """File of the model, or the name of its graph if it came as bytes."""
     pid: int
     providers: tuple[str, ...] = ()
     intra_op_threads: int = 0
-    """0: one for each physical core."""
+    """Number of intra-op threads; 0: one per physical core."""
     inter_op_threads: int | None = None
-    """Null: ops run one after the other."""
+    """Number of inter-op threads; null: ops run one after the other."""
     spins: bool = True
-    """Threads of the intra-op pool spin while they wait for work."""
+    """Flag: threads of the intra-op pool spin while they wait for work."""
     arena: bool = True
-    """Tensors are in its arena; else malloc's."""
+    """Flag: tensors are in the session's arena; else in malloc's memory."""
     where: Place | None = None
 
 
 class StepMaker(Struct, frozen=True, kw_only=True):
-    """Calls at one place that are steps of one kind. Threads and processes that train alike are a maker each."""
+    """Calls at one place that are steps of one kind. Threads and processes that train alike are separate makers."""
 
     kind: MakerKind
-    """step: the program says no more than that it repeats. call: it changes no variable, and another maker trains."""
+    """Kind. step: known only to repeat. call: it changes no variable, and another maker trains."""
     title: str
-    """What is called: "Keras fit", "Keras predict", "tf.function train_step"."""
+    """Title of the called function: "Keras fit", "Keras predict", "tf.function train_step"."""
     place: Place | None = None
-    """Where user code calls it most, or where it is defined."""
+    """Place where user code calls it most, or where it is defined."""
     pid: int
     threads: int = 1
-    """Threads that call it."""
+    """Number of threads that call it."""
     count: int
-    """All of its steps, those included that were only counted."""
+    """Number of all its steps, including those that were only counted."""
     rate: float | None = None
-    """Steps a second, all threads together, over the time in which it was at work."""
+    """Steps per second, of all threads together, over the time in which it was active."""
     samples_per_s: float | None = None
-    """Null where it is not known what a step holds."""
+    """Samples per second; null if the content of a step is unknown."""
     main: bool = False
-    """What ``session.steps`` and ``session.throughput`` are about; several where they train alike."""
+    """Flag: the subject of ``session.steps`` and ``session.throughput``; several if they train alike."""
 
 
 class SessionSummary(Struct, frozen=True, kw_only=True):
-    """What was run."""
+    """The run."""
 
     id: str
     command: tuple[str, ...]
@@ -274,45 +275,45 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
     processes: int = 1
     step_times: StepTimes | None = None
     members: tuple[ProcessSummary, ...] = ()
-    """The measured processes, in the order in which they started."""
+    """Measured processes, in the order of their start."""
     inference: tuple[InferenceSetup, ...] = ()
     step_makers: tuple[StepMaker, ...] = ()
-    """All that makes steps; ``steps`` and ``throughput`` are those of the main ones."""
+    """All makers of steps; ``steps`` and ``throughput`` are those of the main ones."""
     step_choice: tuple[StepChoice, ...] = ()
-    """Why these are the main ones: the rules that left something out, in their order."""
+    """Reasons for the choice of the main ones: the rules that excluded something, in their order."""
 
 
 class TaskPart(Struct, frozen=True, kw_only=True):
-    """A part of a task's calls that something was added to: what the hooks of a MonitoredSession fetched besides."""
+    """A part of a task's calls with an addition: what the hooks of a MonitoredSession also fetched."""
 
     text: str
     count: int
 
 
 class Task(Struct, frozen=True, kw_only=True):
-    """Something that the job does again and again: a Session.run, a tf.function, a Keras loop, a request, a span.
+    """A repeated activity of the job: a Session.run, a tf.function, a Keras loop, a request, a span.
 
-    ``count`` and ``total_ns`` are of all calls, those that were only counted included; quantiles, outliers and trend
+    ``count`` and ``total_ns`` are of all calls, including those that were only counted; quantiles, outliers and trend
     are of the ``timed`` ones.
     """
 
     kind: TaskKind
     name: str
-    """Session.run: what the user fetched. tf.function, span: its name. Keras: the loop or its compiled function."""
+    """Name. Session.run: the user's fetches. tf.function, span: its name. Keras: the loop or its compiled function."""
     pid: int
-    """The process that did it."""
+    """Process id."""
     count: int
     exact: bool = True
-    """False when records of this process were lost: ``count`` is the least that it can have been."""
+    """Flag: false if records of this process were lost; ``count`` is then a lower bound."""
     timed: int
-    """Calls with a time of their own. Less than ``count`` when a job is so fast that most calls are only counted."""
+    """Number of individually timed calls. Less than ``count`` if a job is so fast that most calls are only counted."""
     first_ns: int
     last_ns: int
-    """Start of the first call and end of the last one, since session start."""
+    """End of the last call since session start; ``first_ns`` is the start of the first."""
     rate_per_s: float | None = None
-    """Calls a second from the first to the last; null for a single one."""
+    """Calls per second from the first to the last; null for a single one."""
     total_ns: int
-    """Time of all calls, ``usual_ns`` for each that was only counted. Tasks may run inside of others: totals do not
+    """Time of all calls, with ``usual_ns`` for each that was only counted. Tasks may run inside others: totals do not
     add up."""
     mean_ns: int
     usual_ns: int = 0
@@ -322,42 +323,42 @@ class Task(Struct, frozen=True, kw_only=True):
     p99_ns: int
     max_ns: int
     outliers: int
-    """Calls that took more than twice the median and lie far above the rest (Tukey's outer fence)."""
+    """Number of calls that took more than twice the median and lie far above the rest (Tukey's outer fence)."""
     trend_ratio: float | None = None
-    """Change of the median call time over the run, as a share of it: 0.3 is 30 % slower at the end. 0: none that
-    stands out of the noise. Null: too few timed calls."""
+    """Change of the median call time over the run, as a share of it: 0.3 is 30 % slower at the end. 0: none beyond
+    noise. Null: too few timed calls."""
     where: Place | None = None
-    """Where it is defined, or where the user calls it."""
+    """Place where it is defined, or where the user calls it."""
     added: tuple[TaskPart, ...] = ()
-    """Session.run in a MonitoredSession: what its hooks fetched in the same runs, each with its number of runs."""
+    """Fetches of hooks, for Session.run in a MonitoredSession, in the same runs, each with its number of runs."""
 
 
 class LineHeat(Struct, frozen=True, kw_only=True):
-    """What a line of the user's code is known to cost: docs/reports.md says how."""
+    """The known cost of a line of the user's code: docs/reports.md says how."""
 
     file: str
-    """As places name it."""
+    """Path as in places."""
     line: int
     ratio: float
-    """Of the steady wall time; work inside of compiled calls is no line's."""
+    """Share of the steady wall time; work inside compiled calls belongs to no line."""
 
 
 class SourceCheck(Struct, frozen=True, kw_only=True):
-    """What the static checker says of the sources that the session holds, beside what stands in the findings."""
+    """Results of the static checker for the session's sources, other than those in the findings."""
 
     tensorflow: str
-    """The version that it checked for: the job's, "2.21"."""
+    """TensorFlow version that it checked for: the job's, "2.21"."""
     files: int
     lines: int
     rules: int
     findings: tuple[Finding, ...] = ()
-    """Severity info: on lines that the run did not see, or that it did not see to cost anything. At most 200."""
+    """Findings of severity info: on lines that the run did not see, or did not see to cost anything. At most 200."""
     not_shown: int = 0
-    """More of them."""
+    """Number of further ones."""
     left_out: tuple[str, ...] = ()
-    """Files that were not checked, for want of time or because they cannot be, with the reason."""
+    """Files that were not checked, for lack of time or because it is impossible, with the reason."""
     command: str = ""
-    """What shows ``findings`` again, from the job's working directory; "" without any."""
+    """Command that shows ``findings`` again, from the job's working directory; "" if there are none."""
 
 
 class Report(Struct, frozen=True, kw_only=True):
@@ -372,18 +373,18 @@ class Report(Struct, frozen=True, kw_only=True):
     checked: tuple[Checked, ...]
     diagnostics: tuple[Diagnostic, ...]
     tasks: tuple[Task, ...] = ()
-    """Of all processes, by total time, at most 1,000."""
+    """Tasks of all processes, by total time, at most 1,000."""
     ops: OpTable | None = None
-    """Null where the session holds no op trace."""
+    """Op time; null if the session holds no op trace."""
     line_heat: tuple[LineHeat, ...] = ()
-    """The costliest lines, at most 100, from 0.5 %."""
+    """Costliest lines, at most 100, from 0.5 %."""
     source_check: SourceCheck | None = None
-    """Null where the session holds no sources, or no TensorFlow or Keras was used."""
+    """Results of the checker; null if the session holds no sources, or no TensorFlow or Keras was used."""
     op_traces: tuple[OpTraceSummary, ...] = ()
     traced: TracedSteps | None = None
-    """Null where the session holds no op trace."""
+    """Traced steps; null if the session holds no op trace."""
     memory: tuple[MemoryMap, ...] = ()
-    """Address spaces of the processes that were looked at, at most 8; the one with the most memory first."""
+    """Address spaces of the examined processes, at most 8; the one with the most memory first."""
     series: dict[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
     """Small series for charts, times in seconds since session start (keys: docs/report-schema.md)."""
 

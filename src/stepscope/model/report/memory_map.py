@@ -1,4 +1,4 @@
-"""What is said about a process's address space: schema ``stepscope.memory/1``, and part of reports of runs."""
+"""The description of a process's address space: schema ``stepscope.memory/1``, and part of reports of runs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class SizeClass(Struct, frozen=True, kw_only=True):
 
     from_bytes: int
     to_bytes: int
-    """Not included; 0: no end."""
+    """Upper bound, exclusive; 0: no end."""
     multiple: bool
-    """Those whose length is a multiple of a huge page's: a class of their own."""
+    """Flag: their length is a multiple of a huge page's; these form a separate class."""
     mappings: int
     bytes: int
     resident_bytes: int
@@ -33,31 +33,31 @@ class Region(Struct, frozen=True, kw_only=True):
     end: int
     cell_bytes: int
     mapped: tuple[float, ...]
-    """Of each cell the share that is mapped, 0 to 1; memory that is only reserved is not."""
+    """Mapped share of each cell, 0 to 1; memory that is only reserved does not count."""
     resident: tuple[float, ...]
     huge: tuple[float, ...]
-    """The share that is in huge pages."""
+    """Share in huge pages."""
     name: str
-    """Of the mapping that holds most: a file, "[heap]"; "" for memory without a name."""
+    """Name of the mapping that holds most: a file, "[heap]"; "" for memory without a name."""
     resident_bytes: int
 
 
 class Layout(Struct, frozen=True, kw_only=True):
-    """How anonymous mappings of a huge page's size and more lie beside each other."""
+    """The arrangement of anonymous mappings of at least a huge page's size."""
 
     verdict: Verdict
-    """padded: they begin on boundaries of huge pages, with holes between them. packed: they do not. mixed: some do.
-    none: there are no such mappings."""
+    """Verdict. padded: they begin on boundaries of huge pages, with holes between them. packed: they do not. mixed:
+    some do. none: there are no such mappings."""
     large: int
-    """Anonymous mappings of a huge page's size and more."""
+    """Number of anonymous mappings of at least a huge page's size."""
     odd: int
-    """Those whose length is no multiple of it: only these need padding."""
+    """Number of those whose length is not a multiple of it: only these need padding."""
     padded: int
-    """Those of ``odd`` that begin on a boundary and are followed by a hole up to the next boundary."""
+    """Number of ``odd`` ones that begin on a boundary and are followed by a hole up to the next boundary."""
     hole_bytes: int
-    """Of all these holes."""
+    """Bytes of all these holes."""
     tail_bytes: int
-    """What of padded mappings lies behind their last whole block, and can never be in a huge page."""
+    """Bytes of padded mappings after their last whole block, which can never be in a huge page."""
 
 
 class LookPoint(Struct, frozen=True, kw_only=True):
@@ -70,9 +70,9 @@ class LookPoint(Struct, frozen=True, kw_only=True):
     huge_bytes: int
     page_table_bytes: int
     wall_ns: int
-    """How long it took."""
+    """Duration of the look."""
     longest_ns: int = 0
-    """The longest that the process can have waited for it; 0 not known."""
+    """Longest time that the process can have waited for it; 0 unknown."""
 
 
 class MemoryMap(Struct, frozen=True, kw_only=True):
@@ -83,9 +83,9 @@ class MemoryMap(Struct, frozen=True, kw_only=True):
     command: tuple[str, ...] = ()
     kernel: str = ""
     mode: str
-    """always | madvise | never: what the host says of huge pages; "" where it has none."""
+    """Mode of huge pages on the host: always | madvise | never; "" if it has none."""
     allowed: bool
-    """False: the process was told to do without huge pages."""
+    """Flag: false if the process was set not to use huge pages."""
     page_bytes: int
     huge_page_bytes: int
     resident_bytes: int
@@ -96,28 +96,28 @@ class MemoryMap(Struct, frozen=True, kw_only=True):
     eligible_bytes: int
     """Anonymous memory in mappings for which the kernel would use huge pages."""
     wasted_bytes: int | None
-    """Of those, what fills whole blocks and is in small pages all the same; null: the page map could not be read."""
+    """Bytes of those that fill whole blocks but are in small pages; null: the page map could not be read."""
     unasked_bytes: int | None
-    """What fills whole blocks of mappings for which the kernel would not use huge pages."""
+    """Bytes that fill whole blocks of mappings for which the kernel would not use huge pages."""
     edge_bytes: int | None
-    """Anonymous memory outside of whole blocks: it can never be in a huge page."""
+    """Anonymous memory outside whole blocks: it can never be in a huge page."""
     sparse_bytes: int | None
-    """Anonymous memory in blocks that are filled in part: huge pages would take more memory there."""
+    """Anonymous memory in partly filled blocks: huge pages would take more memory there."""
     page_table_bytes: int
     mappings: int
     anonymous_mappings: int
     minor_faults_per_s: float | None = None
-    """In the second half of what was seen; null: not known."""
+    """Minor faults per second in the second half of the observed time; null: unknown."""
     major_faults_per_s: float | None = None
     kernel_work: dict[str, int] = msgspec.field(default_factory=dict)
-    """What the kernel did between the first look and the last, for the whole host: counters of /proc/vmstat,
-    ``khugepaged_collapsed`` (blocks that it made huge), ``pressure_ns``; empty where there was only one look."""
+    """Work of the kernel between the first look and the last, for the whole host: counters of /proc/vmstat,
+    ``khugepaged_collapsed`` (blocks that it made huge), ``pressure_ns``; empty if there was only one look."""
     work_ns: int = 0
-    """Time between these."""
+    """Time between these looks."""
     sizes: tuple[SizeClass, ...] = ()
     layout: Layout
     looks: tuple[LookPoint, ...] = ()
     regions: tuple[Region, ...] = ()
-    """At most 12, those that hold most, by address."""
+    """Regions that hold most, at most 12, by address."""
     hidden_bytes: int = 0
-    """Resident in regions that are left out."""
+    """Resident bytes in regions that are omitted."""

@@ -1,4 +1,4 @@
-"""Op time in the report: by what made the ops, by op, by type."""
+"""Op time in the report: by maker of the ops, by op, by type."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ class MakerTime(Struct, frozen=True, kw_only=True):
     """Name of the layer, optimizer or metric in whose call the ops were made; empty: of none."""
     layer_type: str = ""
     file: str = ""
-    """As places name it; with ``line`` the line that made the ops, or that built the layer; empty: neither is known."""
+    """Path as in places; with ``line`` the line that made the ops, or that built the layer; empty: neither is known."""
     line: int = 0
     function: str = ""
     built: bool = False
-    """It is the line that built the layer: library code made the ops."""
+    """Flag: it is the line that built the layer, because library code made the ops."""
     types: tuple[str, ...] = ()
-    """The op types that take most of it, at most three."""
+    """Op types that take most of it, at most three."""
     calls: int = 0
-    """Runs of ops, in the whole trace."""
+    """Number of op runs, in the whole trace."""
     ns: int
     """Self time, in the whole trace."""
     ratio: float
-    """Of all op time."""
+    """Share of all op time."""
     gradient_ratio: float = 0.0
-    """Of all op time, the part of it in gradients."""
+    """Share of all op time that is in its gradients."""
 
 
 class OpTime(Struct, frozen=True, kw_only=True):
@@ -34,10 +34,10 @@ class OpTime(Struct, frozen=True, kw_only=True):
 
     name: str
     type: str
-    """As it ran: the optimizer may have replaced the graph's own."""
+    """Type as executed: the optimizer may have replaced the graph's own."""
     layer: str = ""
     file: str = ""
-    """As in ``MakerTime``, with ``line``."""
+    """Path as in ``MakerTime``, with ``line``."""
     line: int = 0
     gradient: bool = False
     device: str = ""
@@ -62,7 +62,7 @@ class OpTable(Struct, frozen=True, kw_only=True):
     trace: str
     """Name of the trace in the session."""
     steps: int
-    """Steps that the trace shows; 0: none."""
+    """Number of steps that the trace shows; 0: none."""
     ns: int
     """All op time."""
     joined_ratio: float
@@ -70,10 +70,10 @@ class OpTable(Struct, frozen=True, kw_only=True):
     named_ratio: float = 0.0
     """Share of op time whose maker is known: a line, or a layer, optimizer or metric."""
     unnamed_types: tuple[str, ...] = ()
-    """The op types that take most of the rest, at most three."""
+    """Op types that take most of the rest, at most three."""
     makers: tuple[MakerTime, ...] = ()
-    """By line and layer, at most 30, from 0.5 %."""
+    """Makers by line and layer, at most 30, from 0.5 %."""
     ops: tuple[OpTime, ...] = ()
-    """At most 50."""
+    """Ops, at most 50."""
     types: tuple[TypeTime, ...] = ()
-    """At most 30."""
+    """Types, at most 30."""

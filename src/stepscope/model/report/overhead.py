@@ -1,4 +1,4 @@
-"""What measuring cost: a part of the report (``model.report.finding``)."""
+"""The cost of measuring: a part of the report (``model.report.finding``)."""
 
 from __future__ import annotations
 
@@ -6,60 +6,62 @@ from stepscope.model.structs import Struct
 
 
 class Capture(Struct, frozen=True, kw_only=True):
-    """A level-2-or-deeper capture and what it cost."""
+    """A capture of level 2 or deeper, and its cost."""
 
     kind: str
-    """ops"""
+    """Kind: ops"""
     steps: int
-    """Traced ones."""
+    """Number of traced steps."""
     ratio: float | None
-    """Median traced step against the median of its untraced neighbours, less one; null: too few of either."""
+    """Median traced step over the median of its untraced neighbours, minus one; null: too few of either."""
     low: float | None
     high: float | None
-    """Bootstrap interval of 95 %."""
+    """Upper end of the bootstrap interval of 95 %."""
     id: str = ""
     way: str = ""
-    """profiler: TensorFlow's own, driven beside the job. run-metadata: the session's own trace of single runs."""
+    """Method. profiler: TensorFlow's own, concurrent with the job. run-metadata: the session's own trace of single
+    runs."""
     asked_by: str = ""
-    """user, schedule, or the code of a detector."""
+    """Requester: user, schedule, or the code of a detector."""
     title: str = ""
-    """What its steps are."""
+    """Description of its steps."""
     work: str = ""
-    """training | evaluation | prediction; "" where that is not known."""
+    """Work: training | evaluation | prediction; "" if unknown."""
     place: str = ""
-    """FILE:LINE that calls the steps, where that is known."""
+    """Place FILE:LINE that calls the steps, if known."""
     joined: bool = True
-    """Its steps are of the kind that the report is about; else its ops are joined to none of them."""
+    """Flag: its steps are of the kind that the report is about; else its ops are joined to none of them."""
     events: int = 0
-    """In the trace, those included that were dropped when it was read; 0 unknown."""
+    """Number of events in the trace, including those dropped when it was read; 0 unknown."""
     text: str = ""
-    """What is to be known of it."""
+    """Remark about it."""
     at_ns: int = 0
-    """When it began, since session start."""
+    """Start since session start."""
     cost_ns: int = 0
-    """What the job lost: slower steps, and CPU time to write the trace and to read it."""
+    """Time that the job lost: slower steps, and CPU time to write the trace and to read it."""
     export_ns: int = 0
-    """Wall time of stopping and writing, beside the job."""
+    """Wall time of stopping and writing, concurrent with the job."""
     cpu_ns: int = 0
-    """CPU time of the job's thread that did so."""
+    """CPU time of the job's thread for this."""
     bytes: int = 0
-    """Of the framework's file."""
+    """Size of the framework's file."""
 
 
 class Overhead(Struct, frozen=True, kw_only=True):
-    """What measuring cost: share of step time, with its interval, and the sidecar's share of one core."""
+    """The cost of measuring: share of step time, with its interval, and the sidecar's share of one core."""
 
     ratio: float
     low: float
     high: float
     captures: tuple[Capture, ...] = ()
     captures_ratio: float = 0.0
-    """What all captures cost, as a share of the job's wall time: what ``--budget`` bounds. ``ratio`` is without it."""
+    """Cost of all captures as a share of the job's wall time: the quantity that ``--budget`` bounds. ``ratio`` excludes
+    it."""
     records: int = 0
     record_ns: int = 0
-    """A record with its wrapper, in a loop that does nothing else."""
+    """Time of a record with its wrapper, in a loop that does nothing else."""
     call_ns: int = 0
-    """The same in a training step, whose data and code have taken the caches."""
+    """Time of a record in a training step, whose data and code occupy the caches."""
     rest_ratio: float = 0.0
-    """Share of the time in which hot wrappers were detached, because steps are so short."""
+    """Share of the time in which hot wrappers were detached because steps are so short."""
     sidecar_core_ratio: float = 0.0

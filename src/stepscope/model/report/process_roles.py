@@ -1,4 +1,4 @@
-"""The processes of a job in its report, and what they do."""
+"""The processes of a job in its report, and their roles."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class ProcessSummary(Struct, frozen=True, kw_only=True):
     pid: int
     command: tuple[str, ...] = ()
     role: ProcessRole
-    """steps: makes the steps that the report is about. tasks: does something again and again. server: serves a cluster
-    and makes no steps of its own. idle: none of these was seen."""
+    """Role. steps: makes the steps that the report is about. tasks: does something repeatedly. server: serves a cluster
+    and makes no steps. idle: none of these was seen."""
     member: str = ""
-    """Its task in the cluster, where it has one: "worker 0", "ps 1"."""
+    """Task of the process in the cluster, if it has one: "worker 0", "ps 1"."""
     tasks: int = 0

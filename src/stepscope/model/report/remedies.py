@@ -1,6 +1,6 @@
 """Remedies that are settings of a job's environment: named by findings, applied by ``stepscope run --apply``.
 
-Light: the launcher reads this before the job has started.
+Light-weight: the launcher reads this before the job has started.
 """
 
 from __future__ import annotations
@@ -14,23 +14,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentRemedy:
-    """A setting that one job can be given without a change of its code."""
+    """A setting for one job that needs no change of its code."""
 
     id: str
     text: str
-    """What it does, as an order to the reader."""
+    """Effect, as an instruction to the reader."""
     variables: Mapping[str, str] = field(default_factory=dict)
     preload: str = ""
-    """A shared library that is to be loaded first, by its soname."""
+    """Shared library to load first, by its soname."""
     package: str = ""
-    """What provides it on Debian and Ubuntu."""
+    """Package that provides it on Debian and Ubuntu."""
     measured: str = ""
-    """What it brought where. Source: docs/decisions/0018."""
+    """Measured gain and its conditions. Source: docs/decisions/0018."""
 
 
 HUGE_PAGES = "glibc-hugepages"
 _KEEP = "dirty_decay_ms:10000,muzzy_decay_ms:0,oversize_threshold:0"
-"""jemalloc: freed pages stay for ten seconds, also of blocks from 8 MiB on (by default these go at once)."""
+"""jemalloc settings: freed pages stay for ten seconds, including blocks of 8 MiB or more (released immediately by
+default)."""
 
 ENVIRONMENT_REMEDIES: Mapping[str, EnvironmentRemedy] = {
     remedy.id: remedy
@@ -81,4 +82,4 @@ ENVIRONMENT_REMEDIES: Mapping[str, EnvironmentRemedy] = {
         ),
     )
 }
-"""By id."""
+"""Remedies by id."""

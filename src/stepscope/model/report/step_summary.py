@@ -1,4 +1,4 @@
-"""The steps of a job in its report: how many a second, how long, and why these calls are the steps."""
+"""The steps of a job in its report: their rate, their times, and why these calls are the steps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MakerKind = Literal["training", "evaluation", "prediction", "step", "call"]
 
 
 class Throughput(Struct, frozen=True, kw_only=True):
-    """Of the steady part. None where samples are unknown."""
+    """Throughput of the steady part. None if samples are unknown."""
 
     samples_per_s: float | None = None
     steps_per_s: float | None = None
@@ -27,11 +27,11 @@ class StepTimes(Struct, frozen=True, kw_only=True):
     warmup_steps: int = 0
     warmup_ns: int = 0
     source: str = ""
-    """What a step is here: "keras fit", "tf.function train_step", "Session.run", "predict", "stepscope.step"..."""
+    """Source of the steps: "keras fit", "tf.function train_step", "Session.run", "predict", "stepscope.step"..."""
 
 
 class StepChoice(Struct, frozen=True, kw_only=True):
-    """What one rule left out while the step was looked for."""
+    """The exclusions of one rule during the choice of the step."""
 
     rule: str
     left_out: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What ``stepscope whatif`` measured: public API, schema ``stepscope.whatif/1`` (additions only).
+"""The measurements of ``stepscope whatif``: public API, schema ``stepscope.whatif/1`` (additions only).
 
 ``docs/schemas/whatif-1.json`` is generated from these structs.
 """
@@ -12,7 +12,7 @@ from stepscope.model.structs import Struct
 SCHEMA = "stepscope.whatif/1"
 
 Measure = Literal["step", "run"]
-"""step: mean time of a steady step. run: the whole run, of a program that makes no steps."""
+"""Measure. step: mean time of a steady step. run: the whole run, for a program without steps."""
 Verdict = Literal["faster", "slower", "undecided"]
 
 
@@ -20,54 +20,54 @@ class WhatIfRun(Struct, frozen=True, kw_only=True):
     """One run of the program."""
 
     round: int
-    """From 1."""
+    """Round, from 1."""
     remedy: str
-    """What its environment was given; "": nothing, as it is."""
+    """Remedy in its environment; "": none."""
     ns: int
-    """What was measured of it."""
+    """Measured time."""
     findings: tuple[str, ...] = ()
-    """Codes, from severity low."""
+    """Codes of findings, from severity low."""
     session: str
 
 
 class WhatIfResult(Struct, frozen=True, kw_only=True):
-    """What one remedy brings."""
+    """The effect of one remedy."""
 
     remedy: str
     text: str
-    """What it does."""
+    """Effect in words."""
     ns: int
     """Median over the rounds."""
     ratio: float
-    """Time with it to time without: the geometric mean over the rounds' pairs. 0.91: 9 % less."""
+    """Time with it over time without: the geometric mean over the rounds' pairs. 0.91: 9 % less."""
     low: float
     high: float
-    """The interval at 95 %, Student's t over the logarithms of the rounds' ratios."""
+    """Upper end of the interval at 95 %, Student's t over the logarithms of the rounds' ratios."""
     verdict: Verdict
-    """undecided: the interval holds 1."""
+    """Verdict. undecided: the interval contains 1."""
     gone: tuple[str, ...] = ()
     """Findings of every run without it and of none with it."""
     new: tuple[str, ...] = ()
     """Findings of every run with it and of none without."""
     note: str = ""
-    """Why it was not in effect, where it was not."""
+    """Reason why it was not in effect, if it was not."""
 
 
 class WhatIfReport(Struct, frozen=True, kw_only=True):
-    """A program as it is and with each remedy, in turn."""
+    """A program unchanged and with each remedy, in turn."""
 
     schema: str = SCHEMA
     version: str
-    """Of stepscope."""
+    """Version of stepscope."""
     command: tuple[str, ...]
     measure: Measure
     step: str = ""
-    """What a step is: "Keras fit", "tf.function score" ..."""
+    """Description of a step: "Keras fit", "tf.function score" ..."""
     rounds: int
     ns: int
-    """As it is: median over the rounds."""
+    """Time without a remedy: median over the rounds."""
     results: tuple[WhatIfResult, ...]
     runs: tuple[WhatIfRun, ...]
-    """In the order in which they were made."""
+    """Runs in the order in which they were made."""
     folder: str
-    """Where the sessions and what the program printed lie."""
+    """Folder of the sessions and the program's output."""

@@ -1,4 +1,4 @@
-"""A process's address space as it was at one moment: its mappings, and what the kernel counted until then."""
+"""A process's address space at one moment: its mappings, and the kernel's counters up to then."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from stepscope.model.records import I64, Table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappingTable(Table):
-    """Mappings by rising address, without overlap. Shapes: int64[mapping]. -1: not known."""
+    """Mappings by rising address, without overlap. Shapes: int64[mapping]. -1: unknown."""
 
     start: I64
     end: I64
-    """The first address behind it."""
+    """First address after it."""
     name: I64
     """Index into ``MemoryLook.names``: a file, "[heap]", "[stack]" ...; "" for memory without a name."""
     writable: I64
-    """1 where the program may write there."""
+    """Flag 1: the program may write there."""
     readable: I64
-    """0: reserved only, as allocators do, or a guard page."""
+    """Flag 0: reserved only, as allocators do, or a guard page."""
     private: I64
     rss_bytes: I64
     anonymous_bytes: I64
-    """Resident pages that are no file's."""
+    """Resident pages that do not belong to a file."""
     huge_bytes: I64
     """Anonymous memory in huge pages (AnonHugePages)."""
     swap_bytes: I64
     eligible: I64
-    """1 where the kernel would use huge pages: THPeligible; where smaps is not read, where it has used them, and under
+    """Flag 1: the kernel would use huge pages: THPeligible; if smaps is not read, where it has used them, and under
     "always" wherever a block fits."""
     full_blocks: I64
-    """Aligned blocks of a huge page's size all of whose pages are there; -1: the page map was not read."""
+    """Aligned blocks of a huge page's size with all pages present; -1: the page map was not read."""
     part_blocks: I64
-    """Those of which some are."""
+    """Blocks with some pages present."""
     block_pages: I64
     """Small pages in full and part blocks together."""
 
@@ -50,14 +50,14 @@ class MemoryLook:
     huge_page_bytes: int
     """Size of the huge pages of a page table's second level; 0: this kernel has none."""
     mode: str = ""
-    """always | madvise | never of /sys/kernel/mm/transparent_hugepage/enabled; "" without it."""
+    """Mode: always | madvise | never of /sys/kernel/mm/transparent_hugepage/enabled; "" without it."""
     mappings: MappingTable = field(default_factory=MappingTable.empty)
     names: Sequence[str] = ()
     counters: Mapping[str, int] = field(default_factory=dict)
     """Totals of the process and of the host, by name: ``collector.memory.memory_look`` lists them."""
     wall_ns: int = 0
-    """How long the look took, with its rests."""
+    """Duration of the look, including its pauses."""
     longest_ns: int = 0
-    """The longest of its calls: an upper bound of how long anybody waited for it. 0: not known."""
+    """Longest of its calls: an upper bound of how long any thread waited for it. 0: unknown."""
     cpu_ns: int = 0
-    """CPU time of whoever looked."""
+    """CPU time of the looking process."""

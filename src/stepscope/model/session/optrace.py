@@ -1,4 +1,4 @@
-"""The op trace: what a framework's profiler recorded of some steps, as columns.
+"""The op trace: a framework profiler's recording of some steps, as columns.
 
 An ``OpTrace`` is one capture of one host, whatever file or live session it came from (xplane, Chrome trace events,
 kineto, RunMetadata). It has
@@ -15,13 +15,13 @@ kineto, RunMetadata). It has
 * **stats**: what else the profiler wrote at an event or a meta, one sparse column per name, read when it is asked for
   (``model.session.optrace_stats``, where ``StatName`` lists those with a meaning).
 
-Times are int64 nanoseconds. Readers count them from the capture's start (``source.started_unix_ns``); what stands in a
-session counts them from the session's start (``shifted``). Picoseconds: ``start_ns`` and the end of an event are
-rounded down to whole nanoseconds *each*, and ``dur_ns`` is the difference: nesting and adjacency survive, sums
-telescope. Where a file holds finer durations (TPU), ``events.dur_rem_ps`` keeps what is missing to the exact duration;
-``dur_ps`` adds it up. A clock in whole nanoseconds (every host and CUDA trace) loses nothing.
+Times are int64 nanoseconds. Readers count them from the capture's start (``source.started_unix_ns``); those in a
+session count from the session's start (``shifted``). Picoseconds: ``start_ns`` and the end of an event are rounded down
+to whole nanoseconds *each*, and ``dur_ns`` is the difference: nesting and adjacency survive, sums telescope. If a file
+holds finer durations (TPU), ``events.dur_rem_ps`` keeps the difference from the exact duration; ``dur_ps`` adds it. A
+clock in whole nanoseconds (every host and CUDA trace) loses nothing.
 
-Who makes one: ``formats.xplane.xspace``, ``formats.chrome.trace_events``, ``formats.run_metadata``; ``store.optrace``
+Producers: ``formats.xplane.xspace``, ``formats.chrome.trace_events``, ``formats.run_metadata``; ``store.optrace``
 writes it to a session and reads it back; readers of row-wise formats, and tests, use ``formats.optrace_builder``.
 Derived tables (``derive.optrace``) and detectors read this model and no file format. Fields are added, never changed.
 """
@@ -49,7 +49,7 @@ _INT_LIMIT = 2.0**63
 
 
 class PlaneKind(str, Enum):
-    """What a plane observed."""
+    """Kind of an observed object."""
 
     HOST = "host"
     GPU = "gpu"
@@ -68,18 +68,18 @@ DEVICE_KINDS = frozenset({PlaneKind.GPU, PlaneKind.TPU, PlaneKind.DEVICE})
 
 
 class LineKind(str, Enum):
-    """What a line's events are."""
+    """Kind of a line's events."""
 
     THREAD = "thread"
     """A host thread: nested spans, of ops and of everything around them."""
     STREAM = "stream"
     """Work in a GPU stream: kernels and copies, one after the other."""
     XLA_OPS = "xla-ops"
-    """HLO ops of one TPU core, nested (a while holds its body); on a GPU derived from its kernels."""
+    """HLO ops of one TPU core, nested (a while contains its body); on a GPU derived from its kernels."""
     ASYNC_OPS = "async-ops"
-    """Copies and collectives beside XLA_OPS; they overlap each other."""
+    """Copies and collectives that run concurrently with XLA_OPS; they overlap each other."""
     XLA_MODULES = "xla-modules"
-    """One event for each run of a compiled program; holds its XLA_OPS."""
+    """Runs of compiled programs, one event each, which contain their XLA_OPS."""
     DEVICE_TRACES = "device-traces"
     """Other spans of a device: waits, barriers (``XLA TraceMe``)."""
     STEPS = "steps"
@@ -94,20 +94,20 @@ class LineKind(str, Enum):
 
 
 class Category(IntEnum):
-    """What an event is, by its name and line; what the reader does not know is OTHER, never guessed."""
+    """Category of an event, by its name and line; events unknown to the reader are OTHER, never guessed."""
 
     OTHER = 0
     OP = 1
-    """A framework op that ran on the host or, on a derived line, whose kernels ran on a device."""
+    """Framework op that ran on the host or, on a derived line, whose kernels ran on a device."""
     KERNEL = 2
-    """Work on a device that is no copy; HLO ops of a TPU are KERNEL, and have an op type."""
+    """Work on a device other than a copy; HLO ops of a TPU are KERNEL, and have an op type."""
     COPY = 3
-    """Moving bytes between or within memories: memcpy, memset, infeed, on a device or by the host."""
+    """Transfer of bytes between or within memories: memcpy, memset, infeed, on a device or by the host."""
     COLLECTIVE = 4
     INPUT = 5
-    """A tf.data iterator stage (``Iterator::...``), or what pulls the next element of one."""
+    """A tf.data iterator stage (``Iterator::...``), or code that pulls the next element of one."""
     CALL = 6
-    """What calls ops: a function call, eager execution, a program launch."""
+    """Caller of ops: a function call, eager execution, a program launch."""
     EXECUTOR = 7
     """The runtime's own work around ops: scheduling, preparing, propagating."""
     COMPILE = 8
@@ -126,34 +126,34 @@ class Category(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceSource:
-    """Where an op trace came from."""
+    """Origin of an op trace."""
 
     format: str
-    """xplane | trace-event | kineto | run-metadata."""
+    """Format: xplane | trace-event | kineto | run-metadata."""
     name: str = ""
     """Name of the file, without its folder; empty for a live capture."""
     size_bytes: int = 0
     hostnames: tuple[str, ...] = ()
     started_unix_ns: int = 0
-    """Wall clock at time zero of the trace; 0: the file does not tell."""
+    """Wall clock at time zero of the trace; 0: the file does not say."""
     dur_ns: int = 0
-    """From time zero to the end of the capture where the file tells, else to the end of the last event."""
+    """Duration from time zero to the end of the capture if the file states it, else to the end of the last event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plane:
-    """Something observed. Planes are keyed by their index in ``OpTrace.planes``: ids and names repeat in real files."""
+    """An observed object. Planes are keyed by their index in ``OpTrace.planes``: ids and names repeat in real files."""
 
     index: int
     name: str
-    """As in the file: ``/host:CPU``, ``/device:GPU:4``."""
+    """Name as in the file: ``/host:CPU``, ``/device:GPU:4``."""
     kind: PlaneKind
     ordinal: int = -1
     """Number of the device among its kind: 4 for ``/device:GPU:4``; -1 for none."""
     events: int = 0
-    """How many events are in its lines; 0: not captured (which is not idle)."""
+    """Number of events in its lines; 0: not captured (which is not idle)."""
     stats: Mapping[str, PlainStat] = field(default_factory=dict)
-    """What the file says of the device or the environment; bytes are left out."""
+    """Facts in the file about the device or the environment; bytes are omitted."""
 
     @property
     def captured(self) -> bool:
@@ -169,19 +169,19 @@ class Line:
     plane: int
     """Index into ``OpTrace.planes``."""
     id: int
-    """Of the file: thread id, stream id; may be negative, may repeat in other planes."""
+    """Id in the file: thread id, stream id; may be negative, may repeat in other planes."""
     name: str
     kind: LineKind
     first: int
     last: int
     derived: bool = False
-    """Its times repeat those of other lines of the plane."""
+    """Flag: its times repeat those of other lines of the plane."""
     dropped: int = 0
-    """Events of this line that were left out by choice; see ``OpTrace.dropped``."""
+    """Number of events of this line that were deliberately omitted; see ``OpTrace.dropped``."""
 
     @property
     def slice(self) -> slice:
-        """Its rows."""
+        """The rows of its events."""
         return slice(self.first, self.last)
 
 
@@ -191,7 +191,7 @@ class Events:
 
     start_ns: I64
     dur_ns: I64
-    """0 for instants."""
+    """Duration; 0 for instants."""
     line: I32
     """Index into ``OpTrace.lines``."""
     meta: I32
@@ -200,7 +200,7 @@ class Events:
     """Exact duration in picoseconds minus 1000 x ``dur_ns``, -999 to 999; None: all zero."""
 
     def __len__(self) -> int:
-        """How many events."""
+        """The number of events."""
         return len(self.start_ns)
 
     @property
@@ -218,50 +218,50 @@ class Events:
 class Metas:
     """Kinds of events. Shapes: [meta]. Text columns are indices into ``OpTrace.strings``; 0 is the empty text.
 
-    Two metas may carry the same name (one per plane, or one per program): group by ``name`` or by (op_name, op_type)
-    where that is meant.
+    Two metas may have the same name (one per plane, or one per program): group by ``name`` or by (op_name, op_type) if
+    that is intended.
     """
 
     name: I32
-    """As in the file, with ``display_name`` preferred where the name is only an id."""
+    """Name as in the file, or its ``display_name`` if the name is only an id."""
     op_name: I32
-    """Of an op: ``scope/name``, without its type; of an HLO op its name; else empty."""
+    """Name of an op: ``scope/name``, without its type; for an HLO op its name; else empty."""
     op_type: I32
-    """Of an op: ``MatMul``; of an HLO op its category or opcode; else empty."""
+    """Type of an op: ``MatMul``; for an HLO op its category or opcode; else empty."""
     category: I8
-    """``Category``."""
+    """Value of ``Category``."""
     plane: I32
     """Index into ``OpTrace.planes``."""
 
     def __len__(self) -> int:
-        """How many metas."""
+        """The number of metas."""
         return len(self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A compiled program (an HLO module) that the trace holds the text of."""
+    """A compiled program (an HLO module) whose text is in the trace."""
 
     name: str
-    """``jit_train_step``."""
+    """Name: ``jit_train_step``."""
     id: int
-    """The ``program_id`` of its ops."""
+    """Value of ``program_id`` in its ops."""
     parameters: tuple[str, ...]
-    """Shapes of what it is called with, as XLA prints them: ``f32[128,64]``."""
+    """Shapes of its arguments, as XLA prints them: ``f32[128,64]``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped:
-    """Events that the reader left out by an explicit choice: counted, never silent."""
+    """Events that the reader deliberately omitted: counted, never silent."""
 
     reason: str
-    """What was chosen, in a few words for the report."""
+    """Reason in a few words for the report."""
     events: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpTrace:
-    """One capture of one host. See the module's docstring for what the parts mean."""
+    """One capture of one host. The module's docstring explains the parts."""
 
     source: TraceSource
     planes: tuple[Plane, ...]
@@ -272,10 +272,10 @@ class OpTrace:
     """Interned texts; ``strings[0]`` is empty."""
     stats: StatReader = field(default_factory=LoadedStats)
     programs: tuple[Program, ...] = ()
-    """Compiled programs, in the order of the file."""
+    """Compiled programs, in file order."""
     dropped: tuple[Dropped, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
-    """What was damaged or repaired while reading."""
+    """Damage and repairs while reading."""
 
     def names(self) -> I32:
         """Name of each event: int32[event], index into ``strings``."""
@@ -302,13 +302,13 @@ class OpTrace:
         return tuple(line for line in self.lines if line.kind in kinds)
 
     def rows_of(self, plane: Plane) -> tuple[int, int]:
-        """Rows of a plane's events: the first, and the one behind the last."""
+        """Rows of a plane's events: the first, and the one after the last."""
         mine = [line for line in self.lines if line.plane == plane.index]
         return (mine[0].first, mine[-1].last) if mine else (0, 0)
 
     def ints(self, name: str, missing: int = -1) -> I64:
-        """A stat of every event: int64[event], ``missing`` where it has none. An event's own stat goes before its
-        meta's. Texts are ``missing``, as are floats that no int64 can hold; others lose their fraction.
+        """A stat of every event: int64[event], ``missing`` if it has none. An event's own stat takes precedence over
+        its meta's. Strings become ``missing``, as do floats that no int64 can hold; others lose their fraction.
         """
         own, of_metas = self.stats.of_events(name), self.stats.of_metas(name)
         dense = np.full(len(self.events), missing, np.int64)
@@ -318,8 +318,8 @@ class OpTrace:
         return dense
 
     def ints_of(self, name: str, rows: I64 | None = None, missing: int = -1) -> tuple[I64, I64]:
-        """A stat of some events, whose rows rise (None: of all): rows, all that have it among them, and what ``ints``
-        says of each.
+        """A stat of some events, whose rows rise (None: of all): the rows among them that have it, and the value of
+        ``ints`` for each.
         """
         of_metas = self.stats.of_metas(name)
         own = self.stats.of_events(name) if rows is None else self.stats.of_rows(name, rows)
@@ -331,7 +331,7 @@ class OpTrace:
         return rows, values
 
     def ints_at(self, name: str, rows: I64, missing: int = -1) -> I64:
-        """``ints`` of some events, whose rows rise: int64[row]. Costs less where most of them have the stat."""
+        """``ints`` of some events, whose rows rise: int64[row]. Faster if most of them have the stat."""
         found, values = self.ints_of(name, rows, missing)
         if len(found) == len(rows):
             return values
@@ -346,7 +346,9 @@ class OpTrace:
         return per_meta
 
     def texts(self, name: str) -> tuple[I32, tuple[str, ...]]:
-        """A stat of every event as text: (int32[event], texts); -1 where it has none. Own before the meta's."""
+        """A stat of every event as string: (int32[event], strings); -1 if it has none. The event's own takes
+        precedence.
+        """
         own, of_metas = self.stats.of_events(name), self.stats.of_metas(name)
         own_codes, own_texts = as_texts(own)
         meta_codes, meta_texts = as_texts(of_metas)
@@ -357,7 +359,9 @@ class OpTrace:
         return dense, own_texts + meta_texts
 
     def stats_of(self, event: int) -> dict[str, PlainStat]:
-        """All stats of one event, its own before its meta's. Cost: reads every column; for one event on a page."""
+        """All stats of one event, its own before its meta's. Cost: reads every column; meant for one event on a
+        page.
+        """
         found: dict[str, PlainStat] = {}
         meta = int(self.events.meta[event])
         for row, names, read in (

@@ -1,4 +1,4 @@
-"""Stats of an op trace: what a profiler wrote at an event or a kind of event, one sparse column per name."""
+"""Stats of an op trace: a profiler's annotations of an event or a kind of event, one sparse column per name."""
 
 from __future__ import annotations
 
@@ -14,54 +14,55 @@ from stepscope.model.records import F64, I64
 I32 = npt.NDArray[np.int32]
 
 PlainStat = int | float | str
-"""A stat's value outside of columns."""
+"""Value of a stat outside columns."""
 
 
 class StatName:
-    """Names of stats that the model gives a meaning. Readers map other formats' names to these; any other name of a
-    file is kept as it is.
+    """Names of stats with a meaning in the model. Readers map other formats' names to these; any other name of a file
+    is kept unchanged.
     """
 
     GROUP_ID = "group_id"
     """Number that links events to the step that caused them."""
     STEP_NUM = "step_num"
-    """The step's number, as the program gave it; on step markers."""
+    """Number of the step given by the program; on step markers."""
     STEP_ROOT = "_r"
     """Marks an event as the root of a step (grouping)."""
     CORRELATION_ID = "correlation_id"
-    """The same on the host's launch call and on the device's work."""
+    """Number shared by the host's launch call and the device's work."""
     PRODUCER_ID, PRODUCER_TYPE = "_p", "_pt"
     CONSUMER_ID, CONSUMER_TYPE = "_c", "_ct"
-    """A producer and a consumer with the same id and type are linked across threads."""
+    """Id and type that link a producer and a consumer across threads if both are equal."""
     FLOW_OUT, FLOW_IN = "flow_out", "flow_in"
     """Flow arrows of Chrome traces: equal numbers link the event that begins with the one that ends it."""
     TF_OP = "tf_op"
-    """``scope/name:Type`` of the framework op that a kernel or an allocation belongs to."""
+    """Name ``scope/name:Type`` of the framework op that a kernel or an allocation belongs to."""
     HLO_OP, HLO_MODULE, HLO_CATEGORY = "hlo_op", "hlo_module", "hlo_category"
     PROGRAM_ID, RUN_ID = "program_id", "run_id"
     FLOPS, BYTES_ACCESSED = "flops", "bytes_accessed"
-    """Of one execution; mostly stats of metas."""
+    """Amounts for one execution; mostly stats of metas."""
     KERNEL_DETAILS, MEMCPY_DETAILS = "kernel_details", "memcpy_details"
-    """``key:value key:value`` in one text."""
+    """Details as ``key:value key:value`` in one string."""
     TRANSFER_BYTES = "transfer_bytes"
-    """Size of a copy, taken out of ``memcpy_details`` or the like."""
+    """Size of a copy, extracted from ``memcpy_details`` or similar."""
     SHAPE = "shape"
     IS_EAGER = "is_eager"
     SOURCE = "source"
-    """``file:line``."""
+    """Source line ``file:line``."""
     DEVICE_OFFSET_PS, DEVICE_DURATION_PS = "device_offset_ps", "device_duration_ps"
     """Start and duration on the device's own clock (TPU). The event's own times are mapped to the host's clock, which
     stretches and squeezes single ops by half and more; sums over many hardly change."""
     OCCURRENCES = "num_occurrences"
-    """The event stands for so many, has no start (``start_ns`` is the line's) and carries their summed duration."""
+    """Number of events that this one stands for; it has no start (``start_ns`` is the line's) and carries their summed
+    duration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatColumn:
     """One stat. Shapes: ``rows`` int64[value], rising: events (or metas) that have it; ``values`` int64 or float64.
 
-    Numbers above 2**63 - 1 (addresses, hashes) stand as their two's complement. A text's value is its index in
-    ``texts``. A stat that is a number in some events and a text in others is a text in all.
+    Numbers above 2**63 - 1 (addresses, hashes) are stored as their two's complement. A string's value is its index in
+    ``texts``. A stat that is a number in some events and a string in others is a string in all.
     """
 
     name: str
@@ -70,7 +71,7 @@ class StatColumn:
     texts: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
-        """How many have it."""
+        """The number of values."""
         return len(self.rows)
 
     def between(self, first: int, last: int | None) -> StatColumn:
@@ -94,7 +95,7 @@ class StatColumn:
 
 
 def no_stat(name: str) -> StatColumn:
-    """A stat that nothing has."""
+    """A column without values."""
     return StatColumn(name=name, rows=np.empty(0, np.int64), values=np.empty(0, np.int64))
 
 
@@ -107,7 +108,7 @@ def as_texts(column: StatColumn) -> tuple[I32, tuple[str, ...]]:
 
 
 def joined(name: str, parts: Sequence[StatColumn]) -> StatColumn:
-    """Pieces of one stat as one column: texts if any piece holds texts, else floats if any holds floats."""
+    """Pieces of one stat as one column: strings if any piece holds strings, else floats if any holds floats."""
     if not parts:
         return no_stat(name)
     rows = np.concatenate([part.rows for part in parts])
@@ -124,9 +125,9 @@ def joined(name: str, parts: Sequence[StatColumn]) -> StatColumn:
 
 
 class StatReader(Protocol):
-    """Reads stats when they are asked for; holds what it needs for it (a buffer, a Parquet file).
+    """Reads stats on request; keeps the source that it needs for it (a buffer, a Parquet file).
 
-    Raises (every method): FormatError, SessionError: what holds them is damaged.
+    Raises (every method): FormatError, SessionError: the source is damaged.
     """
 
     def event_names(self) -> Sequence[str]:
@@ -142,8 +143,8 @@ class StatReader(Protocol):
         ...
 
     def of_rows(self, name: str, rows: I64) -> StatColumn:
-        """One stat of some events, whose rows rise; of one that an event has twice, the first. Costs less than
-        ``of_events`` where most of them have it.
+        """One stat of some events, whose rows rise; if an event has it twice, the first. Faster than ``of_events`` if
+        most of them have it.
         """
         ...
 
@@ -152,7 +153,7 @@ class StatReader(Protocol):
         ...
 
     def columns(self) -> Iterator[StatColumn]:
-        """All stats of events, in pieces: a name may come several times, its rows rising. For copying them."""
+        """All stats of events, in pieces: a name may occur several times, with rising rows. For copying them."""
         ...
 
 

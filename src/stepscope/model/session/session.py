@@ -1,4 +1,4 @@
-"""A session in memory: what the store reads, and what derive, detectors and reports are given."""
+"""A session in memory: the result of the store's reader, and the input of derive, detectors and reports."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ E = TypeVar("E", bound=Event)
 
 
 class HostInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """Where it ran."""
+    """The machine of the run."""
 
     name: str = ""
     kernel: str = ""
@@ -47,25 +47,25 @@ class HostInfo(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int = 0
     boot_id: str = ""
     gpus: int = 0
-    """NVIDIA devices that the kernel's driver shows."""
+    """Number of NVIDIA devices shown by the kernel's driver."""
     gpu_problem: str = ""
-    """Why they could not be sampled; empty when they were, and when there are none."""
+    """Reason why they could not be sampled; empty if they were, or if there are none."""
 
 
 class AllocatorInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """The malloc that serves a process, as its dynamic linker found it."""
+    """The malloc that serves a process, as its dynamic linker resolved it."""
 
     name: str
-    """glibc | jemalloc | tcmalloc | mimalloc | tbbmalloc | musl | other | unknown"""
+    """Name: glibc | jemalloc | tcmalloc | mimalloc | tbbmalloc | musl | other | unknown"""
     how: str
-    """default: the C library's own; preloaded; linked; static: in the program itself; unknown"""
+    """Way it was loaded. default: the C library's own; preloaded; linked; static: in the program itself; unknown"""
     library: str = ""
-    """The file."""
+    """Path of the library."""
     settings: dict[str, str] = {}
-    """Variables of the environment that set it up, or TensorFlow's pools, as the process was started."""
+    """Environment variables that configure it, or TensorFlow's pools, as the process was started."""
     pool: str = ""
-    """What serves TensorFlow's tensors before malloc is asked: oneDNN; none: nothing does; "" not known, or there is no
-    TensorFlow. Of a process with the agent the ``framework`` line's ``detail`` says it from inside."""
+    """Pool that serves TensorFlow's tensors before malloc: oneDNN; none; "" if unknown, or without TensorFlow. For a
+    process with the agent, the ``framework`` line's ``detail`` reports it from inside."""
 
 
 class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,46 +82,46 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     lost_lines: int = 0
     clean_exit: bool = False
     allocator: AllocatorInfo | None = None
-    """None where nobody could look."""
+    """Allocator of the process; None if it could not be examined."""
 
 
 class CaptureInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A capture of the session: what was asked, what came of it, what it cost the job. Since 0.1."""
+    """A capture of the session: the request, the result, and its cost to the job. Since 0.1."""
 
     id: str
     kind: str = "ops"
     way: str = ""
-    """As ``model.log.events.CaptureTaken``; "" where no process was asked."""
+    """Method as in ``model.log.events.CaptureTaken``; "" if no process was asked."""
     outcome: str = ""
-    """done | refused | gave-way | failed"""
+    """Outcome: done | refused | gave-way | failed"""
     text: str = ""
-    """Why, or what is to be known of one that is done."""
+    """Reason, or a remark about a finished capture."""
     asked_by: str = ""
-    """user | schedule | compute (steps that do, where nobody asked) | the code of a detector"""
+    """Requester: user | schedule | compute (computing steps, without a request) | the code of a detector"""
     request: str = ""
     """Id of the request that it was made for."""
     worker: str = ""
     """Key of the process."""
     title: str = ""
-    """What its steps are: "Keras fit", "Session.run train_op" ..."""
+    """Description of its steps: "Keras fit", "Session.run train_op" ..."""
     work: str = ""
-    """training | evaluation | prediction; "" where that is not known."""
+    """Work: training | evaluation | prediction; "" if unknown."""
     place: str = ""
-    """FILE:LINE that calls the steps, where that is known."""
+    """Place FILE:LINE that calls the steps, if known."""
     anchors: tuple[tuple[int, int], ...] = ()
-    """(kind, name) of the records whose ends are the ends of its steps."""
+    """Pairs (kind, name) of the records whose ends are the ends of its steps."""
     at_ns: int = 0
     recorded_ns: int = 0
     unix_ns: int = 0
-    """Wall clock at ``at_ns``: the clock of what TensorFlow's profiler writes."""
+    """Wall clock at ``at_ns``: the clock of TensorFlow's profiler."""
     steps: int = 0
-    """Whole steps in it."""
+    """Number of whole steps in it."""
     files: tuple[str, ...] = ()
-    """Below ``captures/``."""
+    """Paths below ``captures/``."""
     bytes: int = 0
-    """Of what the framework wrote."""
+    """Size of the framework's output."""
     ratio: float | None = None
-    """Traced steps against untraced neighbours, less one; None: too few of either."""
+    """Traced steps over untraced neighbours, minus one; None: too few of either."""
     low: float | None = None
     high: float | None = None
     traced: int = 0
@@ -129,21 +129,23 @@ class CaptureInfo(msgspec.Struct, frozen=True, kw_only=True):
     step_ns: int = 0
     """Median untraced neighbour."""
     slower_ns: int = 0
-    """What the traced steps took longer, all together."""
+    """Additional time of all traced steps together."""
     export_ns: int = 0
-    """Wall time of stopping and writing, beside the job."""
+    """Wall time of stopping and writing, concurrent with the job."""
     export_delay_ns: int = 0
-    """What steps took longer meanwhile, all together."""
+    """Additional time of steps meanwhile, all together."""
     cpu_ns: int = 0
     """CPU time of the job's thread that started, stopped and wrote."""
     read_cpu_ns: int = 0
-    """CPU time of the sidecar to read it."""
+    """CPU time of the sidecar for reading it."""
     cost_ns: int = 0
-    """What it cost the job: slower steps, and CPU time to write and to read."""
+    """Cost to the job: slower steps, and CPU time to write and to read."""
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """``manifest.json``. Times are nanoseconds since session start; ``origin_monotonic_ns`` is that start."""
+    """Content of ``manifest.json``. Times are nanoseconds since session start; ``origin_monotonic_ns`` is that
+    start.
+    """
 
     schema_version: int = SCHEMA_VERSION
     stepscope_version: str = ""
@@ -155,14 +157,14 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     origin_monotonic_ns: int = 0
     ended_ns: int = 0
     exit_code: int | None = None
-    """The job's exit code, negative for a signal; None while it runs or when nobody saw it end."""
+    """Exit code of the job, negative for a signal; None while it runs or if its end was not observed."""
     mode: str = "run"
-    """How it came to be: run | enable | attach | import"""
+    """Origin: run | enable | attach | import"""
     state: str = "running"
-    """running | finished | recovered"""
+    """State: running | finished | recovered"""
     job_pid: int = 0
     budget: str = ""
-    """``run --budget`` as it was given: what captures may cost."""
+    """Value of ``run --budget``: the bound for the cost of captures."""
     applied: tuple[str, ...] = ()
     """Remedies that ``run --apply`` gave the job's environment."""
     run_dir: str = ""
@@ -170,7 +172,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     host: HostInfo = HostInfo()
     workers: tuple[WorkerInfo, ...] = ()
     signals: tuple[str, ...] = ()
-    """Signals that were recorded: names of ``detectors.base.Signal`` in small letters, with hyphens."""
+    """Recorded signals: names of ``detectors.base.Signal`` in lower case, with hyphens."""
     diagnostics: tuple[Diagnostic, ...] = ()
     captures: tuple[CaptureInfo, ...] = ()
 
@@ -183,7 +185,7 @@ class Worker:
     records: RecordTable
     events: Sequence[AnyEvent] = ()
     graphs: GraphTable = field(default_factory=GraphTable)
-    """Nodes of the graphs that it made, as far as they were read."""
+    """Nodes of the graphs that it made, if they were read."""
 
     def all(self, kind: type[E]) -> list[E]:
         """The events of one type, in the order written."""
@@ -192,20 +194,20 @@ class Worker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredOpTrace:
-    """An op trace of the session, read when it is asked for. Since 0.1."""
+    """An op trace of the session, read on request. Since 0.1."""
 
     name: str
-    """Of its folder: "ops-001" for the capture of that number."""
+    """Name of its folder: "ops-001" for the capture of that number."""
     worker: str
-    """Key of the process that it is of; empty: of none that was measured."""
+    """Key of its process; empty if the process was not measured."""
     source: TraceSource
     load: Callable[[], OpTrace]
-    """Reads it. Raises SessionError: it is damaged."""
+    """Function that reads it. Raises SessionError: it is damaged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """Everything that was captured, read-only."""
+    """All captured data, read-only."""
 
     manifest: Manifest
     workers: Sequence[Worker] = ()
@@ -222,9 +224,9 @@ class Session:
     bursts: BurstTable = field(default_factory=BurstTable.empty)
     memory_events: MemoryEventTable = field(default_factory=MemoryEventTable.empty)
     resource_names: Sequence[str] = ()
-    """Interfaces, disks and GPUs that ``name`` of those tables counts through."""
+    """Interfaces, disks and GPUs that ``name`` of those tables indexes."""
     sources: Mapping[str, str] = field(default_factory=dict)
-    """Absolute path to text of user files that a record names."""
+    """Text by absolute path of user files that a record names."""
     stacks: Sequence[StackProfile] = ()
     """Captured stacks, a profile for each event and window."""
     op_traces: Sequence[StoredOpTrace] = ()

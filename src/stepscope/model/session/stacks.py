@@ -1,9 +1,8 @@
-"""Sampled call stacks of one event, in columns: what stack readers make, the session keeps and flame graphs draw.
+"""Sampled call stacks of one event, in columns: made by stack readers, kept in the session and drawn as flame graphs.
 
 Frames are interned. Stacks form a tree, as in the Firefox Profiler's stack table: a stack is its caller's stack and one
-more frame, so that stacks share what they have in common and totals are sums from the leaves up. A stack is read root
-to leaf, always. Times are nanoseconds since session start, or since the first sample of a file that has a clock of its
-own.
+more frame, so that common parts are shared and totals are sums from the leaves up. A stack is always read root to leaf.
+Times are nanoseconds since session start, or since the first sample of a file that has its own clock.
 """
 
 from __future__ import annotations
@@ -22,91 +21,91 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 UNKNOWN = -1
-"""In a column of times, threads or stacks: not known, or none."""
+"""Value in a column of times, threads or stacks for unknown, or none."""
 
 
 class FrameKind(enum.IntEnum):
-    """What kind of code a frame is. Numbers are stored: never reused, never renumbered.
+    """Kind of a frame's code. Numbers are stored: never reused, never renumbered.
 
-    Readers say what the source tells: PYTHON, NATIVE, KERNEL, GENERATED, OTHER. ``derive.stacks.frame_kinds`` says
-    more.
+    Readers set what the source states: PYTHON, NATIVE, KERNEL, GENERATED, OTHER. ``derive.stacks.frame_kinds`` refines
+    it.
     """
 
     OTHER = 0
-    """Not told: a process or thread name, a frame of a file that does not say what it is."""
+    """Unknown: a process or thread name, or a frame of a file that does not state its kind."""
     PYTHON = 1
-    """A Python function; of the user's code, where LIBRARY is told apart."""
+    """A Python function; of the user's code, if LIBRARY is distinguished."""
     NATIVE = 2
     """Machine code of a library or program that belongs to none of the kinds below."""
     KERNEL = 3
     GENERATED = 4
-    """Machine code made at run time, outside of any file: oneDNN's kernels, other just-in-time code."""
+    """Machine code made at run time, outside any file: oneDNN's kernels, other just-in-time code."""
     INTERPRETER = 5
     """CPython itself."""
     FRAMEWORK = 6
-    """TensorFlow, ONNX Runtime, PyTorch, JAX: their own machine code. What they link in has a kind of its own."""
+    """TensorFlow, ONNX Runtime, PyTorch, JAX: their own machine code. Linked libraries have separate kinds."""
     MATH = 7
-    """oneDNN, Eigen, BLAS: where the arithmetic is done."""
+    """oneDNN, Eigen, BLAS: the arithmetic."""
     ALLOCATOR = 8
-    """malloc and its kin, the frameworks' pools."""
+    """malloc and similar functions, the frameworks' pools."""
     LIBRARY = 9
-    """A Python function of an installed library, or of Python's own."""
+    """A Python function of an installed library, or of the standard library."""
 
     @classmethod
     def _missing_(cls, value: object) -> FrameKind:
-        """A kind of a newer version."""
+        """Accept a kind of a newer version."""
         del value
         return cls.OTHER
 
 
 class StackFlag(enum.IntFlag):
-    """What is known of a sample's stack. Numbers are stored. Neither WHOLE nor TRUNCATED: the source does not tell."""
+    """Facts about a sample's stack. Numbers are stored. Neither WHOLE nor TRUNCATED: the source does not say."""
 
     WHOLE = 1
-    """It reaches from the start of its thread to the leaf."""
+    """The stack reaches from the start of its thread to the leaf."""
     TRUNCATED = 2
-    """Part of it is missing: the unwinder gave up, or the stack was deeper than what was kept."""
+    """Part of the stack is missing: the unwinder gave up, or the stack was deeper than the kept part."""
     APPROXIMATE = 4
-    """Frames of Python, or callers or the op of generated code, are told by samples close by in time, or by what ran at
-    that moment, not by the sample itself."""
+    """Python frames, or callers or the op of generated code, are inferred from samples close in time, or from what ran
+    at that moment, not from the sample itself."""
     ATTACHED = 8
-    """Generated code, which says nothing of its caller: callers were looked for on the stack. Never WHOLE."""
+    """Generated code without caller information: callers were searched for on the stack. Never WHOLE."""
 
 
 class Frame(NamedTuple):
     """A place in code. Equal frames are one frame."""
 
     function: str
-    """As shown; where no symbol is known, what it is in instead: "[libz.so.1]", "[unknown]"."""
+    """Function as shown; without a known symbol, its container: "[libz.so.1]", "[unknown]"."""
     file: str = ""
     """Source file."""
     line: int = 0
     """Executed line, 0 unknown."""
     module: str = ""
-    """Library or program, as a path where that is known; "[kernel]" for the kernel."""
+    """Library or program, as a path if known; "[kernel]" for the kernel."""
     kind: FrameKind = FrameKind.OTHER
     resolved: bool = True
-    """False where ``function`` is a stand-in for a symbol that is not known."""
+    """Flag: false if ``function`` is a stand-in for an unknown symbol."""
 
 
 class Thread(NamedTuple):
-    """Whose stack it is."""
+    """The thread of a stack."""
 
     pid: int = 0
-    """0 unknown."""
+    """Process id; 0 unknown."""
     tid: int = 0
-    """As the kernel counts; 0 unknown."""
+    """Thread id of the kernel; 0 unknown."""
     name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackTable(Table):
-    """The tree of stacks. int64[stack]. A stack's caller stands before it."""
+    """The tree of stacks. int64[stack]. A stack's caller comes before it."""
 
     parent: I64
-    """The caller's stack, -1 for a root."""
+    """Caller's stack, -1 for a root."""
     frame: I64
-    """The leaf of this stack, an index into the frames."""
+    """Leaf of this stack, an index into the frames."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,24 +113,24 @@ class SampleTable(Table):
     """Samples, or sums of samples with the same stack. int64[sample], ``weight`` float64[sample]."""
 
     at_ns: I64
-    """-1 unknown, as of sums."""
+    """Time of the sample; -1 unknown, as for sums."""
     thread: I64
     """Index into the threads, -1 unknown."""
     stack: I64
     """Index into the stacks; -1: a sample with no frame at all."""
     weight: F64
-    """How much of the event it stands for, in the profile's unit; whole numbers up to 2^53 are exact."""
+    """Amount of the event that it stands for, in the profile's unit; whole numbers up to 2^53 are exact."""
     count: I64
-    """How many samples this row is the sum of; 0 unknown."""
+    """Number of samples that this row sums; 0 unknown."""
     flags: I64
-    """``StackFlag``."""
+    """Flags, see ``StackFlag``."""
     op_thread: I64
-    """``pthread_self()`` of the thread whose op the sample works for: its own, or the one that a pool's thread works
-    for; 0 unknown. Since 0.1."""
+    """Value of ``pthread_self()`` in the thread whose op the sample works for: its own, or the one that a pool's thread
+    works for; 0 unknown. Since 0.1."""
 
     @classmethod
     def empty(cls) -> Self:
-        """No rows."""
+        """A table without rows."""
         none = np.empty(0, np.int64)
         return cls(
             at_ns=none,
@@ -144,9 +143,9 @@ class SampleTable(Table):
         )
 
     def summed(self) -> Self:
-        """One row for each thread, stack and flags, in the order of first appearance; times and op threads are gone.
+        """One row per thread, stack and flags, in order of first appearance; times and op threads are dropped.
 
-        A count is unknown where one of its parts is.
+        A count is unknown if one of its parts is.
         """
         if not len(self):
             return self
@@ -167,11 +166,11 @@ class SampleTable(Table):
 
 
 _DENSE = 8
-"""Numbers that reach no further than so many times their count are looked up in a table: sooner than sorted."""
+"""Ratio of range to count up to which numbers are looked up in a table, which is faster than sorting."""
 
 
 def _groups(numbers: I64) -> tuple[I64, I64]:
-    """Where each of some numbers, none negative, stands first, rising; and which of those each one is."""
+    """First position of each distinct number (none negative), rising; and the index of the distinct number for each."""
     size = int(numbers.max()) + 1
     if size > _DENSE * len(numbers):
         _, first, group = np.unique(numbers, return_index=True, return_inverse=True)
@@ -181,7 +180,7 @@ def _groups(numbers: I64) -> tuple[I64, I64]:
         return first[by_time], rank[group]
     rows = np.arange(len(numbers))
     first = np.full(size, len(numbers), np.int64)
-    first[numbers[::-1]] = rows[::-1]  # of equal ones the last that is written remains
+    first[numbers[::-1]] = rows[::-1]  # of equal numbers the last write remains
     starts = np.flatnonzero(first[numbers] == rows)
     rank = np.empty(size, np.int64)
     rank[numbers[starts]] = np.arange(len(starts))
@@ -190,34 +189,34 @@ def _groups(numbers: I64) -> tuple[I64, I64]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackProfile:
-    """Everything that was sampled of one event.
+    """All samples of one event.
 
     Raises:
-        ValueError: an index leads outside of its table, or a stack stands before its caller.
+        ValueError: an index points outside its table, or a stack comes before its caller.
     """
 
     event: str
-    """What was sampled: "cpu", "page-faults", "madvise", "python" ... as the source names it."""
+    """Event as the source names it: "cpu", "page-faults", "madvise", "python" ..."""
     unit: str
-    """Of weights: "ns", "bytes", "samples", or what is counted ("page-faults"); "" unknown."""
+    """Unit of weights: "ns", "bytes", "samples", or the counted thing ("page-faults"); "" unknown."""
     name: str = ""
-    """Tells profiles of one source apart, where the event does not."""
+    """Name that distinguishes profiles of one source, if the event does not."""
     frames: Sequence[Frame] = ()
     stacks: StackTable = field(default_factory=StackTable.empty)
     samples: SampleTable = field(default_factory=SampleTable.empty)
     threads: Sequence[Thread] = ()
     begin_ns: int = UNKNOWN
     end_ns: int = UNKNOWN
-    """The window that was observed; -1 unknown."""
+    """End of the observed window; -1 unknown."""
     lost: int = 0
-    """Samples that the source says were lost."""
+    """Number of samples that the source reports as lost."""
     unread: int = 0
-    """Lines or records of the source that are no stack, or are damaged, and are left out."""
+    """Number of lines or records of the source that are not a stack, or are damaged, and are omitted."""
     diagnostics: Sequence[Diagnostic] = ()
-    """What could not be read, and what of it is not to be trusted."""
+    """Diagnostics: what could not be read, and what is unreliable."""
 
     def __post_init__(self) -> None:
-        """Hold the tables against each other: profiles come from files of others, too."""
+        """Check the tables against each other: profiles also come from foreign files."""
         stacks, samples = self.stacks, self.samples
         if np.any(stacks.parent >= np.arange(len(stacks))) or np.any(stacks.parent < UNKNOWN):
             raise ValueError("a stack's caller must stand before it")
@@ -237,7 +236,7 @@ class StackProfile:
         return tuple(self.frames[i] for i in self.frame_ids_of(stack))
 
     def frame_ids_of(self, stack: int) -> tuple[int, ...]:
-        """The same as indexes into ``frames``."""
+        """The frames of a stack as indices into ``frames``."""
         ids = []
         while stack != UNKNOWN:
             ids.append(int(self.stacks.frame[stack]))
@@ -251,20 +250,20 @@ class StackProfile:
 
 
 _FRAME_BITS = 32
-"""Of a number that tells a stack: above them its caller's number, counted from 1."""
+"""Bits of a frame in a stack's key: above them is its caller's number, counted from 1."""
 
 
 class StackBuilder:
     """Interns frames and stacks while a source is read.
 
-    Sources count equal raw stacks first and intern each of them once; samples are columns that the source has already.
+    Sources count equal raw stacks first and intern each of them once; samples are columns that the source already has.
     """
 
     def __init__(self) -> None:
-        """No frames, no stacks."""
+        """Begin without frames and stacks."""
         self._frames: dict[Frame, int] = {}
         self._stacks: dict[int, int] = {}
-        """By caller and frame in one number: pairs would keep Python's garbage collector busy."""
+        """Stacks by caller and frame in one number: pairs would keep Python's garbage collector busy."""
 
     def frame(self, frame: Frame) -> int:
         """The number of a frame."""
@@ -275,14 +274,14 @@ class StackBuilder:
         return self._stacks.setdefault(parent + 1 << _FRAME_BITS | frame, len(self._stacks))
 
     def stack(self, frames: Iterable[int], *, parent: int = UNKNOWN) -> int:
-        """The stack of frames, root to leaf, below the stack ``parent``; ``parent`` itself where there are none."""
+        """The stack of frames, root to leaf, below the stack ``parent``; ``parent`` itself if there are none."""
         known = self._stacks
         for frame in frames:
             parent = known.setdefault(parent + 1 << _FRAME_BITS | frame, len(known))
         return parent
 
     def stack_of(self, frames: Iterable[Frame], *, parent: int = UNKNOWN) -> int:
-        """The same for frames that have no number yet."""
+        """The stack of frames that have no number yet."""
         return self.stack(map(self.frame, frames), parent=parent)
 
     @property

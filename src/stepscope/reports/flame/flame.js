@@ -291,7 +291,7 @@
         }
         inside[box] = above || matched[box];
       }
-      byId("matched").textContent = !query ? "" : !found ? "no match" : `${percent(weight / (tree.total[0] || 1))} in stacks that match`;
+      byId("matched").textContent = !query ? "" : !found ? "no match" : `${percent(weight / (tree.total[0] || 1))} in matching stacks`;
     }
 
     function zoomTo(box) {
@@ -389,7 +389,7 @@
     const most = cells.reduce((a, b) => Math.max(a, b), 0) || 1;
     let anchor = -1, focus = 0, chosen = null;
     byId("heat-from").textContent = `second ${origin}`;
-    byId("heat-to").textContent = columns * 24 < canvas.clientWidth ? `${seconds} s in all` : `second ${origin + seconds}`;
+    byId("heat-to").textContent = columns * 24 < canvas.clientWidth ? `${seconds} s in total` : `second ${origin + seconds}`;
 
     function draw() {
       const scale = window.devicePixelRatio || 1, wide = canvas.clientWidth, high = canvas.clientHeight;
@@ -419,7 +419,7 @@
     function choose(from, to) {
       chosen = from === null ? null : [Math.min(from, to), Math.max(from, to)];
       draw();
-      byId("chosen").textContent = chosen ? `second ${clock(chosen[0])} to ${clock(chosen[1] + 1)} is drawn` : "all of it is drawn";
+      byId("chosen").textContent = chosen ? `second ${clock(chosen[0])} to ${clock(chosen[1] + 1)} is drawn` : "the whole time is drawn";
       byId("whole-time").disabled = !chosen;
       graph.set(chosen
         ? { from: (origin + chosen[0] * per) * 1e6, to: (origin + (chosen[1] + 1) * per) * 1e6 }
@@ -506,6 +506,6 @@
     if (byId("heat")) heatMap(data, graph);
     document.documentElement.dataset.ready = "yes";
   }, (error) => {
-    byId("now").textContent = `The stacks of this page cannot be read: ${error.message}`;
+    byId("now").textContent = `The stacks on this page cannot be read: ${error.message}`;
   });
 })();

@@ -1,4 +1,4 @@
-"""What a flame graph is drawn from: a profile made ready, and what has to be said beside every picture of it."""
+"""Input of a flame graph: a prepared profile, and the facts that accompany every drawing of it."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph:
-    """One profile, ready to be drawn."""
+    """One profile, ready to draw."""
 
     profile: StackProfile
-    """Every sample has a stack, truncated ones stand apart, kinds are said, idle tasks are gone."""
+    """Every sample has a stack, truncated stacks are separate, kinds are assigned, idle tasks are removed."""
     source: str
     """The session or file, as the user named it."""
     health: Health
     idle: float
-    """Weight of idle tasks that was left out."""
+    """Weight of the omitted idle tasks."""
     window: str = ""
-    """What part of the session it is, in words."""
+    """The part of the session that it covers, in words."""
     hidden: float = 0.0
-    """Weight outside of that part."""
+    """Weight outside that part."""
 
     @property
     def samples(self) -> float:
-        """Samples behind it, as far as that is known."""
+        """Number of samples, estimated from the weight if counts are missing."""
         counts = self.profile.samples.count
         return float(counts.sum()) if counts.all() else self.profile.total / sample_weight(self.profile)
 
@@ -57,7 +57,7 @@ class FunctionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """Two profiles on one tree, and what differs."""
+    """Two profiles on one tree, and their difference."""
 
     before: Graph
     after: Graph
@@ -65,7 +65,7 @@ class Compared:
 
 
 def graph(profile: StackProfile, *, source: str, window: str = "", hidden: float = 0.0) -> Graph:
-    """Make a profile ready."""
+    """Prepare a profile for drawing."""
     busy, idle = without_idle(with_roots_checked(classified(profile)))
     return Graph(
         profile=drawn(busy),
@@ -78,9 +78,9 @@ def graph(profile: StackProfile, *, source: str, window: str = "", hidden: float
 
 
 def compare(before: Graph, after: Graph, *, basis: Basis, work: tuple[float, float]) -> Compared:
-    """Put two profiles on one tree and test what differs. A function is the same wherever its files lie.
+    """Put two profiles on one tree and test the differences. Functions match even if their files have moved.
 
-    Ops that an op trace has told stand in stacks only where there was one: they count where both profiles have some.
+    Stacks contain ops only if there was an op trace; the ops are compared only if both profiles have them.
     """
     one, other = before.profile, after.profile
     if has_ops_at_samples(one) != has_ops_at_samples(other):

@@ -1,7 +1,7 @@
 """A flame graph as one offline page: zoom, search, invert, by thread, over time; keyboard, light and dark.
 
-The page runs one script and has one style sheet, both by hash, and loads nothing. What it shows without a script: what
-was sampled, how much of it is whole, the functions with the largest weight, and the picture without zoom.
+The page runs one script and has one style sheet, both allowed by hash, and loads nothing else. Without the script it
+shows the sampled event, how complete the stacks are, the heaviest functions, and the flame graph without zoom.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from stepscope.reports.flame.graph import Compared, Graph
 
 _INSTALLED = re.compile(r".*/(site|dist)-packages/")
-"""Where libraries lie is the same for all of them."""
+"""Paths up to here are dropped: they are the same for all libraries."""
 MOST_FUNCTIONS = 40
 MOST_CHANGES = 60
 HEAT_FROM_NS = 3 * NS_PER_S
-"""Shorter profiles have nothing that recurs every second."""
+"""Shorter profiles cannot show events that recur every second."""
 
 
 def render(shown: Graph) -> str:
@@ -88,14 +88,14 @@ def render_compared(compared: Compared) -> str:
     changes = table(head, rows, numeric=(1, 2, 3, 4, 5, 6)) if rows else "<p>None.</p>"
     more = len(found.functions) - MOST_CHANGES
     if more > 0:
-        changes += f'<p class="note">{more:,} more changed beyond noise by less.</p>'
+        changes += f'<p class="note">{more:,} more functions changed beyond noise, each by less.</p>'
     health = "".join(
         f'<p class="health{" doubtful" if words.is_doubtful(one) else ""}"><b>{name}</b> {escape(one.source)}: '
         f"{escape(words.samples_text(one))}; {escape('; '.join(words.health_items(one)))}.</p>"
         for name, one in (("before", compared.before), ("after", compared.after))
     )
     lead = " ".join(words.difference_items(compared))
-    tools = _search_tools() + _toggle("invert", "Invert", "i") + _toggle("first", "Widths of the first")
+    tools = _search_tools() + _toggle("invert", "Invert", "i") + _toggle("first", "Widths of the first profile")
     sources = f"{compared.before.source} \u2192 {compared.after.source}"
     body = [
         _header(escape(sources), title, f'<p class="lead">{escape(lead)}</p>'),
@@ -159,9 +159,9 @@ def _section(key: str, title: str, text: str) -> str:
 def _graph_section(health: str, legend: str, tools: str, note: str, picture: str) -> str:
     still = base64.b64encode(picture.encode()).decode()
     keys = (
-        '<p class="note" id="keys">Click or <kbd>Enter</kbd> zooms, <kbd>Esc</kbd> shows all again; arrows go to '
-        "callers, callees and neighbours; <kbd>/</kbd> searches, <kbd>n</kbd> goes to the next match, <kbd>i</kbd> "
-        "turns stacks around. Callers stand above what they call.</p>"
+        '<p class="note" id="keys">Click or press <kbd>Enter</kbd> to zoom, <kbd>Esc</kbd> to show all; arrow keys '
+        "move to callers, callees and neighbours; <kbd>/</kbd> searches, <kbd>n</kbd> goes to the next match, "
+        "<kbd>i</kbd> inverts the stacks. Callers are drawn above their callees.</p>"
     )
     return _section(
         "graph",
@@ -187,8 +187,8 @@ def _tools(profile: StackProfile) -> str:
             for number in order
         )
         threads = (
-            '<label>Threads <select id="threads"><option value="-1">all as one</option>'
-            f'<option value="-2">one by one</option>{options}</select></label>'
+            '<label>Threads <select id="threads"><option value="-1">merged</option>'
+            f'<option value="-2">separate</option>{options}</select></label>'
         )
     lines = _toggle("lines", "Lines") if any(frame.line for frame in profile.frames) else ""
     return _search_tools() + threads + _toggle("invert", "Invert", "i") + lines
@@ -210,11 +210,11 @@ def _heat_section() -> str:
     return _section(
         "time",
         "Over time",
-        '<p class="note" id="heat-keys">Each column is a second, from left to right; within it time goes down. What '
-        "recurs every second draws a line, what recurs more often a pattern. Drag over columns, or use the arrow keys "
-        "with <kbd>Shift</kbd>, to draw only those.</p>"
-        '<div class="tools"><button type="button" id="whole-time" disabled>All of it</button>'
-        '<output id="chosen">all of it is drawn</output></div>'
+        '<p class="note" id="heat-keys">Each column is one second; time runs from left to right and, within a column, '
+        "downwards. Events that recur every second form a line, more frequent ones a pattern. Drag over columns, or "
+        "hold <kbd>Shift</kbd> and use the arrow keys, to draw only that time.</p>"
+        '<div class="tools"><button type="button" id="whole-time" disabled>Whole time</button>'
+        '<output id="chosen">the whole time is drawn</output></div>'
         '<canvas id="heat" tabindex="0" role="application" aria-label="Samples over time" '
         'aria-describedby="heat-keys"></canvas>'
         '<p class="axis"><span id="heat-from"></span><span id="heat-to"></span></p>',

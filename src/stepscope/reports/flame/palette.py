@@ -1,4 +1,4 @@
-"""Colours of kinds and of changes, for a picture that stands alone; the page takes the same from its style sheet."""
+"""Colours of kinds and changes for a standalone picture; the page takes the same ones from its style sheet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _COLOUR = re.compile(r"--f-(?P<name>[a-z-]+): (?P<value>#[0-9a-f]{6})")
 
 @cache
 def _themes() -> tuple[dict[str, str], dict[str, str]]:
-    """Names and colours, light and dark, as they stand in the style sheet of the page."""
+    """Names and colours, light and dark, as in the style sheet of the page."""
     text = style()
     light, dark = text.split("@media screen and (prefers-color-scheme: dark)", 1)
     return dict(_COLOUR.findall(light)), dict(_COLOUR.findall(dark))

@@ -1,6 +1,6 @@
 """The data of the page: a tree of stacks, and rows of samples, as gzipped JSON in base64.
 
-Base64 holds no markup, so that no name of a session can end the element that it stands in.
+Base64 contains no markup, so no name from a session can close the element around it.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from stepscope.reports.flame.graph import Compared, Graph
 
 MAX_STACKS = 60_000
-"""Stacks in a page: 1.5 MB at most, and no wait when it is opened."""
+"""Stacks in a page: keeps it below 1.5 MB, so that it opens without delay."""
 MAX_ROWS = 200_000
-"""Samples with a time in a page; of more, those of one moment and stack are summed."""
+"""Timed samples in a page; beyond this, samples of the same moment and stack are summed."""
 _BINS_NS = (1_000_000, 5_000_000, 20_000_000, 100_000_000)
-"""How long such a moment is: as short as it can be."""
+"""Candidate lengths of such a moment; the shortest that fits is used."""
 _MAX_NAME = 2_000
-"""Characters of a name that are kept."""
+"""Maximum characters of a name."""
 
 
 def of_graph(shown: Graph) -> tuple[str, Cut | None]:
@@ -122,14 +122,14 @@ def _threads(profile: StackProfile) -> list[str]:
 
 
 def thread_text(thread: Thread) -> str:
-    """What a thread is called."""
+    """Display name of a thread."""
     number = f"{thread.pid}/{thread.tid}" if thread.pid and thread.tid != thread.pid else f"{thread.tid or thread.pid}"
     name = printable(thread.name)[:_MAX_NAME] or "thread"
     return f"{name} {number}" if thread.pid or thread.tid else name
 
 
 def _rows(samples: SampleTable) -> SampleTable:
-    """Rows of a page: sums where there are no times, and where there are too many samples."""
+    """Rows of a page: summed if samples have no times or are too many."""
     if not np.any(samples.at_ns >= 0):
         return samples.summed()
     if len(samples) <= MAX_ROWS:

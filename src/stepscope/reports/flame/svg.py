@@ -1,6 +1,6 @@
-"""A flame graph as one SVG file: no script, its own colours for light and dark, each box told by its title.
+"""A flame graph as one SVG file: no script, its own colours for light and dark, each box explained by its title.
 
-Callers above, callees below; boxes narrower than a thousandth of the picture are left out, which is said.
+Callers above, callees below; boxes narrower than a thousandth of the picture are omitted, and the picture says so.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 WIDTH = 1200.0
 ROW = 17.0
 _LEAST = 1.2
-"""Narrower boxes, in units of the picture, are left out."""
+"""Minimum width of a drawn box, in units of the picture."""
 _LETTER = 6.7
 """Width of a letter at the size of the picture's text."""
 _FEWEST_LETTERS = 3
@@ -37,11 +37,11 @@ _MAX_ROWS = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Picture:
-    """What is drawn of each stack."""
+    """How each stack is drawn."""
 
     profile: StackProfile
     widths: F64
-    """Of each stack, in the profile's unit."""
+    """Width of each stack, in the profile's unit."""
     css: Callable[[int], str]
     title: Callable[[int], str]
 
@@ -72,7 +72,7 @@ def render(shown: Graph) -> str:
 
 
 def render_compared(compared: Compared) -> str:
-    """A difference: widths are of the second profile, colours say what changed beyond noise."""
+    """A difference: widths show the second profile, colours show changes beyond noise."""
     found, profile = compared.difference, compared.after.profile
 
     def title(stack: int) -> str:
@@ -126,7 +126,7 @@ def _svg(picture: _Picture, head: str, health: str, legend: Sequence[tuple[str, 
 
 
 def _boxes(picture: _Picture) -> tuple[list[str], int, int]:
-    """Markup of boxes, how many rows they take, and how many are left out as too narrow or too deep."""
+    """Markup of the boxes, number of rows, and number of boxes omitted as too narrow or too deep."""
     profile, widths = picture.profile, picture.widths
     parents = profile.stacks.parent
     children: dict[int, list[int]] = {}

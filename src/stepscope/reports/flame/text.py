@@ -1,4 +1,4 @@
-"""Stacks for a terminal: what was sampled, how much of it is whole, and the functions that weigh most."""
+"""Stacks for a terminal: the sampled event, how complete the stacks are, and the heaviest functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 MOST = 20
 _NAME = 72
-"""Letters of a function's name and place that are shown."""
+"""Maximum characters of a function's name and place."""
 
 
 def render(shown: Graph) -> str:
@@ -24,7 +24,7 @@ def render(shown: Graph) -> str:
     lines = [f"{words.event_text(profile)}   {words.samples_text(shown)}   {printable(shown.source)}"]
     if shown.window:
         lines.append(f"window    {shown.window}")
-    lines.append(f"whole     {'; '.join(words.health_items(shown))}")
+    lines.append(f"stacks    {'; '.join(words.health_items(shown))}")
     kinds = [f"{words.KIND_WORDS[kind]} {words.percent(share)}" for kind, share in words.kind_items(profile) if share]
     lines += [f"kinds     {', '.join(kinds)}", "", "   self   total  function"]
     for row in top_functions(profile, MOST):

@@ -1,4 +1,4 @@
-"""Kinds of code, weights, and the sentences that stand beside every picture of stacks."""
+"""Kinds of code, weights, and the sentences that accompany every drawing of stacks."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ KIND_WORDS = {
     FrameKind.KERNEL: "kernel",
     FrameKind.GENERATED: "generated code",
     FrameKind.NATIVE: "other native code",
-    FrameKind.OTHER: "not told",
+    FrameKind.OTHER: "unknown",
 }
-"""What kinds are called, in the order of the legend."""
+"""Display names of the kinds of code, in the order of the legend."""
 CHANGE_WORDS = {
     "more": "more, beyond sampling noise",
     "less": "less, beyond sampling noise",
     "noise": "within sampling noise",
 }
-"""What colours of a difference mean."""
+"""Meaning of the colours of a difference."""
 _THREE_DIGITS = 100
 _LEAST_PERCENT, _WHOLE_PERCENT = 0.1, 10
 _FASTER = 0.005
-"""A host's speed is named from here on."""
+"""Smallest difference in host speed that is mentioned."""
 _MUCH = 0.05
-"""Shares from which on a picture is not to be trusted without a word about it."""
+"""Smallest share of incomplete stacks at which the drawing carries a warning."""
 
 
 def weight_text(weight: float, unit: str) -> str:
-    """A weight with its unit; a plain number where the unit is not known."""
+    """A weight with its unit; a plain number if the unit is unknown."""
     if unit == "ns":
         return format_ns(weight)
     if unit == "bytes":
@@ -52,7 +52,7 @@ def weight_text(weight: float, unit: str) -> str:
 
 
 def amount_text(weight: float, unit: str) -> str:
-    """A weight beside others of its unit: what is only counted has a number and no unit."""
+    """A weight next to others of the same unit: counts have no unit."""
     return weight_text(weight, unit if unit in {"ns", "bytes"} else "")
 
 
@@ -65,12 +65,12 @@ def percent(ratio: float) -> str:
 
 
 def event_text(profile: StackProfile) -> str:
-    """What was sampled."""
+    """The sampled event."""
     return profile.event or "samples"
 
 
 def kind_items(profile: StackProfile) -> list[tuple[FrameKind, float]]:
-    """Kinds of code with their share of the weight by the innermost frame, and those that only stand further out."""
+    """Kinds of code with their share of the weight by innermost frame, including kinds only found further out."""
     shares = kind_shares(profile)
     used = {frame.kind for frame in profile.frames}
     used -= {FrameKind.OTHER} - set(shares)
@@ -78,35 +78,35 @@ def kind_items(profile: StackProfile) -> list[tuple[FrameKind, float]]:
 
 
 def health_items(shown: Graph) -> list[str]:
-    """What of a picture is not whole: always said, also when it is nothing."""
+    """How complete the stacks are; always stated, even if nothing is missing."""
     health = shown.health
-    items = [f"{percent(health.unresolved_leaf_ratio)} end in a frame without a name"]
+    items = [f"{percent(health.unresolved_leaf_ratio)} end in an unnamed frame"]
     if health.truncated_ratio is None:
-        items.append("whether stacks are whole is not told by the source")
+        items.append("the source does not say whether stacks are complete")
     elif health.truncated_ratio:
-        items.append(f"{percent(health.truncated_ratio)} are truncated stacks, drawn below [truncated]")
+        items.append(f"{percent(health.truncated_ratio)} are truncated stacks, drawn under [truncated]")
     else:
-        items.append("all stacks are whole")
+        items.append("all stacks are complete")
     if health.attached_ratio:
-        text = f"{percent(health.attached_ratio)} is generated code attached to its callers"
-        open_ = f"; of {percent(health.without_op_ratio)} the op is not known" if health.without_op_ratio else ""
+        text = f"{percent(health.attached_ratio)} is generated code attached to its likely callers"
+        open_ = f"; for {percent(health.without_op_ratio)} the op is unknown" if health.without_op_ratio else ""
         items.append(text + open_)
     if health.approximate_ratio:
-        items.append(f"{percent(health.approximate_ratio)} have Python frames or callers from a sample close by")
+        items.append(f"{percent(health.approximate_ratio)} take Python frames or callers from a nearby sample")
     if health.unnamed_python_ratio:
-        items.append(f"{percent(health.unnamed_python_ratio)} run Python whose functions nobody sampled")
+        items.append(f"{percent(health.unnamed_python_ratio)} run Python whose functions were not sampled")
     if shown.idle:
         whole = shown.idle + shown.profile.total
-        items.append(f"idle tasks are left out: {percent(shown.idle / whole)} of all samples")
+        items.append(f"idle tasks are omitted: {percent(shown.idle / whole)} of all samples")
     if shown.profile.lost:
         items.append(f"{shown.profile.lost:,} samples were lost")
     if shown.profile.unread:
-        items.append(f"{shown.profile.unread:,} parts of the file are no stacks")
+        items.append(f"{shown.profile.unread:,} parts of the file are not stacks")
     return items
 
 
 def is_doubtful(shown: Graph) -> bool:
-    """Whether so much is not whole or has no name that the picture misleads without a warning."""
+    """Whether so many stacks are incomplete or unnamed that the drawing needs a warning."""
     health = shown.health
     return max(health.unresolved_leaf_ratio, health.truncated_ratio or 0.0) >= _MUCH
 
@@ -132,7 +132,7 @@ def change_text(change: Change, unit: str) -> str:
 
 
 def growth_text(change: Change) -> str:
-    """The change against what was expected."""
+    """The change relative to the expected weight."""
     if not change.expected:
         return "new" if change.after else ""
     if not change.after:
@@ -142,42 +142,42 @@ def growth_text(change: Change) -> str:
 
 
 def verdict(compared: Compared) -> str:
-    """One sentence: what a difference comes to."""
+    """The difference in one sentence."""
     found = compared.difference
     event = event_text(compared.after.profile)
     if not found.significant:
-        return f"No significant change of {event}"
+        return f"No significant change in {event}"
     if found.functions:
         first = found.functions[0]
         more = len(found.functions) - 1
         rest = f", and {more} more" if more else ""
         change = first.own if first.own.significant else first.total
         return f"{event}: {first.function.function} {growth_text(change)} beyond sampling noise{rest}"
-    return f"{event}: {growth_text(found.whole)} in all, beyond noise, in no function more than in others"
+    return f"{event}: {growth_text(found.whole)} in total, beyond noise, but not concentrated in any function"
 
 
 def basis_text(found: Difference) -> str:
-    """On what a comparison rests."""
+    """Basis of a comparison."""
     if found.basis == "share":
-        return "Shares are compared: what one function loses, others gain."
+        return "Shares are compared, so what one function loses, others gain."
     same = found.factor == found.speed
-    text = "Both are taken to cover the same work" if same else "Weights are compared per work done"
+    text = "Both are assumed to cover the same work" if same else "Weights are compared per unit of work"
     if found.timed and abs(found.speed - 1) >= _FASTER:
         how = "slower" if found.speed > 1 else "faster"
-        text += f"; the second ran {percent(abs(found.speed - 1))} {how} throughout, which is put down to the host"
+        text += f"; the second ran {percent(abs(found.speed - 1))} {how} throughout, which is attributed to the host"
     return f"{text}."
 
 
 def difference_items(compared: Compared) -> list[str]:
-    """Sentences about a difference: the whole, the functions, and on what it rests."""
+    """Sentences about a difference: the total, the functions, and the basis."""
     found, unit = compared.difference, compared.after.profile.unit
     items = []
     if found.basis == "work":
         noise = "beyond" if found.whole.significant else "within"
-        items.append(f"In all {change_text(found.whole, unit)}, {noise} noise.")
+        items.append(f"Total {change_text(found.whole, unit)}, {noise} noise.")
     before, after = found.samples
     items.append(
-        f"{len(found.functions)} of {found.tested} functions with enough samples to tell differ beyond sampling noise "
+        f"{len(found.functions)} of {found.tested} functions with enough samples differ beyond sampling noise "
         f"({before:,.0f} and {after:,.0f} samples)."
     )
     items.append(basis_text(found))

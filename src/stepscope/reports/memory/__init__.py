@@ -1,1 +1,1 @@
-"""Address spaces of processes, for people."""
+"""Address spaces of processes, as text for people."""

@@ -22,14 +22,14 @@ _BAR_WIDTH = 24
 _NAME_WIDTH = 24
 _MIN_WIDTH = 60
 SHADES = "\u00b7\u2591\u2592\u2593"
-"""Mapped and hardly touched, up to a third resident, up to two, more."""
+"""Mapped but hardly touched; up to a third resident; up to two thirds; more."""
 HUGE = "\u2588"
 _EIGHTHS = " \u258f\u258e\u258d\u258c\u258b\u258a\u2589"
 _TOUCHED = 0.01
 
 
 def render(maps: Iterable[MemoryMap], *, width: int = 120) -> str:
-    """The maps, one below the other, each line ended. ``width``: of the terminal, in columns."""
+    """The maps, one below the other; each line ends in a newline. ``width``: columns of the terminal."""
     return "\n".join("".join(f"{line}\n" for line in _lines(one, max(width, _MIN_WIDTH))) for one in maps)
 
 
@@ -49,12 +49,12 @@ def _lines(one: MemoryMap, width: int) -> list[str]:
         lines += _facts("swapped out", [format_bytes(one.swap_bytes)], width)
     if growth := memory_words.growth(one):
         lines += _facts("growth", [growth], width)
-    lines += _facts("kernel's work", [memory_words.kernel_work(one)], width)
+    lines += _facts("kernel work", [memory_words.kernel_work(one)], width)
     lines += ["", *_sizes(one), "", *_drawing(one)]
     if one.looks:
         cost, held = max(look.wall_ns for look in one.looks), max(look.longest_ns for look in one.looks)
-        part = f", no call of it more than {format_ns(held)}" if held else ""
-        lines += ["", f"a look took {format_ns(cost)} at most{part}"]
+        part = f", its longest read {format_ns(held)}" if held else ""
+        lines += ["", f"the slowest snapshot took {format_ns(cost)}{part}"]
     return lines
 
 
@@ -83,17 +83,17 @@ def _bar(share: float) -> str:
 
 def _drawing(one: MemoryMap) -> list[str]:
     shades = SHADES[:0:-1]
-    lines = [f"address space   {HUGE} huge pages  {shades} resident, less and less  {SHADES[0]} mapped only"]
+    lines = [f"address space   {HUGE} huge pages  {shades} resident, most to least  {SHADES[0]} mapped only"]
     for region in one.regions:
         name = PurePosixPath(printable(region.name)).name or "anonymous"
         cells = "".join(_cell(region, i) for i in range(len(region.mapped)))
         lines.append(f"  {region.start:#014x}  {cells}")
         lines.append(
             f"  {'':14}  {format_bytes(region.resident_bytes)} resident of {format_bytes(region.end - region.start)}, "
-            f"{format_bytes(region.cell_bytes)} a cell, most of it {name[:_NAME_WIDTH]}"
+            f"{format_bytes(region.cell_bytes)} per cell, mostly {name[:_NAME_WIDTH]}"
         )
     if one.hidden_bytes:
-        lines.append(f"  and {format_bytes(one.hidden_bytes)} resident elsewhere")
+        lines.append(f"  plus {format_bytes(one.hidden_bytes)} resident elsewhere")
     return lines
 
 

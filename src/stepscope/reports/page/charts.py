@@ -86,9 +86,9 @@ def missing(series: Mapping[str, Sequence[float]], *keys: str) -> str:
     if len({len(v) for v in values}) > 1:
         return f"the series {', '.join(keys)} differ in length"
     if len(values[0]) == 1:
-        return "there is one point only"
+        return "there is only one data point"
     if not all(math.isfinite(x) for v in values for x in v):
-        return f"the series {', '.join(keys)} hold values that are not numbers"
+        return f"the series {', '.join(keys)} contain values that are not numbers"
     return ""
 
 
@@ -211,8 +211,8 @@ def step_times(series: Mapping[str, Sequence[float]], steady: StepTimes | None) 
     summary = f"The slowest step took {_ms(top)}"
     if steady is not None:
         median, slow = words.time_pair(steady.p50_ns, steady.p95_ns)
-        summary = f"Median {median} (p95 {slow}), {_ms(top)} at most"
-    summary += f"; the first {format_ns(warm_s * 1e9)}, warm-up, are not shown" if skip else ""
+        summary = f"Median {median} (p95 {slow}), maximum {_ms(top)}"
+    summary += f"; the first {format_ns(warm_s * 1e9)} (warm-up) are not shown" if skip else ""
     summary += "; logarithmic axis." if log else "."
     lines = plot.line(times, p95, "line thin s-step") + plot.line(times, p50, "line s-step")
     body = plot.axes() + plot.area(times, p50, p95, "band s-step") + lines + "".join(marks)
@@ -314,7 +314,7 @@ def resource(
     said = [f"{r.label} {words.value_text(sum(series[r.key]) / len(times), '')}" for r in there]
     summary = f"On average: {', '.join(said)} {unit}."
     if len(lines) == 1:
-        summary = f"{words.value_text(max(series[lines[0].key]), unit)} at most."
+        summary = f"{words.value_text(max(series[lines[0].key]), unit)} maximum."
     if bound is not None:
         summary += f" {bound.label.capitalize()}: {words.value_text(most, unit)}{'' if drawn else ', above the chart'}."
         parts += [plot.line(times, series[bound.key], f"line {bound.css}")] if drawn else []

@@ -8,10 +8,10 @@ from stepscope.reports.page.svg import escape
 
 
 def figures(css: str, *figures: tuple[Chart | LeftOut, str]) -> str:
-    """Charts side by side; below them one line for each that had to be left out."""
+    """Charts side by side; below them one line for each that could not be drawn."""
     drawn = "".join(figure(chart, title) for chart, title in figures if isinstance(chart, Chart))
     absent = "".join(
-        f"<li>{title} is left out: {escape(chart.why)}.</li>" for chart, title in figures if isinstance(chart, LeftOut)
+        f"<li>{title} is not drawn: {escape(chart.why)}.</li>" for chart, title in figures if isinstance(chart, LeftOut)
     )
     grid = f'<div class="grid charts {css}">{drawn}</div>' if drawn else ""
     return grid + (f'<ul class="card left-out">{absent}</ul>' if absent else "")

@@ -1,4 +1,4 @@
-"""A finding on the page: cost, evidence, remedies, and the culprit's source."""
+"""A finding on the page: cost, evidence, remedies, and the source of the culprit."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from stepscope.reports.page.excerpt import Excerpt
 
 Heat = Mapping[tuple[str, int], float]
-"""(file, line) to the share of the steady wall time that it is known to cost."""
+"""Known cost of each (file, line), as a share of the steady wall time."""
 EXCERPTS = 2
-"""Excerpts of source in one finding; further places are listed."""
+"""Most source excerpts in one finding; further places are only listed."""
 MIDDLE_DOT = " \u00b7 "
 
 
 def findings(report: Report, sources: Mapping[str, str]) -> str:
-    """All findings as cards, or that there are none."""
+    """All findings as cards, or a note that there are none."""
     if not report.findings:
         said = words.nothing_text(report)
         css = "card calm" if report.session.steps else "card"
@@ -90,7 +90,7 @@ def _remedies(finding: Finding) -> str:
     said = words.proof_word(finding).capitalize()
     for remedy in finding.remedies:
         proof = f" {said}: <code>{escape(remedy.what_if)}</code>" if remedy.what_if is not None else ""
-        proof += f" The edit: <code>{escape(remedy.edit)}</code>" if remedy.edit is not None else ""
+        proof += f" Edit: <code>{escape(remedy.edit)}</code>" if remedy.edit is not None else ""
         safety = {"safe": "safe to apply", "review": "review the change", "unsafe": "may change results"}[remedy.safety]
         rule = f"{escape(remedy.rule)}, " if remedy.rule and remedy.rule != finding.code else ""
         parts.append(f'<li>{escape(remedy.text)} <span class="tag">{rule}{safety}</span>{proof}</li>')
@@ -99,7 +99,7 @@ def _remedies(finding: Finding) -> str:
 
 
 def _places(places: Sequence[Place], sources: Mapping[str, str], heat: Heat) -> str:
-    """The first places with their source, unless it stands there already; the rest as a list."""
+    """The first places with their source, each line shown once; the others as a list."""
     parts: list[str] = []
     seen: set[tuple[str, int]] = set()
     for place in places:
@@ -121,7 +121,7 @@ def _source_figure(label: str, shown: Excerpt, heat: Mapping[int, float]) -> str
         f"{_share(heat.get(line.number)) if heat else ''}{_source(line.text)}\n</span>"
         for line in shown.lines
     )
-    rest = f'<p class="note">{words.plural(shown.left_out, "more line")} of it.</p>' if shown.left_out else ""
+    rest = f'<p class="note">{words.plural(shown.left_out, "more line")}.</p>' if shown.left_out else ""
     return (
         f'<figure class="source"><figcaption><code>{label}</code></figcaption>'
         f'<pre tabindex="0" role="region" aria-label="Source of {label}"><code>{lines}</code></pre>{rest}</figure>'
@@ -129,11 +129,11 @@ def _source_figure(label: str, shown: Excerpt, heat: Mapping[int, float]) -> str
 
 
 def _share(ratio: float | None) -> str:
-    """What a line costs, in a column of its own beside its number."""
+    """The cost of a line, in a column next to its number."""
     return f"<b>{f'{words.percent(ratio)} %' if ratio is not None else ''}</b>"
 
 
 def _source(line: str) -> str:
-    """A line of source, its indentation kept, everything else as :func:`escape` makes it."""
+    """A line of source with its indentation, otherwise escaped by :func:`escape`."""
     body = line.lstrip(" ")
     return " " * (len(line) - len(body)) + " ".join(escape(word) for word in body.split(" "))

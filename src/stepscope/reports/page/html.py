@@ -1,7 +1,7 @@
 """The report as one page: self-contained, offline, readable without any script (it has none).
 
-The page refuses to run anything: its content-security policy allows its one style sheet, by hash, and nothing else.
-Every text of the session is escaped by ``reports.page.svg.escape``.
+The page runs nothing: its content-security policy allows only its own style sheet, by hash.
+Every text from the session is escaped by ``reports.page.svg.escape``.
 """
 
 from __future__ import annotations
@@ -81,13 +81,13 @@ def _body(report: Report, sources: Mapping[str, str]) -> str:
         ("times", "Step times", _times(report)),
         ("resources", "Resources", "" if words.is_imported(report) else resource_charts.page(report.series)),
         ("memory", "Memory", memory_page.page(report.memory)),
-        ("metrics", "Metrics of the program", figures("", *metric_charts.metrics(report.series))),
+        ("metrics", "Metrics logged by the program", figures("", *metric_charts.metrics(report.series))),
         ("stages", "Pipeline stages", _stages(report)),
         ("tasks", "Tasks", _tasks(report)),
         ("traced", "Traced steps", traced_page.page(report)),
         ("ops", "Ops", op_rows.page(report.ops)),
         ("recorded", "Op traces", traced_page.recorded(report)),
-        ("checked", "What was checked", _checked(report)),
+        ("checked", "Checks", _checked(report)),
         ("source", "In the source", _source(report)),
         ("measuring", "About this run", _about(report)),
     ]
@@ -128,7 +128,7 @@ def _step(report: Report) -> str:
     source = report.session.step_times.source if report.session.step_times else ""
     times = report.session.step_times
     what = f"Steps of {escape(source)}: " if source else ""
-    total = f"{what}{format_ns(times.mean_ns)} in the mean of {times.count:,} steady steps." if times else ""
+    total = f"{what}{format_ns(times.mean_ns)} on average over {times.count:,} steady steps." if times else ""
     note = "".join(f'<p class="note">{escape(line)}</p>' for line in maker_rows.lines(report.session))
     note += f'<p class="note">{total}</p>' if total else ""
     bar_card = f'<div class="card">{note}{bar.markup}</div>'
@@ -145,7 +145,7 @@ def _times(report: Report) -> str:
     return figures(
         "",
         (charts.step_times(report.series, report.session.step_times), "Step time over time"),
-        (charts.histogram(report.series, report.session.step_times), "How many steps take how long"),
+        (charts.histogram(report.series, report.session.step_times), "Distribution of step times"),
     )
 
 
@@ -159,11 +159,11 @@ def _stages(report: Report) -> str:
     for stage in report.stages:
         name = escape(words.stage_word(stage.stage))
         if stage.ratio is None:
-            share = '<td class="n blind" colspan="2">could not look</td>'
+            share = '<td class="n blind" colspan="2">no figure</td>'
         else:
             share = f'<td class="n">{words.percent(stage.ratio)} %</td><td class="b">{bars.share_bar(stage.ratio)}</td>'
         rows.append(f'<th scope="row">{name}</th>{share}<td>{escape(words.basis_text(stage))}</td>')
-    head = ("Stage", "Share", "", "On what it rests, or why not")
+    head = ("Stage", "Share", "", "Basis, or why there is none")
     return f'<div class="card">{table(head, rows, numeric=(1,))}</div>'
 
 
@@ -193,19 +193,19 @@ def _checked(report: Report) -> str:
     blind = any(words.why_not(c) for c in report.checked)
     rows = []
     for c in sorted(report.checked, key=lambda c: (order[c.outcome], not c.missing, c.detector)):
-        said = "could not look" if c.outcome == "not-applicable" and c.missing else OUTCOMES[c.outcome]
+        said = "missing data" if c.outcome == "not-applicable" and c.missing else OUTCOMES[c.outcome]
         why = f"<td>{escape(words.why_not(c))}</td>" if blind else ""
         rows.append(
             f'<th scope="row">{escape(c.detector)}</th><td>{escape(c.name)}</td>'
             f'<td><span class="outcome o-{c.outcome}">{said}</span></td>{why}'
         )
-    head = ("Detector", "Looks for", "Outcome", "Why it could not look")
+    head = ("Detector", "Looks for", "Outcome", "Why it could not decide")
     shown = table(head if blind else head[:3], rows)
     return f'<div class="card">{shown}</div>'
 
 
 def _source(report: Report) -> str:
-    """What the static checker sees beside the findings: its rules say what may be slow, not what was."""
+    """Static findings in addition to the measured ones: rules say what may be slow, not what was."""
     check = report.source_check
     if check is None:
         return ""
@@ -214,9 +214,9 @@ def _source(report: Report) -> str:
         f"<td>{words.seen_text(f)}</td><td>{escape(f.remedies[0].text)}</td>"
         for f in check.findings
     ]
-    note = f'<p class="note">Checked without running: {escape(words.checked_sources(check))}.'
+    note = f'<p class="note">Static check: {escape(words.checked_sources(check))}.'
     if check.command:
-        note += f" All of what is below: <code>{escape(check.command)}</code>."
+        note += f" To list all: <code>{escape(check.command)}</code>."
     left = "".join(f"<li>not checked: {escape(text)}</li>" for text in check.left_out)
     shown = table(("Rule", "What", "Where", "In this run", "Remedy"), rows) if rows else ""
     return f'<div class="card">{note}</p>{shown}{f"<ul>{left}</ul>" if left else ""}</div>'
@@ -229,8 +229,8 @@ def _about(report: Report) -> str:
         for name, text, count in words.merged_diagnostics(report.diagnostics)
     )
     if words.is_imported(report):
-        said = f"<ul>{notes}</ul>" if notes else "<p>Nothing was repaired, and nothing is missing.</p>"
-        what = "Imported: another tool recorded this, and stepscope measured nothing."
+        said = f"<ul>{notes}</ul>" if notes else "<p>Nothing was repaired and nothing is missing.</p>"
+        what = "Imported: recorded by another tool; stepscope itself measured nothing."
         return f'<div class="card diagnostics"><p>{what}</p><h3>Diagnostics</h3>{said}</div>'
     run = [
         ("Session", escape(summary.id)),
@@ -238,7 +238,7 @@ def _about(report: Report) -> str:
         ("Framework", escape(words.framework_text(summary))),
         ("Hosts", f"{summary.hosts}"),
         ("Measured processes", f"{summary.processes}"),
-        *((("What they do", escape(", ".join(members))),) if (members := words.process_role_items(summary)) else ()),
+        *((("Roles", escape(", ".join(members))),) if (members := words.process_role_items(summary)) else ()),
         *((("ONNX Runtime", "<br>".join(map(escape, setups))),) if (setups := words.inference_items(summary)) else ()),
         ("Run time", format_ns(summary.wall_ns) if summary.wall_ns else "unknown"),
         ("End", escape(words.exit_text(summary.exit_code)) or "exit code 0"),
@@ -255,10 +255,10 @@ def _about(report: Report) -> str:
         what = f"Captured at {format_ns(capture.at_ns)}"
         cost.append((escape(what), escape(capture_text.line(capture))))
     if overhead.captures:
-        cost.append(("Captures in all", f"{100 * overhead.captures_ratio:.2f} % of the job's time"))
-    notes = f"<ul>{notes}</ul>" if notes else "<p>Nothing was lost, and every probe attached.</p>"
+        cost.append(("Captures in total", f"{100 * overhead.captures_ratio:.2f} % of the job's time"))
+    notes = f"<ul>{notes}</ul>" if notes else "<p>No data was lost, and every probe attached.</p>"
     return (
         f'<div class="grid about"><div class="card"><h3>The run</h3>{facts(run)}</div>'
-        f'<div class="card"><h3>What measuring cost</h3>{facts(cost)}</div>'
+        f'<div class="card"><h3>Profiling overhead</h3>{facts(cost)}</div>'
         f'<div class="card diagnostics"><h3>Diagnostics of stepscope itself</h3>{notes}</div></div>'
     )

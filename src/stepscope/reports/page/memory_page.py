@@ -1,4 +1,4 @@
-"""The part of the page about address spaces: figures, sizes of mappings, and the space itself, drawn."""
+"""The page's section on address spaces: figures, sizes of mappings, and a drawing of each space."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 _HEIGHT = 26
 _ALL = 100.0
-"""Percent of the width."""
+"""The full width, in percent."""
 _KEYS = (("mapped", "mapped"), ("resident", "resident"), ("huge", "resident in huge pages"))
 
 
 def page(maps: Sequence[MemoryMap]) -> str:
-    """The section's markup; nothing for no maps."""
+    """The section's markup; empty without maps."""
     return "".join(_process(one, named=len(maps) > 1) for one in maps)
 
 
@@ -37,8 +37,8 @@ def _process(one: MemoryMap, *, named: bool) -> str:
         ("Layout", _lines(memory_words.layout(one))),
         ("Page faults", escape(memory_words.faults(one))),
         ("Page tables", format_bytes(one.page_table_bytes)),
-        ("Growth", escape(memory_words.growth(one)) or "one look only"),
-        ("Kernel's work", escape(memory_words.kernel_work(one))),
+        ("Growth", escape(memory_words.growth(one)) or "only one snapshot"),
+        ("Kernel work", escape(memory_words.kernel_work(one))),
     ]
     title = f"<h3>Process {one.pid}</h3>" if named else ""
     most = max((size.resident_bytes for size in one.sizes), default=0)
@@ -63,8 +63,8 @@ def _lines(texts: Sequence[str]) -> str:
 def _drawing(one: MemoryMap) -> str:
     keys = "".join(f"<li>{swatch(Key(css=css, kind='box', label=''))}{label}</li>" for css, label in _KEYS)
     note = (
-        '<p class="note">The address space: each strip is a region without large holes, the height of a colour the '
-        f'share of each of its parts.</p><ul class="legend">{keys}</ul>'
+        '<p class="note">The address space: each strip is a region without large holes; the height of a colour is '
+        f'its share of that part of the region.</p><ul class="legend">{keys}</ul>'
     )
     rest = f'<p class="note">{format_bytes(one.hidden_bytes)} resident elsewhere.</p>' if one.hidden_bytes else ""
     return note + "".join(map(_strip, one.regions)) + rest

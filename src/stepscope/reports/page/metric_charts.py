@@ -1,4 +1,4 @@
-"""Charts of the user's own metrics, with an axis from their least to their largest value."""
+"""Charts of the user's own metrics, with an axis from the smallest to the largest value."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _metric(chart: str, name: str, series: Mapping[str, Sequence[float]]) -> Cha
     def read(index: int) -> str:
         return f"{values[index]:.4g}"
 
-    summary = f"From {values[0]:.4g} to {values[-1]:.4g}, {low:.4g} at least, {high:.4g} at most."
+    summary = f"From {values[0]:.4g} to {values[-1]:.4g}, minimum {low:.4g}, maximum {high:.4g}."
     shown = charts.readouts(plot, times, read)
     markup = charts.drawing(chart, charts.LOW, summary, plot.axes(), plot.line(times, values, "line s-step"), shown)
     return Chart(name=chart, markup=markup, summary=summary)

@@ -1,4 +1,4 @@
-"""The table of ops as rows of text that terminal, Markdown and page share."""
+"""The table of ops as text rows shared by terminal, Markdown and page."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from stepscope.model.report.op_table import MakerTime, OpTable
 
 SHOWN = 15
-"""Rows in Markdown and on the page; the rest is in report.json."""
+"""Rows in Markdown and on the page; report.json has all."""
 LEAST = 0.005
-"""Sums of less are left out."""
+"""Smaller shares are omitted."""
 NO_LAYER, NO_MAKER = "no layer", "no known line or layer"
 HEAD = ("made by", "op time", "share", "in gradients", "runs", "ops", "where")
 NUMERIC = frozenset(HEAD[1:5])
 MAX_NAME = 80
-"""Letters of an op's name in a line: a kernel of templates has hundreds."""
+"""Maximum characters of an op's name in a line: template kernels have hundreds."""
 
 
 OP_HEAD = ("op", "type", "self time", "share", "runs", "layer", "where", "device")
@@ -45,7 +45,7 @@ class OpRow(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What one line or layer made, as text; columns as ``HEAD``."""
+    """Ops made by one line or layer, as text; columns as ``HEAD``."""
 
     maker: str
     time: str
@@ -57,7 +57,7 @@ class Row(NamedTuple):
 
 
 def rows(table: OpTable, count: int) -> list[Row]:
-    """The first ``count`` makers, then what other makers took, then the ops of none: they add up to all op time."""
+    """The first ``count`` makers, the sum of the others, and ops without a known maker; they add up to all op time."""
     shown = table.makers[:count]
     rest = table.named_ratio - sum(maker.ratio for maker in shown)
     others = [] if rest < LEAST else [_sum(table, "other lines and layers", rest, "")]
@@ -90,14 +90,14 @@ def _row(maker: MakerTime) -> Row:
 
 
 def summary(table: OpTable) -> str:
-    """What the table is of."""
-    steps = f" of {words.plural(table.steps, 'traced step')}" if table.steps else " of the trace"
-    found = f"; {format_ratio(table.named_ratio)} made by known lines and layers" if table.named_ratio else ""
-    return f"{format_ns(table.ns)} of ops in all threads{steps}{found}"
+    """What the table covers."""
+    steps = f" in {words.plural(table.steps, 'traced step')}" if table.steps else " of the trace"
+    found = f"; {format_ratio(table.named_ratio)} attributed to lines and layers" if table.named_ratio else ""
+    return f"{format_ns(table.ns)} of op time over all threads{steps}{found}"
 
 
 def short(table: OpTable, count: int) -> list[str]:
-    """One line for each of the first ``count`` rows; of ops where nothing is known of who made them."""
+    """One line for each of the first ``count`` rows: makers, or ops if no maker is known."""
     found = []
     if not table.makers:
         for op in table.ops[:count]:
@@ -106,13 +106,13 @@ def short(table: OpTable, count: int) -> list[str]:
             found.append(f"{format_ratio(op.ratio)} {_cut(short_name(op.name))}{kind}{device}")
     for row in rows(table, count) if table.makers else ():
         what = {NO_LAYER: row.types, NO_MAKER: f"{NO_MAKER} ({row.types})"}.get(row.maker, row.maker)
-        gradients = f", {row.gradients} in gradients" if row.gradients else ""
+        gradients = f", including {row.gradients} in gradients" if row.gradients else ""
         found.append(f"{row.share} {what}{gradients}: {row.where}" if row.where else f"{row.share} {what}{gradients}")
     return found
 
 
 def short_name(name: str) -> str:
-    """An op's name as users know it: without the call of the whole function around it."""
+    """An op's name as users know it, without the enclosing function call."""
     return words.printable(name.removeprefix("StatefulPartitionedCall/"))
 
 
@@ -138,20 +138,20 @@ def op_rows(table: OpTable) -> list[OpRow]:
 
 
 def filled(head: Sequence[str], shown: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]]]:
-    """A table without the columns that are empty in all of its rows."""
+    """A table without its empty columns."""
     kept = [i for i in range(len(head)) if any(row[i] for row in shown)]
     return [head[i] for i in kept], [[row[i] for i in kept] for row in shown]
 
 
 def page(table: OpTable | None) -> str:
-    """The tables as markup for the page; nothing for none."""
+    """The tables as markup for the page; empty without a table."""
     if table is None:
         return ""
     makers = _table(HEAD, rows(table, SHOWN), NUMERIC) if table.makers else ""
     ops = _table(*filled(OP_HEAD, op_rows(table)[:SHOWN]), OP_NUMERIC) if table.ops else ""
     parts = [f'<div class="card"><p>{escape(summary(table))}.</p>{makers or ops}</div>']
     if makers and ops:
-        parts.append(f'<div class="card"><h3>The ops with the most self time</h3>{ops}</div>')
+        parts.append(f'<div class="card"><h3>Ops with the most self time</h3>{ops}</div>')
     return "".join(parts)
 
 

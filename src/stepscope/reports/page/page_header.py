@@ -1,4 +1,4 @@
-"""The head of the page: what was found, in a sentence, and the run in a few figures."""
+"""The header of the page: the main finding in a sentence, and the run in a few figures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MIDDLE_DOT = " \u00b7 "
 
 
 def header(report: Report) -> str:
-    """The head, as markup."""
+    """The header, as markup."""
     command = escape(words.subject(report))
     tiles = "".join(_tile(*tile) for tile in _tiles(report))
     return (
@@ -31,7 +31,7 @@ def _verdict(report: Report) -> str:
         said = words.nothing_text(report)
         head, more = "Nothing found in the trace", f"{escape(said[0].upper() + said[1:])}."
     elif not report.session.steps and not words.is_imported(report):
-        head, more = "No steps seen", "What was measured all the same is below."
+        head, more = "No steps seen", "Everything else that was measured is below."
     elif not found:
         head = words.NOTHING[0].upper() + words.NOTHING[1:]
         more = f"{escape(MIDDLE_DOT.join(words.checked_items(report.checked)))}."
@@ -40,10 +40,10 @@ def _verdict(report: Report) -> str:
         cost = first.cost
         head = f'<span class="badge sev-{first.severity}">{first.severity}</span> {escape(first.title)}'
         fast, low, high = map(words.speedup_text, (cost.ratio, cost.low, cost.high))
-        whose = "the traced steps are" if words.is_imported(report) else "the job is"
+        whose = "the traced steps" if words.is_imported(report) else "the job"
         more = words.cost_text(cost, between_steps=words.is_between_steps(first)).capitalize()
         if cost.basis != "unknown":
-            more += f": without it {whose} predicted to run <b>{fast} times</b> as fast ({low}-{high})"
+            more += f": without it, {whose} should run <b>{fast}x</b> as fast ({low}-{high}, predicted)"
         more += "."
         if len(found) > 1:
             more += f" {words.plural(len(found) - 1, 'more finding')} below."
@@ -63,38 +63,38 @@ def _tiles(report: Report) -> list[tuple[str, str, str]]:
         tiles.append(("Throughput", f"{format_rate(rates.steps_per_s)} steps/s", "samples per step unknown"))
     if times is not None:
         tiles.append(("Mean step", format_ns(times.mean_ns), f"p95 {format_ns(times.p95_ns)}"))
-        warm = f"{times.warmup_steps} of warm-up, {format_ns(times.warmup_ns)}" if times.warmup_steps else ""
+        warm = f"{times.warmup_steps} warm-up steps, {format_ns(times.warmup_ns)}" if times.warmup_steps else ""
         tiles.append(("Steps", f"{summary.steps:,}", warm))
     if not summary.steps:
         for label, key, unit, value in (
             ("CPU", "res:cpu_cores", "cores", lambda v: sum(v) / len(v)),
-            ("Memory at most", "res:rss_mb", "MB", max),
+            ("Peak memory", "res:rss_mb", "MB", max),
         ):
             if series := report.series.get(key):
-                tiles.append((label, words.value_text(value(series), unit), "of the whole job"))
+                tiles.append((label, words.value_text(value(series), unit), "whole job"))
         if summary.processes:
             tiles.append(("Processes", f"{summary.processes}", words.framework_text(summary)))
     ended = words.exit_text(summary.exit_code) or "exit code 0"
     tiles.append(("Run time", format_ns(summary.wall_ns) if summary.wall_ns else "unknown", ended))
     if not summary.steps:
-        tiles.append(("Measuring cost", f"{100 * overhead.sidecar_core_ratio:.1f} %", "of one core, beside the job"))
+        tiles.append(("Profiling overhead", f"{100 * overhead.sidecar_core_ratio:.1f} %", "of one core"))
         return tiles
     cost = f"{100 * overhead.low:.1f}-{100 * overhead.high:.1f} % of step time"
-    tiles.append(("Measuring cost", f"{100 * overhead.ratio:.1f} %", cost))
+    tiles.append(("Profiling overhead", f"{100 * overhead.ratio:.1f} %", cost))
     return tiles
 
 
 def _imported_tiles(report: Report) -> list[tuple[str, str, str]]:
-    """Of a session of other tools' files."""
+    """Tiles for a session of imported files."""
     traced, traces = report.traced, report.op_traces
     tiles = [("Traces", f"{len(traces)}", ", ".join(dict.fromkeys(trace.format for trace in traces)))]
-    tiles.append(("Events", f"{sum(trace.events for trace in traces):,}", "without what was left out"))
+    tiles.append(("Events", f"{sum(trace.events for trace in traces):,}", "omitted ones not counted"))
     if traced is not None and traced.count:
         tiles.append(("Traced steps", f"{traced.count:,}", traced.name))
         tiles.append(("Mean traced step", format_ns(traced.mean_ns), ""))
     if traced is not None and traced.parts:
         first = traced.parts[0]
-        tiles.append(("Most of it", f"{words.percent(first.ratio)} %", traced_rows.part_word(first.part)))
+        tiles.append(("Largest part", f"{words.percent(first.ratio)} %", traced_rows.part_word(first.part)))
     if traced is not None and traced.idle is not None:
         tiles.append(("Device idle", f"{words.percent(traced.idle.ratio)} %", traced.idle.device))
     return tiles

@@ -23,15 +23,15 @@ def table(head: Sequence[str], rows: Iterable[str], *, numeric: Sequence[int] = 
 
 
 def code(text: str) -> str:
-    """Text as code; nothing for no text."""
+    """Text as code; empty for no text."""
     return f"<code>{escape(text)}</code>" if text else ""
 
 
 def place(where: Place | None, *, before: str = "") -> str:
-    """A place in the code, after ``before``; nothing for none."""
+    """A place in the code, after ``before``; empty for none."""
     return f'{before}<code class="where">{escape(words.place_text(where))}</code>' if where is not None else ""
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> str:
-    """A list of names and values; both are markup already."""
+    """A list of names and values; both already are markup."""
     return f'<dl class="pairs">{"".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)}</dl>'

@@ -1,6 +1,6 @@
-"""The page's part on op traces: where traced steps spend their time, their input, idle times, what was recorded.
+"""The page's sections on op traces: time of traced steps, their input, idle times, and what was recorded.
 
-What a figure means stands in docs/op-traces.md. It refuses to call idle what was not captured.
+docs/op-traces.md explains the figures. Devices that were not captured are never called idle.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 COPIES = ("copy-to-device", "copy-from-device", "copy-on-device")
 IDLE = ("device-gap", "device-wait", "scheduling")
-"""Parts in which nothing works for the step: hatched."""
+"""Parts in which nothing works for the step; drawn hatched."""
 _OWN = frozenset({"device-compute", "host-compute", "host-python", "collective", "launch", "runtime", "compile"})
 
 
 def part_class(part: str) -> str:
-    """The class that colours a part; components of level 0 have the colours that they have elsewhere."""
+    """The CSS class that colours a part; components of level 0 keep their usual colours."""
     if part in COPIES:
         return "c-copy"
     if part in IDLE:
@@ -38,7 +38,7 @@ def part_class(part: str) -> str:
 
 
 def page(report: Report) -> str:
-    """The section on the traced steps; nothing without an op trace that shows any op."""
+    """The section on the traced steps; empty without an op trace that contains ops."""
     traced = report.traced
     if traced is None or not traced.parts:
         return ""
@@ -47,7 +47,7 @@ def page(report: Report) -> str:
 
 
 def recorded(report: Report) -> str:
-    """The section on what the op traces hold; nothing without any."""
+    """The section on the contents of the op traces; empty without any."""
     rows = []
     for trace in report.op_traces:
         lines = "".join(f"<p>{escape(text)}</p>" for label, text in op_trace_text.lines_of(trace) if label == "steps")
@@ -55,11 +55,11 @@ def recorded(report: Report) -> str:
         rows.append(
             f'<th scope="row">{code(trace.file or trace.name)}</th><td>{escape(trace.format)}</td>'
             f'<td class="n">{trace.events:,}</td><td>{lines}</td><td>{escape(said.get("captured", ""))}</td>'
-            f"<td>{escape(said.get('not there', ''))}</td><td>{escape(said.get('left out', ''))}</td>"
+            f"<td>{escape(said.get('no events', ''))}</td><td>{escape(said.get('omitted', ''))}</td>"
         )
     if not rows:
         return ""
-    head = ("Trace", "Format", "Events", "Steps", "Captured", "Not there", "Left out")
+    head = ("Trace", "Format", "Events", "Steps", "Captured", "No events", "Omitted")
     return f'<div class="card recorded">{table(head, rows, numeric=(2,))}</div>'
 
 
@@ -87,8 +87,8 @@ def _parts(traced: TracedSteps) -> str:
             f'<td class="n">{percent(part.ratio)} %</td><td class="n">{format_ns(part.ns_per_step)}</td>'
             f"<td>{escape(traced_rows.part_meaning(part.part))}</td>"
         )
-    each = "Per step" if traced.count else "In all"
-    return f'<div class="card">{table(("Part", "Share", each, "Is"), rows, numeric=(1, 2))}</div>'
+    each = "Per step" if traced.count else "Total"
+    return f'<div class="card">{table(("Part", "Share", each, "Meaning"), rows, numeric=(1, 2))}</div>'
 
 
 def _idle(idle: TracedIdle | None) -> str:
@@ -99,9 +99,9 @@ def _idle(idle: TracedIdle | None) -> str:
         for at, dur, what in traced_rows.gap_rows(idle)
     ]
     head = [title.capitalize() for title in traced_rows.GAP_HEAD]
-    more = f"{idle.count:,} gaps of a microsecond or more; the longest:" if rows else "No gap of a microsecond."
+    more = f"{idle.count:,} gaps of a microsecond or more; the longest:" if rows else "No gap of a microsecond or more."
     return (
-        f'<div class="card"><h3>Idle times of the device</h3><p class="note">{escape(traced_rows.idle_text(idle))}. '
+        f'<div class="card"><h3>Device idle times</h3><p class="note">{escape(traced_rows.idle_text(idle))}. '
         f"{more}</p>{table(head, rows, numeric=(0, 1)) if rows else ''}</div>"
     )
 
@@ -119,15 +119,15 @@ def _pipeline(traced: TracedSteps) -> str:
         css = f"{depth} blocking" if stage.blocking else depth
         rows.append(f'<th scope="row" class="{css}">{escape(row.name)}</th>{cells}')
     head = [title.capitalize() for title in traced_rows.STAGE_HEAD]
-    note = f"{traced.batches:,} batches; the step calls the first stage, each one the stages indented below it."
+    note = f"{traced.batches:,} batches. The step calls the first stage; each stage calls those indented below it."
     return (
-        f'<div class="card tree"><h3>The input pipeline</h3><p class="note">{escape(note)} Blocking: '
+        f'<div class="card tree"><h3>The input pipeline</h3><p class="note">{escape(note)} Bottleneck: '
         f"{escape(traced_rows.blocking(traced))}.</p>{table(head, rows, numeric=traced_rows.STAGE_NUMERIC)}</div>"
     )
 
 
 MAX_DEPTH = 9
-"""Deeper stages are indented no further."""
+"""Deepest indentation; deeper stages are not indented further."""
 
 
 def _gains(traced: TracedSteps) -> str:
@@ -140,8 +140,8 @@ def _gains(traced: TracedSteps) -> str:
     ]
     head = [title.capitalize() for title in traced_rows.GAIN_HEAD]
     note = (
-        "The critical path of the steps nearest to the median one: what they would save if an op on it took half of "
-        "its time. The smaller figure is certain, the larger one is half of its time."
+        "Estimated from the critical path of the steps closest to the median: the saving per step if an op on it took "
+        "half its time. The smaller figure is certain; the larger one is half the op's time."
     )
     return (
         f'<div class="card"><h3>What would make the step shorter</h3><p class="note">{note}</p>'

@@ -1,4 +1,4 @@
-"""Traced steps as rows of text that terminal, Markdown and page share."""
+"""Traced steps as text rows shared by terminal, Markdown and page."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 PART_WORDS = {
     "device-compute": "device compute",
     "device-gap": "gaps between kernels",
-    "device-wait": "device waits for another",
-    "collective": "exchange",
+    "device-wait": "waiting for another device",
+    "collective": "communication",
     "compile": "compiling",
     "host-compute": "ops on the CPU",
     "host-python": "Python in ops",
-    "launch": "launching",
+    "launch": "launching ops",
     "runtime": "framework runtime",
     "scheduling": "not scheduled",
 }
-"""What parts are called whose own name is not it."""
+"""Display names of parts that differ from their identifiers."""
 SEPARATOR = " \u00b7 "
 SMALL = 0.005
-"""Parts below half a percent are left out where there is little room."""
-STAGE_HEAD = ("stage", "work per batch", "at a time", "ready", "calls", "ops of its function")
+"""Parts below half a percent are omitted from short lists."""
+STAGE_HEAD = ("stage", "work per batch", "parallel calls", "buffered", "calls", "ops of its function")
 STAGE_NUMERIC = range(1, 5)
-GAP_HEAD = ("at", "lasts", "the host meanwhile")
-GAIN_HEAD = ("op", "type", "share of the path", "the step would be shorter by")
+GAP_HEAD = ("at", "duration", "host activity")
+GAIN_HEAD = ("op", "type", "share of the path", "step shorter by")
 
 
 class StageRow(NamedTuple):
@@ -46,12 +46,12 @@ class StageRow(NamedTuple):
 
 
 def part_word(part: str) -> str:
-    """What a part of the traced steps is called."""
+    """Display name of a part of the traced steps."""
     return PART_WORDS.get(part) or words.component_word(part)
 
 
 def part_meaning(part: str) -> str:
-    """What it is."""
+    """Explanation of a part."""
     return PARTS.get(part, "")
 
 
@@ -61,11 +61,11 @@ def part_items(parts: tuple[TracedPart, ...]) -> list[str]:
 
 
 def whole(traced: TracedSteps) -> str:
-    """``27.8 ms in the mean of 11 traced steps``."""
+    """``27.8 ms on average over 11 traced steps``."""
     if not traced.count:
-        return f"{format_ns(traced.mean_ns)} of trace, no steps seen"
+        return f"{format_ns(traced.mean_ns)} of trace, without steps"
     steps = words.plural(traced.count, "traced step")
-    return f"{format_ns(traced.mean_ns)} in the mean of {steps}"
+    return f"{format_ns(traced.mean_ns)} on average over {steps}"
 
 
 def stage_rows(traced: TracedSteps) -> list[StageRow]:
@@ -84,20 +84,20 @@ def stage_rows(traced: TracedSteps) -> list[StageRow]:
 
 
 def blocking(traced: TracedSteps) -> str:
-    """``stage Map works 25.8 ms per batch, one call at a time (PyFunc)``; empty without a pipeline."""
+    """``stage Map takes 25.8 ms per batch, one call at a time (PyFunc)``; empty without a pipeline."""
     stage = next((s for s in traced.pipeline if s.blocking), None)
     if stage is None:
         return ""
     many = "one call at a time" if stage.parallelism <= 1 else f"{stage.parallelism} calls at a time"
     ops = f" ({', '.join(map(words.printable, stage.ops))})" if stage.ops else ""
-    return f"stage {words.printable(stage.name)} works {format_ns(stage.self_ns_per_batch)} per batch, {many}{ops}"
+    return f"stage {words.printable(stage.name)} takes {format_ns(stage.self_ns_per_batch)} per batch, {many}{ops}"
 
 
 def idle_text(idle: TracedIdle) -> str:
-    """``/device:GPU:4 idle 25 % of the time, 10 % with nothing in its queue; longest 1.2 ms (launching)``."""
+    """``/device:GPU:4 idle 25 % of the time, 10 % with an empty queue; longest 1.2 ms (launching ops)``."""
     text = f"{words.printable(idle.device)} idle {format_ratio(idle.ratio)} of the time"
     if idle.host_ratio >= SMALL:
-        text += f", {format_ratio(idle.host_ratio)} with nothing in its queue"
+        text += f", {format_ratio(idle.host_ratio)} with an empty queue"
     if idle.gaps:
         gap = idle.gaps[0]
         text += f"; longest {format_ns(gap.dur_ns)} ({part_word(gap.part)})"
@@ -105,22 +105,22 @@ def idle_text(idle: TracedIdle) -> str:
 
 
 def lines(traced: TracedSteps) -> list[tuple[str, str]]:
-    """Label and text of the short form."""
+    """Label and text of the short summary."""
     found = [("the step", SEPARATOR.join([whole(traced), *part_items(traced.parts)]))]
     if stage := blocking(traced):
-        found.append(("input", stage))
+        found.append(("input", f"bottleneck: {stage}"))
     if traced.idle is not None and traced.idle.ratio >= SMALL:
         found.append(("idle", idle_text(traced.idle)))
     return found
 
 
 def gap_rows(idle: TracedIdle) -> list[tuple[str, str, str]]:
-    """The longest idle times."""
+    """The longest idle periods."""
     return [(format_ns(gap.at_ns), format_ns(gap.dur_ns), part_word(gap.part)) for gap in idle.gaps]
 
 
 def gain_rows(gains: tuple[TracedGain, ...]) -> list[tuple[str, str, str, str]]:
-    """What would be saved if each took half of its time."""
+    """Savings if each op took half its time."""
     return [
         (
             op_rows.short_name(gain.name),

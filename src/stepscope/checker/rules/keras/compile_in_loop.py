@@ -1,13 +1,12 @@
-"""A model is compiled again and again in a loop that trains it.
+"""A model is recompiled in the loop that trains it.
 
 ## What it does
-Reports `model.compile(...)` in a loop where the model is made before the loop and every argument is the same each
-time.
+Reports `model.compile(...)` in a loop if the model is made before the loop and every argument is the same each time.
 
 ## Why it is slow
-`compile` throws the traced train function and the state of the optimizer away: the next `fit` traces and compiles
-again, and Adam starts from zero moments. Measured with a small model that is compiled before each of 15 fits of two
-short epochs: 2.2 times the time of one compile.
+`compile` discards the traced train function and the optimizer's state: the next `fit` traces and compiles again, and
+Adam starts from zero moments. Measured with a small model compiled before each of 15 fits of two short epochs: 2.2
+times the time of compiling once.
 
 ## Example
 Slow:
@@ -36,12 +35,13 @@ model.fit(x, y, epochs=40, verbose=0)
 ```
 
 ## When it is silent
-Where the model is made in the loop; where an argument changes (a search over learning rates); where `trainable` is
-set in the loop, after which Keras wants a compile; in loops of at most three iterations; every n-th time; in tests.
+When the model is made in the loop; when an argument changes (a search over learning rates); when `trainable` is set in
+the loop, after which Keras requires a compile; in loops of at most three iterations; when a condition runs it only
+every n-th time; in tests.
 
 ## Fix and its safety
-Compile before the loop. The optimizer then keeps its state from one iteration to the next, which is mostly meant, but
-changes the numbers; `--unsafe-fixes` moves it where it is a statement of the loop.
+Compile before the loop. The optimizer then keeps its state between iterations, which is usually intended but changes
+the numbers. `--unsafe-fixes` moves the call if it is a statement of the loop's own body.
 
 ## Versions
 All.
@@ -62,13 +62,14 @@ from stepscope.checker.rule import Rule
 from stepscope.checker.source.syntax import walk
 
 FEW = 3
-"""So many compiles are no matter."""
+"""Compiles that are too few to matter."""
 MAKING = ("keras.optimizers.", "keras.losses.", "keras.metrics.", "tensorflow.train.")
-"""Objects that a compile is given and that may be made in place: the same each time if what they are given is."""
+"""Prefixes of objects that may be constructed in an argument of `compile`; they are the same each time if their own
+arguments are."""
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """A compile with a loop around it."""
+    """Report a compile in a loop."""
     if call.receiver is None or call.opaque or in_test(ctx):
         return
     for loop in ctx.loops.around(call.node, calls=False):
@@ -81,7 +82,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
             return
         yield ctx.hit(
             call.node,
-            f"{ctx.text(call.receiver)} is compiled anew in each iteration, with the same arguments",
+            f"{ctx.text(call.receiver)} is recompiled in each iteration with the same arguments",
             also=[ctx.places.loop_span(loop)],
             fix=_fix(ctx, call, loop),
         )
@@ -89,7 +90,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
 
 
 def _fix(ctx: Context, call: Call, loop: Loop) -> FixPlan | None:
-    """Move the statement before the loop, where it is one of the loop's own."""
+    """Move the statement before the loop if it stands directly in the loop's body."""
     statement = ctx.parent(call.node)
     if not isinstance(statement, ast.Expr) or ctx.parent(statement) is not loop.node:
         return None
@@ -99,12 +100,12 @@ def _fix(ctx: Context, call: Call, loop: Loop) -> FixPlan | None:
         statement,
         loop.node,
         safety="unsafe",
-        behaviour="The optimizer keeps its state from one iteration to the next.",
+        behaviour="The optimizer keeps its state between iterations.",
     )
 
 
 def _inputs(ctx: Context, node: ast.AST) -> Iterator[ast.expr]:
-    """What decides an argument: of optimizers and losses that are made in place, what they are given."""
+    """Yield the expressions that decide an argument: for an optimizer or loss made in place, its own arguments."""
     if isinstance(node, ast.keyword):
         node = node.value
     if isinstance(node, (ast.List, ast.Tuple)):
@@ -122,7 +123,7 @@ def _made(ctx: Context, receiver: ast.expr, loop: Loop) -> bool:
 
 
 def _thaws(ctx: Context, call: Call, loop: Loop) -> bool:
-    """``layer.trainable = ...`` in the loop: Keras sees it at the next compile."""
+    """Whether the loop sets ``layer.trainable``, which takes effect only at the next compile."""
     return any(
         isinstance(node, ast.Attribute) and node.attr == "trainable" and isinstance(node.ctx, ast.Store)
         for _, part in loop_parts(ctx, call.node, loop)

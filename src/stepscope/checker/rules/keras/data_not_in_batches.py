@@ -1,14 +1,14 @@
-"""All the data are one tensor, one batch, or single elements, where fit expects an array or batches.
+"""All data are one tensor, one batch or single elements, but fit expects an array or batches.
 
 ## What it does
 Reports `fit` with a `tf.Variable` or a `tf.constant` of a whole array as input; with `batch_size=len(x)`; with a
 Dataset from `from_tensors`, which holds everything in one element; and with a Dataset that is never batched.
 
 ## Why it is slow
-A tensor lies on the device as a whole, beside what training needs, and on top of the array that it was made of. One
-batch of everything makes one step of an epoch, with activations for all rows at once. Elements that are not batched
-make a step of each row. Measured with 60,000 rows of 64 numbers into `Dense(1024)`: as one batch 1.1 GB of memory
-against 0.6 GB with batches of 64; and with 640 rows one by one 6.1 times the time of batches of 32.
+A tensor occupies device memory as a whole, in addition to what training needs and to the array it was made from. One
+batch of everything makes an epoch a single step, with activations for all rows at once. Unbatched elements make each
+row a step. Measured with 60,000 rows of 64 numbers into `Dense(1024)`: 1.1 GB of memory as one batch against 0.6 GB
+with batches of 64; and 640 rows one by one took 6.1 times the time of batches of 32.
 
 ## Example
 Slow:
@@ -36,15 +36,15 @@ model.fit(tf.data.Dataset.from_tensor_slices((x, y)).batch(32), epochs=3)
 ```
 
 ## When it is silent
-For small data that are written down; where something between the source and `fit` may make batches (`apply`, a
-function that is not known, `from_generator`); where the elements come from files or a generator; in tests.
+For small data written out in the source; when something between the source and `fit` may make batches (`apply`, an
+unknown function, `from_generator`); when the elements come from files or a generator; in tests.
 
-One tensor or Variable, and `batch_size=len(x)`, are info: what they cost depends on the device's memory. So is
-`from_tensors` of what is not known to be arrays: a graph that is learnt as a whole has no rows to cut.
+One tensor or Variable, and `batch_size=len(x)`, are info: their cost depends on the device's memory. So is
+`from_tensors` of values not known to be arrays: a graph that is learnt as a whole has no rows to split.
 
 ## Fix and its safety
-Give arrays to `fit`, which cuts batches itself, or `.batch(32)` before `fit`. The number of steps changes, and with
-it the training; rows that carry a batch axis of one already must lose it. Not done automatically.
+Pass arrays to `fit`, which batches them itself, or call `.batch(32)` before `fit`. The number of steps changes, and the
+training with it; rows that already carry a batch axis of one must lose it. Not done automatically.
 
 ## Versions
 All.
@@ -72,7 +72,7 @@ TENSORS = frozenset({"tensorflow.constant", "tensorflow.convert_to_tensor", "ker
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """A fit that is given everything at once, or one by one."""
+    """Report a fit that is given everything at once, or row by row."""
     data = call.argument(0, "x")
     if data is None or in_test(ctx):
         return
@@ -83,12 +83,12 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         message = f"batch_size={ctx.text(size)}: all of {ctx.text(data)} is one batch"
         yield ctx.hit(size, message, severity="info", confidence=0.8)
     elif isinstance(made := _made(ctx, data), ast.Call) and ctx.name(made.func) in TENSORS:
-        message = f"{ctx.text(data)} is one tensor: all data lie on the device at once; give the array"
+        message = f"{ctx.text(data)} is one tensor: all data are on the device at once; pass the array"
         yield ctx.hit(data, message, severity="info", confidence=0.7)
     elif ctx.tag(data) is Tag.VARIABLE:
         yield ctx.hit(
             data,
-            f"{ctx.text(data)} is a Variable: all data lie on the device; give the array",
+            f"{ctx.text(data)} is a Variable: all data are on the device; pass the array",
             severity="info",
             confidence=0.8,
         )
@@ -105,13 +105,13 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         elif chains and all(_unbatched(ctx, c) for c in chains):
             yield ctx.hit(
                 data,
-                f"{ctx.text(data)} is not batched: each row is a step of its own",
+                f"{ctx.text(data)} is not batched: each row is a separate step",
                 confidence=0.8,
             )
 
 
 def _made(ctx: Context, data: ast.expr) -> ast.expr:
-    """The expression that a name stands for, where there is only one."""
+    """The expression a name stands for, if there is only one."""
     if isinstance(data, ast.Name):
         values = [b.value for b in ctx.definitions(data) if b.kind == "assign"]
         if len(values) == 1 and values[0] is not None:
@@ -120,7 +120,7 @@ def _made(ctx: Context, data: ast.expr) -> ast.expr:
 
 
 def _length_of(size: ast.expr, data: ast.expr) -> bool:
-    """``len(x)`` or ``x.shape[0]`` of the data themselves."""
+    """Whether the size is ``len(x)`` or ``x.shape[0]`` of the data themselves."""
     counted: ast.expr | None = None
     if isinstance(size, ast.Call) and isinstance(size.func, ast.Name) and size.func.id == "len" and len(size.args) == 1:
         counted = size.args[0]
@@ -135,14 +135,14 @@ def _one_batch(chain: Chain) -> bool:
 
 
 def _unbatched(ctx: Context, chain: Chain) -> bool:
-    """Slices of arrays, one by one: nothing on the way makes batches."""
+    """Whether a chain yields single slices of arrays: no stage makes batches."""
     if chain.source.name != "from_tensor_slices" or BATCHING & set(chain.names):
         return False
     return "map" not in chain.names and _arrays(ctx, chain)
 
 
 def _arrays(ctx: Context, chain: Chain) -> bool:
-    """The source is made of arrays, whose first axis counts rows."""
+    """Whether the source is made of arrays, whose first axis counts rows."""
     source = chain.source.argument(0, "tensors")
     if source is None:
         return False
@@ -161,7 +161,7 @@ RULE = Rule(
     exposed_stage="training",
     pipeline_stage="host-to-device",
     speedup=1.8,
-    remedy="give arrays to fit, or batch the Dataset",
+    remedy="pass arrays to fit, or batch the Dataset",
     calls=frozenset({"keras.Model.fit", "keras.Model.predict", "keras.Model.evaluate"}),
     on_call=check,
     related=("GPU001",),

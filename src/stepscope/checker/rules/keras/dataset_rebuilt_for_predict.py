@@ -1,13 +1,13 @@
-"""A Dataset is made for each call of predict or evaluate in a loop.
+"""A loop makes a new Dataset for each call of predict or evaluate.
 
 ## What it does
-Reports `model.predict(dataset)` and `model.evaluate(dataset)` in a loop where the Dataset is made in each iteration,
-also in a function that is called in a loop.
+Reports `model.predict(dataset)` and `model.evaluate(dataset)` in a loop that makes the Dataset in each iteration, also
+in a function called from a loop.
 
 ## Why it is slow
-Each Dataset is a graph of its own: its map functions are traced, its iterator is made and its threads are started
-anew, for a few batches. On old versions Keras kept each one, so that memory grew and calls got slower. Measured with
-a map function of one op and 40 datasets of 64 rows: 4.2 times the time of one Dataset over all rows.
+Each Dataset is a separate graph: its map functions are traced, its iterator is made and its threads are started again,
+for a few batches. Old versions of Keras kept each one, so that memory grew and calls got slower. Measured with a map
+function of one op and 40 datasets of 64 rows: 4.2 times the time of one Dataset over all rows.
 
 ## Example
 Slow:
@@ -36,12 +36,12 @@ results = model.predict(dataset, verbose=0)
 ```
 
 ## When it is silent
-Where the Dataset is made before the loop; in loops of at most ten iterations, and that train (`fit`); where the model
-is made in the loop as well (folds); behind `if step % n == 0`; in tests.
+When the Dataset is made before the loop; in loops of at most ten iterations; in loops that train (`fit`); when the
+model is made in the loop as well (folds); behind `if step % n == 0`; in tests.
 
 ## Fix and its safety
-Make one Dataset of everything and predict it once; or give arrays to `model(x, training=False)` in a `tf.function`.
-Not done automatically.
+Make one Dataset of everything and predict it once, or pass arrays to `model(x, training=False)` in a `tf.function`. Not
+done automatically.
 
 ## Versions
 All; before TensorFlow 2.2 memory grows as well.
@@ -61,12 +61,12 @@ from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
 
 FEW = 10
-"""So many datasets are no matter."""
+"""Datasets that are too few to matter."""
 TRAINS = frozenset({"keras.Model.fit", "keras.Model.fit_generator", "keras.Model.train_on_batch"})
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """A predict of a Dataset, with both in one loop."""
+    """Report a predict or evaluate whose Dataset is made in the same loop."""
     data = call.argument(0, "x")
     if data is None or call.receiver is None or ctx.tag(data) is not Tag.DATASET or in_test(ctx):
         return
@@ -80,7 +80,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         around = f" through {ctx.text(loop.via[-1][1].func)}" if loop.via else ""
         yield ctx.hit(
             call.node,
-            f"a Dataset is made for each {ctx.text(call.receiver)}.{call.word} in a loop{around}",
+            f"this loop makes a new Dataset for each {ctx.text(call.receiver)}.{call.word}{around}",
             confidence=0.8 if loop.via else 0.9,
             also=[ctx.places.loop_span(loop)],
         )
@@ -88,7 +88,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
 
 
 def _made_in(ctx: Context, expr: ast.expr, loop: Loop) -> bool:
-    """An object is made in the loop's body, or in the function that is called there."""
+    """Whether an object is made in the loop's body, or in the function called there."""
     if isinstance(expr, ast.Call):
         return True
     if not isinstance(expr, ast.Name):

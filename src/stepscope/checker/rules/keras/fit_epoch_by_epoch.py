@@ -1,12 +1,12 @@
 """A loop calls fit for one epoch at a time on the same data.
 
 ## What it does
-Reports, as info, `model.fit(x, y)` with one epoch in a loop, where the data are the same each time.
+Reports, as info, `model.fit(x, y)` with one epoch in a loop, if the data are the same each time.
 
 ## Why it is slow
-Each `fit` makes a data adapter, an iterator and callbacks, shuffles anew and waits until all is done before the next
-one starts. Measured with epochs of eight small batches: 1.4 times the time of one `fit` for all epochs; with longer
-epochs it vanishes, so that it is info.
+Each `fit` makes a data adapter, an iterator and callbacks, reshuffles, and waits for all work to finish before the next
+one starts. Measured with epochs of eight small batches: 1.4 times the time of one `fit` for all epochs. The cost
+vanishes with longer epochs, so this is info.
 
 ## Example
 Slow:
@@ -35,11 +35,12 @@ model.fit(x, y, epochs=40, verbose=0)
 ```
 
 ## When it is silent
-Where the data change (batches, folds, chunks of a file), or it cannot be told; with `initial_epoch`; for generators
-and Datasets; in loops of at most ten iterations; in tests.
+When the data change (batches, folds, chunks of a file) or may change; with `initial_epoch`; for generators and
+Datasets; in loops of at most ten iterations; in tests.
 
 ## Fix and its safety
-Give `epochs=` to one `fit`, and do what stands beside it in a callback's `on_epoch_end`. Not done automatically.
+Pass `epochs=` to one `fit`, and move the rest of the loop's body to a callback's `on_epoch_end`. Not done
+automatically.
 
 ## Versions
 All.
@@ -57,11 +58,11 @@ from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
 
 FEW = 10
-"""So many epochs are no matter."""
+"""Epochs that are too few to matter."""
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """A fit of one epoch in a loop."""
+    """Report a fit of one epoch in a loop."""
     data, epochs = call.argument(0, "x"), call.argument(3, "epochs")
     if data is None or call.receiver is None or call.opaque or in_test(ctx):
         return
@@ -95,7 +96,7 @@ RULE = Rule(
     exposed_stage="training",
     pipeline_stage="none",
     speedup=1.4,
-    remedy="give epochs= to one fit and do the rest in a callback",
+    remedy="pass epochs= to one fit and do the rest in a callback",
     calls=frozenset({"keras.Model.fit"}),
     on_call=check,
 )

@@ -2,13 +2,13 @@
 
 ## What it does
 Reports, in methods of Keras callbacks that run for each batch (`on_train_batch_end`, `on_batch_end`, ...), calls of
-`predict`, `evaluate`, `save`, `save_weights`, and of matplotlib's drawing, also in functions that they call; the same
-in a `LambdaCallback`; `TensorBoard(update_freq="batch")` and `ModelCheckpoint(save_freq=n)` with a small n.
+`predict`, `evaluate`, `save`, `save_weights` and matplotlib's drawing functions, also in functions they call; the same
+in a `LambdaCallback`; `TensorBoard(update_freq="batch")`; and `ModelCheckpoint(save_freq=n)` with a small n.
 
 ## Why it is slow
-The next batch is not started before the callback returns: the device waits. `predict` and `evaluate` on top make a
-data adapter and an iterator each time. Measured with an evaluation of 320 rows after each of 30 batches of 64: 11
-times the time of one evaluation an epoch. A callback that does next to nothing costs nothing that can be measured.
+The next batch starts only when the callback has returned, so the device waits. `predict` and `evaluate` also make a
+data adapter and an iterator each time. Measured with an evaluation of 320 rows after each of 30 batches of 64: 11 times
+the time of one evaluation per epoch. A callback that does almost nothing has no measurable cost.
 
 ## Example
 Slow:
@@ -40,8 +40,8 @@ class Watch(keras.callbacks.Callback):
 ```
 
 ## When it is silent
-Behind `if batch % n == 0`, unless n is known and at most 20; behind `if batch == 0`; for arithmetic, logging and
-lists in such a method; for callbacks that are called once an epoch; in tests.
+Behind `if batch % n == 0`, unless n is known and at most 20; behind `if batch == 0`; for arithmetic, logging and lists
+in such a method; for callbacks that run once per epoch; in tests.
 
 ## Fix and its safety
 Move the work to `on_epoch_end`, or do it every few hundred batches. It then runs less often, which is the point. Not
@@ -65,7 +65,7 @@ from stepscope.checker.rule import Rule
 from stepscope.checker.source.syntax import walk
 
 OFTEN = 20
-"""Up to this many batches between two times it is still too often."""
+"""Interval in batches up to which heavy work is still too frequent."""
 HOOKS = frozenset({"on_batch_end", "on_batch_begin", "on_train_batch_end", "on_train_batch_begin"})
 HEAVY = frozenset(
     "keras.Model.predict keras.Model.evaluate keras.Model.save keras.Model.save_weights keras.models.save_model "
@@ -73,13 +73,13 @@ HEAVY = frozenset(
     "matplotlib.pyplot.imsave matplotlib.pyplot.subplots matplotlib.pyplot.figure".split()
 )
 OF_MODEL = frozenset({"predict", "evaluate", "save", "save_weights"})
-"""Of ``self.model``, which is the callback's Keras model."""
+"""Heavy methods of ``self.model``, the callback's Keras model."""
 LEVELS = 2
-"""Functions of the project that a hook is followed into."""
+"""Depth to which calls of project functions are followed from a hook."""
 
 
 def check(ctx: Context) -> Iterator[Hit]:
-    """Callbacks of the file: classes, LambdaCallbacks, and those of Keras that are told how often."""
+    """Report the callbacks of a file: classes, LambdaCallbacks, and Keras callbacks with a frequency argument."""
     if in_test(ctx):
         return
     for scope in ctx.module.flow.scopes.values():
@@ -123,7 +123,7 @@ def _hook(ctx: Context, function: Function, name: str) -> Iterator[Hit]:
 def _heavy(
     ctx: Context, function: Function, levels: int, path: tuple[Call, ...]
 ) -> Iterator[tuple[tuple[Call, ...], Call]]:
-    """Heavy calls below a function of the same file, each with the calls that lead to it."""
+    """Yield heavy calls below a function of the same file, each with the calls that lead to it."""
     for node in walk(function.body):
         if not isinstance(node, ast.Call):
             continue
@@ -148,7 +148,9 @@ def _of_own_model(call: Call) -> bool:
 
 
 def _steps(ctx: Context, call: Call) -> int | None:
-    """Batches between two times that a call runs in its function, 1 without a guard; None: rarely, or not known."""
+    """Batches between two runs of a call in its function; 1 without a guard, None if it runs rarely or the interval is
+    unknown.
+    """
     if _once(ctx, call.node):
         return None
     found = guard(ctx.module, call.node)
@@ -156,7 +158,7 @@ def _steps(ctx: Context, call: Call) -> int | None:
 
 
 def _once(ctx: Context, node: ast.AST) -> bool:
-    """Behind a condition that is no ``%``: how often it holds is not known."""
+    """Whether the call is behind a condition without ``%``, so that its frequency is unknown."""
     child, parent = node, ctx.parent(node)
     while parent is not None and not isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
         if isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test:
@@ -177,7 +179,7 @@ def _once(ctx: Context, node: ast.AST) -> bool:
 
 
 def _told(ctx: Context, call: Call) -> Iterator[Hit]:
-    """``TensorBoard(update_freq="batch")``, ``ModelCheckpoint(save_freq=10)``."""
+    """Report ``TensorBoard(update_freq="batch")`` and ``ModelCheckpoint(save_freq=10)``."""
     if call.name == "keras.callbacks.TensorBoard":
         freq = call.argument(-1, "update_freq")
         if isinstance(freq, ast.Constant) and freq.value in ("batch", 1):
@@ -205,7 +207,7 @@ RULE = Rule(
     exposed_stage="training",
     pipeline_stage="output-processing",
     speedup=7.7,
-    remedy="do it once an epoch, or every few hundred batches",
+    remedy="do it once per epoch, or every few hundred batches",
     on_file=check,
     related=("HST004", "HST005", "HST006"),
 )

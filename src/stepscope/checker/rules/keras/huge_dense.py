@@ -1,14 +1,14 @@
-"""A Dense layer has hundreds of millions of weights, mostly because it stands after Flatten.
+"""A Dense layer has hundreds of millions of weights, usually because it follows Flatten.
 
 ## What it does
-Works out shapes from the sizes that are written down in a Keras model, and reports a `Dense` with 200 million weights
-or more; right after a `Flatten` from 50 million on as info.
+Computes shapes from the sizes written in a Keras model, and reports a `Dense` with 200 million weights or more;
+directly after a `Flatten`, 50 million or more are info.
 
 ## Why it is slow
-Each weight takes four bytes, as many for its gradient and twice as many for Adam: 200 million are 3.2 GB before the
-first batch, and each step reads and writes them all. It is a common reason of running out of memory, and such a layer
-mostly overfits. Measured with 128x128 images, Flatten against global average pooling before `Dense(256)`: 67 million
-weights against 4 thousand, 2.5 GB of memory against 0.6 GB, and 19 times the time of a step.
+Each weight takes four bytes, four more for its gradient and eight more for Adam: 200 million weights are 3.2 GB before
+the first batch, and each step reads and writes all of them. This is a common cause of running out of memory, and such a
+layer usually overfits. Measured with 128x128 images, Flatten against global average pooling before `Dense(256)`: 67
+million weights against 4 thousand, 2.5 GB of memory against 0.6 GB, and 19 times the time of a step.
 
 ## Example
 Slow:
@@ -39,11 +39,12 @@ model = keras.Sequential([
 ```
 
 ## When it is silent
-When a size on the way is not written down (`x.shape[1:]`, arguments), and for layers whose shapes it does not know.
+When a needed size is not written in the source (`x.shape[1:]`, arguments), and for layers whose output shape the rule
+does not know.
 
 ## Fix and its safety
-Pool or stride before `Flatten`, or use `GlobalAveragePooling2D`. It is another model and must be trained again: not
-done automatically.
+Pool or stride before `Flatten`, or use `GlobalAveragePooling2D`. This is a different model and must be trained again,
+so it is not done automatically.
 
 ## Versions
 All.
@@ -59,15 +60,16 @@ from stepscope.checker.hits import Hit
 from stepscope.checker.rule import Rule
 
 MANY = 50_000_000
-"""Weights from which on it is worth a word: 0.8 GB with gradient and Adam. VGG16's first Dense has 103 million."""
+"""Weights from which a layer is reported as info: 0.8 GB with gradient and Adam. VGG16's first Dense has 103
+million."""
 HUGE = 200_000_000
-"""Weights from which on it is a warning: 3.2 GB with gradient and Adam."""
+"""Weights from which a layer is a warning: 3.2 GB with gradient and Adam."""
 BYTES = 16
-"""Of a float32 weight, its gradient and Adam's two moments."""
+"""Bytes of a float32 weight, its gradient and Adam's two moments."""
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """A Dense whose input's size can be worked out."""
+    """Report a Dense whose input size can be computed."""
     units = ctx.loops.integer(call.argument(0, "units"))
     if units is None or units <= 0:
         return

@@ -1,14 +1,14 @@
-"""The same model is loaded or built again and again, in a loop or for each request.
+"""The same model is loaded or built repeatedly, in a loop or for each request.
 
 ## What it does
 Reports calls that make a model (`load_model`, `saved_model.load`, `hub.load`, `from_pretrained`,
-`keras.applications.*`, `keras.Model(other.input, ...)`) in a loop, also one around the function that calls them, or
-in the handler of a request, where what they are given is the same each time.
+`keras.applications.*`, `keras.Model(other.input, ...)`) in a loop, in a function called from a loop, or in a request
+handler, if their arguments are the same each time.
 
 ## Why it is slow
-Loading reads and checks files, makes every layer and its weights anew, and the first prediction traces and compiles
-once more; what TensorFlow keeps for the old ones is not all given back. Measured with a small dense model and 20
-batches: 3.8 times the time of loading once; it grows with the model.
+Loading reads and checks files, makes every layer and its weights again, and the first prediction traces and compiles
+again; TensorFlow does not release everything it keeps for the old models. Measured with a small dense model and 20
+batches: 3.8 times the time of loading once. The cost grows with the model.
 
 ## Example
 Slow:
@@ -35,13 +35,13 @@ scores = model.predict(np.zeros((20, 32, 16), "float32").reshape(-1, 16), verbos
 ```
 
 ## When it is silent
-Where another model is loaded each time, or it cannot be told; behind `if model is None`, in functions that keep their
-result (`lru_cache`, `st.cache_resource`), every n-th time; in loops that train (each fold starts from a fresh model);
-in loops of at most three iterations; in tests.
+When another model is loaded each time, or may be; behind `if model is None`; in functions that cache their result
+(`lru_cache`, `st.cache_resource`); when a condition runs it only every n-th time; in loops that train (each fold starts
+from a fresh model); in loops of at most three iterations; in tests.
 
 ## Fix and its safety
-Load before the loop, or when the server starts, and hand the model to whoever needs it. `--unsafe-fixes` moves it out
-of a loop that it stands in, where the loop asks it for results alone. A model that keeps state between calls
+Load the model before the loop, or when the server starts, and pass it to the code that needs it. `--unsafe-fixes` moves
+the call out of the loop around it if the loop only asks the model for results. A model that keeps state between calls
 (recurrent layers with `stateful=True`) must be reset.
 
 ## Versions
@@ -65,7 +65,7 @@ from stepscope.checker.rule import Rule
 from stepscope.checker.source.syntax import last_word
 
 FEW = 3
-"""So many models are no matter."""
+"""Models that are too few to matter."""
 LOADS = frozenset(
     "keras.models.load_model keras.models.model_from_json keras.models.model_from_yaml tensorflow.saved_model.load "
     "tensorflow_hub.load tensorflow_hub.KerasLayer tensorflow_hub.Module mlflow.keras.load_model "
@@ -76,14 +76,14 @@ TRAINS = frozenset(
     "keras.Optimizer.minimize keras.Optimizer.apply_gradients".split()
 )
 WRITES = ("save", "export", "copyfile", "copytree", "urlretrieve", "download")
-"""Beginnings of what writes files: the model that is loaded may be another one each time."""
+"""Prefixes of functions that write files: the loaded model may then differ each time."""
 TRAINING_WORDS = frozenset({"fit", "fit_generator", "train_on_batch", "compile", "GradientTape", "minimize"})
 ASKS = frozenset("predict predict_on_batch evaluate test_on_batch count_params get_weights summary".split())
-"""Methods of models that change nothing in them."""
+"""Methods of models that do not modify the model."""
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """A call that makes a model which is there already."""
+    """Report a call that makes a model that exists already."""
     if not _makes(ctx, call) or in_test(ctx) or optional(ctx.module, call.node) or call.opaque:
         return
     function = ctx.enclosing(call.node)
@@ -99,7 +99,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         around = f" through {ctx.text(loop.via[-1][1].func)}" if loop.via else ""
         yield ctx.hit(
             call.node,
-            f"{name} makes the same model again and again in a loop{around}",
+            f"{name} makes the same model in every iteration of a loop{around}",
             confidence=0.85 if loop.via else 0.95,
             also=[ctx.places.loop_span(loop)],
             fix=_fix(ctx, call, loop),
@@ -107,11 +107,11 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         return
     server = handler(ctx, call.node)
     if server is not None and constant(ctx, given):
-        yield ctx.hit(call.node, f"{name} makes the same model anew for each request of {server.name}", confidence=0.85)
+        yield ctx.hit(call.node, f"{name} makes the same model for each request of {server.name}", confidence=0.85)
 
 
 def _fix(ctx: Context, call: Call, loop: Loop) -> FixPlan | None:
-    """Move ``model = load_model(path)`` before the loop, where it is a statement of the loop's own."""
+    """Move ``model = load_model(path)`` before the loop if it stands directly in the loop's body."""
     statement = ctx.parent(call.node)
     if loop.via or not isinstance(statement, ast.Assign) or not hoisting.movable(ctx, statement, loop):
         return None
@@ -123,12 +123,12 @@ def _fix(ctx: Context, call: Call, loop: Loop) -> FixPlan | None:
         statement,
         loop.node,
         safety="unsafe",
-        behaviour="All iterations share one model, with the state that it keeps.",
+        behaviour="All iterations share one model and its state.",
     )
 
 
 def _only_asked(ctx: Context, name: str, loop: Loop) -> bool:
-    """The loop asks the model for results and changes nothing in it, as handing it on might."""
+    """Whether the loop only asks the model for results; passing the model on might change it."""
     return all(
         _asks(ctx, node)
         for part in loop.body
@@ -157,7 +157,7 @@ def _makes(ctx: Context, call: Call) -> bool:
 
 
 def _of_model(ctx: Context, source: ast.expr) -> bool:
-    """``model.input``, ``model.get_layer(name).output``, or a list of those."""
+    """Whether a source is ``model.input``, ``model.get_layer(name).output``, or a list of those."""
     if isinstance(source, (ast.List, ast.Tuple)):
         return bool(source.elts) and all(_of_model(ctx, e) for e in source.elts)
     if not isinstance(source, ast.Attribute) or source.attr not in ("input", "inputs", "output", "outputs"):
@@ -169,7 +169,7 @@ def _of_model(ctx: Context, source: ast.expr) -> bool:
 
 
 def _kept(ctx: Context, loop: Loop) -> bool:
-    """A call on the way runs only where nothing is kept yet, or keeps what it returns."""
+    """Whether a call on the way to the loader runs only if nothing is cached yet, or caches its result."""
     for module, call in loop.via:
         function = ctx.at(module).enclosing(call)
         if optional(module, call) or (function is not None and cached(function)):

@@ -1,13 +1,13 @@
-"""Models are built or loaded in a loop, and nothing clears what the earlier ones left behind.
+"""Models are built or loaded in a loop, and nothing frees what the earlier ones left behind.
 
 ## What it does
-Reports, as info, models that are made in a loop or in a function that is called in one (hyper-parameter search,
-folds, one model per file), where neither `clear_session` nor a graph of its own nor a process of its own is used.
+Reports, as info, models made in a loop or in a function called from one (hyper-parameter search, folds, one model per
+file), if the loop uses no `clear_session`, no separate graph and no separate process.
 
 ## Why it is slow
-Keras keeps a global state: names and, in graph mode, one graph that every model is added to. With TensorFlow 1 and
-early versions of 2 memory and time grow with each model. Measured on TensorFlow 2.21 with Keras 3 and twelve small
-models: no growth, so that it is info. Whether it costs, the resident memory of a run shows.
+Keras keeps global state: names and, in graph mode, one graph to which every model is added. With TensorFlow 1 and early
+versions of 2, memory and time grow with each model. Measured on TensorFlow 2.21 with Keras 3 and twelve small models:
+no growth, so this is info. The resident memory of a run shows whether it costs anything.
 
 ## Example
 Slow:
@@ -38,12 +38,12 @@ for trial in range(100):
 ```
 
 ## When it is silent
-In loops of at most three iterations; where the models are kept (an ensemble in a list or dict); where something in
-the loop clears the session, makes a graph, or starts a process; in tests.
+In loops of at most three iterations; when the models are kept (an ensemble in a list or dict); when something in the
+loop clears the session, makes a graph or starts a process; in tests.
 
 ## Fix and its safety
-Call `keras.backend.clear_session()` before each model is built, and drop references to the old one. It invalidates
-every model that is still in use, also those of other parts of the program.
+Call `keras.backend.clear_session()` before each model is built, and drop references to the old one. This invalidates
+every model still in use, including those of other parts of the program.
 
 ## Versions
 All; it matters most before TensorFlow 2.16.
@@ -64,14 +64,14 @@ from stepscope.checker.rule import Rule
 from stepscope.checker.source.syntax import walk
 
 FEW = 3
-"""So many models are no matter."""
+"""Models that are too few to matter."""
 MAKES = frozenset({"keras.Model", "keras.Sequential", "keras.models.load_model", "keras.models.clone_model"})
 CLEARS = frozenset({"clear_session", "reset_default_graph", "Graph", "Process", "reset_uids"})
 KEEPS = frozenset({"append", "add", "insert", "setdefault", "extend"})
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """A call that makes a model in a loop."""
+    """Report a call that makes a model in a loop."""
     if in_test(ctx) or ctx.tag(call.node) is not Tag.MODEL or optional(ctx.module, call.node):
         return
     function = ctx.enclosing(call.node)
@@ -87,7 +87,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         around = f" through {ctx.text(loop.via[0][1].func)}" if loop.via else ""
         yield ctx.hit(
             call.node,
-            f"{ctx.text(call.node.func)} makes a model in each iteration{around}, and nothing clears the old ones",
+            f"{ctx.text(call.node.func)} makes a model in each iteration{around}, and nothing frees the old ones",
             confidence=0.7,
             also=[ctx.places.loop_span(loop)],
         )
@@ -95,14 +95,14 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
 
 
 def _first(ctx: Context, call: Call, function: ast.AST) -> bool:
-    """The first model that its function makes; the others pile up with it."""
+    """Whether this is the first model its function makes; the others pile up with it."""
     makers = (c for c in ctx.calls("Model", "Sequential", "load_model", "clone_model") if c.name in MAKES)
     here = [c.node for c in makers if (f := ctx.enclosing(c.node)) is not None and f.node is function]
     return min(here, key=lambda node: (node.lineno, node.col_offset), default=call.node) is call.node
 
 
 def _keeps(ctx: Context, call: Call, loop: Loop) -> bool:
-    """What the loop makes is put into a container or an attribute: the models are wanted all at once."""
+    """Whether the loop puts the model into a container or an attribute: the models are all needed at once."""
     at = ctx.at(loop.module)
     for _, part in ((c, p) for c, p in loop_parts(ctx, call.node, loop) if c.module is loop.module):
         for node in walk([part]):
@@ -122,7 +122,7 @@ def _holds_model(at: Context, expr: ast.expr) -> bool:
 
 
 def _outer(expr: ast.expr) -> Iterator[ast.expr]:
-    """An expression and the elements of tuples and dicts, not what calls are given."""
+    """Yield an expression and the elements of tuples and dicts, but not arguments of calls."""
     yield expr
     if isinstance(expr, (ast.Tuple, ast.List)):
         for element in expr.elts:

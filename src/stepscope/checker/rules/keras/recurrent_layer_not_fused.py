@@ -1,14 +1,13 @@
-"""An LSTM or GRU has an argument that takes the fused GPU kernel away.
+"""An argument of an LSTM or GRU rules out the fused GPU kernel.
 
 ## What it does
-Reports, as info, `LSTM` and `GRU` layers with `recurrent_dropout`, another `activation` or `recurrent_activation`
-than the default, `unroll=True`, `use_bias=False`, and a GRU with `reset_after=False`.
+Reports, as info, `LSTM` and `GRU` layers with `recurrent_dropout`, a non-default `activation` or
+`recurrent_activation`, `unroll=True`, `use_bias=False`, and a GRU with `reset_after=False`.
 
 ## Why it is slow
-On a GPU Keras runs these layers with one cuDNN kernel for the whole sequence, but only with the default arguments;
-with others it runs a loop with a handful of small ops per time step. How much that costs depends on the GPU and the
-length of the sequence: users report 5 to 10 times. On a CPU there is no such kernel and no difference, so that it is
-info.
+On a GPU Keras runs these layers as one cuDNN kernel for the whole sequence, but only with the default arguments;
+otherwise it runs a loop with a handful of small ops per time step. The cost depends on the GPU and the length of the
+sequence: users report 5 to 10 times. A CPU has no such kernel and shows no difference, so this is info.
 
 ## Example
 Slow:
@@ -36,12 +35,12 @@ model = keras.Sequential([
 ```
 
 ## When it is silent
-With arguments whose values are not written down; in programs that switch GPUs off; before TensorFlow 2.0, where the
-layer with the kernel had another name (`CuDNNLSTM`).
+For arguments whose values are not written in the source; in programs that disable GPUs; before TensorFlow 2.0, where
+the layer with the kernel had another name (`CuDNNLSTM`).
 
 ## Fix and its safety
-Leave the argument at its default: `dropout` instead of `recurrent_dropout`, `tanh` instead of `relu`. It is another
-model and must be trained again: not done automatically.
+Leave the argument at its default: `dropout` instead of `recurrent_dropout`, `tanh` instead of `relu`. This is a
+different model and must be trained again, so it is not done automatically.
 
 ## Versions
 TensorFlow 2.0 and later.
@@ -65,12 +64,13 @@ DEFAULTS: dict[str, object] = {
     "use_bias": True,
     "reset_after": True,
 }
-"""What cuDNN's kernel computes. Source: Keras, class LSTM, "The requirements to use the cuDNN implementation"."""
+"""Arguments that cuDNN's kernel supports. Source: Keras, class LSTM, "The requirements to use the cuDNN
+implementation"."""
 POSITIONS = {"activation": 1, "recurrent_activation": 2, "use_bias": 3}
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """A recurrent layer with an argument of its own."""
+    """Report a recurrent layer with a non-default argument."""
     if in_test(ctx) or _without_gpu(ctx):
         return
     for name, fused in DEFAULTS.items():
@@ -81,14 +81,14 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
             continue
         yield ctx.hit(
             call.node,
-            f"{name}={given.value!r} takes the fused GPU kernel from {call.word}: it runs op by op for each time step",
+            f"{name}={given.value!r} rules out the fused GPU kernel: {call.word} runs op by op for each time step",
             confidence=0.9,
         )
         return
 
 
 def _without_gpu(ctx: Context) -> bool:
-    """The file hides all GPUs from TensorFlow."""
+    """Whether the file hides all GPUs from TensorFlow."""
     for store in ctx.module.flow.stores:
         if isinstance(store, ast.Subscript) and isinstance(store.slice, ast.Constant):
             statement = ctx.parent(store)

@@ -1,14 +1,14 @@
-"""Keras' predict is called again and again, in a loop or for each row that comes.
+"""Keras' predict is called repeatedly, in a loop or for each row that arrives.
 
 ## What it does
-Reports `model.predict(x)` in a loop, also one around the function that calls it, where the model stays the same and
-the input is another one each time; in the handler of a request; and, as info, for a single row in a method that the
-project offers and does not call itself, for whoever calls it will do so per row.
+Reports `model.predict(x)` in a loop, or in a function called from one, if the model stays the same and the input
+changes each time; in a request handler; and, as info, for a single row in a method that the project offers but does not
+call itself, because its callers will call it per row.
 
 ## Why it is slow
-Each call of `predict` makes a data adapter, a tf.data iterator and callbacks, and collects results: milliseconds
-around a model that needs microseconds for a row. Measured on 150 single rows of a small model: 105 times the time of
-one `predict` for all of them; 60 rows 27 times the CPU time of `model(x)` for each.
+Each call of `predict` makes a data adapter, a tf.data iterator and callbacks, and collects results: milliseconds around
+a model that needs microseconds per row. Measured on 150 single rows of a small model: 105 times the time of one
+`predict` for all of them; 60 rows took 27 times the CPU time of `model(x)` for each.
 
 ## Example
 Slow:
@@ -36,19 +36,18 @@ results = model.predict(rows, verbose=0)
 ```
 
 ## When it is silent
-When it is not known that the object is a Keras model (scikit-learn has a `predict` too); when the model is another
-one in each iteration (an ensemble, folds); in loops of at most ten iterations, and in those that wait
-for `input()`; behind `if step % n == 0`; in loops
-that call `fit`, where predict runs once an epoch, unless it is for a single row; with a `batch_size` of two or more,
-which says that the input is large; for a Dataset (KER002). It is info where a loop goes over data that may be large
-batches, and in files of tests.
+When the object is not known to be a Keras model (scikit-learn has a `predict` too); when the model changes in each
+iteration (an ensemble, folds); in loops of at most ten iterations; in loops that wait for `input()`; behind `if step %
+n == 0`; in loops that call `fit`, where predict runs once per epoch, unless it is for a single row; with a `batch_size`
+of two or more, which indicates a large input; for a Dataset (KER002). It is info if the loop goes over data that may be
+large batches, and in test files.
 
 ## Fix and its safety
-Collect the rows and predict them in one call, or call `model(x, training=False)`, best in a `tf.function`; where rows
-come one by one, `model.predict_on_batch(x)`, which is what `--unsafe-fixes` writes: it gives the same arrays in the
-same structure, prints no progress bar, and needs the whole input in memory at once. A direct call gives tensors, and
-code that uses arrays (`out["a"].sum()`, `out[i] = 0`) then fails. Not where the input is not known to be arrays or
-tensors (lists of numbers, a DataFrame, a generator), nor with `steps` or `callbacks`.
+Collect the rows and predict them in one call, or call `model(x, training=False)`, best in a `tf.function`. If rows
+arrive one by one, use `model.predict_on_batch(x)`, which is what `--unsafe-fixes` writes: it returns the same arrays in
+the same structure, prints no progress bar, and needs the whole input in memory at once. A direct call returns tensors,
+and code that uses arrays (`out["a"].sum()`, `out[i] = 0`) then fails. There is no fix if the input is not known to be
+arrays or tensors (lists of numbers, a DataFrame, a generator), nor with `steps` or `callbacks`.
 
 ## Versions
 All.
@@ -70,22 +69,22 @@ from stepscope.checker.rule import Rule
 from stepscope.checker.source.syntax import last_word
 
 FEW = 10
-"""So many calls are no matter."""
+"""Calls that are too few to matter."""
 TRAINING = frozenset({"keras.Model.fit", "keras.Model.fit_generator"})
 FITS = frozenset({"fit", "fit_generator", "train_on_batch"})
 DROPPED = frozenset("batch_size verbose max_queue_size workers use_multiprocessing".split())
-"""Arguments of ``predict`` that change nothing in what it gives."""
+"""Arguments of ``predict`` that do not affect its result."""
 BY_POSITION = ("batch_size", "verbose")
 MAX_DEPTH = 4
-"""Names and containers that are looked through for what an input is."""
+"""Depth to which names and containers are followed to find what an input is."""
 OF_ARRAYS = frozenset({"reshape", "astype"})
-"""Methods that arrays alone have."""
+"""Methods that only arrays have."""
 LARGE = 2
-"""From this batch size on the input is more than a row."""
+"""Batch size from which the input is more than a row."""
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """A predict that runs again and again."""
+    """Report a predict that runs repeatedly."""
     data = call.argument(0, "x")
     if data is None or call.receiver is None or ctx.traced(call.node) or ctx.tag(data) is Tag.DATASET:
         return
@@ -102,7 +101,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         severity: CheckSeverity = "error" if row else "info" if _over_batches(ctx, data, loop) else "warning"
         yield ctx.hit(
             call.node,
-            f"{model}.predict is called{rows} again and again {around}: each call costs milliseconds of its own",
+            f"{model}.predict is called{rows} repeatedly {around}: each call costs milliseconds",
             severity="info" if in_test(ctx) else severity,
             confidence=0.95 if row else 0.8,
             also=[ctx.places.loop_span(loop)],
@@ -124,7 +123,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
     if server is not None:
         yield ctx.hit(
             call.node,
-            f"{model}.predict is called{rows} for each request of {server.name}, with milliseconds of its own",
+            f"{model}.predict is called{rows} for each request of {server.name}: each call costs milliseconds",
             confidence=0.85 if row else 0.6,
             severity="warning" if row else "info",
             fix=_fix(ctx, call, model),
@@ -134,7 +133,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         name = function.name if function is not None else ""
         yield ctx.hit(
             call.node,
-            f"{model}.predict is called for a single row: each call of {name} costs milliseconds on top",
+            f"{model}.predict is called for a single row: each call of {name} costs extra milliseconds",
             confidence=0.6,
             severity="info",
             fix=_fix(ctx, call, model),
@@ -142,7 +141,9 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
 
 
 def _fix(ctx: Context, call: Call, model: str) -> FixPlan | None:
-    """``predict_on_batch`` gives what ``predict`` does; a direct call would give tensors to code that uses arrays."""
+    """Use ``predict_on_batch``, which returns what ``predict`` does; a direct call would give tensors to code that uses
+    arrays.
+    """
     data, receiver = call.argument(0, "x"), call.receiver
     others = {k.arg for k in call.node.keywords} - {"x"}
     if data is None or receiver is None or not others <= DROPPED or len(call.node.args) > 1 + len(BY_POSITION):
@@ -162,7 +163,7 @@ def _fix(ctx: Context, call: Call, model: str) -> FixPlan | None:
 
 
 def _arrays(ctx: Context, data: ast.expr, depth: int) -> bool:
-    """Arrays or tensors, also several of them in a list or dict: all that ``predict_on_batch`` takes."""
+    """Whether the input is arrays or tensors, also in a list or dict: all that ``predict_on_batch`` accepts."""
     if depth > MAX_DEPTH:
         return False
     if ctx.tag(data) in (Tag.NUMPY, Tag.TENSOR, Tag.VARIABLE):
@@ -182,7 +183,7 @@ def _arrays(ctx: Context, data: ast.expr, depth: int) -> bool:
 
 
 def _repeats(ctx: Context, call: Call, data: ast.expr, loop: Loop, *, row: bool) -> bool:
-    """A loop in which one model predicts something else each time, often, and not beside its training."""
+    """Whether one model predicts a different input in each iteration of a long loop that does not train it."""
     if (loop.iterations is not None and loop.iterations <= FEW) or rarely(ctx, call.node, loop):
         return False
     if waits(ctx, call.node, loop):
@@ -195,7 +196,9 @@ def _repeats(ctx: Context, call: Call, data: ast.expr, loop: Loop, *, row: bool)
 
 
 def _over_batches(ctx: Context, data: ast.expr, loop: Loop) -> bool:
-    """The loop goes over data, and what it gives is predicted: it may be large batches, where a call costs little."""
+    """Whether the loop predicts elements of the data it goes over: they may be large batches, where a call costs
+    little.
+    """
     if loop.via or not isinstance(loop.node, ast.For) or any(_fits(part) for s in loop.body for part in ast.walk(s)):
         return False
     counts = isinstance(loop.node.iter, ast.Call) and last_word(loop.node.iter.func) in ("range", "arange", "trange")
@@ -203,7 +206,7 @@ def _over_batches(ctx: Context, data: ast.expr, loop: Loop) -> bool:
 
 
 def _passed(ctx: Context, data: ast.expr, loop: Loop) -> bool:
-    """What is predicted comes from an argument of the call in the loop, and is another one each time."""
+    """Whether the predicted value comes from an argument of the call in the loop and changes each time."""
     at = ctx.at(loop.module)
     called = loop.via[0][1]
     given = [*called.args, *(k.value for k in called.keywords)]
@@ -213,7 +216,7 @@ def _passed(ctx: Context, data: ast.expr, loop: Loop) -> bool:
 
 
 def _same_model(ctx: Context, receiver: ast.expr, loop: Loop) -> bool:
-    """The model is not one of many, and not made in the loop."""
+    """Whether the model is not one of several, and not made in the loop."""
     if not loop.via:
         made = ctx.definitions(receiver) if isinstance(receiver, ast.Name) else ()
         return ctx.loops.varies(receiver, loop) is not True and not any(ctx.loops.inside(b.node, loop) for b in made)
@@ -223,7 +226,7 @@ def _same_model(ctx: Context, receiver: ast.expr, loop: Loop) -> bool:
         b.kind in ("assign", "unpack") and function is not None and b.scope.node is function.node
         for b in ctx.definitions(receiver)
     ):
-        return False  # made anew by each call
+        return False  # made again by each call
     given = [*loop.via[0][1].args, *(k.value for k in loop.via[0][1].keywords)]
     models = [g for g in given if at.tag(g) is Tag.MODEL]
     called = loop.via[0][1].func
@@ -235,13 +238,13 @@ def _same_model(ctx: Context, receiver: ast.expr, loop: Loop) -> bool:
 
 
 def _trains(ctx: Context, loop: Loop) -> bool:
-    """The loop's own body trains for an epoch or more: predict is the smaller part of it."""
+    """Whether the loop's own body trains for an epoch or more: predict is then the smaller part of it."""
     at = ctx.at(loop.module)
     return any(_epoch(at, part, loop) for statement in loop.body for part in ast.walk(statement))
 
 
 def _epoch(at: Context, part: ast.AST, loop: Loop) -> bool:
-    """A fit on the same data each time, or with several epochs; not one of an epoch on what the loop gives."""
+    """Whether a fit uses the same data each time or several epochs, not a single epoch on the loop's own element."""
     if not isinstance(part, ast.Call) or not _fits(part):
         return False
     if last_word(part.func) == "train_on_batch":

@@ -1,13 +1,12 @@
 """steps_per_epoch counts samples instead of batches.
 
 ## What it does
-Reports `fit(..., steps_per_epoch=len(x))` and `steps_per_epoch=x.shape[0]`, also `validation_steps` and `steps`,
-where x holds samples and the input comes in batches of more than one.
+Reports `fit(..., steps_per_epoch=len(x))` and `steps_per_epoch=x.shape[0]`, also `validation_steps` and `steps`, if x
+holds samples and the input comes in batches of more than one.
 
 ## Why it is slow
-A step is a batch: with batches of 32 each epoch then goes 32 times over the data. Nothing fails, it only takes 32
-times as long as the epoch that was meant. Measured with batches of 32 and the same number of epochs: 17 times the
-time.
+A step is a batch: with batches of 32 each epoch then goes over the data 32 times. Nothing fails; an epoch just takes 32
+times as long as intended. Measured with batches of 32 and the same number of epochs: 17 times the time.
 
 ## Example
 Slow:
@@ -39,16 +38,16 @@ model.fit(images, steps_per_epoch=len(x) // 32, epochs=3)
 ```
 
 ## When it is silent
-For `len(generator)` and whatever else may count batches; where it is not known that x holds samples (an array, or
-what the input is made of); where the input ends after its last batch (a Dataset without `repeat()`, a `flow` of Keras
-3), whatever the steps say; where the batch size is 1 or is not known.
+For `len(generator)` and anything else that may count batches; when x is not known to hold samples (an array, or the
+source of the input); when the input ends after its last batch (a Dataset without `repeat()`, a `flow` of Keras 3)
+whatever the steps say; when the batch size is 1 or unknown.
 
 ## Fix and its safety
-Divide by the batch size, or leave the argument and `repeat()` out. Epochs get shorter: results per epoch change.
+Divide by the batch size, or omit the argument and `repeat()`. Epochs get shorter, so results per epoch change.
 `--unsafe-fixes` divides.
 
 ## Versions
-All. Before TensorFlow 2.0 also `fit(array, steps_per_epoch=n)`, which took the whole array in each step.
+All. Before TensorFlow 2.0 also `fit(array, steps_per_epoch=n)`, which used the whole array in each step.
 """
 
 from __future__ import annotations
@@ -65,13 +64,13 @@ ARGUMENTS = ("steps_per_epoch", "validation_steps", "steps")
 FLOWS = frozenset({"flow", "flow_from_directory", "flow_from_dataframe"})
 MAX_DEPTH = 3
 ENDLESS_FLOWS = 2
-"""Keras' last major version whose ``flow`` goes on after the last batch; later ones end the epoch there."""
+"""Last major version of Keras whose ``flow`` continues after the last batch; later versions end the epoch there."""
 DEFAULT_BATCH = 32
-"""Of Keras' own generators."""
+"""Default batch size of Keras' own generators."""
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """A fit whose number of steps is a number of samples."""
+    """Report a fit whose number of steps is a number of samples."""
     data = call.argument(0, "generator") or call.argument(0, "x")
     if data is None:
         return
@@ -79,7 +78,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
     if steps is not None and ctx.target.tensorflow < (2, 0) and call.word == "fit" and ctx.tag(data) is Tag.NUMPY:
         yield ctx.hit(
             steps,
-            f"with steps_per_epoch, fit takes all of {ctx.text(data)} in each step; give batch_size instead",
+            f"with steps_per_epoch, fit uses all of {ctx.text(data)} in each step; pass batch_size instead",
             confidence=0.8,
         )
         return
@@ -107,7 +106,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
 
 
 def _counted(ctx: Context, expr: ast.expr, depth: int = 0) -> ast.expr | None:
-    """What is counted: x of ``len(x)``, ``x.shape[0]``, ``int(len(x))``, also by name."""
+    """The counted object: x in ``len(x)``, ``x.shape[0]`` or ``int(len(x))``, also through a name."""
     if depth > MAX_DEPTH:
         return None
     if isinstance(expr, ast.Name):
@@ -123,7 +122,9 @@ def _counted(ctx: Context, expr: ast.expr, depth: int = 0) -> ast.expr | None:
 
 
 def _batch(ctx: Context, data: ast.expr, counted: ast.expr) -> int | None:
-    """The batch size of an input that is made of what was counted; None when it is not known, or not made of it."""
+    """Batch size of an input made from the counted object; None if it is unknown or the input is made of something
+    else.
+    """
     if isinstance(data, ast.Name):
         values = [b.value for b in ctx.definitions(data)]
         if len(values) == 1 and isinstance(values[0], ast.Call):

@@ -1,12 +1,12 @@
-"""A loop repeats a call that is known to keep memory in the TensorFlow that the project uses.
+"""A loop repeats a call that is known to leak memory in the TensorFlow version that the project uses.
 
 ## What it does
-Reports, as information, calls that a loop repeats and that a public issue says leak in the version that is checked for.
-The table of issues and versions is `checker/advisories.py`, each with its source.
+Reports, as info, calls in a loop that leak according to a public issue about the version being checked for. The table
+of issues and versions is `checker/advisories.py`, each with its source.
 
 ## Why it is slow
-Memory that is kept makes each call a little slower, until the machine swaps or the process is killed. This is from the
-issues; it is not measured here, since the versions are old: the rule informs.
+Leaked memory makes each call a little slower, until the machine swaps or the process is killed. This comes from the
+issues; it was not measured here because the versions are old, so the rule only informs.
 
 ## Example
 Slow:
@@ -31,13 +31,13 @@ model.predict(np.zeros((1000, 8)))
 ```
 
 ## When it is silent
-For versions that no issue names, calls that no loop repeats, loops of at most ten iterations, tests.
+For versions that no issue names, calls outside loops, loops of at most ten iterations, tests.
 
 ## Fix and its safety
-Upgrade TensorFlow, or do what the issue recommends; the message names it.
+Upgrade TensorFlow, or follow the issue's recommendation, which the message names.
 
 ## Versions
-Those of the table: 1.12 to 2.13.
+Those in the table: 1.12 to 2.13.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from stepscope.checker.rule import Rule
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """A repeated call that the table names for this version."""
+    """Report a repeated call that the table names for this version."""
     found = _advisory(ctx, call)
     if found is None or in_test(ctx) or ctx.traced(call.node):
         return

@@ -1,13 +1,13 @@
-"""Processes are forked after TensorFlow has started, and use it themselves.
+"""Processes that use TensorFlow are forked after the parent has started it.
 
 ## What it does
-Reports `multiprocessing.Process`, `Pool` and `ProcessPoolExecutor` with the default start method, whose function uses
-TensorFlow, in a program that has used TensorFlow before: a model, an op, a look at the GPUs.
+Reports `multiprocessing.Process`, `Pool` and `ProcessPoolExecutor` with the default start method, if their function
+uses TensorFlow and the program has used TensorFlow before: a model, an op, a query of the GPUs.
 
 ## Why it is slow
-A forked child inherits TensorFlow's memory but not its threads: its first op may wait for a lock or a thread pool that
-does not exist there, for ever, and a GPU that the parent has opened cannot be used, or is opened again with memory of
-its own. Measured with TensorFlow 2.21 on the CPU: the children's first matrix product never ends; processes that are
+A forked child inherits TensorFlow's memory but not its threads: its first op may wait forever for a lock or a thread
+pool that does not exist there, and a GPU that the parent has opened either cannot be used or is opened again with
+separate memory. Measured with TensorFlow 2.21 on the CPU: the children's first matrix product never ends; processes
 forked before the parent computes anything need a second.
 
 ## Example
@@ -42,15 +42,15 @@ if __name__ == "__main__":
 ```
 
 ## When it is silent
-With `spawn` or `forkserver` anywhere in the file, where the children's function is not known to use TensorFlow (Pillow
-and NumPy may be forked), where TensorFlow is not known to be used before, for threads, in tests.
+With `spawn` or `forkserver` anywhere in the file; when the children's function is not known to use TensorFlow (Pillow
+and NumPy may be forked); when TensorFlow is not known to have been used before; for threads; in tests.
 
 ## Fix and its safety
-`multiprocessing.get_context("spawn")`, or start the processes before TensorFlow is used. A spawned child imports the
-program's module again: it needs `if __name__ == "__main__":`, and arguments that can be pickled.
+Use `multiprocessing.get_context("spawn")`, or start the processes before TensorFlow is used. A spawned child imports
+the program's module again: it needs `if __name__ == "__main__":`, and arguments that can be pickled.
 
 ## Versions
-All. From Python 3.14 on `forkserver` is the default on Linux.
+All. From Python 3.14 on, `forkserver` is the default on Linux.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ LOOKS = (
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """A pool or process with a function that uses TensorFlow."""
+    """Report a pool or process whose function uses TensorFlow."""
     if in_test(ctx) or any(True for _ in ctx.calls(*OTHER_METHODS)):
         return
     if any(k.arg in ("mp_context", "context") for k in call.node.keywords):
@@ -115,7 +115,7 @@ def _target(ctx: Context, call: Call) -> Function | None:
 
 
 def _uses(ctx: Context, function: Function) -> bool:
-    """It computes with TensorFlow, itself or in what it calls."""
+    """Whether a function computes with TensorFlow, itself or in what it calls."""
     return any(
         at.tag(inner.node) in USED or inner.name.startswith(("keras.Model", "keras.models."))
         for at, inner in ctx.functions.calls_below(function.body)
@@ -123,7 +123,7 @@ def _uses(ctx: Context, function: Function) -> bool:
 
 
 def _before(ctx: Context, node: ast.AST) -> ast.AST | None:
-    """A use of TensorFlow in this file that comes before, in the same function or at the module's top."""
+    """An earlier use of TensorFlow in this file, in the same function or at the top of the module."""
     own = ctx.enclosing(node)
     line = getattr(node, "lineno", 0)
     for calls in ctx.module.flow.calls.values():
@@ -149,7 +149,7 @@ RULE = Rule(
     exposed_stage="evaluation",
     pipeline_stage="none",
     speedup=3.0,
-    remedy='take multiprocessing.get_context("spawn")',
+    remedy='use multiprocessing.get_context("spawn")',
     calls=frozenset(
         {
             "multiprocessing.Process",

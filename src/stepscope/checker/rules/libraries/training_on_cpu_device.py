@@ -1,12 +1,13 @@
 """Training ops are pinned to the CPU, or every op's placement is logged.
 
 ## What it does
-Reports, as information, a training step or `fit` inside of `with tf.device("/CPU:0")` that no condition chooses, and
+Reports, as info, a training step or `fit` inside `with tf.device("/CPU:0")` that no condition chooses, and
 `log_device_placement` that is left on.
 
 ## Why it is slow
-With a GPU in the machine it stays idle: what is pinned runs on the CPU. The log of placements writes a line for each op
-that runs eagerly. Both need a GPU, or a terminal, to be measured, which this page did not have: they are information.
+A GPU in the machine stays idle, because pinned ops run on the CPU. Placement logging writes a line for each op that
+runs eagerly. Measuring either needs a GPU or a terminal, neither of which was available for this page, so both are
+info.
 
 ## Example
 Slow:
@@ -33,10 +34,10 @@ model.fit(np.zeros((8, 4)), np.zeros((8, 1)))
 ```
 
 ## When it is silent
-For input pipelines and preprocessing on the CPU, devices that a variable or a condition chooses, and in tests.
+For input pipelines and preprocessing on the CPU, for devices chosen by a variable or a condition, and in tests.
 
 ## Fix and its safety
-Remove the device, or choose it by what `tf.config.list_physical_devices("GPU")` finds. Results differ by rounding.
+Remove the device, or choose it from `tf.config.list_physical_devices("GPU")`. Results differ by rounding.
 
 ## Versions
 All.
@@ -65,7 +66,7 @@ LOGS = frozenset({"tensorflow.debugging.set_log_device_placement"})
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """A device for what trains; a switch for the log."""
+    """Report a device around training code, and placement logging."""
     parent = ctx.parent(call.node)
     if in_test(ctx) or _conditional(ctx, call.node):
         return

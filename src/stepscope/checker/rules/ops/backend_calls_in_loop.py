@@ -1,13 +1,13 @@
-"""Keras' backend evaluates or builds something in a loop: nodes of the graph, or functions, for each iteration.
+"""Keras' backend evaluates or builds something in a loop: each iteration adds graph nodes or makes a function.
 
 ## What it does
-Reports in a loop `K.eval(expression)` and `K.get_value` of an expression in TensorFlow 1, and `K.function(...)` or
-`keras.Model(...)` from tensors that exist already, in all versions, when the loop calls what it made.
+Reports, in a loop, `K.eval(expression)` and `K.get_value` of an expression in TensorFlow 1, and in all versions
+`K.function(...)` or `keras.Model(...)` of existing tensors if the loop calls the result.
 
 ## Why it is slow
-In TensorFlow 1 the expression is built again in each iteration, and the graph grows: each run is slower than the last.
-`K.function`, or a model of a layer's output, is traced when it is first called, and in a loop each one is new. Measured
-with a model of one layer's output made for each of 20 batches: 3 times the time of one that is made once.
+In TensorFlow 1 the expression is built again in each iteration and the graph grows: each run is slower than the last.
+`K.function`, or a model of a layer's output, is traced at its first call, and a loop makes a new one each time.
+Measured with a model of one layer's output made for each of 20 batches: 3 times the time of one made once.
 
 ## Example
 Slow:
@@ -37,15 +37,16 @@ for batch in np.zeros((40, 16, 8), "float32"):
 ```
 
 ## When it is silent
-For variables and names (`K.get_value(optimizer.lr)`), where the iteration makes another model or takes another layer,
-in loops of at most ten iterations, outside of loops, in tests.
+For variables and names (`K.get_value(optimizer.lr)`); when the iteration makes another model or uses another layer; in
+loops of at most ten iterations; outside loops; in tests.
 
 ## Fix and its safety
-Make the function or model once before the loop and call it with the data; compute with NumPy what needs no graph. The
-fix moves the statement that makes it: unsafe, because it is made then also when the loop does not run.
+Make the function or model once before the loop and call it with the data; use NumPy for computations that need no
+graph. The fix moves the statement that makes it; it is unsafe because the statement then also runs if the loop does
+not.
 
 ## Versions
-`K.eval` before TensorFlow 2; functions and models in all.
+`K.eval` before TensorFlow 2; functions and models in all versions.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ EVALUATING = frozenset({"keras.backend.eval", "keras.backend.get_value"})
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """A call of the backend, or a model of tensors, that a loop repeats."""
+    """Report a backend call, or a model of tensors, that a loop repeats."""
     if in_test(ctx) or ctx.traced(call.node):
         return
     loops = [loop for loop in hot(ctx.loops.around(call.node)) if not loop.is_comprehension or loop.via]
@@ -89,7 +90,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
     what = "a function" if call.name == "keras.backend.function" else "a model"
     yield ctx.hit(
         call.node,
-        f"{ctx.text(call.node)} makes {what} again in each iteration of this loop, which is traced anew",
+        f"{ctx.text(call.node)} makes {what} in each iteration of this loop, which is traced each time",
         also=[ctx.places.loop_span(loop)],
         fix=hoisting.statement(ctx, call.node, loop),
     )
@@ -100,7 +101,7 @@ def _direct(loops: list[Loop]) -> bool:
 
 
 def _called(ctx: Context, call: Call, loop: Loop) -> bool:
-    """What it makes is called in the same iteration, at once or by its name."""
+    """Whether the result is called in the same iteration, directly or through its name."""
     parent = ctx.parent(call.node)
     if isinstance(parent, ast.Call) and parent.func is call.node:
         return True

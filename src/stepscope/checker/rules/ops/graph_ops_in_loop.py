@@ -5,8 +5,8 @@ Reports calls that build graph ops (`tf.assign`, `tf.reduce_mean`, `tf.train.Sav
 runs a session, directly or through functions of the project: each iteration adds nodes to the same graph.
 
 ## Why it is slow
-Before it runs, a session compares its graph with what it has seen and extends it: runs get slower with every node, and
-nothing is ever removed. Measured with four nodes an iteration: 44 times the time of a hoisted op after 100 runs, 180
+Before a run, a session compares its graph with what it has seen and extends it: runs get slower with every node, and
+nothing is ever removed. Measured with four nodes per iteration: 44 times the time of a hoisted op after 100 runs, 180
 times after 400; memory grows as well.
 
 ## Example
@@ -39,28 +39,29 @@ with tf.Session() as session:
 ```
 
 ## When it is silent
-In loops that build a graph and run nothing (layers of a model); where each iteration makes a graph of its own
-(`tf.Graph()`, `tf.reset_default_graph()`); where an op is made once and kept (`if key not in self.ops:`,
-`except KeyError:`) or in the one iteration that a condition names (`if step == last:`); in towers, which each
-iteration places on a device or in a scope of its own; in loops of at most ten iterations; where weights are assigned
-in a loop over the variables; in eager code, and inside of functions that are traced.
+In loops that build a graph and run nothing (layers of a model); when each iteration makes its own graph (`tf.Graph()`,
+`tf.reset_default_graph()`); when an op is made once and kept (`if key not in self.ops:`, `except KeyError:`) or made in
+the one iteration that a condition names (`if step == last:`); in towers, which each iteration places on a device or in
+a scope of its own; in loops of at most ten iterations; when weights are assigned in a loop over the variables; in eager
+code, and inside traced functions.
 
-Told once for what is built of one another, and once for each function that the loop calls, at its first op. A warning
-where it happens only every n-th iteration. An info: at most a hundred times, also as
-every 50th of a thousand iterations; a Saver every n-th time; an
-initializer in any loop, because what it starts takes longer; loops over a table of names (`.items()`), which are as
-short as the table; loops over epochs or trials, each with a loop of steps of its own.
+Ops built from one another are reported once, and so is each function that the loop calls, at its first op. It is a
+warning if it happens only every n-th iteration. It is info for at most a hundred times, also as every 50th of a
+thousand iterations; for a Saver every n-th time; for an initializer in any loop, because the training it starts takes
+longer; for loops over a table of names (`.items()`), which are as short as the table; and for loops over epochs or
+trials, each with its own loop of steps.
 
 ## Fix and its safety
-Build the op once before the loop and feed what changes through a placeholder, or `variable.load(value, session)`. Call
-`tf.get_default_graph().finalize()` before the loop, so that the mistake raises an error.
+Build the op once before the loop and feed the changing value through a placeholder, or use `variable.load(value,
+session)`. Call `tf.get_default_graph().finalize()` before the loop, so that the mistake raises an error.
 
 `session.run(tf.assign(v, x))` becomes `v.load(x, session)`, which runs the op that gave the variable its first value:
-safe where the value is known to be a number or an array, else unsafe, and not done for a tensor. An op that is the same
-in each iteration moves before the loop (unsafe: it is built also when the loop does not run). The rest is left to you.
+safe if the value is known to be a number or an array, otherwise unsafe, and not done for a tensor. An op that is the
+same in each iteration moves before the loop (unsafe: it is then also built if the loop does not run). Other cases are
+left to you.
 
 ## Versions
-TensorFlow 1, and `tf.compat.v1` in graph mode with all later ones.
+TensorFlow 1, and `tf.compat.v1` in graph mode with all later versions.
 """
 
 from __future__ import annotations
@@ -83,22 +84,23 @@ from stepscope.checker.source.bindings import COMPREHENSIONS
 from stepscope.checker.source.syntax import last_word
 
 FEW = 10
-"""So many nodes are no matter."""
+"""Nodes that are too few to matter."""
 SHORT = 100
-"""So many iterations of four nodes cost half a second in all."""
+"""Iterations of four nodes that cost half a second in all."""
 STARTS = frozenset(
     "tensorflow.global_variables_initializer tensorflow.local_variables_initializer tensorflow.variables_initializer "
     "tensorflow.initialize_all_variables tensorflow.tables_initializer tensorflow.initializers.global_variables".split()
 )
-"""Begin a training: a loop around them repeats whole trainings or evaluations, beside which a node is nothing."""
+"""Ops that start a training: a loop around them repeats whole trainings or evaluations, compared with which a node
+costs nothing."""
 PARAMETERS = frozenset(
     "items iteritems global_variables trainable_variables local_variables model_variables all_variables".split()
 )
-"""What is iterated over where weights are loaded or copied: as many nodes as there are variables, once."""
+"""Methods and functions that are iterated over to load or copy weights: one node per variable, once."""
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """A call that builds nodes, with a loop around it that runs them."""
+    """Report a call that builds nodes in a loop that runs them."""
     if in_test(ctx) or not ctx.once(graph_mode) or not builds(ctx, call) or ctx.traced(call.node):
         return
     table: Loop | None = None
@@ -130,7 +132,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
 
 
 def _load(ctx: Context, call: Call) -> FixPlan | None:
-    """``session.run(tf.assign(v, x))`` becomes ``v.load(x, session)``, which runs the op that is there already."""
+    """Replace ``session.run(tf.assign(v, x))`` by ``v.load(x, session)``, which runs an existing op."""
     run = ctx.parent(call.node)
     given = _assigned(call)
     if given is None or not isinstance(run, ast.Call) or not isinstance(ctx.parent(run), ast.Expr):
@@ -154,15 +156,15 @@ def _load(ctx: Context, call: Call) -> FixPlan | None:
         value,
         run.func.value,
         safety="safe" if known else "unsafe",
-        behaviour="The variable gets the same value, by the op that gave it its first one."
+        behaviour="The variable gets the same value, by the op that initialised it."
         if known
-        else "The value has to be a number or array, as it seems to be: of a tensor it would be an error.",
+        else "The value must be a number or array, as it seems to be; a tensor would be an error.",
         value="$2.load($3, $4)",
     )
 
 
 def _assigned(call: Call) -> tuple[ast.expr, ast.expr] | None:
-    """The variable that a call assigns to, and the value, where it is given nothing else."""
+    """The variable that a call assigns to and the value, if it has no other arguments."""
     if call.name == "tensorflow.Variable.assign":
         value, variable = call.argument(0, "value"), call.receiver
         many = 1
@@ -177,7 +179,7 @@ def _assigned(call: Call) -> tuple[ast.expr, ast.expr] | None:
 
 
 def _hoist(ctx: Context, call: Call, loop: Loop) -> FixPlan | None:
-    """What is the same in each iteration is built before the loop, with the arithmetic around it."""
+    """Move the part that is the same in each iteration before the loop, with the arithmetic around it."""
     if loop.via or not same(ctx, call.node, loop):
         return None
     node: ast.expr = call.node
@@ -189,7 +191,7 @@ def _hoist(ctx: Context, call: Call, loop: Loop) -> FixPlan | None:
 
 
 def _severity(ctx: Context, call: Call, loop: Loop) -> CheckSeverity | None:
-    """How much it adds up to."""
+    """Severity by the number of nodes added."""
     often = times(ctx, call.node, loop)
     short = often is not None and often <= SHORT
     if short or call.name in STARTS or _over_table(loop) or _per_epoch(ctx, call, loop):
@@ -200,7 +202,7 @@ def _severity(ctx: Context, call: Call, loop: Loop) -> CheckSeverity | None:
 
 
 def _per_epoch(ctx: Context, call: Call, loop: Loop) -> bool:
-    """The steps are in a loop of their own inside of this one: a node for each hundred of them is nothing."""
+    """Whether the steps are in an inner loop of this one: a node per hundred steps does not matter."""
     way = {call.node, *(node for _, node in loop.via)}
     parts = loop_parts(ctx, call.node, loop)
     beside = [
@@ -215,7 +217,9 @@ def _per_epoch(ctx: Context, call: Call, loop: Loop) -> bool:
 
 
 def _steps(ctx: Context, node: ast.AST, around: Loop, way: set[ast.Call]) -> bool:
-    """A loop that runs a session again and again, in each iteration of the loop around, and builds nothing of ours."""
+    """Whether a loop repeatedly runs a session in each iteration of the loop around, and builds none of the reported
+    ops.
+    """
     if not isinstance(node, (ast.For, ast.While)) or guard(ctx.module, node, around.node) is not None:
         return False
     few = isinstance(node, ast.For) and (ctx.loops.length(node.iter) or FEW + 1) <= FEW
@@ -225,7 +229,9 @@ def _steps(ctx: Context, node: ast.AST, around: Loop, way: set[ast.Call]) -> boo
 
 
 def _first(ctx: Context, call: Call, loop: Loop) -> bool:
-    """The one place to tell of: what is built around this call, or before it in a function that the loop calls."""
+    """Whether this is the one place to report among ops built around this call, or before it in a function that the
+    loop calls.
+    """
     child: ast.AST = call.node
     parent = ctx.parent(child)
     while isinstance(parent, (ast.expr, ast.keyword, ast.comprehension)) and not isinstance(parent, ast.Lambda):
@@ -248,7 +254,7 @@ def _first(ctx: Context, call: Call, loop: Loop) -> bool:
 
 
 def _made_inside(ctx: Context, name: ast.AST, loop: Loop) -> bool:
-    """A name stands for an op that the same iteration has built: where that one is told, this one is."""
+    """Whether a name stands for an op built in the same iteration: the report of that op covers this one."""
     if not isinstance(name, ast.Name) or loop.via:
         return False
     made = [b.value for b in ctx.definitions(name) if b.kind == "assign" and isinstance(b.value, ast.Call)]
@@ -256,18 +262,18 @@ def _made_inside(ctx: Context, name: ast.AST, loop: Loop) -> bool:
 
 
 def _wanted(call: Call) -> bool:
-    """What this rule asks to see."""
+    """Whether this rule considers a call."""
     return call.name in METHODS or call.name.startswith(("tensorflow.", "keras.layers.", "keras.backend."))
 
 
 def _over_parameters(loop: Loop) -> bool:
-    """The loop goes over the variables of a model, or over a table of their values."""
+    """Whether the loop goes over the variables of a model, or over a table of their values."""
     iterated = loop.node.iter if isinstance(loop.node, ast.For) else None
     return isinstance(iterated, ast.Call) and last_word(iterated.func) in PARAMETERS
 
 
 def _over_table(loop: Loop) -> bool:
-    """The loop goes over the names of a table, which somebody wrote: losses, layers, metrics."""
+    """Whether the loop goes over the names of a handwritten table: losses, layers, metrics."""
     iterated = loop.node.iter if isinstance(loop.node, ast.For) else None
     if isinstance(loop.node, COMPREHENSIONS):
         iterated = loop.node.generators[0].iter
@@ -275,7 +281,7 @@ def _over_table(loop: Loop) -> bool:
 
 
 def _over_rows(ctx: Context, inner: Loop, outer: Loop) -> bool:
-    """What the inner loop goes over depends on the outer one: together they go over all variables once."""
+    """Whether the inner loop's range depends on the outer loop: together they go over all variables once."""
     source = inner.node.iter if isinstance(inner.node, ast.For) else None
     return source is not None and not outer.via and bool(ctx.at(outer.module).loops.varies(source, outer.node))
 

@@ -1,14 +1,14 @@
-"""An op that gives the same tensor in every iteration stands inside of the loop.
+"""An op inside a loop computes the same tensor in every iteration.
 
 ## What it does
-Reports calls of TensorFlow in a Python loop whose arguments do not change in it: in eager code that a hot loop repeats,
-and in loops that build a graph of TensorFlow 1. What is reported is the largest expression that stays the same.
+Reports TensorFlow calls in a Python loop whose arguments do not change in it: in eager code that a hot loop repeats,
+and in loops that build a graph of TensorFlow 1. The largest expression that stays the same is reported.
 
 ## Why it is slow
-In eager code the op runs again in each iteration; in a loop that builds a graph it becomes as many nodes, which are
-merged before the graph runs, but have to be made, optimised and stored. Most such ops take microseconds, so it is told
-as information. Measured with a positional encoding of 64 x 128 values that is made again in each of 300 eager
-iterations: 5 times the CPU time of the loop with the encoding made before it.
+In eager code the op runs again in each iteration. A loop that builds a graph creates one node per iteration; they are
+merged before the graph runs, but must be made, optimised and stored. Most such ops take microseconds, so this is info.
+Measured with a positional encoding of 64 x 128 values made in each of 300 eager iterations: 5 times the CPU time of the
+loop with the encoding made before it.
 
 ## Example
 Slow:
@@ -39,15 +39,16 @@ for image in images:
 
 ## When it is silent
 In eager code for plain constants and initializers (`tf.zeros`, `tf.constant`: microseconds); for everything that makes
-variables (each call is another variable), random ops, ops with side effects; in a tf.function, where equal nodes are
-merged; under a condition in the loop; in loops of at most ten iterations, tests and comprehensions. Where what the op
-reads may be another value in the next iteration: variables, and what models, layers and optimizers hold; arrays, lists
-and what is not known, unless the loop does nothing that could change any object; names and attributes that a function
-assigns. Numbers, texts and tensors cannot change. In a graph of TensorFlow 1 variables and tensors are symbols.
+variables (each call is another variable), random ops and ops with side effects; in a tf.function, where equal nodes are
+merged; under a condition in the loop; in loops of at most ten iterations, tests and comprehensions; when the value that
+the op reads may differ in the next iteration. That holds for variables and the state of models, layers and optimizers;
+for arrays, lists and unknown values, unless the loop does nothing that could change any object; and for names and
+attributes that a function assigns. Numbers, strings and tensors cannot change. In a graph of TensorFlow 1, variables
+and tensors are symbols.
 
 ## Fix and its safety
-Move the call before the loop. The result is the same tensor; a loop that runs not once now pays for it. There is no fix
-where its name is also bound elsewhere and read, or needs a name that the loop binds.
+Move the call before the loop. The result is the same tensor, but it is then also computed if the loop never runs. There
+is no fix if its name is also bound elsewhere and read, or if the call needs a name that the loop binds.
 
 ## Versions
 All; in TensorFlow 2 only eager code.
@@ -71,11 +72,11 @@ CONSTANTS = frozenset(
     "tensorflow.zeros tensorflow.ones tensorflow.constant tensorflow.fill tensorflow.convert_to_tensor "
     "tensorflow.zeros_like tensorflow.ones_like tensorflow.cast tensorflow.shape tensorflow.range".split()
 )
-"""Take microseconds in eager code: worth a word where they become nodes of a graph."""
+"""Ops that take microseconds in eager code: reported only where they become nodes of a graph."""
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """A pure op in a loop, with arguments that stay the same."""
+    """Report a pure op in a loop whose arguments stay the same."""
     if call.name.startswith(IMPURE) or (ctx.target.tensorflow >= (2, 0) and call.name in CONSTANTS):
         return
     loops = hot(ctx.loops.around(call.node, calls=False))
@@ -89,7 +90,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         return
     yield ctx.hit(
         call.node,
-        f"{ctx.text(call.node, 48)} gives the same in every iteration of this loop",
+        f"{ctx.text(call.node, 48)} computes the same value in every iteration of this loop",
         confidence=0.7,
         also=[ctx.places.loop_span(loops[0])],
         fix=_hoist(ctx, call, loops[0]),
@@ -97,7 +98,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
 
 
 def _hoist(ctx: Context, call: Call, loop: Loop) -> FixPlan | None:
-    """The whole statement, and before it those of the loop that it is made of."""
+    """Move the whole statement, preceded by the loop's statements that it depends on."""
     statement = ctx.parent(call.node)
     if not isinstance(statement, ast.Assign) or not movable(ctx, statement, loop):
         return None
@@ -112,12 +113,12 @@ def _hoist(ctx: Context, call: Call, loop: Loop) -> FixPlan | None:
         *moved,
         loop.node,
         safety="unsafe",
-        behaviour=f"{what} computed once, also when the loop does not run at all.",
+        behaviour=f"{what} computed once, also if the loop does not run at all.",
     )
 
 
 def _conditional(ctx: Context, node: ast.AST, loop: ast.AST) -> bool:
-    """Not run in every iteration."""
+    """Whether a node does not run in every iteration."""
     parent = ctx.parent(node)
     while parent is not None and parent is not loop:
         if isinstance(parent, (ast.If, ast.IfExp, ast.Try, ast.With, ast.Lambda, ast.ExceptHandler)):
@@ -127,13 +128,13 @@ def _conditional(ctx: Context, node: ast.AST, loop: ast.AST) -> bool:
 
 
 def _part_of_invariant(ctx: Context, node: ast.expr, loop: Loop) -> bool:
-    """A larger expression around it stays the same too, and is what is reported."""
+    """Whether a larger expression around a node stays the same too and is reported instead."""
     parent = ctx.parent(node)
     while isinstance(parent, (ast.BinOp, ast.UnaryOp, ast.Call, ast.keyword, ast.List, ast.Tuple, ast.Subscript)):
         if isinstance(parent, ast.Call):
             outer = ctx.call(parent)
             if outer.name.startswith(("tensorflow.Variable", "tensorflow.get_variable")):
-                return True  # the initial value of a variable, which must be another one each time
+                return True  # the initial value of a variable; each one must be separate
             return outer.name.startswith("tensorflow.") and pure(ctx, outer) and unchanging(ctx, outer, loop)
         parent = ctx.parent(parent)
     return False

@@ -1,11 +1,11 @@
-"""A cache stands behind repeat and keeps every repetition.
+"""A cache after repeat stores every repetition.
 
 ## What it does
-Reports `cache` behind `repeat` in the same pipeline.
+Reports `cache` after `repeat` in the same pipeline.
 
 ## Why it is slow
-`repeat` makes one long dataset of all epochs; a cache behind it keeps them all, one after the other, and is complete
-only when the last one has been read: nothing is ever taken from it. Without a count it grows until memory is full.
+`repeat` makes one long dataset of all epochs; a cache after it stores them all, one after the other, and is complete
+only when the last one has been read, so nothing is ever read from it. Without a count it grows until memory is full.
 Measured after ten epochs of 33 MB: 1.9 times the time, because each epoch still does all the work, and 340 MB instead
 of 44.
 
@@ -29,11 +29,11 @@ batches = records.cache().repeat().batch(32)
 ```
 
 ## When it is silent
-When a `take` stands between, which ends the dataset; `repeat(1)`.
+When a `take` between them ends the dataset; for `repeat(1)`.
 
 ## Fix and its safety
-Put `cache()` before `repeat()`. The results are the same, and `--fix` does it, where epochs do not differ: not behind
-a shuffle, random ops or variables, whose later epochs would be the first one again.
+Put `cache()` before `repeat()`. The results are the same, and `--fix` does it if epochs do not differ: not after a
+shuffle, random ops or variables, because every later epoch would then repeat the first one.
 
 ## Versions
 All.
@@ -55,7 +55,7 @@ RUNNING = frozenset("map filter interleave flat_map scan take_while".split())
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """A cache, on every way to which there is a repeat."""
+    """Report a cache with a repeat on every path to it."""
     if call.receiver is None:
         return
     found: list[Stage] = []
@@ -73,7 +73,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
     times = f"{count} times" if count is not None and count > 0 else "without end"
     yield ctx.hit(
         call.node,
-        f"the cache keeps every repetition of a dataset that is repeated {times}",
+        f"the cache stores every repetition of a dataset that is repeated {times}",
         confidence=0.95,
         also=[ctx.at(repeat.module).places.place(repeat.call)] if repeat.call is not None else (),
         fix=ctx.fix(
@@ -90,7 +90,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
 
 
 def _changes(ctx: Context, chain: Chain) -> bool:
-    """An epoch differs from the one before: shuffled, drawn, counted, or not known."""
+    """Whether an epoch differs from the one before, through a shuffle, random draws, counting or something unknown."""
     if not chain.complete or {"shuffle", "from_generator", "list_files", "random"} & set(chain.names):
         return True
     functions = [ctx.functions.of_stage(s) for s in chain.stages if s.name in RUNNING]

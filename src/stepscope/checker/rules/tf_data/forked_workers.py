@@ -4,9 +4,9 @@
 Reports `use_multiprocessing=True` given to `fit`, `fit_generator`, `predict`, `evaluate`, or to a `Sequence`.
 
 ## Why it is slow
-Worker processes are forked from one that has TensorFlow's threads and locks in it: they may hang for good. Every
-batch is pickled and copied through a pipe. Threads (`workers` alone) or tf.data have neither. How much it costs
-depends on the batch: not measured at a fixed ratio, so this is an info.
+Worker processes are forked from one that contains TensorFlow's threads and locks, so they may hang forever. Every batch
+is pickled and copied through a pipe. Threads (`workers` alone) and tf.data have neither problem. The cost depends on
+the batch and was not measured as a fixed ratio, so this is info.
 
 ## Example
 Slow:
@@ -36,14 +36,14 @@ model.fit(Batches(), workers=4)
 ```
 
 ## When it is silent
-When the argument is False, or a value that is not written down.
+When the argument is False, or a value not written in the source.
 
 ## Fix and its safety
-Remove the argument, so that threads load; or move loading into tf.data. Python that computes holds the interpreter's
-lock in threads: measure when `__getitem__` computes much.
+Remove the argument, so that threads load the batches, or move loading into tf.data. Python code that computes holds the
+interpreter lock in threads: measure if `__getitem__` computes much.
 
 ## Versions
-`fit(use_multiprocessing=...)` until Keras 2; with Keras 3 the `PyDataset` takes it.
+`fit(use_multiprocessing=...)` until Keras 2; in Keras 3 it is an argument of `PyDataset`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ CALLS = frozenset(
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """The argument, written down as True."""
+    """Report the argument if it is a literal True."""
     given = call.argument(-1, "use_multiprocessing")
     if isinstance(given, ast.Constant) and given.value is True:
         yield ctx.hit(
@@ -74,7 +74,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
                 "Remove use_multiprocessing",
                 call.node,
                 safety="unsafe",
-                behaviour="Threads of one process load the batches.",
+                behaviour="Threads of a single process load the batches.",
                 keyword="use_multiprocessing",
             ),
         )

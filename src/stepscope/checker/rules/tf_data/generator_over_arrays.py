@@ -1,12 +1,12 @@
-"""A Python generator hands over the rows of arrays that are in memory anyway.
+"""A Python generator yields the rows of arrays that are already in memory.
 
 ## What it does
-Reports `Dataset.from_generator` whose generator only loops over NumPy arrays and yields their rows, one by one.
+Reports `Dataset.from_generator` if its generator only loops over NumPy arrays and yields their rows one by one.
 
 ## Why it is slow
-Each element runs Python, holds the interpreter's lock, and is converted and checked against the signature: some
-hundred microseconds, in one thread. Slices of an array cost a few. Measured with rows of 64 numbers and batches of
-256: 21 times the CPU time of `from_tensor_slices`.
+Each element runs Python code, holds the interpreter lock, and is converted and checked against the signature: some
+hundred microseconds, in one thread. Slicing an array costs a few. Measured with rows of 64 numbers and batches of 256:
+21 times the CPU time of `from_tensor_slices`.
 
 ## Example
 Slow:
@@ -35,14 +35,14 @@ batches = tf.data.Dataset.from_tensor_slices((x, y)).batch(256)
 ```
 
 ## When it is silent
-When the generator does anything else (calls that are not known, conditions, slices of several rows), when it yields
-what is not known to be an array, when rows differ in length (shapes with None, `padded_batch`, buckets), and when a
-later `map` reads files, which costs much more.
+When the generator does anything else (unknown calls, conditions, slices of several rows); when what it yields is not
+known to be an array; when rows differ in length (shapes with None, `padded_batch`, buckets); when a later `map` reads
+files, which costs much more.
 
 ## Fix and its safety
-`from_tensor_slices((x, y))`, with `shuffle` and `repeat` in place of permutations and endless loops. It copies the
-arrays once, as a constant; arrays of more than two gigabytes inside of a `tf.function` or a graph of version 1 do not
-fit there. Not done automatically.
+Use `from_tensor_slices((x, y))`, with `shuffle` and `repeat` in place of permutations and endless loops. It copies the
+arrays once, as a constant; arrays of more than two gigabytes do not fit inside a `tf.function` or a graph of version 1.
+Not done automatically.
 
 ## Versions
 All.
@@ -62,7 +62,7 @@ from stepscope.checker.rule import Rule
 from stepscope.checker.source.syntax import walk
 
 PLAIN = frozenset("range len enumerate zip int float iter".split())
-"""Python's own that a generator over rows may call."""
+"""Builtins that a generator over rows may call."""
 NUMPY = ("numpy.random.", "random.", "numpy.arange", "numpy.float", "numpy.int", "numpy.expand_dims", "numpy.array",
          "numpy.asarray", "numpy.reshape")  # fmt: skip
 METHODS = frozenset("astype reshape permutation shuffle".split())
@@ -73,7 +73,7 @@ VARYING = frozenset({"padded_batch", "bucket_by_sequence_length", "ragged_batch"
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """A from_generator."""
+    """Report a from_generator that only yields rows."""
     given = call.argument(0, "generator")
     if given is None or call.opaque or _shapes_vary(call):
         return
@@ -86,13 +86,13 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         return
     yield ctx.hit(
         call.node,
-        f"from_generator yields the rows of {arrays} one by one from Python, which from_tensor_slices does without",
+        f"from_generator yields the rows of {arrays} one by one in Python; from_tensor_slices needs no Python",
         confidence=0.85,
     )
 
 
 def _shapes_vary(call: Call) -> bool:
-    """A shape that is given has None in it."""
+    """Whether a given shape contains None."""
     return any(
         isinstance(part, ast.Constant) and part.value is None
         for keyword in call.node.keywords
@@ -102,7 +102,7 @@ def _shapes_vary(call: Call) -> bool:
 
 
 def _later(ctx: Context, call: Call) -> bool:
-    """A stage after it pads, or reads files."""
+    """Whether a later stage pads or reads files."""
     for word in ("map", *VARYING):
         for other in ctx.calls(word):
             for chain in ctx.chains(other.node):
@@ -119,7 +119,9 @@ def _later(ctx: Context, call: Call) -> bool:
 
 
 def _rows_of_lambda(ctx: Context, body: ast.Call | ast.GeneratorExp) -> str:
-    """``lambda: zip(x, y)``, ``lambda: iter(x)``, ``lambda: (row for row in x)``, ``lambda: rows(x)``."""
+    """The arrays of ``lambda: zip(x, y)``, ``lambda: iter(x)``, ``lambda: rows(x)`` or a lambda's generator
+    expression.
+    """
     if isinstance(body, ast.GeneratorExp):
         plain = isinstance(body.elt, (ast.Name, ast.Tuple)) and not body.generators[0].ifs
         return _array(ctx, body.generators[0].iter) if plain and len(body.generators) == 1 else ""
@@ -132,7 +134,7 @@ def _rows_of_lambda(ctx: Context, body: ast.Call | ast.GeneratorExp) -> str:
 
 
 def _rows(ctx: Context, function: Function) -> str:
-    """The arrays whose rows a generator yields; "" when it does anything else."""
+    """The arrays whose rows a generator yields; "" if it does anything else."""
     if not function.scope.yields or isinstance(function.node, ast.Lambda):
         return ""
     for node in walk(function.body):
@@ -168,7 +170,9 @@ def _parts(expr: ast.expr) -> list[ast.expr]:
 
 
 def _row(ctx: Context, expr: ast.expr) -> str:
-    """The array that an expression is one row of, through arithmetic, conversions and names; "" else."""
+    """The array that an expression is one row of, followed through arithmetic, conversions and names; "" if there is
+    none.
+    """
     if isinstance(expr, ast.BinOp):
         return _row(ctx, expr.left) or _row(ctx, expr.right)
     if isinstance(expr, ast.Call):
@@ -189,7 +193,7 @@ def _row(ctx: Context, expr: ast.expr) -> str:
 
 
 def _index(ctx: Context, expr: ast.expr) -> bool:
-    """One index: a number, or what a loop runs through; not a slice, nor an array of indices."""
+    """Whether an index is a single one: a number or a loop's variable, not a slice or an array of indices."""
     if (
         isinstance(expr, ast.Name)
         and (bindings := ctx.definitions(expr))
@@ -200,7 +204,7 @@ def _index(ctx: Context, expr: ast.expr) -> bool:
 
 
 def _element(ctx: Context, iterated: ast.expr, path: tuple[int, ...]) -> str:
-    """The array that is iterated over, behind ``zip`` and ``enumerate``."""
+    """The array iterated over, inside ``zip`` and ``enumerate``."""
     if isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Name) and iterated.args:
         word = iterated.func.id
         if word == "enumerate" and path[:1] == (1,):

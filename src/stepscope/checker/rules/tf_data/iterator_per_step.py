@@ -1,13 +1,13 @@
-"""A dataset's iterator is made anew for each step.
+"""Each step makes a new iterator of the dataset.
 
 ## What it does
 Reports `next(iter(dataset))`, and `for x in dataset.take(1)`, in a loop in which the dataset stays the same.
 
 ## Why it is slow
 Each `iter` builds the whole pipeline again: threads are started, files opened, shuffle buffers filled, and everything
-that was prefetched is thrown away after one element. Measured with a pipeline in memory: 4 to 7 times the time of a
-step that goes on with one iterator, and 24 times with a shuffle buffer of 1024 rows, which is filled for each step.
-Without a shuffle each step also sees the same first batch.
+prefetched is discarded after one element. Measured with a pipeline in memory: 4 to 7 times the time of a step that
+keeps using one iterator, and 24 times with a shuffle buffer of 1024 rows, which is filled for each step. Without a
+shuffle each step also sees the same first batch.
 
 ## Example
 Slow:
@@ -36,16 +36,16 @@ for step in range(1000):
 ```
 
 ## When it is silent
-In loops of at most ten iterations, loops that draw pictures, loops of epochs (which iterate over data or call `fit`
-inside), when the dataset is another one in each iteration, and when it is not known to be a dataset.
+In loops of at most ten iterations; in loops that draw pictures; in loops of epochs (which iterate over data or call
+`fit` inside); when the dataset changes in each iteration; when it is not known to be a dataset.
 
 ## Fix and its safety
-Make the iterator once before the loop and call `next` on it, with `repeat()` at the pipeline's end when the loop takes
-more than there is; or loop over the dataset itself. Elements are then others than the first one each time.
-`--unsafe-fixes` does it where the dataset repeats without end.
+Make the iterator once before the loop and call `next` on it, with `repeat()` at the end of the pipeline if the loop
+takes more elements than there are; or loop over the dataset itself. The loop then no longer gets the first element each
+time. `--unsafe-fixes` does it if the dataset repeats without end.
 
 ## Versions
-All; with sessions of TensorFlow 1 `get_next` is built once in any case.
+All; with sessions of TensorFlow 1, `get_next` is built only once in any case.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
 
 FEW = 10
-"""So many iterators are no matter."""
+"""Iterators that are too few to matter."""
 FITS = frozenset({"keras.Model.fit", "keras.Model.fit_generator", "keras.Model.evaluate"})
 DRAWS = ("matplotlib.", "PIL.", "plotly.", "seaborn.", "IPython.")
 
 
 def check(ctx: Context) -> Iterator[Hit]:
-    """Every ``next(iter(...))`` and ``for ... in ds.take(1)``."""
+    """Report every ``next(iter(...))`` and ``for ... in ds.take(1)``."""
     for call in ctx.calls("next"):
         if isinstance(call.node.func, ast.Name) and call.node.args:
             dataset = _iterated(call.node.args[0])
@@ -81,7 +81,7 @@ def check(ctx: Context) -> Iterator[Hit]:
 
 
 def _iterated(expr: ast.expr) -> ast.expr | None:
-    """The dataset in ``iter(ds)``, ``iter(ds.take(1))``, ``ds.as_numpy_iterator()``."""
+    """The dataset in ``iter(ds)``, ``iter(ds.take(1))`` or ``ds.as_numpy_iterator()``."""
     if not isinstance(expr, ast.Call):
         return None
     if isinstance(expr.func, ast.Name) and expr.func.id == "iter" and len(expr.args) == 1:
@@ -115,7 +115,7 @@ def _report(ctx: Context, node: ast.Call, dataset: ast.expr) -> Iterator[Hit]:
 
 
 def _endless(ctx: Context, made: ast.expr) -> bool:
-    """The dataset repeats without end: one that ends would end the program in the middle of the loop."""
+    """Whether the dataset repeats without end; a finite one would end the program in the middle of the loop."""
     chains = ctx.chains(made.args[0]) if isinstance(made, ast.Call) else ()
     return bool(chains) and all(
         any(s.name == "repeat" and s.argument(0, "count") is None for s in chain.stages)
@@ -125,7 +125,7 @@ def _endless(ctx: Context, made: ast.expr) -> bool:
 
 
 def _fix(ctx: Context, node: ast.Call, loop: Loop) -> FixPlan | None:
-    """``iter(ds)`` before the loop, for ``next(iter(ds))`` right in a loop of this file."""
+    """Make ``iter(ds)`` before the loop, for ``next(iter(ds))`` directly in a loop of this file."""
     made = node.args[0] if node.args else None
     plain = isinstance(made, ast.Call) and isinstance(made.func, ast.Name) and len(made.args) == 1
     if loop.via or loop.is_comprehension or made is None or not plain or not _endless(ctx, made):
@@ -143,7 +143,7 @@ def _fix(ctx: Context, node: ast.Call, loop: Loop) -> FixPlan | None:
 
 
 def _same(ctx: Context, dataset: ast.expr, loop: Loop) -> bool:
-    """The dataset is the same in each iteration, also when the loop stands in a caller."""
+    """Whether the dataset is the same in each iteration, also if the loop is in a caller."""
     if not loop.via:
         return ctx.loops.varies(dataset, loop) is False
     function = ctx.enclosing(dataset)
@@ -166,7 +166,7 @@ def _same(ctx: Context, dataset: ast.expr, loop: Loop) -> bool:
 
 
 def _epochs_or_pictures(ctx: Context, node: ast.Call, loop: Loop) -> bool:
-    """The loop has another loop inside that may be one of steps, trains whole epochs, or draws."""
+    """Whether the loop contains another loop that may be one of steps, trains whole epochs, or draws."""
     at = ctx.at(loop.module)
     around = _around(ctx, node)
     for part in (inner for statement in loop.body for inner in ast.walk(statement)):

@@ -1,13 +1,13 @@
-"""A cheap elementwise function is mapped over single elements that are batched right after it.
+"""A cheap elementwise function is mapped over single elements that are batched immediately afterwards.
 
 ## What it does
-Reports `map` of a function that gives the same on a batch (casts, scaling, comparisons, `one_hot`), followed by
-`batch`, on a source that is cheap itself: arrays in memory, `range`.
+Reports `map` of a function that gives the same result on a batch (casts, scaling, comparisons, `one_hot`), followed by
+`batch`, on a source that is itself cheap: arrays in memory, `range`.
 
 ## Why it is slow
-Each call of a mapped function costs some ten microseconds around the op, whatever the op does; on a batch it costs the
-same once. Measured with a cast and a scaling of rows of 16 numbers and batches of 256: 7.4 times the CPU time; parallel
-calls spread that over the cores but do not make it less.
+Each call of a mapped function costs some ten microseconds around the op, whatever the op does; on a batch this is paid
+once. Measured with a cast and a scaling of rows of 16 numbers and batches of 256: 7.4 times the CPU time; parallel
+calls spread that over the cores but do not reduce it.
 
 ## Example
 Slow:
@@ -35,10 +35,10 @@ batches = rows.shuffle(4096).batch(256).map(scale, num_parallel_calls=tf.data.AU
 ```
 
 ## When it is silent
-For every function that is not known to be elementwise: random ops (a batch would get one draw for all), decoding,
-parsing, reshaping, reductions, indexing, conditions, operands of different rank, unknown functions; when a `cache`
-stands between (the map runs in the first epoch only); when an earlier stage reads, decodes or parses, which costs so
-much more that nothing is gained; for `padded_batch` and small sources.
+For every function not known to be elementwise: random ops (a batch would get one draw for all), decoding, parsing,
+reshaping, reductions, indexing, conditions, operands of different rank, unknown functions; when a `cache` follows the
+map (the map then runs in the first epoch only); when an earlier stage reads, decodes or parses, which costs so much
+more that nothing is gained; for `padded_batch` and small sources.
 
 ## Fix and its safety
 Swap the two calls. The results are the same; a function that asks for the rank or the first dimension of its argument
@@ -60,14 +60,14 @@ from stepscope.checker.inference.datasets import Chain, Stage
 from stepscope.checker.rule import Rule
 
 FEW = 256
-"""A source of so few elements costs nothing either way."""
+"""Elements of a source that is too small to matter."""
 CHEAP = frozenset({"from_tensor_slices", "range", "random"})
 NEUTRAL = frozenset({"shuffle", "repeat", "prefetch", "take", "skip", "shard", "with_options"})
-"""Take no look at the elements, so that a map may move behind them."""
+"""Stages that do not look at elements, so that a map may move past them."""
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """A batch whose chains have an elementwise map right before it."""
+    """Report a batch with an elementwise map directly before it in all its chains."""
     maps: dict[ast.Call, Stage] = {}
     chains = ctx.chains(call.node)
     for chain in chains:
@@ -84,7 +84,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         local = stage.module is ctx.module
         yield ctx.hit(
             node if local else call.node,
-            f"map runs {name} on each element, and would give the same on whole batches",
+            f"map runs {name} on each element; on whole batches the results would be the same",
             confidence=0.85,
             also=[ctx.places.place(call.node) if local else at.places.span(node)],
             fix=ctx.fix(
@@ -93,7 +93,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
                 call.node,
                 node,
                 safety="safe",
-                behaviour="The function is given batches; its results are the same.",
+                behaviour="The function receives batches; its results are the same.",
             )
             if local and _adjacent(call.node, node)
             else None,
@@ -101,7 +101,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
 
 
 def _moved(ctx: Context, chain: Chain, index: int) -> Stage | None:
-    """The first of the elementwise maps that may move behind the batch at an index; None when there is none."""
+    """The first elementwise map that may move after the batch at an index; None if there is none."""
     if index < 0 or chain.source.name not in CHEAP or _small(ctx, chain.source):
         return None
     found: Stage | None = None
@@ -118,7 +118,7 @@ def _moved(ctx: Context, chain: Chain, index: int) -> Stage | None:
 
 
 def _adjacent(batch: ast.Call, first: ast.Call) -> bool:
-    """Only maps stand between a map and the batch, in one chain of calls."""
+    """Whether only maps stand between a map and the batch, in one chain of calls."""
     below: ast.expr = batch
     while isinstance(below, ast.Call) and isinstance(below.func, ast.Attribute):
         below = below.func.value

@@ -1,10 +1,10 @@
-"""Each worker does the work of all workers and throws away what is not its own.
+"""Each worker does the work of all workers and discards the other shards.
 
 ## What it does
-Reports `shard` behind a `map` that reads, decodes, parses or transforms.
+Reports `shard` after a `map` that reads, decodes, parses or transforms.
 
 ## Why it is slow
-`shard(n, i)` keeps every n-th element of what reaches it. What stands before it runs on all elements in each of the n
+`shard(n, i)` keeps every n-th element that reaches it. The stages before it run on all elements in each of the n
 workers. Measured with four shards of decoded images: 3.6 times the time of a worker that shards first.
 
 ## Example
@@ -35,12 +35,12 @@ def worker(index, workers):
 ```
 
 ## When it is silent
-When the map's function is cheap or not known; when a `cache`, `filter`, `batch` or `shuffle` stands between, so that
-other elements would come; `shard(1, 0)`.
+When the map's function is cheap or unknown; when a `cache`, `filter`, `batch` or `shuffle` stands between them, because
+moving `shard` would then select other elements; for `shard(1, 0)`.
 
 ## Fix and its safety
-Put `shard` before the map, best right behind the list of files. Each worker gets the same elements as before; random
-ops of the map draw other numbers. No fix where the map counts or reads what changes.
+Put `shard` before the map, best directly after the list of files. Each worker gets the same elements as before; random
+ops of the map draw other numbers. There is no fix if the map counts or reads state that changes.
 
 ## Versions
 All.
@@ -61,7 +61,7 @@ NEUTRAL = frozenset({"prefetch", "with_options", "map"})
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """A shard, on every way to which there is a costly map."""
+    """Report a shard with a costly map on every path to it."""
     if call.receiver is None or ctx.loops.integer(call.argument(0, "num_shards")) == 1:
         return
     found = [_costly(ctx, chain) for chain in ctx.chains(call.receiver)]
@@ -89,12 +89,12 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
 
 
 def _drawn_at_most(ctx: Context, function: Function) -> bool:
-    """Nothing but random numbers makes an element depend on those before it."""
+    """Whether random numbers are the only thing that makes an element depend on those before it."""
     return all(effect.kind == "random" for effect in ctx.functions.effects(function))
 
 
 def _costly(ctx: Context, chain: Chain) -> Stage | None:
-    """The first costly map with nothing but maps up to the end."""
+    """The first costly map that is followed by maps only."""
     found = None
     for stage in reversed(chain.stages[1:]):
         if stage.name not in NEUTRAL:

@@ -1,13 +1,12 @@
-"""Costly work that gives the same each epoch is done again each epoch, behind the cache or without one.
+"""Costly work with the same result in each epoch is repeated, because it stands after the cache or there is none.
 
 ## What it does
-Reports a deterministic `map` that reads, parses or transforms behind a `cache` that holds nothing costly, or that
-parses behind any cache. As an info: such a map before any shuffle, without a cache, where `fit` says that there are
-several epochs.
+Reports a deterministic `map` that reads, parses or transforms after a `cache` of nothing costly, or that parses after
+any cache. As info: such a map before any shuffle, without a cache, if `fit` is called for several epochs.
 
 ## Why it is slow
-What stands before `cache` runs once, what stands behind it runs in every epoch. Measured over ten epochs of texts
-that are split into numbers: 3 times the CPU time of the cache behind the map.
+Stages before `cache` run once; stages after it run in every epoch. Measured over ten epochs of texts that are split
+into numbers: 3 times the CPU time of the cache after the map.
 
 ## Example
 Slow:
@@ -35,12 +34,12 @@ batches = paths.map(load, num_parallel_calls=tf.data.AUTOTUNE).cache().batch(32)
 ```
 
 ## When it is silent
-When the function is random (a cache behind it would freeze the augmentation) or not known; when images are decoded
-from cached bytes, which is a choice (decoded ones take ten times the memory); when another cache follows.
+When the function is random (a cache after it would freeze the augmentation) or unknown; when images are decoded from
+cached bytes, which may be deliberate (decoded images take ten times the memory); when another cache follows.
 
 ## Fix and its safety
-Move `cache()` behind the map. The results are the same; memory must hold what the map gives, or `cache(filename)` a
-disk.
+Move `cache()` after the map. The results are the same; the map's output must fit in memory, or on a disk with
+`cache(filename)`.
 
 ## Versions
 All.
@@ -62,7 +61,7 @@ KEEPS = frozenset({"cache", "snapshot", "save"})
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """A map behind a cache, or a fit of several epochs."""
+    """Report a map after a cache, or a fit of several epochs without one."""
     if call.word == "fit":
         yield from _missing(ctx, call)
         return
@@ -75,16 +74,16 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
     own = cache.call is not None and local and _in_chain(call.node, cache.call)
     yield ctx.hit(
         call.node,
-        f"{_title(ctx, chains[0].stages[chains[0].index(call.node)])} runs again in each epoch, behind the cache",
+        f"{_title(ctx, chains[0].stages[chains[0].index(call.node)])} runs again in each epoch, after the cache",
         confidence=0.85,
         also=[ctx.at(cache.module).places.place(cache.call)] if cache.call is not None else (),
         fix=ctx.fix(
             "move-call-in-chain",
-            "Move cache() behind the map",
+            "Move cache() after the map",
             call.node,
             cache.call,
             safety="unsafe",
-            behaviour="The results are the same; the cache holds what the map gives, which may take more memory.",
+            behaviour="The results are the same; the cache holds the map's output, which may take more memory.",
         )
         if own and cache.call is not None
         else None,
@@ -92,7 +91,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
 
 
 def _before(ctx: Context, chain: Chain, index: int) -> Stage | None:
-    """The cache before a deterministic and costly map that it should stand behind."""
+    """The cache before a deterministic, costly map that it should follow."""
     if index < 0:
         return None
     cache = next((s for s in reversed(chain.stages[:index]) if s.name == "cache"), None)
@@ -107,7 +106,7 @@ def _before(ctx: Context, chain: Chain, index: int) -> Stage | None:
 
 
 def _costs(ctx: Context, stage: Stage) -> frozenset[str]:
-    """The costly calls of a deterministic map; empty when there are none, or it is not known to be deterministic."""
+    """The costly calls of a deterministic map; empty if there are none or the map is not known to be deterministic."""
     function = ctx.functions.of_stage(stage) if stage.name == "map" else None
     if function is None or any(e.kind != "table" for e in ctx.functions.effects(function)):
         return frozenset()
@@ -144,7 +143,7 @@ def _title(ctx: Context, stage: Stage) -> str:
 
 
 def _missing(ctx: Context, call: Call) -> Iterator[Hit]:
-    """``fit(ds, epochs=20)`` on a dataset that is read and parsed anew in each epoch."""
+    """Report ``fit(ds, epochs=20)`` on a dataset that is read and parsed again in each epoch."""
     data = call.argument(0, "x")
     epochs = ctx.loops.integer(call.argument(3, "epochs"))
     if data is None or epochs is None or epochs <= 1:
@@ -157,7 +156,7 @@ def _missing(ctx: Context, call: Call) -> Iterator[Hit]:
             continue
         yield ctx.hit(
             stage.call,
-            f"{_title(ctx, stage)} runs again in each of the {epochs} epochs, where cache() would keep what it gives",
+            f"{_title(ctx, stage)} runs again in each of the {epochs} epochs, cache() would keep its output",
             confidence=0.5,
             severity="info",
             also=[ctx.places.span(call.node)],
@@ -165,7 +164,7 @@ def _missing(ctx: Context, call: Call) -> Iterator[Hit]:
 
 
 def _first(ctx: Context, chain: Chain) -> Stage | None:
-    """The first costly map that nothing random stands before: a cache behind a shuffle would freeze its order."""
+    """The first costly map with nothing random before it: a cache after a shuffle would freeze its order."""
     for stage in chain.stages[1:]:
         if stage.name not in ("map", "prefetch", "with_options", "interleave", "take", "skip", "shard"):
             return None
@@ -187,7 +186,7 @@ RULE = Rule(
     exposed_stage="training",
     pipeline_stage="preprocessing",
     speedup=3.0,
-    remedy="put cache() behind what is costly and the same each epoch, before what is random",
+    remedy="put cache() after costly work that is the same in each epoch, before random work",
     calls=frozenset({"tensorflow.data.Dataset.map", "keras.Model.fit"}),
     on_call=check,
     related=("INP001",),

@@ -1,12 +1,12 @@
 """The next batch is prepared only when the step asks for it.
 
 ## What it does
-Reports a dataset that `fit` or a loop with a training step goes through and that does not end in `prefetch`, on
+Reports a dataset that `fit` or a loop with a training step iterates over and that does not end in `prefetch`, on
 versions that do not add one.
 
 ## Why it is slow
-Without a buffer at the end the input and the step take turns. From TensorFlow 2.12 on a final prefetch is added when
-there is none. Measured with that option switched off, 10 ms of input and 10 ms of work per step: 1.9 times the time.
+Without a buffer at the end, the input and the step take turns. From TensorFlow 2.12 on, a final prefetch is added if
+there is none. Measured with that option off, 10 ms of input and 10 ms of work per step: 1.9 times the time.
 
 ## Example
 Slow:
@@ -36,11 +36,11 @@ model.fit(batches)
 ```
 
 ## When it is silent
-On TensorFlow 2.12 and later; when any of the ways to make the dataset ends in `prefetch` or is not known to its
-source; behind a `cache`, and for a dataset without a `map`, `interleave` or reader, which costs next to nothing.
+On TensorFlow 2.12 and later; when any path that makes the dataset ends in `prefetch` or is not known back to its
+source; after a `cache`, and for a dataset without a `map`, `interleave` or reader, which costs almost nothing.
 
 ## Fix and its safety
-`prefetch(tf.data.AUTOTUNE)` at the end. The results are the same; a batch or two more are in memory.
+Add `prefetch(tf.data.AUTOTUNE)` at the end. The results are the same; one or two more batches are in memory.
 
 ## Versions
 Before 2.12.
@@ -66,7 +66,7 @@ STEPS = frozenset(
 
 
 def check(ctx: Context) -> Iterator[Hit]:
-    """What ``fit`` is given, and what loops with a training step go through."""
+    """Report datasets given to ``fit`` or iterated over by loops with a training step."""
     for call in ctx.calls("fit"):
         data = call.argument(0, "x")
         if call.name == "keras.Model.fit" and data is not None:

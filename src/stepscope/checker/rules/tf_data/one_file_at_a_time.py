@@ -5,10 +5,10 @@ Reports `TFRecordDataset` of several files without `num_parallel_reads`, and `fl
 opens each as a `TFRecordDataset`, `TextLineDataset`, `FixedLengthRecordDataset` or `CsvDataset`.
 
 ## Why it is slow
-Files are opened, read, uncompressed and checked by one thread, and a store on the network answers one request at a
-time. Nothing makes that parallel by itself. Measured with 16 GZIP files on two cores, in the page cache (TensorFlow
-2.21): twice the throughput with 8 readers; a public project reports 2.6 times for its change. `AUTOTUNE` as the number
-of readers brought 1.6 times in some runs and nothing in most: there it left one.
+One thread opens, reads, decompresses and checks the files, and network storage answers one request at a time. Nothing
+parallelises this by default. Measured with 16 GZIP files on two cores, in the page cache (TensorFlow 2.21): twice the
+throughput with 8 readers; a public project reports 2.6 times for its change. `AUTOTUNE` as the number of readers
+brought 1.6 times in some runs and nothing in most, in which it stayed at one reader.
 
 ## Example
 Slow:
@@ -30,14 +30,14 @@ records = tf.data.TFRecordDataset(files, compression_type="GZIP", num_parallel_r
 ```
 
 ## When it is silent
-For fewer than four files, and where it is not known how many there are; inside of the function of an `interleave`,
-which is parallel itself; when the arguments are hidden behind `*args` or `**kwargs`; where the records are zipped with
-those of other files, whose order must stay; and in a branch that was written for some versions of TensorFlow.
+For fewer than four files, or an unknown number; inside the function of an `interleave`, which is itself parallel; when
+the arguments are hidden in `*args` or `**kwargs`; when the records are zipped with those of other files, whose order
+must stay; in a branch written for some versions of TensorFlow.
 
 ## Fix and its safety
-`num_parallel_reads=8`, or `interleave(..., cycle_length=8, num_parallel_calls=tf.data.AUTOTUNE)` instead of `flat_map`.
-Records of different files come interleaved instead of file after file, in the same order each time; that matters where
-order does: zipped datasets, predictions that are matched by position.
+Use `num_parallel_reads=8`, or `interleave(..., cycle_length=8, num_parallel_calls=tf.data.AUTOTUNE)` instead of
+`flat_map`. Records of different files then come interleaved instead of file after file, in the same order each time.
+This matters only if order does: zipped datasets, predictions matched by position.
 
 ## Versions
 All.
@@ -55,13 +55,13 @@ from stepscope.checker.rule import Rule
 from stepscope.checker.source.syntax import last_word
 
 READS = "8"
-"""Readers that the fix asks for: AUTOTUNE leaves one in most runs on two cores (bench/rules/TFD005)."""
+"""Readers that the fix asks for: AUTOTUNE stays at one in most runs on two cores (bench/rules/TFD005)."""
 READERS = {
     "tensorflow.data.TFRecordDataset": 3,
     "tensorflow.data.TextLineDataset": 3,
     "tensorflow.data.FixedLengthRecordDataset": 6,
 }
-"""Where ``num_parallel_reads`` stands among the arguments."""
+"""Position of ``num_parallel_reads`` among the arguments."""
 OPENS = frozenset({*READERS, "tensorflow.data.experimental.CsvDataset"})
 GLOBS = frozenset(
     "glob.glob glob.iglob tensorflow.io.gfile.glob tensorflow.gfile.Glob tensorflow.io.matching_files os.listdir "
@@ -70,12 +70,12 @@ GLOBS = frozenset(
 )
 PASSING = frozenset({"sorted", "list", "tuple", "reversed"})
 MANY = 4
-"""Fewer files, written down, bring little."""
+"""Number of files below which parallel reads gain little."""
 MAX_LEVELS = 5
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """A reader of several files, or a flat_map that opens them."""
+    """Report a reader of several files, or a flat_map that opens them."""
     if call.word == "flat_map":
         yield from _flat_map(ctx, call)
         return
@@ -119,7 +119,7 @@ def _flat_map(ctx: Context, call: Call) -> Iterator[Hit]:
 
 
 def _aligned(ctx: Context, call: Call) -> bool:
-    """The records are zipped with others: interleaved, they would meet the wrong partners."""
+    """Whether the records are zipped with others: interleaved records would be paired wrongly."""
     for module, zipping in ctx.engine.project.calls(ctx.module, "zip"):
         at = ctx.at(module)
         if at.name(zipping.func) == "tensorflow.data.Dataset.zip":
@@ -138,7 +138,9 @@ def _one(ctx: Context, given: ast.expr) -> bool:
 
 
 def _several(ctx: Context, expr: ast.expr, levels: int) -> bool:
-    """Known to be more than one file: a list of several, what a glob gives, a comprehension."""
+    """Whether an expression is known to be more than one file: a list of several, the result of a glob, a
+    comprehension.
+    """
     if not levels:
         return False
     if isinstance(expr, (ast.List, ast.Tuple)):
@@ -177,14 +179,14 @@ def _called(ctx: Context, call: ast.Call, levels: int) -> bool:
 
 
 def _exact(pattern: ast.expr) -> bool:
-    """A pattern that is written down and has no wildcard; of a joined path its last part."""
+    """Whether a pattern is a literal without a wildcard; for a joined path, its last part."""
     if isinstance(pattern, ast.Call) and last_word(pattern.func) == "join" and pattern.args:
         return _exact(pattern.args[-1])
     return isinstance(pattern, ast.Constant) and isinstance(pattern.value, str) and not set(pattern.value) & set("*?[")
 
 
 def _passed(ctx: Context, name: ast.Name, levels: int) -> bool:
-    """Every call of the project passes several files."""
+    """Whether every call in the project passes several files."""
     function = ctx.enclosing(name)
     if function is None or levels <= 1:
         return False

@@ -1,12 +1,12 @@
 """Serialized examples are parsed one by one and batched afterwards.
 
 ## What it does
-Reports a `map` with `tf.io.parse_single_example` of features of fixed length, followed by `batch`, where the rest of
-the function is elementwise.
+Reports a `map` with `tf.io.parse_single_example` of fixed-length features, followed by `batch`, if the rest of the
+function is elementwise.
 
 ## Why it is slow
-Parsing costs some ten microseconds an example around the work itself; `tf.io.parse_example` parses a batch in one call,
-with several threads. Measured with two features and batches of 128: 4.3 times the CPU time.
+Each parse call costs some ten microseconds per example around the work itself; `tf.io.parse_example` parses a batch in
+one call, with several threads. Measured with two features and batches of 128: 4.3 times the CPU time.
 
 ## Example
 Slow:
@@ -38,12 +38,12 @@ batches = tf.data.TFRecordDataset("train.tfrecord").shuffle(1000).batch(128).map
 ```
 
 ## When it is silent
-With features of varying length, or features that are not written down; when the function goes on with what needs
-single examples (decoding images, random ops, reshaping) or is not known; with `padded_batch`; when a `cache` or
-`filter` stands between.
+For features of varying length, or not written in the source; when the rest of the function needs single examples
+(decoding images, random ops, reshaping) or is unknown; with `padded_batch`; when a `cache` or `filter` stands between
+them.
 
 ## Fix and its safety
-Batch first, then `tf.io.parse_example`: the results are the same. Shapes in the function get a batch dimension.
+Batch first, then use `tf.io.parse_example`: the results are the same. Shapes in the function get a batch dimension.
 
 ## Versions
 All.
@@ -66,7 +66,7 @@ NEUTRAL = frozenset({"shuffle", "repeat", "prefetch", "take", "skip", "shard", "
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """A batch after a map that parses."""
+    """Report a batch after a map that parses."""
     found: dict[ast.Call, Stage] = {}
     for chain in ctx.chains(call.node):
         stage = _parsing(ctx, chain, chain.index(call.node))
@@ -79,7 +79,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         local = stage.module is ctx.module
         yield ctx.hit(
             node if local else call.node,
-            "examples are parsed one by one and batched afterwards: parse_example does a batch in one call",
+            "examples are parsed one by one and batched afterwards: parse_example parses a batch in one call",
             confidence=0.85,
             also=[ctx.places.place(call.node) if local else ctx.at(stage.module).places.span(node)],
             fix=_fix(ctx, call, stage),
@@ -87,7 +87,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
 
 
 def _fix(ctx: Context, call: Call, stage: Stage) -> FixPlan | None:
-    """Swap the two calls and parse the batch, where the function serves this map alone."""
+    """Swap the two calls and parse the batch, if the function is used by this map only."""
     function = ctx.functions.of_stage(stage)
     if function is None or stage.call is None or stage.call is not call.receiver or function.module is not ctx.module:
         return None
@@ -96,7 +96,7 @@ def _fix(ctx: Context, call: Call, stage: Stage) -> FixPlan | None:
     if parsing is None or len(maps) != 1:
         return None
     title = "Batch first, and parse the batch"
-    behaviour = "The function is given a batch of records; features have the same values, with a batch dimension."
+    behaviour = "The function receives a batch of records; features have the same values, with a batch dimension."
     name = "tensorflow.io.parse_example"
     rename = ctx.fix("rename-call", title, parsing, safety="unsafe", behaviour=behaviour, name=name)
     return ctx.fix(
@@ -111,7 +111,7 @@ def _fix(ctx: Context, call: Call, stage: Stage) -> FixPlan | None:
 
 
 def _parsing(ctx: Context, chain: Chain, index: int) -> Stage | None:
-    """The map that parses, with nothing up to the batch that needs single examples."""
+    """The parsing map, if nothing up to the batch needs single examples."""
     for stage in reversed(chain.stages[1 : max(index, 1)]):
         if stage.name == "map":
             function = ctx.functions.of_stage(stage)
@@ -141,7 +141,7 @@ def _parse_call(ctx: Context, function: Function) -> ast.Call | None:
 
 
 def _fixed(ctx: Context, parsing: ast.Call) -> bool:
-    """All features are written down and of fixed length."""
+    """Whether all features are written in the source and of fixed length."""
     features = Call(parsing, PARSE).argument(1, "features")
     exprs = [features] if features is not None else []
     if isinstance(features, ast.Name):
@@ -158,7 +158,7 @@ def _fixed(ctx: Context, parsing: ast.Call) -> bool:
 
 
 def _rest(ctx: Context, function: Function, parsing: ast.Call) -> bool:
-    """What is done with the parsed features is elementwise."""
+    """Whether the parsed features are only used elementwise."""
     return not ctx.functions.effects(function) and ctx.functions.elementwise(function, given={parsing: "parsed"})
 
 

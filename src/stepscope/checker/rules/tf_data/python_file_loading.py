@@ -1,13 +1,13 @@
-"""Files are opened and decoded one after the other by Python code that feeds the training.
+"""Python code that feeds the training opens and decodes files one after the other.
 
 ## What it does
-Reports PIL, OpenCV, `np.load`, librosa, pandas and other Python loaders that run once per element: in a generator given
-to `Dataset.from_generator` or `fit`, in `__getitem__` of a Keras `Sequence` that `fit` runs with one worker, in a loop
-that calls `train_on_batch`.
+Reports PIL, OpenCV, `np.load`, librosa, pandas and other Python loaders that run once per element: in a generator
+passed to `Dataset.from_generator` or `fit`, in `__getitem__` of a Keras `Sequence` that `fit` runs with one worker, or
+in a loop that calls `train_on_batch`.
 
 ## Why it is slow
-A generator runs in one Python thread: the next file is opened when the one before has been handed over, and decoding,
-cropping and conversion hold the interpreter's lock while the rest of the cores idle. tf.data's own ops run in as many
+A generator runs in one Python thread: the next file is opened only after the previous one has been handed over, and
+decoding, cropping and conversion hold the interpreter lock while the other cores idle. tf.data's own ops run in as many
 threads as there are cores, ahead of the step. Measured with JPEGs of 256 x 256 pixels on two cores: 3.1 times the
 throughput of a PIL generator; a public project reports 30 times for a change of this kind.
 
@@ -44,15 +44,15 @@ batches = tf.data.Dataset.from_tensor_slices(paths).map(load, num_parallel_calls
 ```
 
 ## When it is silent
-When files are loaded once before the loop, when each file holds many elements (a loop that yields stands inside of the
-loop that loads), when `fit` is given `workers`, when the generator yields file names and a `map` loads them, and where
-it is not known what the generator is.
+When files are loaded once before the loop; when each file holds many elements (a loop that yields is inside the loop
+that loads); when `fit` is given `workers`; when the generator yields file names and a `map` loads them; when the
+generator is unknown.
 
 ## Fix and its safety
-Give file names to the dataset and load them in `map` with `num_parallel_calls=tf.data.AUTOTUNE`: `tf.io.read_file` with
-`tf.io.decode_jpeg`, `decode_png`, `tf.audio.decode_wav`. What TensorFlow cannot read goes through
-`tf.numpy_function(np.load, [path], tf.float32)`, which loads several files at a time where the loader releases the
-interpreter's lock. Decoders and resizing methods differ in rounding from PIL's and OpenCV's (and OpenCV gives BGR). Not
+Pass file names to the dataset and load them in `map` with `num_parallel_calls=tf.data.AUTOTUNE`: `tf.io.read_file` with
+`tf.io.decode_jpeg`, `decode_png`, `tf.audio.decode_wav`. For formats that TensorFlow cannot read, use
+`tf.numpy_function(np.load, [path], tf.float32)`, which loads several files at a time if the loader releases the
+interpreter lock. Decoders and resizing methods round differently from PIL's and OpenCV's (and OpenCV gives BGR). Not
 done automatically.
 
 ## Versions
@@ -73,13 +73,13 @@ from stepscope.checker.rule import Rule
 from stepscope.checker.source.syntax import walk
 
 FEW = 10
-"""So many files are no matter."""
+"""Files that are too few to matter."""
 SEQUENCES = frozenset({"keras.utils.Sequence", "keras.utils.PyDataset", "keras.utils.data_utils.Sequence"})
 FIT = frozenset({"keras.Model.fit", "keras.Model.fit_generator"})
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """What feeds a dataset or a training."""
+    """Report loaders in code that feeds a dataset or a training."""
     if call.name == "keras.Model.train_on_batch":
         yield from _training_loop(ctx, call)
         return
@@ -103,7 +103,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
 
 
 def _generators(ctx: Context, expr: ast.expr) -> Iterable[Function]:
-    """The generator functions behind ``gen``, ``gen(paths)``, ``lambda: gen(paths)``, ``partial(gen, paths)``."""
+    """Yield the generator functions in ``gen``, ``gen(paths)``, ``lambda: gen(paths)`` or ``partial(gen, paths)``."""
     if isinstance(expr, ast.Call) and (called := ctx.functions.callees(expr)):
         yield from called
         return
@@ -126,19 +126,19 @@ def _generators(ctx: Context, expr: ast.expr) -> Iterable[Function]:
 
 
 def _sequence(ctx: Context, expr: ast.expr) -> Class | None:
-    """The project's class of an expression, when it is a Keras Sequence."""
+    """The project class of an expression, if it is a Keras Sequence."""
     cls = ctx.value(expr).cls
     names = ctx.functions.lineage(cls) if cls is not None else ()
     return cls if any(name in SEQUENCES for name in names) else None
 
 
 def _asked(call: Call) -> bool:
-    """``fit`` is given workers, or hides what it is given."""
+    """Whether ``fit`` is given workers, or hides its arguments."""
     return call.opaque or any(k.arg in ("workers", "use_multiprocessing") for k in call.node.keywords)
 
 
 def _workers(ctx: Context, call: Call, cls: Class) -> bool:
-    """More than one worker is asked for somewhere, or it cannot be told."""
+    """Whether some code asks for more than one worker, or may."""
     if _asked(call):
         return True
     for init in ctx.functions.methods(cls, "__init__"):
@@ -152,7 +152,7 @@ def _workers(ctx: Context, call: Call, cls: Class) -> bool:
 def _report(
     ctx: Context, call: Call, functions: Iterable[Function], title: str, *, loops: bool = False
 ) -> Iterator[Hit]:
-    """The first loader of each function, in the function's own file when that is the file that is checked."""
+    """Report the first loader of each function, if the function is in the file being checked."""
     for function in functions:
         at = ctx.at(function.module)
         found = [(where, c) for where, c in at.functions.calls_below(function.body) if _loader(where, c)]
@@ -176,8 +176,9 @@ def _loader(ctx: Context, call: Call) -> bool:
 
 
 def _each(ctx: Context, call: Call, function: Function) -> bool:
-    """Runs once per element: in a loop of the generator that does not yield from a loop of its own, or in a function
-    that is called from there."""
+    """Whether a node runs once per element: in a loop of the generator that contains no loop that yields, or in a
+    function called from there.
+    """
     for loop in ctx.loops.around(call.node):
         if loop.iterations is not None and loop.iterations <= FEW:
             return False
@@ -201,7 +202,7 @@ def _yields_in_loop(part: ast.AST) -> bool:
 
 
 def _training_loop(ctx: Context, call: Call) -> Iterator[Hit]:
-    """``train_on_batch`` in a loop whose body loads files."""
+    """Report ``train_on_batch`` in a loop whose body loads files."""
     for loop in ctx.loops.around(call.node, calls=False):
         if loop.iterations is not None and loop.iterations <= FEW:
             continue
@@ -234,7 +235,7 @@ RULE = Rule(
     exposed_stage="training",
     pipeline_stage="raw-input",
     speedup=3.1,
-    remedy="give file names to tf.data and load them in map with num_parallel_calls=tf.data.AUTOTUNE",
+    remedy="pass file names to tf.data and load them in map with num_parallel_calls=tf.data.AUTOTUNE",
     calls=frozenset({"tensorflow.data.Dataset.from_generator", "keras.Model.train_on_batch", *FIT}),
     on_call=check,
     related=("INP003",),

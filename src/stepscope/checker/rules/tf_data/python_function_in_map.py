@@ -1,14 +1,14 @@
-"""A map runs Python for what TensorFlow's own ops can do.
+"""A map runs Python code for work that TensorFlow has ops for.
 
 ## What it does
-Reports `tf.py_function` and `tf.numpy_function` in the function of a tf.data stage, when what they run consists of
-NumPy, OpenCV, PIL and text calls that TensorFlow has ops for: splitting and looking up words, arithmetic, casts,
-reading and decoding images, resizing, flipping.
+Reports `tf.py_function` and `tf.numpy_function` in the function of a tf.data stage, if they run only NumPy, OpenCV, PIL
+and text calls that TensorFlow has ops for: splitting and looking up words, arithmetic, casts, reading and decoding
+images, resizing, flipping.
 
 ## Why it is slow
-Each call takes the interpreter's lock, so that elements wait for each other and for the training loop's own Python,
-whatever `num_parallel_calls` says; tensors are converted there and back; and the function counts as stateful, so that
-tf.data's own optimisations leave it alone. Measured with a scaling of rows of 64 numbers: 3 times the CPU time.
+Each call takes the interpreter lock, so that elements wait for each other and for the training loop's own Python,
+whatever `num_parallel_calls` says; tensors are converted in both directions; and the function counts as stateful, so
+that tf.data does not optimise it. Measured with a scaling of rows of 64 numbers: 3 times the CPU time.
 
 ## Example
 Slow:
@@ -41,12 +41,12 @@ batches = rows.batch(256).map(load, num_parallel_calls=tf.data.AUTOTUNE)
 ```
 
 ## When it is silent
-When the Python function calls anything that has no counterpart in TensorFlow (`np.load`, librosa, tokenizers, the
-project's own objects), or when it is not known what it calls.
+When the Python function calls anything without a counterpart in TensorFlow (`np.load`, librosa, tokenizers, the
+project's own objects), or its calls are unknown.
 
 ## Fix and its safety
-Write the function with TensorFlow's ops. Numerical details may differ (resizing and decoding round otherwise, OpenCV
-gives BGR), and seeds of NumPy's random numbers mean nothing to TensorFlow's. Not done automatically.
+Write the function with TensorFlow ops. Numerical details may differ (resizing and decoding round differently, OpenCV
+gives BGR), and NumPy's random seeds do not affect TensorFlow's. Not done automatically.
 
 ## Versions
 All.
@@ -86,12 +86,12 @@ METHODS = frozenset(
     "item lower upper strip split replace findall sub get".split()
 )
 MESSAGES = ("tensorflow.train.",)
-"""Protocol buffers, which no op makes."""
+"""Prefixes of protocol buffers, which no op makes."""
 BUILTINS = frozenset("int float len range str abs min max".split())
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """A stage whose function runs Python."""
+    """Report a stage whose function runs Python."""
     given = call.argument(0, "predicate" if call.word == "filter" else "map_func")
     function = ctx.function(given) if given is not None else None
     if function is None:
@@ -107,14 +107,14 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         short = effect.name.replace("tensorflow.", "tf.")
         yield ctx.hit(
             effect.node if local else call.node,
-            f"{short} runs {title} in Python for what TensorFlow has ops for",
+            f"{short} runs {title} in Python, although TensorFlow has ops for it",
             confidence=0.8,
             also=[ctx.places.span(call.node) if local else at.places.span(effect.node)],
         )
 
 
 def _replaceable(ctx: Context, call: ast.Call) -> str:
-    """The name of what is run in Python, when TensorFlow has ops for all of it; "" else."""
+    """The name of the function run in Python, if TensorFlow has ops for all of it; "" otherwise."""
     given = Call(call, "").argument(0, "func")
     if given is None:
         return ""
@@ -128,7 +128,7 @@ def _replaceable(ctx: Context, call: ast.Call) -> str:
 
 
 def _simple(ctx: Context, function: Function, levels: int) -> bool:
-    """Every call in it has a counterpart, and it works on what it is given alone."""
+    """Whether every call in a function has a counterpart, and it uses only its arguments."""
     for node in walk(function.body):
         if isinstance(node, (ast.While, ast.Try, ast.With, ast.Global, ast.Nonlocal, ast.For)):
             return False

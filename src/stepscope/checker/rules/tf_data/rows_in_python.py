@@ -1,14 +1,14 @@
-"""A dataset is gone through row by row in Python.
+"""A Python loop goes through a dataset row by row.
 
 ## What it does
-Reports loops over a dataset that was never batched, or was unbatched, when they train or predict (`apply_gradients`,
-`train_on_batch`, `fit`, `predict`). As an info: loops and comprehensions that only collect or count its rows, and
+Reports loops over a dataset that was never batched, or was unbatched, if they train or predict (`apply_gradients`,
+`train_on_batch`, `fit`, `predict`). As info: loops and comprehensions that only collect or count its rows, and
 `tf_record_iterator`.
 
 ## Why it is slow
-Each row crosses from tf.data to Python as a tensor of its own, some fifty microseconds each, and each step works on
-one row, for which every op costs as much as for a batch of 32. Measured with rows of 16 numbers: training steps of
-one row took 12 times the time of steps of 32; collecting them row by row 13 times that of batches of 256.
+Each row passes from tf.data to Python as a separate tensor, some fifty microseconds each, and each step works on one
+row, for which every op costs as much as for a batch of 32. Measured with rows of 16 numbers: training steps of one row
+took 12 times the time of steps of 32; collecting them row by row took 13 times that of batches of 256.
 
 ## Example
 Slow:
@@ -38,12 +38,12 @@ for x, y in rows.batch(32):
 ```
 
 ## When it is silent
-When the dataset may have been batched, or its source is not known; for a few elements (`take(5)`, short ranges); for
+When the dataset may have been batched, or its source is unknown; for a few elements (`take(5)`, short ranges); for
 generators, whose elements may be batches.
 
 ## Fix and its safety
-`batch` before the loop; to collect, `np.concatenate` of batches; to count, `ds.reduce` or `ds.cardinality()`. Training
-in batches is another training: the learning rate may have to change.
+Call `batch` before the loop; to collect, use `np.concatenate` of batches; to count, `ds.reduce` or `ds.cardinality()`.
+Training in batches is a different training: the learning rate may have to change.
 
 ## Versions
 All.
@@ -61,7 +61,7 @@ from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
 
 FEW = 100
-"""So many rows are no matter."""
+"""Rows that are too few to matter."""
 ROWS = frozenset({"from_tensor_slices", "range", "TFRecordDataset", "TextLineDataset", "list_files", "CsvDataset"})
 SAME = frozenset(
     "map shuffle repeat prefetch cache shard skip filter enumerate with_options interleave concatenate take".split()
@@ -74,7 +74,7 @@ STEPS = frozenset(
 
 
 def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
-    """A loop or comprehension over a dataset."""
+    """Report a loop or comprehension over an unbatched dataset."""
     iterated = node.iter if isinstance(node, ast.For) else None
     if isinstance(node, (ast.ListComp, ast.GeneratorExp)) and len(node.generators) == 1:
         iterated = node.generators[0].iter
@@ -83,7 +83,7 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
     if isinstance(iterated, ast.Call) and ctx.name(iterated.func) in RECORDS and not ctx.traced(node):
         yield ctx.hit(
             iterated,
-            f"{ctx.text(iterated)} hands over record by record to Python: TFRecordDataset reads and counts without it",
+            f"{ctx.text(iterated)} passes each record to Python; TFRecordDataset reads and counts without Python",
             confidence=0.6,
             severity="info",
         )
@@ -96,7 +96,7 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
     if isinstance(node, ast.For):
         names = {call.name for _, call in ctx.functions.calls_below(node.body)}
         if names & STEPS:
-            severity, what = "warning", "makes a step of each single row"
+            severity, what = "warning", "runs a step for each row"
         elif not _collects(node):
             return
     yield ctx.hit(
@@ -108,7 +108,7 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
 
 
 def _dataset(ctx: Context, expr: ast.expr) -> ast.expr | None:
-    """The dataset behind ``enumerate``, ``list``, ``as_numpy_iterator``."""
+    """The dataset inside ``enumerate``, ``list`` or ``as_numpy_iterator``."""
     for _ in range(3):
         if ctx.tag(expr) is Tag.DATASET:
             return expr
@@ -124,7 +124,7 @@ def _dataset(ctx: Context, expr: ast.expr) -> ast.expr | None:
 
 
 def _rows(ctx: Context, data: ast.expr) -> bool:
-    """Every way to make it gives single rows, and more than a few."""
+    """Whether every path that makes the dataset gives single rows, and more than a few."""
     chains = ctx.chains(data)
     return bool(chains) and all(_single(ctx, chain) for chain in chains)
 
@@ -146,7 +146,7 @@ def _single(ctx: Context, chain: Chain) -> bool:
 
 
 def _collects(loop: ast.For) -> bool:
-    """The body only appends to lists or counts."""
+    """Whether the body only appends to lists or counts."""
     return all(
         (isinstance(s, ast.AugAssign) and isinstance(s.value, ast.Constant))
         or (

@@ -1,13 +1,13 @@
-"""A tf.data stage runs one element at a time, because its function is stateful or the stage is never made parallel.
+"""A tf.data stage handles one element at a time, because its function is stateful or the stage was never made parallel.
 
 ## What it does
-Reports `map` without `num_parallel_calls` whose function is stateful (random ops, a captured Variable, a lookup table,
+Reports `map` without `num_parallel_calls` if its function is stateful (random ops, a captured Variable, a lookup table,
 `py_function`, `numpy_function`), and `interleave` without it.
 
 ## Why it is slow
-tf.data makes a `map` parallel by itself, but only when its function has no state: a stateless one runs in parallel
-with or without the argument. A stateful function runs one element at a time on one core, and so does every
-`interleave`. Measured with a stateful function of 10 ms, eight parallel calls on two cores: 2.8 times the throughput.
+tf.data parallelises a `map` by default, but only if its function has no state: a stateless one runs in parallel with or
+without the argument. A stateful function runs one element at a time on one core, and so does every `interleave`.
+Measured with a stateful function of 10 ms, eight parallel calls on two cores: 2.8 times the throughput.
 
 ## Example
 Slow:
@@ -37,25 +37,23 @@ batches = images.map(augment, num_parallel_calls=tf.data.AUTOTUNE).batch(32)
 ```
 
 ## When it is silent
-When the function is stateless on a version that parallelises it, when nothing is known of the function, when the
-arguments are hidden behind `*args` or `**kwargs`, on sources of a few elements (`range(10)`, `from_tensors`), for a
-handful of casts and changes of shape on elements that are not known to be images, and for an `interleave` of one
-input at a time or of datasets that are in memory. Cheap functions that work on batches, and functions that call a
-model on a batch, are an info: their ops run in parallel themselves. So are functions that draw random numbers and do
-arithmetic, neither on images nor on strings (noise on 64 floats: 1.0 to 1.4 times), and stateless functions that cost
-next to nothing, on versions that do not parallelise them. Augmentation that the call switches off
-(`preprocess(image, training=False)`) does not count.
+When the function is stateless on a version that parallelises it; when nothing is known about the function; when the
+arguments are hidden in `*args` or `**kwargs`; on sources of a few elements (`range(10)`, `from_tensors`); for a handful
+of casts and changes of shape on elements not known to be images; for an `interleave` of one input at a time or of
+datasets in memory. Cheap functions that work on batches, and functions that call a model on a batch, are info: their
+ops run in parallel themselves. So are functions that draw random numbers and do arithmetic, on neither images nor
+strings (noise on 64 floats: 1.0 to 1.4 times), and stateless functions that cost almost nothing, on versions that do
+not parallelise them. Augmentation that the call disables (`preprocess(image, training=False)`) does not count.
 
 ## Fix and its safety
-`num_parallel_calls=tf.data.AUTOTUNE`. Elements keep their order; random ops draw in another order, so that a run with
-fixed seeds gives other numbers than before (`deterministic` does not change that). A function with `py_function` still
-runs Python one call at a time: moving the work into TensorFlow ops brings more.
+Pass `num_parallel_calls=tf.data.AUTOTUNE`. Elements keep their order; random ops draw in another order, so that a run
+with fixed seeds gives other numbers than before (`deterministic` does not change that). A function with `py_function`
+still runs Python one call at a time: moving the work into TensorFlow ops gains more.
 
 ## Versions
-With TensorFlow before 2.7, where `map` is not made parallel by default, every `map` without the argument is reported;
-as an info where something that the function calls is not known, and nothing that it calls is known to be work.
-For 2.7 to 2.11, whose projects commonly allow older versions as well, a stateless `map` that reads, parses or decodes
-is an info.
+With TensorFlow before 2.7, which does not parallelise `map` by default, every `map` without the argument is reported;
+as info if something that the function calls is unknown and none of its known calls is costly. For 2.7 to 2.11, whose
+projects commonly also allow older versions, a stateless `map` that reads, parses or decodes is info.
 """
 
 from __future__ import annotations
@@ -71,25 +69,25 @@ from stepscope.checker.inference.names import Function
 from stepscope.checker.rule import Rule
 
 PARALLEL_BY_DEFAULT = (2, 7)
-"""From here on stateless maps are made parallel (option ``map_parallelization``)."""
+"""First version that parallelises stateless maps (option ``map_parallelization``)."""
 STILL_OLDER = (2, 12)
-"""Projects of the releases before commonly allow a TensorFlow before 2.7 as well."""
+"""Version up to which projects commonly allow a TensorFlow before 2.7 as well."""
 FEW = 32
-"""A source of so few elements needs no second core."""
+"""Elements of a source that is too small to need a second core."""
 FEW_CALLS = 4
 TRIVIAL = frozenset(
     "tensorflow.cast tensorflow.expand_dims tensorflow.squeeze tensorflow.reshape tensorflow.one_hot "
     "tensorflow.identity tensorflow.multiply tensorflow.add tensorflow.subtract tensorflow.divide".split()
 )
-"""Costs microseconds on an element that is no image: less than handing it to another thread."""
+"""Ops that cost microseconds on an element that is not an image: less than handing it to another thread."""
 IMAGES = ("keras.datasets.cifar", "tensorflow_datasets.load")
-"""What gives datasets of images, or may."""
+"""Prefixes of functions that return datasets of images, or may."""
 POSITION = {"map": 1, "map_with_legacy_function": 1, "interleave": 3}
-"""Where ``num_parallel_calls`` stands among the arguments."""
+"""Position of ``num_parallel_calls`` among the arguments."""
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """A map or interleave without a parallelism of its own."""
+    """Report a map or interleave without parallelism."""
     given = call.argument(POSITION[call.word], "num_parallel_calls")
     if call.opaque or not _sequential(ctx, given) or _few(ctx, call):
         return
@@ -111,7 +109,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
             "Add num_parallel_calls=tf.data.AUTOTUNE",
             call.node,
             safety="unsafe" if call.word != "interleave" and _random(ctx, function) else "safe",
-            behaviour="Elements keep their order; random ops draw in another order than before.",
+            behaviour="Elements keep their order; random ops draw in a different order.",
             keyword="num_parallel_calls",
             value="tensorflow.data.AUTOTUNE",
         ),
@@ -119,7 +117,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
 
 
 def _interleave(ctx: Context, call: Call, function: Function | None) -> tuple[str, CheckSeverity] | None:
-    """Reads several inputs at a time, and its function, as far as it is known, makes inputs that cost something."""
+    """Message and severity for an interleave of several inputs that, as far as known, are costly to make."""
     length = call.argument(1, "cycle_length")
     if length is not None and ctx.loops.integer(length) == 1:
         return None
@@ -133,7 +131,7 @@ def _interleave(ctx: Context, call: Call, function: Function | None) -> tuple[st
 
 
 def _map(ctx: Context, call: Call, function: Function | None) -> tuple[str, CheckSeverity] | None:
-    """What to say of a map that is sequential, and how loud."""
+    """Message and severity for a sequential map."""
     if function is None:
         return None
     effects = ctx.functions.effects(function)
@@ -156,7 +154,7 @@ def _map(ctx: Context, call: Call, function: Function | None) -> tuple[str, Chec
 
 
 def _images(ctx: Context, call: Call) -> bool:
-    """The elements are known to be images, for which even a cast is work."""
+    """Whether the elements are known to be images, for which even a cast is costly."""
     for chain in ctx.chains(call.receiver) if call.receiver is not None else ():
         at = ctx.at(chain.source.module)
         for node in ast.walk(chain.source.call) if chain.source.call is not None else ():
@@ -168,21 +166,21 @@ def _images(ctx: Context, call: Call) -> bool:
 
 
 def _batched(ctx: Context, call: Call) -> bool:
-    """The function is given batches, on which its ops run in parallel themselves."""
+    """Whether the function receives batches, on which its ops run in parallel themselves."""
     chains = ctx.chains(call.receiver) if call.receiver is not None else ()
     last = [[name for name in chain.names if name in ("batch", "padded_batch", "unbatch")][-1:] for chain in chains]
     return bool(chains) and all(name and name[0] != "unbatch" for name in last)
 
 
 def _sequential(ctx: Context, given: ast.expr | None) -> bool:
-    """Not given, None or 1."""
+    """Whether the argument is missing, None or 1."""
     if given is None:
         return True
     return (isinstance(given, ast.Constant) and given.value is None) or ctx.loops.integer(given) == 1
 
 
 def _few(ctx: Context, call: Call) -> bool:
-    """Every chain that leads here begins with a handful of elements."""
+    """Whether every chain that leads here begins with a handful of elements."""
     if call.receiver is None:
         return False
     sources = [chain.source for chain in ctx.chains(call.receiver)]
@@ -207,7 +205,7 @@ def _title(function: Function) -> str:
 
 
 def _because(effects: tuple[Effect, ...]) -> str:
-    """What makes it stateful, in the user's names."""
+    """What makes the function stateful, in the user's names."""
     if not effects:
         return ""
     effect = effects[0]

@@ -1,11 +1,11 @@
-"""Batches are shuffled, not what is in them.
+"""shuffle mixes whole batches instead of their elements.
 
 ## What it does
-Reports `shuffle` behind `batch`.
+Reports `shuffle` after `batch`.
 
 ## Why it is slow
-It is not slower: the buffer holds whole batches, so that `shuffle(1000)` behind `batch(32)` keeps 32,000 elements in
-memory, and the same elements stay together in every epoch, which costs quality. That is arithmetic, not a measurement:
+It is not slower: the buffer holds whole batches, so that `shuffle(1000)` after `batch(32)` keeps 32,000 elements in
+memory, and the same elements stay together in every epoch, which costs quality. This is arithmetic, not a measurement:
 with batches of 32 and the same `buffer_size`, 32 times the memory.
 
 ## Example
@@ -28,11 +28,11 @@ batches = records.shuffle(1000).batch(32)
 ```
 
 ## When it is silent
-When elements were shuffled before the batch as well, when an `unbatch` or `flat_map` stands between, and behind
-`window`, whose elements belong together.
+When elements were also shuffled before the batch; when an `unbatch` or `flat_map` stands between them; after `window`,
+whose elements belong together.
 
 ## Fix and its safety
-Put `shuffle` before `batch`. Training sees another, better mixed order.
+Put `shuffle` before `batch`. Training sees a different, better mixed order.
 
 ## Versions
 All.
@@ -52,7 +52,7 @@ AGAIN = frozenset({"unbatch", "flat_map", "interleave", "window", "shuffle", "ap
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """A shuffle, on every way to which there is a batch and no shuffle."""
+    """Report a shuffle with a batch and no earlier shuffle on every path to it."""
     if call.receiver is None:
         return
     found: Stage | None = None
@@ -65,7 +65,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         return
     yield ctx.hit(
         call.node,
-        f"shuffle mixes whole batches: what {found.name} put together stays together in every epoch",
+        f"shuffle mixes whole batches: elements that {found.name} groups stay together in every epoch",
         confidence=0.8,
         also=[ctx.at(found.module).places.place(found.call)],
         fix=ctx.fix(
@@ -74,7 +74,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
             call.node,
             call.receiver,
             safety="unsafe",
-            behaviour="Single elements are mixed: training sees another order.",
+            behaviour="Single elements are mixed: training sees a different order.",
         )
         if call.receiver is found.call
         else None,

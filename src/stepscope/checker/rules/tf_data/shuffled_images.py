@@ -1,13 +1,13 @@
-"""A shuffle buffer is full of decoded images.
+"""A shuffle buffer holds decoded images.
 
 ## What it does
-Reports `shuffle` behind a `map` that decodes and resizes images to a size that is written down, when the buffer would
-hold a quarter of a gigabyte or more.
+Reports `shuffle` after a `map` that decodes images and resizes them to a size written in the source, if the buffer
+would hold a quarter of a gigabyte or more.
 
 ## Why it is slow
-The buffer holds whole elements, and is filled before the first batch comes: memory for thousands of float images, and
-a start that waits until they are decoded. Names or compressed bytes shuffle as well and take a thousandth. Measured
-with a buffer of 600 images of 224 x 224: 413 MB more than before the first batch instead of 84, 5 times.
+The buffer holds whole elements and is filled before the first batch: memory for thousands of float images, and a start
+that waits until they are decoded. File names or compressed bytes shuffle as well and take a thousandth of that.
+Measured with a buffer of 600 images of 224 x 224: 413 MB more than before the first batch, against 84 MB, 5 times.
 
 ## Example
 Slow:
@@ -37,11 +37,11 @@ batches = paths.map(load, num_parallel_calls=tf.data.AUTOTUNE).batch(32)
 ```
 
 ## When it is silent
-When the size of the images or of the buffer is not written down, or the buffer takes less than 256 MB; behind a
-`cache`, where the decoded images are in memory anyway and only references are shuffled.
+When the size of the images or of the buffer is not written in the source, or the buffer takes less than 256 MB; after a
+`cache`, because the decoded images are then in memory anyway and only references are shuffled.
 
 ## Fix and its safety
-Shuffle before the map. The order is as random as before; which order a seed gives changes.
+Shuffle before the map. The order is as random as before, but a given seed produces a different one.
 
 ## Versions
 All.
@@ -61,14 +61,14 @@ from stepscope.checker.inference.names import Function
 from stepscope.checker.rule import Rule
 
 MUCH = 256 << 20
-"""Bytes of a buffer from which on it is said: a good part of a small machine's memory. Source: our judgement."""
+"""Bytes of a buffer from which it is reported: a good part of a small machine's memory. Source: our judgement."""
 BYTES = 12
-"""A pixel: three channels of float32, what resize gives."""
+"""Bytes of a pixel: three channels of float32, the output of resize."""
 NEUTRAL = frozenset({"map", "prefetch", "repeat", "take", "skip", "shard", "with_options"})
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """A shuffle behind images."""
+    """Report a shuffle of decoded images."""
     size = ctx.loops.integer(call.argument(0, "buffer_size"))
     if size is None or call.receiver is None:
         return
@@ -84,7 +84,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
 
 
 def _pixels(ctx: Context, chain: Chain) -> int:
-    """Pixels of an element, of a chain that ends in images that are decoded in a map; 0 when not known."""
+    """Pixels of an element of a chain that ends in images decoded in a map; 0 if unknown."""
     pixels, decoded = 0, False
     for stage in reversed(chain.stages[1:]):
         if stage.name not in NEUTRAL:

@@ -1,12 +1,12 @@
-"""A tf.function is called in a loop with a Python number or string that changes, and is traced for each value.
+"""A loop calls a tf.function with a Python number or string that changes, and each value is traced.
 
 ## What it does
-Reports calls of a `tf.function` in a loop, from code that is not traced itself, where an argument is a Python
-number, string, or a tuple or list of them, and takes another value in each iteration.
+Reports calls of a `tf.function` in a loop, from code that is not itself traced, if an argument is a Python number or
+string, or a tuple or list of them, and changes in each iteration.
 
 ## Why it is slow
-A Python value is part of a tf.function's signature: each new one makes a new graph, which costs from ten
-milliseconds to many seconds, and memory that is not given back. Tensors and NumPy values are not: one graph serves all.
+A Python value is part of a tf.function's signature: each new value makes a new graph, which costs from ten milliseconds
+to many seconds, and memory that is not released. Tensors and NumPy values are not part of it: one graph serves all.
 Measured with 60 steps of a small model: 62 times the CPU time.
 
 ## Example
@@ -40,16 +40,16 @@ for step, x in enumerate(batches):
 
 ## When it is silent
 For bools (two graphs at most), `i % 4`, NumPy values, tensors, values that do not change in the loop, loops of at most
-five iterations, functions with an `input_signature` (which makes tensors of Python numbers), calls from inside of
-another tf.function (traced once), and wherever it is not known what the argument is.
+five iterations, functions with an `input_signature` (which turns Python numbers into tensors), calls from inside
+another tf.function (traced once), and arguments of unknown type.
 
 ## Fix and its safety
-Pass `tf.constant(step)`, or keep the value in a `tf.Variable`. A Python number takes the type of what it meets, a
-tensor does not: beside float32 it has to be `tf.constant(step, dtype=tf.float32)`. `--unsafe-fixes` writes that where
-the function is seen, the type of what the number meets is written down, or the number goes into `tf.cast` alone. Not
-where the function needs a Python value: as a shape, in `range`, or to choose a branch of Python; then trace once per
-value on purpose, or make the branch a `tf.cond`. Nor where tracing does something else, such as `print`, for each
-value.
+Pass `tf.constant(step)`, or keep the value in a `tf.Variable`. A Python number takes the type of its operand, a tensor
+does not: together with float32 it must be `tf.constant(step, dtype=tf.float32)`. `--unsafe-fixes` writes that if the
+function is visible and either the operand's type is written in the source or the number is only used in `tf.cast`. It
+does not if the function needs a Python value: as a shape, in `range`, or to choose a Python branch; then trace once per
+value deliberately, or make the branch a `tf.cond`. Nor does it if tracing has an effect for each value, such as
+`print`.
 
 ## Versions
 All with `tf.function`.
@@ -70,9 +70,9 @@ from stepscope.checker.inference.tags import Tag, Value
 from stepscope.checker.rule import Rule
 
 FEW = 5
-"""So many traces are what a program may want."""
+"""Traces that a program may intend."""
 MANY = 50
-"""From so many traces on it is an error, also where the loop is one of epochs."""
+"""Traces from which it is an error, even in a loop of epochs."""
 ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 PAIRING = frozenset(
     f"tensorflow.{op}"
@@ -89,13 +89,13 @@ PAIRING = frozenset(
         "math.multiply",
     )
 )
-"""Ops that give a number the type of the tensor beside it."""
+"""Ops that give a number the type of the other operand."""
 PAIR = 2
 WORDS = {Tag.PY_SCALAR: "Python number", Tag.PY_STRING: "Python string"}
 
 
 def check(ctx: Context) -> Iterator[Hit]:
-    """All calls in a loop of what is a tf.function."""
+    """Report all calls of a tf.function in a loop."""
     for node in ctx.module.flow.looped:
         if (node.args or node.keywords) and ctx.engine.tracing.of_graph(ctx.module, node):
             yield from _call(ctx, Call(node, ctx.name(node.func)))
@@ -116,7 +116,7 @@ def _call(ctx: Context, call: Call) -> Iterator[Hit]:
         word = WORDS[tag] if not (value.many or value.parts) else f"tuple or list with a {WORDS[tag]}"
         yield ctx.hit(
             argument,
-            f"{callee} is traced anew for each value of {ctx.text(argument)}, a {word} that changes in the loop",
+            f"{callee} is traced again for each value of {ctx.text(argument)}, a {word} that changes in the loop",
             severity=_severity(loop, loops),
             confidence=0.9,
             also=[ctx.places.loop_span(loop)],
@@ -125,14 +125,14 @@ def _call(ctx: Context, call: Call) -> Iterator[Hit]:
 
 
 def _constant(ctx: Context, call: Call, argument: ast.expr) -> FixPlan | None:
-    """A tensor of the type that the number has in the function; nothing where it is not known."""
+    """Replace the number by a tensor of the type it takes in the function; no fix if that is unknown."""
     function = ctx.function(call.node.func)
     if function is None or call.opaque or not traced_once(ctx, function):
         return None
     need = _needed(ctx.at(function.module), function, parameter_of(call.node, function, argument))
     if need is None:
         return None
-    behaviour = "The function is traced once, and computes with a tensor of the type that the number took in it."
+    behaviour = "The function is traced once, and computes with a tensor of the type that the number took."
     title = f"Pass tf.constant({ctx.text(argument)})"
     if not need:
         return ctx.fix(
@@ -149,9 +149,9 @@ def _constant(ctx: Context, call: Call, argument: ast.expr) -> FixPlan | None:
 
 
 def _needed(ctx: Context, function: Function, name: str) -> str | None:
-    """The type that a parameter's number takes wherever the function uses it; "" for any; None: not known, or several.
+    """Type that a parameter's number takes wherever the function uses it; "" for any, None if unknown or several.
 
-    A use that is not arithmetic with a tensor, or a cast, may need a Python value.
+    A use other than arithmetic with a tensor or a cast may need a Python value.
     """
     if not name or len(function.scope.bindings.get(name, ())) != 1:
         return None
@@ -161,7 +161,7 @@ def _needed(ctx: Context, function: Function, name: str) -> str | None:
 
 
 def _met(ctx: Context, use: ast.Name) -> str | None:
-    """The type that a number takes at one place."""
+    """The type that a number takes in one place."""
     parent = ctx.parent(use)
     if isinstance(parent, ast.BinOp):
         other = parent.right if parent.left is use else parent.left
@@ -188,12 +188,12 @@ def _python(value: Value) -> Tag | None:
 
 
 def _bounded(argument: ast.expr) -> bool:
-    """Takes few values: a remainder, a comparison."""
+    """Whether an argument takes few values: a remainder, a comparison."""
     return isinstance(argument, ast.BinOp) and isinstance(argument.op, ast.Mod)
 
 
 def _signature(ctx: Context, call: Call, function: Function | None) -> bool:
-    """The tf.function was made with an input signature, or it cannot be told."""
+    """Whether the tf.function was made with an input signature, or may have been."""
     made: list[ast.expr] = []
     if function is not None and (decorator := ctx.at(function.module).functions.graph_decorator(function)) is not None:
         made.append(decorator)
@@ -203,7 +203,7 @@ def _signature(ctx: Context, call: Call, function: Function | None) -> bool:
 
 
 def _severity(loop: Loop, loops: tuple[Loop, ...]) -> CheckSeverity:
-    """One trace a step is an error; one an epoch, with a loop of steps inside, a matter of seconds."""
+    """Error for a trace per step; warning for a trace per epoch with a loop of steps inside, a matter of seconds."""
     outer = loops.index(loop) > 0
     if loop.iterations is not None and loop.iterations < MANY:
         return "info" if outer else "warning"

@@ -1,11 +1,11 @@
-"""A tf.function that XLA compiles gets tensors of another shape in every call.
+"""Each call passes tensors of a new shape to a tf.function that XLA compiles.
 
 ## What it does
 Reports calls of a `tf.function` made with `jit_compile=True` with a tensor whose shape changes from call to call.
 
 ## Why it is slow
-XLA compiles for fixed shapes: each new one is compiled anew, which takes ten to a hundred times as long as a trace, and
-`reduce_retracing` or an `input_signature` with None do not help. Measured with 24 lengths on the CPU: 12 times
+XLA compiles for fixed shapes: each new shape is compiled again, which takes ten to a hundred times as long as a trace,
+and neither `reduce_retracing` nor an `input_signature` with None helps. Measured with 24 lengths on the CPU: 12 times
 the CPU time of the same calls padded to one length.
 
 ## Example
@@ -43,10 +43,10 @@ for x in batches:
 
 ## When it is silent
 For fixed `padded_shapes`, the smaller last batch of an epoch, calls from traced code, loops of at most ten iterations,
-tests, and wherever nothing says that the shape changes.
+tests, and whenever nothing indicates that the shape changes.
 
 ## Fix and its safety
-Pad to one or a few fixed lengths, or leave `jit_compile` off. Padding changes what is computed unless it is masked.
+Pad to one or a few fixed lengths, or leave `jit_compile` off. Padding changes the result unless it is masked.
 
 ## Versions
 TensorFlow 2 with XLA (`experimental_compile` before 2.5).
@@ -66,7 +66,7 @@ COMPILED = ("jit_compile", "experimental_compile")
 
 
 def check(ctx: Context) -> Iterator[Hit]:
-    """Every call of a compiled function with a shape that changes."""
+    """Report every call of a compiled function with a changing shape."""
     if in_test(ctx):
         return
     for call, argument, reason in ctx.once(changing_calls):
@@ -75,7 +75,7 @@ def check(ctx: Context) -> Iterator[Hit]:
             continue
         yield ctx.hit(
             argument,
-            f"XLA compiles {ctx.text(call.func)} anew for each {reason}",
+            f"XLA compiles {ctx.text(call.func)} again for each {reason}",
             confidence=0.8,
         )
 

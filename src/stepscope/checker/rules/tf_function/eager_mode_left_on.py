@@ -1,12 +1,12 @@
-"""Every tf.function and Keras step is told to run eagerly.
+"""A setting makes every tf.function and Keras step run eagerly.
 
 ## What it does
 Reports `tf.config.run_functions_eagerly(True)`, `tf.data.experimental.enable_debug_mode()`, `compile(run_eagerly=True)`
-and `model.run_eagerly = True` that no condition switches on.
+and `model.run_eagerly = True` if no condition controls them.
 
 ## Why it is slow
-These are switches for debugging: steps run op by op in Python, as if there were no tf.function, and functions of a
-tf.data pipeline run in Python too. Measured with `fit` of a small dense model: 7.6 times the time of an epoch.
+These are debugging switches: steps run op by op in Python, as if there were no tf.function, and functions of a tf.data
+pipeline run in Python too. Measured with `fit` of a small dense model: 7.6 times the time of an epoch.
 
 ## Example
 Slow:
@@ -32,13 +32,13 @@ model.fit(np.zeros((960, 8)), np.zeros((960, 1)))
 ```
 
 ## When it is silent
-Where a condition switches it (`if args.debug:`) or the value is no literal True; where the file switches it off again;
-where the model's class uses NumPy or `.numpy()`, or, for the switch of all functions, a function of the file calls
-`.numpy()`: a graph cannot; in tests.
+When a condition controls the switch (`if args.debug:`) or the value is not a literal True; when the file switches it
+off again; when the model's class uses NumPy or `.numpy()`, or, for the switch of all functions, a function of the file
+calls `.numpy()`, which a graph cannot run; in tests.
 
 ## Fix and its safety
-Remove the switch. Code that relied on it (prints in each step, `.numpy()` in a layer, Python state) then runs while
-tracing only, or fails: so the fix is not applied without `--unsafe-fixes`, nor where that is seen.
+Remove the switch. Code that relied on it (prints in each step, `.numpy()` in a layer, Python state) then runs only
+while tracing, or fails. The fix is therefore applied only with `--unsafe-fixes`, and not if such code is visible.
 
 ## Versions
 TensorFlow 2.
@@ -60,11 +60,11 @@ from stepscope.checker.rule import Rule
 STEPS = ("call", "train_step", "test_step", "predict_step")
 SWITCH = "tensorflow.config.run_functions_eagerly"
 DEBUG = "tensorflow.data.experimental.enable_debug_mode"
-BEHAVIOUR = "Steps run as graphs: side effects of Python happen while tracing only, and .numpy() in them fails."
+BEHAVIOUR = "Steps run as graphs: Python side effects happen only while tracing, and .numpy() in them fails."
 
 
 def check(ctx: Context) -> Iterator[Hit]:
-    """Every switch of a file."""
+    """Report every such switch in a file."""
     if in_test(ctx):
         return
     switches = [c for c in ctx.calls("run_functions_eagerly", "experimental_run_functions_eagerly") if c.name == SWITCH]
@@ -94,12 +94,12 @@ def check(ctx: Context) -> Iterator[Hit]:
 
 
 def _reads_in_functions(ctx: Context) -> bool:
-    """Functions of the file call ``.numpy()``: in a graph they would fail."""
+    """Whether functions of the file call ``.numpy()``, which would fail in a graph."""
     return any(ctx.enclosing(call.node) is not None for call in ctx.calls("numpy", "set_trace", "breakpoint"))
 
 
 def _same_in_graphs(ctx: Context) -> bool:
-    """The file's tf.functions give the same in a graph: tensors, and nothing that Python does each time."""
+    """Whether the file's tf.functions behave the same in a graph: tensors only, and no Python effect in each call."""
     for made in makers(ctx):
         if isinstance(made, ast.FunctionDef):
             function: Function | None = ctx.engine.names.function(ctx.module, made)
@@ -112,7 +112,7 @@ def _same_in_graphs(ctx: Context) -> bool:
 
 
 def _steps_act(ctx: Context, model: ast.expr) -> bool:
-    """The class of a model does something in Python in each step."""
+    """Whether the class of a model has a Python effect in each step."""
     cls = ctx.value(model).cls
     methods = [f for name in STEPS for f in ctx.functions.methods(cls, name)] if cls is not None else []
     return any(acts(ctx.at(f.module), f.body) for f in methods)
@@ -155,7 +155,7 @@ def _compile(ctx: Context, call: Call) -> Iterator[Hit]:
 
 
 def _conditional(ctx: Context, node: ast.AST) -> bool:
-    """Switched by a condition, in its own function or around all its calls."""
+    """Whether a condition controls the switch, in its own function or around all its calls."""
     parent = ctx.parent(node)
     while parent is not None:
         if isinstance(parent, ast.If) and not _is_main(parent):
@@ -178,12 +178,12 @@ def _under_if(ctx: Context, node: ast.AST) -> bool:
 
 
 def _is_main(node: ast.If) -> bool:
-    """``if __name__ == "__main__":``."""
+    """Whether a condition is ``if __name__ == "__main__":``."""
     return any(isinstance(part, ast.Name) and part.id == "__name__" for part in ast.walk(node.test))
 
 
 def _needs_python(ctx: Context, model: ast.expr) -> bool:
-    """A class of the project whose methods do what a graph cannot."""
+    """Whether the model is of a project class whose methods do something that a graph cannot."""
     cls = ctx.value(model).cls
     if cls is None:
         return False

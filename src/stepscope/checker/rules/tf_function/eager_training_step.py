@@ -1,14 +1,14 @@
-"""A training step, or a model's call per batch, runs op by op: nothing around it is a tf.function.
+"""A training step, or a model call per batch, runs op by op, because no tf.function contains it.
 
 ## What it does
-Reports, in TensorFlow 2, code that a loop repeats and that no `tf.function` covers: a `tf.GradientTape` block, a model
-that is called for each element of a Dataset, and a Python loop over `tf.range` that works on tensors.
+Reports, in TensorFlow 2, code that a loop repeats outside any `tf.function`: a `tf.GradientTape` block, a model called
+for each element of a Dataset, and a Python loop over `tf.range` that works on tensors.
 
 ## Why it is slow
 Without a graph every op goes through Python: its arguments are converted, its kernel is looked up, its gradient is
 recorded. Measured on the step of a small dense model: 11 times the CPU time of the same step in a `tf.function`, and up
-to 21 times the wall time; a model call of three layers per batch: 3 times. With large ops on a fast device less:
-authors of public projects report 5 and 7 times.
+to 21 times the wall time; a model call of three layers per batch: 3 times. The gain is smaller with large ops on a fast
+device: authors of public projects report 5 and 7 times.
 
 ## Example
 Slow:
@@ -53,21 +53,20 @@ for x, y in data:
 ```
 
 ## When it is silent
-In a tf.function, in what Keras or tf.data compiles, and in functions that only such code calls; where the function
-has a decorator that is not known or is handed to something else, which may compile it; where the block calls a
-tf.function or a SavedModel itself, or a model is called whose own `call` is a tf.function, or it does what a graph
-cannot, itself or in a function that it calls (`.numpy()`, NumPy on tensors, `zip` of tensors, an environment's `step`);
-where no loop repeats it, or one of at most ten
-iterations; in tests; in methods of classes of some other framework, and in functions without an optimizer that
-nothing here calls: whoever calls them may compile them. An info in a loop of at most a hundred iterations without an
-optimizer.
+In a tf.function, in code that Keras or tf.data compiles, and in functions that only such code calls; when the function
+has an unknown decorator or is passed to something else, which may compile it; when the block itself calls a tf.function
+or a SavedModel; when the called model's own `call` is a tf.function; when the block, or a function that it calls, does
+something that a graph cannot (`.numpy()`, NumPy on tensors, `zip` of tensors, an environment's `step`); when no loop
+repeats it, or one of at most ten iterations; in tests; in methods of classes of another framework, and in functions
+without an optimizer that nothing here calls, because their callers may compile them. It is info in a loop of at most a
+hundred iterations without an optimizer.
 
 ## Fix and its safety
-Put the step into a function of its own and decorate it with `@tf.function`. Print, append and other side effects of
-Python then happen while tracing only; variables must be made before; Python numbers that change should be passed as
-tensors. `--unsafe-fixes` decorates a step that has a function, where all that it does is known and happens in the
-graph: not where it prints, appends, sets attributes, makes variables, chooses by `if` or `try`, calls what is not
-followed, or is given NumPy arrays, which a graph takes as tensors of their own type.
+Put the step into its own function and decorate it with `@tf.function`. Print, append and other Python side effects then
+happen only while tracing; variables must be made before; Python numbers that change should be passed as tensors.
+`--unsafe-fixes` decorates a step that is a function if all its actions are known and work in a graph: not if it prints,
+appends, sets attributes, makes variables, branches with `if` or `try`, makes calls that cannot be followed, or receives
+NumPy arrays, which a graph converts to tensors of their own type.
 
 ## Versions
 TensorFlow 2.
@@ -92,12 +91,12 @@ TAPE = "tensorflow.GradientTape"
 SAVED = frozenset({"tensorflow.saved_model.load", "tensorflow.saved_model.load_v2", "tensorflow_hub.load"})
 UPDATES = frozenset({"apply_gradients", "minimize", "apply"})
 SHORT = 100
-"""So many iterations without an optimizer are a demonstration or a search: tracing takes as long as they do."""
+"""Iterations without an optimizer that suggest a demonstration or a search: tracing takes as long as they do."""
 TENSORS = (Tag.TENSOR, Tag.VARIABLE)
 
 
 def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
-    """A tape in a loop, a model called in a loop over a Dataset, a loop over tf.range."""
+    """Report a tape in a loop, a model called in a loop over a Dataset, or a loop over tf.range."""
     if isinstance(node, ast.With):
         if _is_tape(ctx, node):
             yield from _tape(ctx, node)
@@ -114,7 +113,7 @@ def _is_tape(ctx: Context, node: ast.With) -> bool:
 
 
 def _tape(ctx: Context, node: ast.With) -> Iterator[Hit]:
-    """The block of a GradientTape."""
+    """Report the block of a GradientTape."""
     loops = _eager_loops(ctx, node)
     if not loops or not _compilable(ctx, node.body):
         return
@@ -122,12 +121,12 @@ def _tape(ctx: Context, node: ast.With) -> Iterator[Hit]:
     around = function.body if function is not None and loops[0].via else loops[0].body
     updates = any(isinstance(c.func, ast.Attribute) and c.func.attr in UPDATES for c in own_calls(ctx, around))
     if not updates and (loops[0].via or offered(ctx, node)):
-        return  # a utility: whoever calls it may compile it
+        return  # a utility, which its callers may compile
     few = loops[0].iterations is not None and loops[0].iterations <= SHORT
     step = f"the step in {function.name}" if function is not None and loops[0].via else "the step of this loop"
     yield ctx.hit(
         node,
-        f"{step} runs op by op: no tf.function is around its GradientTape",
+        f"{step} runs op by op: its GradientTape is not in a tf.function",
         severity="error" if updates else "info" if few else "warning",
         confidence=0.9 if updates else 0.75,
         also=[ctx.places.loop_span(loops[0])],
@@ -136,7 +135,7 @@ def _tape(ctx: Context, node: ast.With) -> Iterator[Hit]:
 
 
 def _decorate(ctx: Context, node: ast.With) -> FixPlan | None:
-    """The step has a function of its own, which may be decorated."""
+    """Decorate the step's own function, if it has one and may be decorated."""
     function = ctx.enclosing(node)
     if function is None or isinstance(function.node, ast.Lambda) or function.decorators:
         return None
@@ -153,7 +152,7 @@ def _decorate(ctx: Context, node: ast.With) -> FixPlan | None:
 
 
 def _model(ctx: Context, loop: ast.For) -> Iterator[Hit]:
-    """Calls of a model per element of a Dataset."""
+    """Report calls of a model for each element of a Dataset."""
     if _few(ctx, loop.iter) or ctx.traced(loop) or in_test(ctx) or may_be_compiled(ctx, loop):
         return
     seen: set[str] = set()
@@ -168,27 +167,27 @@ def _model(ctx: Context, loop: ast.For) -> Iterator[Hit]:
         source = ctx.text(iterated(loop.iter))
         yield ctx.hit(
             call,
-            f"{name} is called op by op for each element of {source}: no tf.function is around it",
+            f"{name} runs op by op for each element of {source}: it is not in a tf.function",
             severity="warning",
             confidence=0.8,
         )
 
 
 def _compiled_call(ctx: Context, call: ast.Call) -> bool:
-    """The class of what is called has a ``call`` that is a tf.function: another one around it brings little."""
+    """Whether the called class has a ``call`` that is a tf.function: another one around it gains little."""
     methods = [f for f in ctx.functions.callees(call) if f.name in ("call", "__call__")]
     return bool(methods) and all(ctx.functions.graph_decorator(f) is not None for f in methods)
 
 
 def _few(ctx: Context, source: ast.expr) -> bool:
-    """Some chain that leads here takes a handful of elements."""
+    """Whether some chain that leads here takes a handful of elements."""
     source = iterated(source)
     chains = ctx.chains(source)
     return any({"take", "from_tensors"} & set(chain.names) for chain in chains)
 
 
 def _under_tape(ctx: Context, node: ast.AST, stop: ast.AST) -> bool:
-    """Inside of a GradientTape, which is reported itself."""
+    """Whether a node is inside a GradientTape, which is reported itself."""
     parent = ctx.parent(node)
     while parent is not None and parent is not stop:
         if isinstance(parent, ast.With) and _is_tape(ctx, parent):
@@ -202,7 +201,9 @@ def _over_range(ctx: Context, loop: ast.For) -> bool:
 
 
 def _range(ctx: Context, loop: ast.For) -> Iterator[Hit]:
-    """A loop over tf.range, written for AutoGraph: in eager code each iteration is Python and each index a tensor."""
+    """Report a loop over tf.range, written for AutoGraph: in eager code each iteration is Python and each index a
+    tensor.
+    """
     outer = ctx.loops.around(loop, calls=False)
     if any(isinstance(lp.node, ast.For) and _over_range(ctx, lp.node) for lp in outer):
         return  # the outer one is reported
@@ -214,19 +215,19 @@ def _range(ctx: Context, loop: ast.For) -> Iterator[Hit]:
         return
     yield ctx.hit(
         loop,
-        f"this loop over {ctx.text(loop.iter)} runs in Python, op by op: no tf.function is around it",
+        f"this loop over {ctx.text(loop.iter)} runs in Python, op by op: it is not in a tf.function",
         severity="error" if inner else "warning",
         confidence=0.85,
     )
 
 
 def _indexes(ctx: Context, node: ast.AST) -> bool:
-    """Takes or sets an element of a tensor."""
+    """Whether a node reads or sets an element of a tensor."""
     return isinstance(node, ast.Subscript) and ctx.value(node.value).tag in TENSORS
 
 
 def _eager_loops(ctx: Context, node: ast.AST) -> tuple[Loop, ...]:
-    """The hot loops around eager code, without those that something traced lies between."""
+    """The hot loops around eager code, except those separated from it by traced code."""
     if in_test(ctx) or ctx.traced(node) or may_be_compiled(ctx, node):
         return ()
     return tuple(
@@ -238,7 +239,7 @@ def _eager_loops(ctx: Context, node: ast.AST) -> tuple[Loop, ...]:
 
 
 def _compilable(ctx: Context, body: list[ast.stmt]) -> bool:
-    """Neither compiled already nor full of what a graph cannot hold."""
+    """Whether a body is not yet compiled and contains nothing that a graph cannot hold."""
     calls = list(own_calls(ctx, body))
     tags = {ctx.tag(call.func) for call in calls}
     if Tag.FUNCTION in tags and not tags & {Tag.MODEL, Tag.LAYER}:
@@ -253,7 +254,7 @@ def _compilable(ctx: Context, body: list[ast.stmt]) -> bool:
 
 
 def _loaded(ctx: Context, call: ast.Call) -> bool:
-    """A function of a SavedModel, which is a graph already."""
+    """Whether a call is of a SavedModel's function, which is already a graph."""
     owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
     made = [b.value for b in ctx.definitions(owner) if b.kind == "assign"] if isinstance(owner, ast.Name) else []
     return any(isinstance(m, ast.Call) and ctx.name(m.func) in SAVED for m in made)

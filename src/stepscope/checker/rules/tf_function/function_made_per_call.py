@@ -1,13 +1,13 @@
-"""A tf.function is made again in a loop, or in a function that is called again and again, and is traced each time.
+"""A tf.function is made in a loop, or in a function called repeatedly, and is traced each time.
 
 ## What it does
 Reports `tf.function(f)`, `@tf.function` and `get_concrete_function` that a loop repeats, directly or through the
-function in which they stand, and whose result is called there and not kept; also those that lambdas of a loop make.
+enclosing function, if the result is called there and not kept; also those made by lambdas in a loop.
 
 ## Why it is slow
-Graphs are kept by the tf.function object. A new object knows none of them: it traces the Python code again, builds and
-optimises a graph, runs it once and is thrown away. That takes longer than running the same ops eagerly. Measured with
-two ops of a small model: 30 times the time of a function that is made once.
+The tf.function object holds the graphs. A new object has none: it traces the Python code again, builds and optimises a
+graph, runs it once and is discarded. That takes longer than running the same ops eagerly. Measured with two ops of a
+small model: 30 times the time of a function made once.
 
 ## Example
 Slow:
@@ -46,19 +46,19 @@ for x in data:
 ```
 
 ## When it is silent
-Where the function is made to be kept: returned, stored in an attribute or a container, behind `functools.cache`; where
-it belongs to a model, optimizer or environment that the same iteration makes (folds, searches, agents); in loops of at
-most ten iterations, in tests, and where the code around is traced itself. A warning where the new function then runs
-in a loop of its own. As information alone: in a function that a loop calls and that has a loop itself, so that a trace
-is a small part of it; and where it is called once in a function that no loop of the project is known to call.
+When the function is made to be kept: returned, stored in an attribute or a container, or behind `functools.cache`; when
+it belongs to a model, optimizer or environment made in the same iteration (folds, searches, agents); in loops of at
+most ten iterations, in tests, and inside traced code. It is a warning if the new function then runs in its own loop. It
+is info in a function that a loop calls and that itself contains a loop, so that a trace is a small part of it; and if
+it is called once in a function that no loop of the project is known to call.
 
 ## Fix and its safety
-Make the function once, at the top of the module or in `__init__`, and give it what it captured as arguments. What it
-captured from the function around it is then an argument, or an attribute: this changes the code and is left to you.
+Make the function once, at the top of the module or in `__init__`, and pass what it captured as arguments. What it
+captured from the enclosing function then becomes an argument or an attribute: this changes the code and is left to you.
 
-The fix moves one that captures nothing of the loop before it, and one that needs only names of the module above the
-function around it, or its class: unsafe, because variables that it makes are then made once. Not where each trace
-prints or appends.
+The fix moves a function that captures nothing from the loop before the loop, and one that needs only names of the
+module above the enclosing function or its class: unsafe, because variables it makes are then made once. There is no fix
+if each trace prints or appends.
 
 ## Versions
 TensorFlow 2 (and `tf.contrib.eager.defun`).
@@ -85,8 +85,8 @@ from stepscope.checker.source.syntax import last_word
 MADE = "tensorflow.function"
 CACHES = frozenset({"cache", "lru_cache", "cached_property", "memoize", "cached", "singledispatch", "fixture"})
 OWN = (Tag.MODEL, Tag.LAYER, Tag.OPTIMIZER, Tag.UNKNOWN, Tag.FUNCTION, Tag.VARIABLE)
-"""What a function may have to be made anew for, when the iteration makes it too."""
-BEHAVIOUR = "All calls share it: variables that it makes are made once."
+"""Tags of values made in the same iteration that may require a new function each time."""
+BEHAVIOUR = "All calls share it: its variables are made once."
 
 
 @dataclass(frozen=True)
@@ -94,17 +94,17 @@ class Made:
     """A place where a tf.function is made."""
 
     node: ast.AST
-    """The def, or the call."""
+    """Node of the def, or of the call."""
     name: str
-    """What it is called by; "" when it is called at once."""
+    """Name that the function is called by; "" if it is called immediately."""
     calls: tuple[ast.Call, ...]
-    """Its calls in the scope where it is made."""
+    """Calls in the scope where the function is made."""
     kept: bool
-    """It outlives the iteration: returned, stored, handed on."""
+    """Flag: the function outlives the iteration, because it is returned, stored or passed on."""
 
 
 def check(ctx: Context) -> Iterator[Hit]:
-    """Every function that is made where it may be repeated."""
+    """Report every function that is made where it may be repeated."""
     for node in makers(ctx):
         yield from _check(ctx, node)
 
@@ -126,7 +126,7 @@ def _check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
         again = _in_loop_of_its_own(ctx, made, loop)
         yield ctx.hit(
             made.node,
-            f"{what} is made again in each iteration of this loop, and traced anew",
+            f"{what} is made and traced again in each iteration of this loop",
             severity="warning" if again else None,
             confidence=0.85,
             also=[ctx.places.loop_span(loop)],
@@ -139,8 +139,8 @@ def _check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
     for loop in loops:
         if any(ctx.at(m).traced(c) for m, c in loop.via):
             continue
-        text = f"{what} is made again in each call of {outer.name}, and traced anew"
-        kept = made.kept or loop.is_comprehension  # which collects one for each of its elements
+        text = f"{what} is made and traced again in each call of {outer.name}"
+        kept = made.kept or loop.is_comprehension  # a comprehension collects one per element
         yield _hit(ctx, made, loop, text, info=again or kept or _arguments_differ(ctx, made, outer, loop))
         return
     once = len(made.calls) == 1 and not again and isinstance(made.node, ast.FunctionDef)
@@ -165,12 +165,12 @@ def _hit(ctx: Context, made: Made, loop: Loop, text: str, *, info: bool) -> Hit:
 
 
 def _acts(ctx: Context, made: Made) -> bool:
-    """Each trace does something that is seen: prints, appends."""
+    """Whether each trace has a visible effect: prints, appends."""
     return traces_act(ctx, made.node)
 
 
 def _out(ctx: Context, made: Made) -> FixPlan | None:
-    """It moves above the function around it."""
+    """Move the function above the enclosing one."""
     statement = made.node if isinstance(made.node, ast.FunctionDef) else ctx.parent(made.node)
     if made.kept or not made.name or not isinstance(statement, ast.stmt) or _acts(ctx, made):
         return None
@@ -178,7 +178,7 @@ def _out(ctx: Context, made: Made) -> FixPlan | None:
 
 
 def _made(ctx: Context, node: ast.AST) -> Made | None:
-    """What makes a tf.function, if a node does: a decorated function, ``g = tf.function(f)``, ``tf.function(f)(x)``."""
+    """The tf.function that a node makes: a decorated function, ``g = tf.function(f)`` or ``tf.function(f)(x)``."""
     if isinstance(node, ast.FunctionDef):
         function = ctx.engine.names.function(ctx.module, node)
         if function.cls is not None or ctx.functions.graph_decorator(function) is None:
@@ -196,7 +196,7 @@ def _made(ctx: Context, node: ast.AST) -> Made | None:
 
 
 def _in_plain_statement(ctx: Context, call: ast.Call) -> bool:
-    """Part of a call that is a statement by itself, or what is returned or added."""
+    """Whether a call is part of a call that is a statement by itself, or of a value that is returned or added."""
     outermost: ast.AST = call
     parent = ctx.parent(call)
     while parent is not None and not isinstance(parent, ast.stmt):
@@ -213,14 +213,14 @@ def _makes(ctx: Context, call: ast.Call) -> bool:
 
 
 def _wrapped(call: ast.Call) -> ast.expr:
-    """What becomes a graph: ``f`` of ``tf.function(f)`` and of ``f.get_concrete_function(x)``."""
+    """The function that becomes a graph: ``f`` in ``tf.function(f)`` and in ``f.get_concrete_function(x)``."""
     if isinstance(call.func, ast.Attribute) and call.func.attr == "get_concrete_function":
         return call.func.value
     return call.args[0]
 
 
 def _uses(ctx: Context, node: ast.stmt, name: str) -> tuple[tuple[ast.Call, ...], bool]:
-    """The calls of a name in the scope of its statement, and whether it is used in any other way."""
+    """The calls of a name in the scope of its statement, and whether it has any other use."""
     scope = ctx.module.scope_of(node)
     calls: list[ast.Call] = []
     kept = name in scope.shared
@@ -235,7 +235,7 @@ def _uses(ctx: Context, node: ast.stmt, name: str) -> tuple[tuple[ast.Call, ...]
 
 
 def _captures_own(ctx: Context, made: Made, loop: Loop) -> bool:
-    """It needs something that the iteration makes and that cannot be an argument."""
+    """Whether it needs something made in the iteration that cannot be an argument."""
     function = ctx.engine.names.function(ctx.module, made.node) if isinstance(made.node, ast.FunctionDef) else None
     if function is None and isinstance(made.node, ast.Call):
         given = _wrapped(made.node)
@@ -250,7 +250,7 @@ def _captures_own(ctx: Context, made: Made, loop: Loop) -> bool:
 
 
 def _own(ctx: Context, name: str, loop: Loop) -> bool:
-    """A name that the loop binds to something with a state, or to what is not known."""
+    """Whether the loop binds a name to something with state, or to something unknown."""
     scope = ctx.module.scope_of(loop.node)
     for binding in scope.bindings.get(name, ()):
         if binding.kind in ("phi", "def", "import") or not ctx.loops.inside(binding.node, loop):
@@ -261,7 +261,7 @@ def _own(ctx: Context, name: str, loop: Loop) -> bool:
 
 
 def _in_loop_of_its_own(ctx: Context, made: Made, loop: Loop | None) -> bool:
-    """It is called in a loop that lies inside of what repeats its making."""
+    """Whether it is called in a loop inside the one that repeats its making."""
     for call in made.calls:
         for inner in ctx.loops.around(call, calls=False):
             if loop is not None and inner.node is loop.node:
@@ -272,12 +272,12 @@ def _in_loop_of_its_own(ctx: Context, made: Made, loop: Loop | None) -> bool:
 
 
 def _loops_itself(outer: Function) -> bool:
-    """The function around it has a loop: a call of it takes long in any case."""
+    """Whether the enclosing function has a loop, so that a call of it takes long anyway."""
     return any(isinstance(part, (ast.For, ast.While)) for node in outer.body for part in ast.walk(node))
 
 
 def _arguments_differ(ctx: Context, made: Made, outer: Function, loop: Loop) -> bool:
-    """It captures a parameter of the function around it, which may be a model or function: another one each time."""
+    """Whether it captures a parameter of the enclosing function that may be a different model or function each time."""
     function = ctx.engine.names.function(ctx.module, made.node) if isinstance(made.node, FUNCTIONS) else None
     if function is None and isinstance(made.node, ast.Call):
         named = _wrapped(made.node)
@@ -299,7 +299,9 @@ def _arguments_differ(ctx: Context, made: Made, outer: Function, loop: Loop) -> 
 
 
 def _known_callers(ctx: Context, function: Function, levels: int = 3) -> bool:
-    """The project's own code runs it, in no loop (which would have been found); tests and other utilities aside."""
+    """Whether the project's own code runs it, in no loop (one would have been found); tests and other utilities
+    excepted.
+    """
     for module, call in ctx.functions.callers(function):
         at = ctx.at(module)
         if in_test(at):

@@ -1,12 +1,12 @@
-"""A graph is made in a function that answers requests.
+"""A function that answers requests makes a graph.
 
 ## What it does
 Reports `tf.function(...)`, `@tf.function` and `get_concrete_function` in a handler of a web framework (`@app.route`,
-`@app.post`, `@router.get`, a `do_POST` method), and in functions of the project that such handlers call.
+`@app.post`, `@router.get`, a `do_POST` method), and in project functions that such handlers call.
 
 ## Why it is slow
-Each request traces the model again before it computes anything, and throws the graph away. Measured with a small model:
-19 times the time of a request that calls a function made at start-up.
+Each request traces the model again before it computes anything, and then discards the graph. Measured with a small
+model: 19 times the time of a request that calls a function made at start-up.
 
 ## Example
 Slow:
@@ -42,12 +42,12 @@ def score():
 ```
 
 ## When it is silent
-Where the function is kept: stored in an attribute, a global or a container, or made by a cached function.
+When the function is kept: stored in an attribute, a global or a container, or made by a cached function.
 
 ## Fix and its safety
 Make the function once, when the service starts, and call it once with an example, so that the first request does not
-wait. The fix moves the statement above the handler, or its class, where it needs only names of the module: unsafe,
-because it runs when the module is loaded then. Not where each trace prints or appends.
+wait. The fix moves the statement above the handler, or its class, if it needs only names of the module: unsafe, because
+it then runs when the module is loaded. There is no fix if each trace prints or appends.
 
 ## Versions
 TensorFlow 2.
@@ -77,7 +77,7 @@ BEHAVIOUR = "It is made when the module is loaded, and all requests share it."
 
 
 def check(ctx: Context) -> Iterator[Hit]:
-    """What makes a tf.function, in a handler."""
+    """Report what makes a tf.function in a handler."""
     for made in makers(ctx) if not in_test(ctx) else ():
         outer = ctx.enclosing(made)
         name = _name(ctx, made) if outer is not None else ""
@@ -97,7 +97,9 @@ def _fix(ctx: Context, made: ast.AST, name: str) -> FixPlan | None:
 
 
 def _name(ctx: Context, made: ast.AST) -> str:
-    """The name by which its function knows a tf.function; "" of what is none, or outlives the function."""
+    """The name that the enclosing function uses for a tf.function; "" if a node makes none, or one that outlives the
+    function.
+    """
     if isinstance(made, ast.FunctionDef):
         function = ctx.engine.names.function(ctx.module, made)
         return made.name if function.cls is None and ctx.functions.graph_decorator(function) is not None else ""
@@ -118,7 +120,7 @@ def _makes(ctx: Context, call: ast.Call) -> bool:
 
 
 def _leaves(ctx: Context, outer: Function, name: str) -> bool:
-    """Returned, stored or handed on."""
+    """Whether a function is returned, stored or passed on."""
     for part in ast.walk(outer.node):
         if isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Load):
             parent = ctx.parent(part)
@@ -128,7 +130,7 @@ def _leaves(ctx: Context, outer: Function, name: str) -> bool:
 
 
 def _handler(ctx: Context, function: Function, levels: int) -> str:
-    """The name of the handler that a function is, or is called by; "" when none is known."""
+    """The name of the handler that a function is, or is called by; "" if none is known."""
     words = [last_word(d.func) for d in function.decorators if isinstance(d, ast.Call)]
     if any(last_word(d.func if isinstance(d, ast.Call) else d) in CACHES for d in function.decorators):
         return ""

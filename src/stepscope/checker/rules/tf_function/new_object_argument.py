@@ -1,13 +1,13 @@
-"""A tf.function is called in a loop with an object that the loop makes anew, and is traced for each of them.
+"""A loop calls a tf.function with a newly made object, and each object is traced.
 
 ## What it does
-Reports a lambda, a function defined in the loop, a `functools.partial` or a new instance of a plain class of the
-project as an argument of a `tf.function` that a loop calls.
+Reports a lambda, a function defined in the loop, a `functools.partial` or a new instance of a plain project class as an
+argument of a `tf.function` that a loop calls.
 
 ## Why it is slow
-Objects that are no tensors are compared by identity: each new one makes a new graph, also where it does what the last
-one did. Measured: ten traces in ten calls for new lambdas, new objects and dictionaries of Python values;
-for 40 calls of a small step 2.5 times the CPU time, the first trace included.
+Objects that are not tensors are compared by identity: each new one makes a new graph, even if it behaves like the last
+one. Measured: ten traces in ten calls for new lambdas, new objects and dictionaries of Python values; for 40 calls of a
+small step 2.5 times the CPU time, including the first trace.
 
 ## Example
 Slow:
@@ -41,13 +41,14 @@ for x in data:
 ```
 
 ## When it is silent
-For objects that are made before the loop; tensors, arrays, named tuples, dataclasses and `tf.experimental`
-extension types, which are compared by what they hold; in loops of at most ten iterations, from traced code, in tests.
+For objects made before the loop; for tensors, arrays, named tuples, dataclasses and `tf.experimental` extension types,
+which are compared by content; in loops of at most ten iterations; from traced code; in tests.
 
 ## Fix and its safety
-Make the object once before the loop, or pass what differs as tensors. The fix does the first with a lambda, partial or
-object that is written as the argument and needs nothing that the loop binds: unsafe, because the function is traced
-only once then, and what the object reads beside its arguments stays as it was. Not where each trace prints or appends.
+Make the object once before the loop, or pass the differing values as tensors. The fix does the first for a lambda,
+partial or object written as the argument that needs nothing bound by the loop: unsafe, because the function is then
+traced only once, and whatever else the object reads keeps its value from that trace. There is no fix if each trace
+prints or appends.
 
 ## Versions
 TensorFlow 2.
@@ -70,11 +71,11 @@ from stepscope.checker.inference.tags import Class
 from stepscope.checker.rule import Rule
 from stepscope.checker.source.syntax import last_word
 
-BEHAVIOUR = "It is traced once: what it reads beside its arguments stays as it was then."
+BEHAVIOUR = "It is traced once: anything it reads other than its arguments keeps its value from that trace."
 
 
 def check(ctx: Context) -> Iterator[Hit]:
-    """Every call of a tf.function in a loop with a new object."""
+    """Report every call of a tf.function in a loop with a new object."""
     if in_test(ctx):
         return
     for call in ctx.module.flow.looped:
@@ -86,7 +87,7 @@ def check(ctx: Context) -> Iterator[Hit]:
             if what:
                 yield ctx.hit(
                     argument,
-                    f"{ctx.text(call.func)} is traced anew for each {what}: it is compared by identity",
+                    f"{ctx.text(call.func)} is traced again for each {what}: objects are compared by identity",
                     confidence=0.9,
                     also=[ctx.places.loop_span(loops[0])],
                     fix=None if _acts(ctx, call) else _once(ctx, argument, what, loops[0]),
@@ -94,13 +95,13 @@ def check(ctx: Context) -> Iterator[Hit]:
 
 
 def _acts(ctx: Context, call: ast.Call) -> bool:
-    """Each trace of what is called does something that is seen, or what it runs is not known."""
+    """Whether each trace of the called function has a visible effect, or its code is unknown."""
     function = ctx.function(call.func)
     return function is None or acts(ctx.at(function.module), function.body)
 
 
 def _once(ctx: Context, argument: ast.expr, what: str, loop: Loop) -> FixPlan | None:
-    """A lambda, partial or object that is made in place, of what stays the same, is made before the loop."""
+    """Move a lambda, partial or object written in place before the loop, if everything it is made of stays the same."""
     if isinstance(argument, ast.Call):
         given = [*argument.args, *(k.value for k in argument.keywords)]
         if not all(keeps_made(ctx, one) if ctx.function(one) is not None else same(ctx, one, loop) for one in given):
@@ -111,7 +112,7 @@ def _once(ctx: Context, argument: ast.expr, what: str, loop: Loop) -> FixPlan | 
 
 
 def _new(ctx: Context, expr: ast.expr, loop: Loop) -> str:
-    """What object an iteration makes; "" for anything else."""
+    """The object that an iteration makes; "" for anything else."""
     if isinstance(expr, ast.Lambda):
         return "new lambda"
     if isinstance(expr, ast.Call):
@@ -131,7 +132,7 @@ def _new(ctx: Context, expr: ast.expr, loop: Loop) -> str:
 
 
 def _by_identity(cls: Class) -> bool:
-    """A plain class: no base but object, no decorator, no __eq__ or tracing protocol of its own."""
+    """Whether a class is plain: no base but object, no decorator, no __eq__ or tracing protocol."""
     node = cls.scope.node
     if not isinstance(node, ast.ClassDef) or node.decorator_list or node.keywords:
         return False

@@ -1,13 +1,13 @@
-"""A long Python loop inside of a tf.function becomes as many copies of its body in the graph.
+"""A long Python loop inside a tf.function is unrolled: each iteration copies its body into the graph.
 
 ## What it does
-Reports `for i in range(n)` with tensor ops in traced code, where n is written down and more than 64, or is the length
-of a tensor's axis and the body carries a state from one iteration to the next, as a recurrent cell does.
+Reports `for i in range(n)` with tensor ops in traced code if n is written in the source and more than 64, or if n is
+the length of a tensor's axis and the body carries state between iterations, as a recurrent cell does.
 
 ## Why it is slow
-AutoGraph makes a loop in the graph of `tf.range`, not of `range`: that is unrolled while tracing. Tracing, optimising
-and memory grow with n, and each new length of the axis is another graph. Measured with `range(300)`: 1202 nodes instead
-of 31, 7 times the time until 20 steps are done.
+AutoGraph turns a loop over `tf.range` into a graph loop, but unrolls `range` while tracing. Tracing, optimisation and
+memory grow with n, and each new length of the axis is another graph. Measured with `range(300)`: 1202 nodes instead of
+31, 7 times the time until 20 steps are done.
 
 ## Example
 Slow:
@@ -39,17 +39,18 @@ decay(tf.zeros([8]))
 ```
 
 ## When it is silent
-For `tf.range`; for at most 64 iterations or an unknown number; where the body indexes a Python list with the loop's
+For `tf.range`; for at most 64 iterations or an unknown number; when the body indexes a Python list with the loop
 variable (layers, variables), appends to one, or computes no tensor; in code that is not traced.
 
 ## Fix and its safety
 Write `tf.range(n)`. Values that the body changes must then keep their shape and type, `break` and lists need care, and
 results are collected with a `tf.TensorArray`. For recurrences use `tf.scan`, `tf.while_loop` or a Keras RNN layer; best
-is one op for all iterations, where there is one. `--unsafe-fixes` writes `tf.range` where the body is arithmetic of
-tensors that keep shape and type, and the counter goes into `tf.cast` alone: beside float32, one of int32 is an error.
+is one op for all iterations, if there is one. `--unsafe-fixes` writes `tf.range` if the body is arithmetic of tensors
+that keep shape and type, and the counter is only used in `tf.cast`: an int32 counter combined with float32 is an error.
 
 ## Versions
-TensorFlow 2. An unrolled loop runs faster per step when n is small: that is why few iterations are left alone.
+TensorFlow 2. An unrolled loop runs faster per step if n is small, which is why loops of few iterations are not
+reported.
 """
 
 from __future__ import annotations
@@ -69,17 +70,17 @@ ELEMENTWISE = frozenset(
     "abs square sqrt exp sin cos tanh sigmoid negative maximum minimum add subtract multiply nn.relu nn.tanh "
     "nn.sigmoid math.abs math.square math.sqrt math.exp math.tanh math.sigmoid math.log clip_by_value identity".split()
 )
-"""Ops whose result has the shape and type of what they are given."""
+"""Ops whose result has the shape and type of their input."""
 CAST = 2
 MANY = 64
-"""Copies of a body that a graph does not mind."""
+"""Copies of a body that do not harm a graph."""
 TENSORS = (Tag.TENSOR, Tag.VARIABLE)
 GROWS = frozenset({"append", "extend"})
 LISTS = GROWS | {"getattr", "format"}
 
 
 def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
-    """A loop over range in traced code."""
+    """Report a loop over range in traced code."""
     if not isinstance(node, ast.For) or not isinstance(node.iter, ast.Call) or not node.iter.args:
         return
     if not (isinstance(node.iter.func, ast.Name) and node.iter.func.id == "range"):
@@ -104,16 +105,16 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
             "Loop over tf.range",
             node.iter,
             safety="unsafe",
-            behaviour="The loop is one of the graph: what the body binds must keep its shape and type.",
+            behaviour="The loop runs in the graph: names that the body binds must keep their shape and type.",
             name="tensorflow.range",
         ),
     )
 
 
 def _becomes_while(ctx: Context, loop: ast.For) -> bool:
-    """The body is a while loop's as it stands: assignments of what keeps its shape and type from one to the next.
+    """Whether the body can be a while loop unchanged: assignments that keep shape and type between iterations.
 
-    The counter becomes a tensor of int32, which goes into a cast alone; what the body carries is a tensor before it.
+    The counter becomes an int32 tensor, used only in a cast; values that the body carries are tensors before the loop.
     """
     target = loop.target.id if isinstance(loop.target, ast.Name) else ""
     bound = stored_names(loop) - {target}
@@ -135,13 +136,13 @@ def _becomes_while(ctx: Context, loop: ast.For) -> bool:
 
 
 def _tensor_before(ctx: Context, binding: Binding) -> bool:
-    """What the loop starts from is a tensor: a number would become one of another type."""
+    """Whether the loop's initial value is a tensor: a number would become a tensor of another type."""
     value = ctx.engine.inference.binding(ctx.module, binding)
     return value.tag in TENSORS and not value.many
 
 
 def _read_after(ctx: Context, loop: ast.For, names: set[str]) -> bool:
-    """Something that only the loop binds is read behind it."""
+    """Whether code after the loop reads a name that only the loop binds."""
     function = ctx.enclosing(loop)
     nodes = [n for part in (function.body if function is not None else []) for n in ast.walk(part)]
     return any(
@@ -153,7 +154,9 @@ def _read_after(ctx: Context, loop: ast.For, names: set[str]) -> bool:
 
 
 def _keeps_shape(ctx: Context, expr: ast.expr, bound: set[str]) -> bool:
-    """Arithmetic of what the loop carries, numbers and elementwise ops; a tensor from outside may be wider."""
+    """Whether an expression is arithmetic of carried values, numbers and elementwise ops; an outside tensor may be
+    wider.
+    """
     if isinstance(expr, ast.BinOp):
         return _keeps_shape(ctx, expr.left, bound) and _keeps_shape(ctx, expr.right, bound)
     if isinstance(expr, ast.UnaryOp):
@@ -172,7 +175,7 @@ def _keeps_shape(ctx: Context, expr: ast.expr, bound: set[str]) -> bool:
 
 
 def _axis(ctx: Context, expr: ast.expr) -> str:
-    """``x.shape[1]`` of a tensor, also by name; not the last axis, nor that of the batch."""
+    """``x.shape[1]`` of a tensor, also through a name; not the last axis, nor the batch axis."""
     if isinstance(expr, ast.Name):
         made = ctx.definitions(expr)
         value = made[0].value if len(made) == 1 and made[0].kind == "assign" else None
@@ -187,7 +190,7 @@ def _axis(ctx: Context, expr: ast.expr) -> str:
 
 
 def _is_input(ctx: Context, name: ast.Name) -> bool:
-    """The first argument of a Keras layer's or model's ``call``."""
+    """Whether a name is the first argument of a Keras layer's or model's ``call``."""
     function = ctx.enclosing(name)
     if function is None or function.cls is None or function.name != "call":
         return False
@@ -197,7 +200,7 @@ def _is_input(ctx: Context, name: ast.Name) -> bool:
 
 
 def _computes(ctx: Context, loop: ast.For) -> bool:
-    """At least one tensor is computed in an iteration."""
+    """Whether an iteration computes at least one tensor."""
     return any(
         (isinstance(part, ast.Call) and ctx.tag(part) in TENSORS)
         or (isinstance(part, ast.BinOp) and ctx.tag(part) in TENSORS)
@@ -207,7 +210,7 @@ def _computes(ctx: Context, loop: ast.For) -> bool:
 
 
 def _needs_python(ctx: Context, loop: ast.For, *, lists: bool) -> bool:
-    """The number must be one of Python: it indexes a list, names something, or (of ``lists``) a list grows."""
+    """Whether the number must be a Python one: it indexes a list, is part of a name, or (``lists``) a list grows."""
     target = loop.target.id if isinstance(loop.target, ast.Name) else ""
     for part in walk(loop.body):
         if isinstance(part, ast.Subscript) and _uses(part.slice, target):
@@ -227,7 +230,7 @@ def _uses(node: ast.AST, name: str) -> bool:
 
 
 def _carries(loop: ast.For) -> bool:
-    """A name that the body binds is read there before: a state."""
+    """Whether the body reads a name before binding it: a state carried between iterations."""
     bound = stored_names(loop)
     first: dict[str, str] = {}
     for statement in loop.body:

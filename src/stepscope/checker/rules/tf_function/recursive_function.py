@@ -1,12 +1,11 @@
-"""A tf.function calls itself, and is traced for each depth.
+"""A tf.function calls itself and is traced for each depth.
 
 ## What it does
 Reports a `tf.function` whose body calls the same function, directly or through functions of the project.
 
 ## Why it is slow
-A graph cannot recurse: each level must be another graph, which exists only where a Python argument counts the depth;
-with a tensor the tracing never ends and Python's recursion limit stops it. Measured with a product over 40 levels:
-twice the
+A graph cannot recurse: each level must be another graph, which works only if a Python argument counts the depth; with a
+tensor, tracing does not end until Python's recursion limit stops it. Measured with a product over 40 levels: twice the
 CPU time of the loop until its first result.
 
 ## Example
@@ -40,12 +39,12 @@ power(tf.constant(1.01), tf.constant(40))
 ```
 
 ## When it is silent
-For methods of the same name of another object (`super().call`, `child.evaluate`), and where the call is not known to
+For methods of the same name on another object (`super().call`, `child.evaluate`), and when the call is not known to
 reach the same function.
 
 ## Fix and its safety
-Write a loop over `tf.range`, or take the decorator from the recursive function and put it around the outermost call:
-the recursion then happens once, while tracing. Not done automatically.
+Write a loop over `tf.range`, or move the decorator from the recursive function to the outermost call: the recursion
+then happens once, while tracing. Not done automatically.
 
 ## Versions
 TensorFlow 2.
@@ -63,7 +62,7 @@ from stepscope.checker.rule import Rule
 
 
 def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
-    """A decorated function that reaches itself."""
+    """Report a decorated function that reaches itself."""
     if not isinstance(node, ast.FunctionDef):
         return
     function = ctx.engine.names.function(ctx.module, node)
@@ -75,9 +74,9 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
             continue
         receiver = call.receiver
         if function.cls is not None and not (isinstance(receiver, ast.Name) and receiver.id == own_self):
-            continue  # of another object
+            continue  # another object's method
         place = call.node if at.module is ctx.module else node
-        yield ctx.hit(place, f"{node.name} calls itself inside of a tf.function: each level is another graph")
+        yield ctx.hit(place, f"{node.name} calls itself inside a tf.function: each level is a separate graph")
         return
 
 

@@ -1,14 +1,13 @@
-"""A tf.function is only ever called from inside of another one, and makes nested graphs for nothing.
+"""A tf.function is only called from inside another one, and makes nested graphs without benefit.
 
 ## What it does
-Reports, as information, functions decorated with `tf.function` all of whose known calls stand in traced code, where an
-argument is a Python number of a loop or the function is made while the outer one is traced.
+Reports, as info, functions decorated with `tf.function` whose known calls are all in traced code, if an argument is a
+Python number of a loop or the function is made while the outer one is traced.
 
 ## Why it is slow
-Inside of a graph the decorator gives nothing: the code would be traced in place. With it each combination of Python
-arguments becomes a graph of its own within the outer one, which is traced, stored and inlined again. It costs while
-tracing alone: measured with 32 nested graphs, 1.4
-times the time of the first call, nothing after it.
+Inside a graph the decorator gains nothing: the code would be traced in place. With it each combination of Python
+arguments becomes a separate graph within the outer one, which is traced, stored and inlined again. The cost is limited
+to tracing: measured with 32 nested graphs, 1.4 times the time of the first call, nothing after it.
 
 ## Example
 Slow:
@@ -49,13 +48,13 @@ moments(tf.zeros([8]))
 ```
 
 ## When it is silent
-When somebody else may call it: it is called from code that is not traced, handed on, or nothing in the project calls
-it; where its options differ (`jit_compile`, an `input_signature`); in tests.
+When it may have other callers: it is called from code that is not traced, is passed on, or nothing in the project calls
+it; when its options differ (`jit_compile`, an `input_signature`); in tests.
 
 ## Fix and its safety
-Remove the inner decorator. The ops stay the same, and `--fix` does it where the function returns tensors (a number
-that it returns is a tensor only with the decorator) and does nothing while it is traced; a `jit_compile` or
-`reduce_retracing` of its own would be lost.
+Remove the inner decorator. The ops stay the same, and `--fix` does it if the function returns tensors (a returned
+number is a tensor only with the decorator) and has no effects while it is traced; its own `jit_compile` or
+`reduce_retracing` would be lost.
 
 ## Versions
 TensorFlow 2.
@@ -77,7 +76,7 @@ from stepscope.checker.source.modules import Module
 
 
 def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
-    """A decorated function whose callers are all traced."""
+    """Report a decorated function whose callers are all traced."""
     if not isinstance(node, ast.FunctionDef) or not node.decorator_list or in_test(ctx):
         return
     function = ctx.engine.names.function(ctx.module, node)
@@ -97,7 +96,7 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
     why = (
         f"one more graph for each value of {number}"
         if number
-        else f"made anew when {outer.name if outer else ''} is traced"
+        else f"made again when {outer.name if outer else ''} is traced"
     )
     yield ctx.hit(
         node,
@@ -116,7 +115,7 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
 
 
 def _inside(ctx: Context, function: Function, module: Module, call: ast.Call) -> bool:
-    """A call of itself."""
+    """Whether a call is inside the function itself."""
     outer = ctx.at(module).enclosing(call)
     return outer is not None and outer.node is function.node
 

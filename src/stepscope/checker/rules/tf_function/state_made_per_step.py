@@ -1,14 +1,14 @@
-"""An optimizer or a metric is made again in each step.
+"""Each step makes a new optimizer or metric.
 
 ## What it does
-Reports a Keras optimizer or metric that is constructed in the innermost loop that uses it: the loop calls
-`apply_gradients`, `minimize` or `update_state` on it, and makes another one in its next iteration.
+Reports a Keras optimizer or metric constructed in the innermost loop that uses it: the loop calls `apply_gradients`,
+`minimize` or `update_state` on it, and makes another one in its next iteration.
 
 ## Why it is slow
-The object makes its variables anew (slots of the optimizer, totals of the metric), which takes longer than a step of a
-small model, and a tf.function that it is given to is traced again. Measured with an Adam optimizer that is made in each
-step of a small model: 1.8 times the CPU time of eager updates; its moments are lost as well. A metric that is made in
-each step costs 1.4 times what `reset_state()` does, and is told as information.
+The object makes its variables again (optimizer slots, metric totals), which takes longer than a step of a small model,
+and a tf.function that receives it is traced again. Measured with an Adam optimizer made in each step of a small model:
+1.8 times the CPU time of eager updates; its moments are lost as well. A metric made in each step costs 1.4 times what
+`reset_state()` does, and is reported as info.
 
 ## Example
 Slow:
@@ -36,13 +36,13 @@ for x in data:
 ```
 
 ## When it is silent
-Where the object lives for a loop of its own inside of the iteration (an epoch's metric, a fold's optimizer); where the
-iteration makes a model; where an argument is another one in each iteration (a learning rate that falls); in loops of at
-most ten iterations, in tests, in traced code.
+When the object serves a loop inside the iteration (an epoch's metric, a fold's optimizer); when the iteration makes a
+model; when an argument changes in each iteration (a decaying learning rate); in loops of at most ten iterations, in
+tests, in traced code.
 
 ## Fix and its safety
-Make it once before the loop, and call `reset_state()` on a metric where each iteration begins anew. The optimizer then
-keeps its moments and its step: results change, for the better as a rule.
+Make it once before the loop, and call `reset_state()` on a metric if each iteration starts over. The optimizer then
+keeps its moments and its step: results change, usually for the better.
 
 ## Versions
 TensorFlow 2.
@@ -68,7 +68,7 @@ MODELS = (Tag.MODEL,)
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """An assignment of a new optimizer or metric to a name, in the loop that uses it."""
+    """Report a new optimizer or metric assigned to a name in the loop that uses it."""
     node = ctx.parent(call.node)
     if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
         return
@@ -90,7 +90,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
     what = "optimizer" if call.name.startswith("keras.optimizers.") else "metric"
     yield ctx.hit(
         node,
-        f"the {what} {name} is made again in each iteration of this loop, with all its variables",
+        f"each iteration of this loop makes a new {what} {name}, with all its variables",
         severity="info" if what == "metric" else None,
         also=[ctx.places.loop_span(loop)],
         fix=ctx.fix(
@@ -99,7 +99,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
             node,
             loop.node,
             safety="unsafe",
-            behaviour=f"The {what} keeps its state from one iteration to the next.",
+            behaviour=f"The {what} keeps its state between iterations.",
         )
         if hoisting.movable(ctx, node, loop) and all(_same(ctx, one, loop) for one in given)
         else None,
@@ -107,7 +107,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
 
 
 def _same(ctx: Context, given: ast.expr, loop: Loop) -> bool:
-    """An argument is the same in each iteration: a value, or a schedule that is made of such."""
+    """Whether an argument is the same in each iteration: a value, or a schedule made of such values."""
     if isinstance(given, ast.Call) and ctx.name(given.func).startswith("keras."):
         return all(_same(ctx, one, loop) for one in (*given.args, *(k.value for k in given.keywords)))
     return same(ctx, given, loop)

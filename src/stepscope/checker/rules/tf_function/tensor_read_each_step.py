@@ -1,13 +1,13 @@
-"""A result of the compiled step is read into Python in every iteration.
+"""Every iteration reads a result of the compiled step into Python.
 
 ## What it does
-Reports, as information, `.numpy()`, `float()`, `int()` and `.item()` of what a `tf.function` returns, in the loop that
-calls it, in every iteration, to print, log, collect or add it up.
+Reports, as info, `.numpy()`, `float()`, `int()` and `.item()` of the result of a `tf.function`, in every iteration of
+the loop that calls it, to print, log, collect or add it up.
 
 ## Why it is slow
-A step on a GPU is only queued: Python goes on and queues the next one. Reading a result waits until the device has
+A step on a GPU is only queued: Python continues and queues the next one. Reading a result waits until the device has
 computed it, and the device then waits for Python. On a CPU a step is done when its call returns, and reading costs
-microseconds: there it does not matter, and nothing was measured on a GPU for this page.
+microseconds, so it does not matter there. Nothing was measured on a GPU for this page.
 
 ## Example
 Slow:
@@ -44,11 +44,11 @@ losses = [float(loss) for loss in losses]
 ```
 
 ## When it is silent
-Where it is not printed, logged, collected or added up; under a condition (every hundredth step), outside of loops over
-a Dataset, in tests.
+When the value is not printed, logged, collected or added up; under a condition (every hundredth step), outside loops
+over a Dataset, in tests.
 
 ## Fix and its safety
-Keep the tensors, and read them every so many steps or at the end of the epoch; or add them up in a Keras metric.
+Keep the tensors and read them at intervals or at the end of the epoch, or add them up in a Keras metric.
 
 ## Versions
 TensorFlow 2.
@@ -72,7 +72,7 @@ SHOWS = frozenset("print append set_description set_postfix info debug scalar lo
 
 
 def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
-    """A loop over a Dataset that reads what its step returns."""
+    """Report a loop over a Dataset that reads its step's result."""
     if not isinstance(node, ast.For) or in_test(ctx) or not over_dataset(ctx, node) or ctx.traced(node):
         return
     for part in walk(node.body):
@@ -99,7 +99,7 @@ def _read(node: ast.AST) -> ast.expr | None:
 
 
 def _from_step(ctx: Context, expr: ast.expr) -> bool:
-    """The result of a tf.function, also by name and through a tuple."""
+    """Whether an expression is the result of a tf.function, also through a name or a tuple."""
     if isinstance(expr, ast.Call):
         return isinstance(expr.func, (ast.Name, ast.Attribute)) and ctx.tag(expr.func) is Tag.FUNCTION
     if isinstance(expr, ast.Subscript):
@@ -113,7 +113,7 @@ def _from_step(ctx: Context, expr: ast.expr) -> bool:
 
 
 def _for_show(ctx: Context, node: ast.AST, loop: ast.AST) -> bool:
-    """Printed, logged, collected or added up: it could wait. Anything else may need the value."""
+    """Whether a value is printed, logged, collected or added up, so that reading it can wait; other uses may not."""
     parent = ctx.parent(node)
     while parent is not None and parent is not loop:
         if isinstance(parent, ast.AugAssign):
@@ -125,7 +125,7 @@ def _for_show(ctx: Context, node: ast.AST, loop: ast.AST) -> bool:
 
 
 def _guarded(ctx: Context, node: ast.AST, loop: ast.AST) -> bool:
-    """Not in every iteration of this loop, or in one of its own."""
+    """Whether a node runs not in every iteration of this loop, or in an inner loop."""
     parent = ctx.parent(node)
     while parent is not None and parent is not loop:
         if isinstance(parent, (ast.If, ast.IfExp, ast.For, ast.While, ast.Try)):
@@ -144,7 +144,7 @@ RULE = Rule(
     exposed_stage="training",
     pipeline_stage="device-to-host",
     speedup=1.0,
-    remedy="keep the tensors and read them every so many steps",
+    remedy="keep the tensors and read them at intervals",
     nodes=(ast.For,),
     on_node=check,
     since_version=(2, 0),

@@ -1,13 +1,13 @@
-"""A tf.function gets tensors of another shape in every call, and is traced for each of them.
+"""Each call passes tensors of a new shape to a tf.function, which is traced for each shape.
 
 ## What it does
 Reports calls of a `tf.function` with a tensor whose shape changes from call to call: batches of `padded_batch` or
-`bucket_by_sequence_length` that are as long as their longest element, tensors of a size that the loop counts, slices
-`x[:n]`, encoded texts, sizes that a method computes anew.
+`bucket_by_sequence_length` that are as long as their longest element, tensors whose size is the loop counter, slices
+`x[:n]`, tokenized texts, sizes that a method computes each time.
 
 ## Why it is slow
-A shape is part of a tf.function's signature: each new one makes a new graph. TensorFlow does not generalise by itself.
-Measured with 40 lengths: 40 traces, 2 with `reduce_retracing=True`, 1 with an `input_signature`; and 2.7 times
+A shape is part of a tf.function's signature: each new one makes a new graph. TensorFlow does not generalise shapes by
+default. Measured with 40 lengths: 40 traces, 2 with `reduce_retracing=True`, 1 with an `input_signature`; and 2.7 times
 the time of three passes for a small model.
 
 ## Example
@@ -46,12 +46,12 @@ for x in batches:
 ## When it is silent
 With an `input_signature`, `reduce_retracing=True` or `experimental_relax_shapes=True`; for the smaller last batch of an
 epoch (one more trace); for fixed `padded_shapes`; in calls from traced code; in loops of at most ten iterations, tests,
-and wherever nothing says that the shape changes.
+and whenever nothing indicates that the shape changes.
 
 ## Fix and its safety
-Pass `reduce_retracing=True` (before TensorFlow 2.9 `experimental_relax_shapes=True`), give an `input_signature` with
-None in the place of what changes, or pad to a few fixed lengths. The graph then holds an unknown dimension: code that
-needs the length as a Python number (`x.shape[1]` in `range`) must use `tf.shape(x)[1]`, and gets no fix by itself; nor
+Pass `reduce_retracing=True` (before TensorFlow 2.9 `experimental_relax_shapes=True`), use an `input_signature` with
+None for the dimensions that change, or pad to a few fixed lengths. The graph then holds an unknown dimension: code that
+needs the length as a Python number (`x.shape[1]` in `range`) must use `tf.shape(x)[1]`, and gets no automatic fix; nor
 does a function that prints or appends while it is traced.
 
 ## Versions
@@ -77,7 +77,7 @@ COMPILED = ("jit_compile", "experimental_compile")
 
 
 def check(ctx: Context) -> Iterator[Hit]:
-    """Every call of a tf.function with a shape that changes."""
+    """Report every call of a tf.function with a changing shape."""
     if in_test(ctx):
         return
     for call, argument, reason in ctx.once(changing_calls):
@@ -88,14 +88,14 @@ def check(ctx: Context) -> Iterator[Hit]:
             continue  # compiled per shape in any case: TFF013
         yield ctx.hit(
             argument,
-            f"{ctx.text(call.func)} is traced anew for each {reason}".replace("each the ", "each "),
+            f"{ctx.text(call.func)} is traced again for each {reason}".replace("each the ", "each "),
             confidence=0.8,
             fix=_relax(ctx, call),
         )
 
 
 def _static(ctx: Context, function: Function) -> bool:
-    """A function asks for sizes as Python numbers, which are None once dimensions may change."""
+    """Whether a function uses sizes as Python numbers, which are None once dimensions may change."""
     parts = [part for statement in function.body for part in ast.walk(statement)]
     return any(
         (isinstance(p, ast.Attribute) and p.attr in STATIC and ctx.name(p) != "tensorflow.shape")
@@ -105,7 +105,7 @@ def _static(ctx: Context, function: Function) -> bool:
 
 
 def _relax(ctx: Context, call: ast.Call) -> FixPlan | None:
-    """The decorator of a function of this file, with or without arguments."""
+    """Add the option to the decorator of a function of this file."""
     things = [t for t in ctx.things(call.func) if isinstance(t, Function) and t.module is ctx.module]
     decorator = ctx.functions.graph_decorator(things[0]) if len(things) == 1 else None
     if decorator is None or _static(ctx, things[0]) or acts(ctx, things[0].body):
@@ -116,7 +116,7 @@ def _relax(ctx: Context, call: ast.Call) -> FixPlan | None:
         f"Add {keyword}=True",
         decorator,
         safety="unsafe",
-        behaviour="Dimensions that change are None in the graph: what needs them as Python numbers fails.",
+        behaviour="Dimensions that change are None in the graph: code that needs them as Python numbers fails.",
         keyword=keyword,
         value="True",
     )
@@ -132,7 +132,7 @@ RULE = Rule(
     exposed_stage="training",
     pipeline_stage="forward-backward",
     speedup=2.7,
-    remedy="pass reduce_retracing=True, or an input_signature with None for what changes",
+    remedy="pass reduce_retracing=True, or an input_signature with None for the dimensions that change",
     on_file=check,
     since_version=(2, 0),
     related=("GRF001",),

@@ -1,1 +1,1 @@
-"""Rules about work row by row that one call does for all rows."""
+"""Rules about work done row by row that one call can do for all rows."""

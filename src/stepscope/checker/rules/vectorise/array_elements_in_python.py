@@ -2,13 +2,13 @@
 
 ## What it does
 Reports, as info, two nested counting loops that read or fill `a[i, j]` of a NumPy array, in a program that uses
-TensorFlow or Keras, where the body does nothing but arithmetic, comparisons and assignments.
+TensorFlow or Keras, if the body does nothing but arithmetic, comparisons and assignments.
 
 ## Why it is slow
-Each access makes a Python object, each operation a few more: a hundred nanoseconds for what takes one in an array
-operation. Before the first step, or for each batch, this is time in which the device has nothing to do. Measured with
-400 x 400 elements: more than 50 times the time of `np.where`. It is info because only a run shows whether the array
-is large and how often it is made.
+Each access makes a Python object, each operation a few more: a hundred nanoseconds for what takes one nanosecond in an
+array operation. If this happens before the first step, or for each batch, the device is idle meanwhile. Measured with
+400 x 400 elements: more than 50 times the time of `np.where`. It is info because only a run shows whether the array is
+large and how often it is made.
 
 ## Example
 Slow:
@@ -38,8 +38,8 @@ mask = tf.constant(mask)
 ```
 
 ## When it is silent
-Where an element is made of its neighbours (`a[i - 1, j]`, tables of dynamic programming), where the loop ends early
-or calls anything but Python's and NumPy's arithmetic; in loops of at most ten iterations; in tests.
+When an element depends on its neighbours (`a[i - 1, j]`, tables of dynamic programming); when the loop ends early or
+calls anything but Python's and NumPy's arithmetic; in loops of at most ten iterations; in tests.
 
 ## Fix and its safety
 Write it for the whole array: `np.where`, masks, broadcasting, `np.add.at` for counts. Not done automatically.
@@ -62,13 +62,13 @@ from stepscope.checker.rule import Rule
 from stepscope.checker.source.syntax import walk
 
 FEW = 10
-"""So many rows or columns are no matter."""
+"""Rows or columns that are too few to matter."""
 PLAIN = frozenset({"abs", "min", "max", "float", "int", "round", "len", "range"})
 ENDS = (ast.Break, ast.Return, ast.While, ast.Try, ast.With, ast.Yield, ast.Await)
 
 
 def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
-    """Two loops, one in the other, and an array with both indices."""
+    """Report two nested loops and an array indexed by both."""
     inner = next((s for s in node.body if isinstance(s, ast.For)), None) if isinstance(node, ast.For) else None
     if inner is None or not isinstance(node, ast.For) or in_test(ctx) or not ctx.once(_uses_framework):
         return
@@ -81,20 +81,20 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
         return
     yield ctx.hit(
         node.iter,
-        f"nested Python loops go over the elements of {ctx.text(known[0])}, which array operations do at once",
+        f"nested Python loops go over the elements of {ctx.text(known[0])}; use array operations",
         confidence=0.7,
         also=[ctx.places.span(inner.iter)],
     )
 
 
 def _uses_framework(ctx: Context) -> bool:
-    """The file imports TensorFlow or Keras."""
+    """Whether the file imports TensorFlow or Keras."""
     targets = (target for found in ctx.module.flow.imported.values() for target in found)
     return any(target.partition(".")[0] in ("tensorflow", "keras", "tf_keras") for target in targets)
 
 
 def _index(ctx: Context, node: ast.For | None) -> str:
-    """The name that a loop counts with; "" where it does not count, or not far."""
+    """The name that a loop counts with; "" if it does not count, or not far."""
     if node is None or not isinstance(node.target, ast.Name) or not isinstance(node.iter, ast.Call):
         return ""
     if getattr(node.iter.func, "id", "") != "range":
@@ -104,7 +104,7 @@ def _index(ctx: Context, node: ast.For | None) -> str:
 
 
 def _array(node: ast.AST, outer: str, inner: str) -> ast.expr | None:
-    """The array of ``a[i, j]`` and ``a[i][j]``."""
+    """The array in ``a[i, j]`` or ``a[i][j]``."""
     if not isinstance(node, ast.Subscript):
         return None
     if isinstance(node.slice, ast.Tuple):
@@ -117,7 +117,7 @@ def _array(node: ast.AST, outer: str, inner: str) -> ast.expr | None:
 
 
 def _elementwise(ctx: Context, node: ast.For, inner: ast.For, arrays: set[str]) -> bool:
-    """Nothing depends on another element, and nothing is called but arithmetic."""
+    """Whether no element depends on another one, and only arithmetic is called."""
     if any(isinstance(n, ENDS) for n in walk(node.body)) or carries(inner.body) or len(node.body) > 1:
         return False
     for part in walk(inner.body):

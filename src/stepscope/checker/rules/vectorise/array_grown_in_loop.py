@@ -1,13 +1,13 @@
-"""An array or tensor is grown by concatenation in a loop.
+"""A loop grows an array or tensor by concatenation.
 
 ## What it does
-Reports, as info, `x = np.append(x, row)`, `np.concatenate`, `np.vstack`, `np.hstack` and `tf.concat` in a loop, where
-the result replaces what it was made of and goes on growing from iteration to iteration.
+Reports, as info, `x = np.append(x, row)`, `np.concatenate`, `np.vstack`, `np.hstack` and `tf.concat` in a loop, if the
+result replaces one of its own parts and keeps growing from iteration to iteration.
 
 ## Why it is slow
-Each time everything so far is copied: the work grows with the square of the number of rows. It depends on that
-number: measured with 4,000 rows of 100 numbers, more than 100 times the time of a list that is stacked once; with a
-few hundred rows of a tensor next to nothing (1.2 times), so that it is info.
+Each concatenation copies everything so far: the work grows with the square of the number of rows. With 4,000 rows of
+100 numbers it was measured at more than 100 times the time of a list that is stacked once; with a few hundred rows of a
+tensor at almost nothing (1.2 times), so this is info.
 
 ## Example
 Slow:
@@ -32,11 +32,10 @@ rows = np.concatenate(parts)
 ```
 
 ## When it is silent
-In loops of at most 100 iterations; where the array is made anew or cut in the loop (a window of fixed length); in
-tests.
+In loops of at most 100 iterations; when the loop resets or trims the array (a window of fixed length); in tests.
 
 ## Fix and its safety
-Collect the parts in a list and concatenate them once; inside of a tf.function use a `tf.TensorArray`. Not done
+Collect the parts in a list and concatenate them once; inside a tf.function use a `tf.TensorArray`. Not done
 automatically: the loop may use what has grown so far.
 
 ## Versions
@@ -57,11 +56,11 @@ from stepscope.checker.rule import Rule
 from stepscope.checker.source.syntax import walk
 
 FEW = 100
-"""So many copies are no matter."""
+"""Copies that are too few to matter."""
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """A concatenation that replaces one of its own parts."""
+    """Report a concatenation that replaces one of its own parts."""
     statement = ctx.parent(call.node)
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or in_test(ctx):
         return
@@ -79,14 +78,14 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         return
     yield ctx.hit(
         call.node,
-        f"{target.id} is copied as a whole in each iteration to grow by a part",
+        f"{target.id} is copied completely in each iteration to append a part",
         confidence=0.8,
         also=[ctx.places.loop_span(loop)],
     )
 
 
 def _renewed(name: str, statement: ast.Assign, loop: Loop) -> bool:
-    """Something else in the loop binds the name: it starts anew, or is cut."""
+    """Whether something else in the loop binds the name: it is reset or trimmed."""
     return any(
         isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
         for part in loop.body

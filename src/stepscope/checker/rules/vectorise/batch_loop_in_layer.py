@@ -1,14 +1,13 @@
 """A custom loss, metric or layer goes over the batch in a Python loop.
 
 ## What it does
-Reports loops over the first axis of an argument, `for i in range(batch_size)` with `y_pred[i]` or `for row in
-y_pred`, in functions that Keras compiles: a loss or metric given to `compile`, `call` of a layer or model, a
-`Lambda`.
+Reports loops over the first axis of an argument, `for i in range(batch_size)` with `y_pred[i]` or `for row in y_pred`,
+in functions that Keras compiles: a loss or metric passed to `compile`, `call` of a layer or model, a `Lambda`.
 
 ## Why it is slow
-The loop is unrolled while the graph is traced: the graph has the ops of the body once for each row, and each works on
-a few numbers. Tracing takes long, and so does every step. Measured with a loss over a batch of 128 rows of 32 numbers
-and 60 steps, tracing included: 8.2 times the time.
+The loop is unrolled while the graph is traced: the graph contains the body's ops once per row, and each works on a few
+numbers. Tracing takes long, and so does every step. Measured with a loss over a batch of 128 rows of 32 numbers and 60
+steps, tracing included: 8.2 times the time.
 
 ## Example
 Slow:
@@ -41,12 +40,12 @@ model.compile("adam", loss=distance)
 ```
 
 ## When it is silent
-For loops over layers, several inputs, weights, time steps (`x[:, t]`), heads or scales; of at most ten iterations;
-where an iteration needs what the one before made. Where the body calls anything that has no batch form or is not known
-it is info.
+For loops over layers, several inputs, weights, time steps (`x[:, t]`), heads or scales; for loops of at most ten
+iterations; when an iteration needs the result of the previous one. It is info if the body calls something unknown or
+without a batch form.
 
 ## Fix and its safety
-Write it for the whole batch, with `axis=`, broadcasting or `batch_dims=`. Sums in another order differ in the last
+Write it for the whole batch, with `axis=`, broadcasting or `batch_dims=`. Summing in another order changes the last
 digits. Not done automatically.
 
 ## Versions
@@ -69,15 +68,15 @@ from stepscope.checker.rule import Rule
 from stepscope.checker.source.syntax import last_word
 
 FEW = 10
-"""So many rows are no matter."""
+"""Rows that are too few to matter."""
 MAX_LEVELS = 5
-"""Assignments between what a function is given and what it loops over."""
+"""Assignments followed between a function's argument and the looped value."""
 METHODS = frozenset({"call", "update_state", "compute_loss"})
 NOT_TENSORS = frozenset({"self", "training", "mask", "cls", "kwargs", "config"})
 
 
 def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
-    """A loop over the batch in a function that Keras compiles."""
+    """Report a loop over the batch in a function that Keras compiles."""
     if not isinstance(node, ast.For) or in_test(ctx):
         return
     times = ctx.engine.loops.iterations(ctx.module, node)
@@ -89,14 +88,14 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
         return
     tensors = frozenset(a.arg for a in function.parameters) - NOT_TENSORS
     if function.name in METHODS and not _over_shape(node.iter):
-        tensors = frozenset()  # what a layer is given may be a list of tensors
+        tensors = frozenset()  # a layer's input may be a list of tensors
     found = row_loop(ctx, node, tensors)
     if found is None or carries(node.body) or not _of_input(ctx, found.tensor):
         return
     whole = batchable(ctx, node.body)
     yield ctx.hit(
         node.iter,
-        f"{role} {function.name} goes over the batch in Python: the graph has the loop's body once for each row",
+        f"{role} {function.name} goes over the batch in Python: the graph contains the loop's body once per row",
         severity="warning" if whole else "info",
         confidence=0.85 if whole else 0.6,
         also=[ctx.places.span(node.body[0])],
@@ -104,7 +103,7 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
 
 
 def _of_input(ctx: Context, expr: ast.expr, levels: int = MAX_LEVELS) -> bool:
-    """Something that the function is given, or is computed from it; not a weight of the layer."""
+    """Whether an expression is an argument of the function or computed from one; not a weight of the layer."""
     for name in ast.walk(expr):
         for made in ctx.definitions(name) if isinstance(name, ast.Name) else ():
             if made.kind == "param":
@@ -116,12 +115,12 @@ def _of_input(ctx: Context, expr: ast.expr, levels: int = MAX_LEVELS) -> bool:
 
 
 def _over_shape(iterated: ast.expr) -> bool:
-    """The loop counts along an axis: ``range(tf.shape(x)[0])``, ``range(x.shape[0])``."""
+    """Whether the loop counts along an axis: ``range(tf.shape(x)[0])``, ``range(x.shape[0])``."""
     return any(last_word(n) in ("shape", "int_shape") for n in ast.walk(iterated) if isinstance(n, ast.Attribute))
 
 
 def _role(ctx: Context, function: Function) -> str:
-    """What Keras compiles a function as; "" where it does not, as far as is known."""
+    """The role in which Keras compiles a function; "" if it does not, as far as known."""
     if function.cls is not None and function.name in METHODS:
         value = ctx.engine.inference.instance(function.cls)
         if value.tag in (Tag.LAYER, Tag.MODEL) and function.name == "call":

@@ -1,13 +1,13 @@
-"""A Python loop asks a condition of each row or element of a tensor.
+"""A Python loop evaluates a condition for each row or element of a tensor.
 
 ## What it does
-Reports loops over a tensor in eager code with `if` on the row, whose arms only compute or collect with ops that have
-a batch form.
+Reports loops over a tensor in eager code with an `if` on the row, if its branches only compute or collect with ops that
+have a batch form.
 
 ## Why it is slow
-Each comparison makes a tensor and waits for its value to come back to Python; on a GPU each is a round trip.
-`tf.where`, `tf.boolean_mask` and comparisons do it for all elements at once. Measured with 2,000 numbers: more than
-1,000 times the time of `tf.where`.
+Each comparison makes a tensor and waits for its value in Python; on a GPU each is a round trip. `tf.where`,
+`tf.boolean_mask` and comparisons do it for all elements at once. Measured with 2,000 numbers: more than 1,000 times the
+time of `tf.where`.
 
 ## Example
 Slow:
@@ -34,13 +34,12 @@ clipped = tf.where(values > 0.5, values * 2.0, 0.0)
 ```
 
 ## When it is silent
-As VEC002: not where an iteration needs what the one before made, stops the loop, or calls anything that is not known.
-It is a warning for 100 rows or more, or where the loop itself is repeated; else info.
+As VEC002: when an iteration needs the result of the previous one, stops the loop, or calls anything unknown. It is a
+warning for 100 rows or more, or if the loop itself is repeated; otherwise info.
 
 ## Fix and its safety
-`tf.where(condition, a, b)` where each element gives one, `tf.boolean_mask` where some are left out. Both arms are
-computed for all elements: where one of them would fail (division by zero), mask its input first. Not done
-automatically.
+Use `tf.where(condition, a, b)` if each element yields one, `tf.boolean_mask` if some are omitted. Both branches are
+computed for all elements: if one of them would fail (division by zero), mask its input first. Not done automatically.
 
 ## Versions
 All with eager execution.
@@ -60,11 +59,11 @@ from stepscope.checker.rule import Rule
 from stepscope.checker.source.syntax import walk
 
 FEW = 10
-"""So many rows are no matter."""
+"""Rows that are too few to matter."""
 
 
 def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
-    """A loop over rows with a condition on the row."""
+    """Report a loop over rows with a condition on the row."""
     if not isinstance(node, ast.For) or in_test(ctx):
         return
     found = row_loop(ctx, node)
@@ -80,7 +79,7 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
         return
     yield ctx.hit(
         asked[0].test,
-        f"a Python loop asks {ctx.text(asked[0].test)} of each row of {ctx.text(found.tensor)}",
+        f"a Python loop evaluates {ctx.text(asked[0].test)} for each row of {ctx.text(found.tensor)}",
         confidence=0.85,
         severity="warning" if often(ctx, node) else "info",
         also=[ctx.places.span(node.iter)],

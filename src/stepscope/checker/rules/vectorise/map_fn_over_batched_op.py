@@ -1,13 +1,13 @@
-"""tf.map_fn runs, row by row, ops that work on all rows at once.
+"""tf.map_fn applies row by row ops that work on all rows at once.
 
 ## What it does
-Reports `tf.map_fn` whose function is made of nothing but ops that take a batch as well as a row: arithmetic,
-reductions, `matmul`, `gather`, `top_k`, `argmin`, `where` with three arguments, `fft`, ...
+Reports `tf.map_fn` if its function consists only of ops that accept a batch as well as a row: arithmetic, reductions,
+`matmul`, `gather`, `top_k`, `argmin`, `where` with three arguments, `fft`, ...
 
 ## Why it is slow
-`map_fn` is a loop: a handful of small ops for each row, one after the other, where the op itself would use the whole
-machine on all rows. Gradients keep what each iteration made. Measured with softmax and a maximum over 2,000 rows of
-64 numbers: 20 times the time of the ops on the whole tensor.
+`map_fn` is a loop: a handful of small ops for each row, one after the other, although the op itself would use the whole
+machine on all rows. Gradients keep the intermediate results of each iteration. Measured with softmax and a maximum over
+2,000 rows of 64 numbers: 20 times the time of the ops on the whole tensor.
 
 ## Example
 Slow:
@@ -29,14 +29,14 @@ best = tf.reduce_max(tf.nn.softmax(scores, axis=-1), axis=-1)
 ```
 
 ## When it is silent
-Where the function calls anything that has no batch form or is not known (decoding, random numbers, `boolean_mask`,
-`while` loops, layers); for a `top_k` with a k of its own for each row; with ragged results; with `swap_memory=True`
-or `parallel_iterations=1`, which say that memory is the matter; inside of a `map` of tf.data; in tests.
+When the function calls anything unknown or without a batch form (decoding, random numbers, `boolean_mask`, `while`
+loops, layers); for a `top_k` with a different k for each row; with ragged results; with `swap_memory=True` or
+`parallel_iterations=1`, which suggest that memory is the concern; inside a `map` of tf.data; in tests.
 
 ## Fix and its safety
-Call the ops on the whole tensor, with `axis=` or `batch_dims=` where they need one. Where that is not obvious,
-`tf.vectorized_map` has the same arguments and does it itself. It needs memory for all rows at once. `--unsafe-fixes`
-calls it where `map_fn` has no other arguments.
+Call the ops on the whole tensor, with `axis=` or `batch_dims=` if they need one. If that is not obvious,
+`tf.vectorized_map` accepts the same arguments and does it for you. It needs memory for all rows at once.
+`--unsafe-fixes` calls it if `map_fn` has no other arguments.
 
 ## Versions
 All.
@@ -57,14 +57,14 @@ from stepscope.checker.source.syntax import last_word, walk
 
 SLICES = ("tensorflow.slice", "tensorflow.strided_slice", "tensorflow.range")
 PLAIN = 2
-"""Arguments that map_fn and vectorized_map share: the function and the elements."""
+"""Number of arguments that map_fn and vectorized_map share: the function and the elements."""
 LONG = 60
-"""Of a list of ops in a message."""
+"""Length from which a list of ops is too long for a message."""
 OF_DATA = ("map", "flat_map", "interleave", "filter")
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """A map_fn whose function has a batch form."""
+    """Report a map_fn whose function has a batch form."""
     given = call.argument(0, "fn")
     function = ctx.function(given) if given is not None else None
     if function is None or in_test(ctx) or call.opaque or _memory_matters(call) or _ragged(ctx, call):
@@ -79,14 +79,14 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
     what = ", ".join(dict.fromkeys(ops)) or "arithmetic"
     yield ctx.hit(
         call.node,
-        f"map_fn runs {what if len(what) < LONG else function.name} row by row, which work on all rows at once",
+        f"map_fn runs {what if len(what) < LONG else function.name} row by row instead of on all rows at once",
         confidence=0.85,
         fix=ctx.fix(
             "rename-call",
             "Call tf.vectorized_map",
             call.node,
             safety="unsafe",
-            behaviour="All rows are worked on at once, and in memory at once.",
+            behaviour="All rows are processed, and held in memory, at once.",
             name="tensorflow.vectorized_map",
         )
         if len(call.node.args) + len(call.node.keywords) == PLAIN and ctx.target.tensorflow >= (2, 1)
@@ -95,7 +95,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
 
 
 def _body(function: Function) -> list[ast.AST]:
-    """Statements that compute: assignments and a return."""
+    """The statements that compute: assignments and a return."""
     body = list(function.body)
     if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
         body = body[1:]
@@ -104,7 +104,7 @@ def _body(function: Function) -> list[ast.AST]:
 
 
 def _moves(ctx: Context, function: Function, body: list[ast.AST]) -> bool:
-    """Takes a part of a row that depends on the row: of another length each time, or a gather by hand."""
+    """Whether it takes a part of a row that depends on the row: of varying length, or a gather by hand."""
     names = {a.arg for a in function.parameters}
     for node in walk(body):
         if isinstance(node, ast.Slice):
@@ -119,7 +119,7 @@ def _moves(ctx: Context, function: Function, body: list[ast.AST]) -> bool:
 
 
 def _own_k(call: ast.Call, names: set[str]) -> bool:
-    """``top_k(row[0], row[1])``: as many for each row as the row says, while a batch has one k for all."""
+    """Whether k differs per row, as in ``top_k(row[0], row[1])``; a batch has one k for all."""
     if last_word(call.func) != "top_k":
         return False
     k = [*call.args[1:2], *(w.value for w in call.keywords if w.arg == "k")]
@@ -138,7 +138,7 @@ def _ragged(ctx: Context, call: Call) -> bool:
 
 
 def _of_dataset(ctx: Context, call: Call) -> bool:
-    """Inside of a function of tf.data, where rows come one by one and parallel stages hide the loop."""
+    """Whether a node is in a function of tf.data, where rows come one by one and parallel stages hide the loop."""
     function = ctx.enclosing(call.node)
     if function is None:
         return False

@@ -1,14 +1,14 @@
 """Labels of many classes are one-hot encoded for categorical_crossentropy.
 
 ## What it does
-Reports `to_categorical` and `tf.one_hot` of labels with 1,000 classes or more (a number that is written down, or the
+Reports `to_categorical` and `tf.one_hot` of labels with 1,000 classes or more (a number written in the source, or the
 size of a tokenizer's or vocabulary's index) in a program that trains with `categorical_crossentropy`.
 
 ## Why it is slow
-Each label becomes as many floats as there are classes, nearly all of them zero: they fill memory, are copied to the
-device with each batch, and are multiplied and summed up in the loss. `sparse_categorical_crossentropy` takes the
-number of the class and gives the same loss. Measured with 20,000 classes and 4,000 rows: 2.2 GB of memory against 0.6
-GB, and 4.3 times the time of an epoch.
+Each label becomes one float per class, nearly all of them zero: they fill memory, are copied to the device with each
+batch, and are multiplied and summed in the loss. `sparse_categorical_crossentropy` takes the class number and gives the
+same loss. Measured with 20,000 classes and 4,000 rows: 2.2 GB of memory against 0.6 GB, and 4.3 times the time of an
+epoch.
 
 ## Example
 Slow:
@@ -40,12 +40,12 @@ model.fit(x, labels)
 ```
 
 ## When it is silent
-With fewer classes, or where their number is not known; with label smoothing or mixed labels (mixup), which need the
-vector; where the result is not what a model is trained on.
+For fewer classes or an unknown number; with label smoothing or mixed labels (mixup), which need the vector; when the
+result is not what a model is trained on.
 
 ## Fix and its safety
-Drop the encoding and use `sparse_categorical_crossentropy`, and `sparse_categorical_accuracy` where the metric is
-named. `--unsafe-fixes` does it where the loss is named once, the vectors go to the training alone, the numbers are an
+Drop the encoding and use `sparse_categorical_crossentropy`, and `sparse_categorical_accuracy` if the metric is named.
+`--unsafe-fixes` does it if the loss is named once, the vectors are used only for training, the class numbers are an
 array or tensor, and no metric but the accuracy is named.
 
 ## Versions
@@ -65,7 +65,7 @@ from stepscope.checker.rule import Rule
 from stepscope.checker.source.syntax import argument, last_word
 
 MANY = 1000
-"""Classes from which on the vectors cost more than the rest of small models."""
+"""Classes from which the vectors cost more than the rest of a small model."""
 VOCABULARY = frozenset({"word_index", "index_word", "get_vocabulary", "vocabulary_size", "get_vocab", "vocab_size"})
 """Attributes and methods of tokenizers and vocabularies that hold thousands of words."""
 LOSSES = frozenset({"keras.losses.CategoricalCrossentropy", "keras.losses.categorical_crossentropy"})
@@ -74,7 +74,7 @@ MAX_DEPTH = 5
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """Labels that are encoded, for a loss that would take their numbers."""
+    """Report encoded labels for a loss that accepts class numbers."""
     losses = _dense_losses(ctx)
     if in_test(ctx) or not losses:
         return
@@ -88,7 +88,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
     classes = f"{number:,} classes" if number is not None else f"{ctx.text(count)} classes, a vocabulary"
     yield ctx.hit(
         call.node,
-        f"labels of {classes} are one-hot encoded; sparse_categorical_crossentropy takes their numbers",
+        f"labels of {classes} are one-hot encoded; sparse_categorical_crossentropy takes class numbers",
         confidence=0.85 if number is not None else 0.7,
         severity="warning" if number is not None else "info",
         fix=_fix(ctx, call, losses),
@@ -96,7 +96,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
 
 
 def _fix(ctx: Context, call: Call, losses: list[ast.expr]) -> FixPlan | None:
-    """Give the numbers, and name the sparse loss, where both stand in plain sight."""
+    """Pass the class numbers and name the sparse loss, if both are in plain sight."""
     labels = call.argument(0, "x") or call.argument(0, "indices")
     if len(losses) != 1 or not isinstance(losses[0], ast.Constant) or labels is None:
         return None
@@ -106,8 +106,8 @@ def _fix(ctx: Context, call: Call, losses: list[ast.expr]) -> FixPlan | None:
         or not _plain(ctx, losses[0])
     ):
         return None
-    title = "Give the numbers of the classes to sparse_categorical_crossentropy"
-    behaviour = "Labels are numbers instead of vectors, also for metrics and whatever else uses them."
+    title = "Pass class numbers to sparse_categorical_crossentropy"
+    behaviour = "Labels are numbers instead of vectors, also for metrics and all other uses."
     loss = ctx.fix(
         "replace-expression",
         title,
@@ -129,7 +129,7 @@ def _fix(ctx: Context, call: Call, losses: list[ast.expr]) -> FixPlan | None:
 
 
 def _trained_on_alone(ctx: Context, encoded: ast.Call) -> bool:
-    """The vectors go to the training, in place or by a name, and nowhere else."""
+    """Whether the vectors are used only for training, in place or through a name."""
     parent = ctx.parent(encoded)
     if isinstance(parent, ast.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0], ast.Name):
         name = parent.targets[0].id
@@ -140,7 +140,7 @@ def _trained_on_alone(ctx: Context, encoded: ast.Call) -> bool:
 
 
 def _labels(ctx: Context, expr: ast.expr) -> bool:
-    """An expression is the labels of a call that trains or evaluates."""
+    """Whether an expression is the labels of a call that trains or evaluates."""
     parent = ctx.parent(expr)
     if isinstance(parent, ast.Subscript) and isinstance(parent.slice, ast.Slice) and parent.value is expr:
         expr, parent = parent, ctx.parent(parent)  # some of the rows
@@ -149,7 +149,7 @@ def _labels(ctx: Context, expr: ast.expr) -> bool:
 
 
 def _plain(ctx: Context, loss: ast.expr) -> bool:
-    """The model is compiled without metrics, or with the accuracy alone, which takes numbers as well."""
+    """Whether the model is compiled without metrics, or with the accuracy alone, which also accepts class numbers."""
     parent = ctx.parent(loss)
     call = ctx.parent(parent) if isinstance(parent, ast.keyword) else parent
     if not isinstance(call, ast.Call) or any(k.arg is None or k.arg == "weighted_metrics" for k in call.keywords):
@@ -162,7 +162,7 @@ def _plain(ctx: Context, loss: ast.expr) -> bool:
 
 
 def _dense_losses(ctx: Context) -> list[ast.expr]:
-    """Where the file compiles models with categorical_crossentropy; nothing where labels are smoothed."""
+    """Calls that compile models with categorical_crossentropy; empty if labels are smoothed."""
     found: list[ast.expr] = []
     if any(k.arg == "label_smoothing" for c in ctx.calls("CategoricalCrossentropy") for k in c.node.keywords):
         return found
@@ -178,7 +178,7 @@ def _dense_losses(ctx: Context) -> list[ast.expr]:
 
 
 def _vocabulary(ctx: Context, expr: ast.expr, depth: int) -> bool:
-    """``len(tokenizer.word_index) + 1`` and the like, also by name."""
+    """Whether a size is ``len(tokenizer.word_index) + 1`` or similar, also through a name."""
     if depth > MAX_DEPTH:
         return False
     if isinstance(expr, ast.Name):
@@ -203,7 +203,7 @@ RULE = Rule(
     exposed_stage="training",
     pipeline_stage="host-to-device",
     speedup=4.3,
-    remedy="use sparse_categorical_crossentropy with the numbers of the classes",
+    remedy="use sparse_categorical_crossentropy with class numbers",
     calls=frozenset({"keras.utils.to_categorical", "keras.utils.np_utils.to_categorical", "tensorflow.one_hot"}),
     on_call=check,
 )

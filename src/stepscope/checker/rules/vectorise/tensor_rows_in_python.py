@@ -1,13 +1,13 @@
-"""A Python loop goes over the rows of a tensor, with ops that work on all rows at once.
+"""A Python loop over the rows of a tensor calls ops that work on all rows at once.
 
 ## What it does
-Reports `for row in tensor`, comprehensions over one, and `for i in range(n)` with `tensor[i]` in eager code, where
-the loop does nothing but arithmetic and TensorFlow ops that have a batch form, and collects or sums up the results.
+Reports `for row in tensor`, comprehensions over one, and `for i in range(n)` with `tensor[i]` in eager code, if the
+loop does nothing but arithmetic and TensorFlow ops that have a batch form, and collects or sums the results.
 
 ## Why it is slow
-Each `tensor[i]` and each op on a row is a call into TensorFlow of ten microseconds and more, for a few numbers; one
-op on the tensor does the same for all rows in the time of a few of these. Measured with 2,000 rows of 64 numbers:
-more than 1,000 times the time of the ops on the whole tensor.
+Each `tensor[i]` and each op on a row is a call into TensorFlow of ten microseconds or more, for a few numbers; one op
+on the whole tensor takes as long as a few of these. Measured with 2,000 rows of 64 numbers: more than 1,000 times the
+time of the ops on the whole tensor.
 
 ## Example
 Slow:
@@ -31,16 +31,16 @@ lengths = tf.sqrt(tf.reduce_sum(tf.square(points), axis=1))
 ```
 
 ## When it is silent
-Where it is not known that it is a tensor (lists of tensors, Datasets), or `isinstance(rows, (list, tuple))` says that
-it is none; where an iteration needs what the one before
-made (recurrence, search); where anything is called that has no batch form or is not known (models, printing,
-drawing); in loops of at most ten iterations; in traced functions, where other rules look; with a condition on the row
-(VEC004); in tests.
+When it is not known to be a tensor (lists of tensors, Datasets), or `isinstance(rows, (list, tuple))` says that it is
+not; when an iteration needs the result of the previous one (recurrence, search); when anything unknown or without a
+batch form is called (models, printing, drawing); in loops of at most ten iterations; in traced functions, which other
+rules cover; with a condition on the row (VEC004); in tests.
 
-It is a warning for 100 rows or more, or where the loop itself is repeated; else info, as where rows are only copied.
+It is a warning for 100 rows or more, or if the loop itself is repeated; otherwise info, as is a loop that only copies
+rows.
 
 ## Fix and its safety
-Write it for the whole tensor, with `axis=` or broadcasting. Sums in another order differ in the last digits. Not done
+Write it for the whole tensor, with `axis=` or broadcasting. Summing in another order changes the last digits. Not done
 automatically.
 
 ## Versions
@@ -62,11 +62,11 @@ from stepscope.checker.rule import Rule
 from stepscope.checker.source.syntax import walk
 
 FEW = 10
-"""So many rows are no matter."""
+"""Rows that are too few to matter."""
 
 
 def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
-    """A loop over rows."""
+    """Report a loop over rows."""
     if not isinstance(node, (ast.For, ast.ListComp, ast.GeneratorExp)) or in_test(ctx):
         return
     found = row_loop(ctx, node)
@@ -85,7 +85,7 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
 
 
 def _assigned_to(ctx: Context, rows: ast.expr) -> bool:
-    """Elements are assigned, which a tensor does not allow: it is a list."""
+    """Whether elements are assigned, which a tensor does not allow: the object is then a list."""
     text = ast.unparse(_base(rows))
     stored = (s for s in ctx.module.flow.stores if isinstance(s, ast.Subscript))
     same = ctx.module.scope_of(rows) if isinstance(_base(rows), ast.Name) else None
@@ -93,14 +93,14 @@ def _assigned_to(ctx: Context, rows: ast.expr) -> bool:
 
 
 def _base(expr: ast.expr) -> ast.expr:
-    """``layers`` of ``layers[i][j]``."""
+    """The base of an index chain: ``layers`` in ``layers[i][j]``."""
     while isinstance(expr, ast.Subscript):
         expr = expr.value
     return expr
 
 
 def _one_op(ctx: Context, found: RowLoop) -> bool:
-    """What the loop does could be done for all rows at once."""
+    """Whether the loop's work could be done for all rows at once."""
     node = found.node
     if _short(ctx, node) or carries(found.body) or not batchable(ctx, found.body):
         return False
@@ -108,7 +108,7 @@ def _one_op(ctx: Context, found: RowLoop) -> bool:
 
 
 def _nested(ctx: Context, node: RowNode) -> bool:
-    """Inside of a loop that is reported itself: pairs of rows."""
+    """Whether a loop is inside another that is reported itself: pairs of rows."""
     parent = ctx.parent(node)
     while parent is not None and not isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         outer = row_loop(ctx, parent) if isinstance(parent, (ast.For, ast.ListComp, ast.GeneratorExp)) else None
@@ -124,12 +124,12 @@ def _short(ctx: Context, node: RowNode) -> bool:
 
 
 def _asks(loop: RowLoop) -> bool:
-    """A condition in the body, or an end before the last row."""
+    """Whether the loop has a condition in its body, or ends before the last row."""
     return any(isinstance(n, (ast.If, ast.IfExp, ast.While, ast.Break, ast.Return, ast.Try)) for n in walk(loop.body))
 
 
 def _computes(ctx: Context, loop: RowLoop) -> bool:
-    """An op of TensorFlow, or arithmetic, on a row."""
+    """Whether an op of TensorFlow, or arithmetic, works on a row."""
     for node in walk(loop.body):
         if isinstance(node, ast.Call) and ctx.tag(node) is Tag.TENSOR and any(loop.mentions_row(a) for a in node.args):
             return True
@@ -146,7 +146,7 @@ def _computes(ctx: Context, loop: RowLoop) -> bool:
 
 
 def _copies(loop: RowLoop) -> bool:
-    """Rows are put into something: ``batch[i] = row``."""
+    """Whether the loop stores rows: ``batch[i] = row``."""
     return any(
         isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Subscript) and loop.is_row(n.value)
         for n in walk(loop.body)

@@ -11,8 +11,10 @@ from tests.derive.graph_tables import Tables
 from tests.derive.sessions import MS, Job
 from tests.detectors.graph_jobs import one_hot_tables
 
-from stepscope.app.running import early_graphs
-from stepscope.app.running.early_graphs import EarlyGraphs
+from stepscope.app.running.triggers import graphs
+from stepscope.app.running.triggers.graphs import Graphs
+from stepscope.app.running.triggers.trigger import LastAnalysis, Wish
+from stepscope.collector.captures import reason
 from stepscope.model.log.graph import GraphTable, NodeColumns
 from stepscope.model.session.session import Manifest, Worker, WorkerInfo
 from stepscope.wire.kinds import Kind
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
     from stepscope.collector.recorder import Recording
 
 S = 1_000_000_000
-ASKED = (("GRF007", "ops"),)
+LAST = LastAnalysis()
+ASKED = (Wish(by=reason.of("GRF007"), kind="ops"),)
 
 
 @dataclass
@@ -81,22 +84,22 @@ def running(tables: Tables | None = None, *, calls: int = 40, of: int = 1, busy:
     return Running(Process(Recent(job, [tables.columns()], counts)))
 
 
-def looking(job: Running) -> EarlyGraphs:
+def looking(job: Running) -> Graphs:
     """What looks."""
-    return EarlyGraphs(cast("Recording", job), 0)
+    return Graphs(cast("Recording", job), 0)
 
 
 def test_a_suspicious_graph_of_the_step_asks_once_and_is_forgotten() -> None:
     """The detector that needs to know its time asks; nodes are not kept, and not looked at again."""
     job = running()
     looks = looking(job)
-    looks.tick(10 * S)
+    looks.tick(10 * S, LAST)
     assert looks.wanted == ASKED
     assert job.process.recent.nodes == []
     assert looks.take_cpu_ns() >= 0
     seen = job.process.recent.seen
     for second in range(11, 60):
-        looks.tick(second * S)
+        looks.tick(second * S, LAST)
     assert job.process.recent.seen == seen
     assert looks.wanted == ASKED
 
@@ -106,20 +109,20 @@ def test_nothing_is_asked_about_other_graphs(why: str) -> None:
     """The same nodes in a graph that no step runs; a small matrix in one that they run."""
     job = running(of=9) if why == "not one of the step" else running(one_hot_tables(10))
     looks = looking(job)
-    looks.tick(10 * S)
+    looks.tick(10 * S, LAST)
     assert looks.wanted == ()
     assert job.process.recent.nodes == []
 
 
 @pytest.mark.parametrize(
     ("busy", "of", "asked"),
-    [(95, 1, ((early_graphs.COMPUTE, "ops"),)), (50, 1, ()), (95, 9, ())],
+    [(95, 1, (Wish(by=reason.COMPUTE, kind="ops"),)), (50, 1, ()), (95, 9, ())],
     ids=["ops-take-the-time", "they-do-not", "not-the-step"],
 )
-def test_steps_that_compute_are_captured_in_any_case(busy: int, of: int, asked: tuple[tuple[str, str], ...]) -> None:
+def test_steps_that_compute_are_captured_in_any_case(busy: int, of: int, asked: tuple[Wish, ...]) -> None:
     """Where no detector asks, which ops take the time is the question that is left."""
     looks = looking(running(one_hot_tables(10), busy=busy, of=of))
-    looks.tick(10 * S)
+    looks.tick(10 * S, LAST)
     assert looks.wanted == asked
 
 
@@ -128,41 +131,41 @@ def test_a_look_waits_until_all_was_read_and_steps_run() -> None:
     job = running(calls=3)
     job.process.reading = True
     looks = looking(job)
-    looks.tick(10 * S)
+    looks.tick(10 * S, LAST)
     job.process.reading = False
-    looks.tick(20 * S)
+    looks.tick(20 * S, LAST)
     assert job.process.recent.seen == 0
     job.process.recent.counts = {(int(Kind.FUNCTION), 1): 40}
-    looks.tick(30 * S)
+    looks.tick(30 * S, LAST)
     assert looks.wanted == ASKED
 
 
 def test_a_large_graph_is_looked_at_when_its_share_is_earned(monkeypatch: pytest.MonkeyPatch) -> None:
     """At 2 per mille of a core, nodes of so much CPU time need their time, but for what is free."""
-    monkeypatch.setattr(early_graphs, "FREE_NS", 0)
+    monkeypatch.setattr(graphs, "FREE_NS", 0)
     job = running()
     count = sum(len(part.node) for part in job.process.recent.nodes)
-    due_ns = int(count * early_graphs.NODE_NS / early_graphs.CPU_RATIO)
+    due_ns = int(count * graphs.NODE_NS / graphs.CPU_RATIO)
     looks = looking(job)
-    looks.tick(due_ns - 1)
+    looks.tick(due_ns - 1, LAST)
     assert job.process.recent.seen == 0
-    looks.tick(due_ns + 1)
+    looks.tick(due_ns + 1, LAST)
     assert looks.wanted == ASKED
 
 
 def test_what_is_free_is_free_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looks at graphs that are traced later have to earn what the first one took."""
-    clock = iter(range(0, 10**12, 2 * early_graphs.FREE_NS))
+    clock = iter(range(0, 10**12, 2 * graphs.FREE_NS))
     monkeypatch.setattr("time.thread_time_ns", lambda: next(clock))
     job = running(one_hot_tables(10))
     nodes = list(job.process.recent.nodes)
     looks = looking(job)
-    looks.tick(1)
-    assert (job.process.recent.seen, looks.take_cpu_ns()) == (1, 2 * early_graphs.FREE_NS)
+    looks.tick(1, LAST)
+    assert (job.process.recent.seen, looks.take_cpu_ns()) == (1, 2 * graphs.FREE_NS)
     job.process.recent.nodes.extend(nodes)
-    looks.tick(1 + early_graphs.RETRY_NS)
+    looks.tick(1 + graphs.RETRY_NS, LAST)
     assert job.process.recent.seen == 1
-    looks.tick(100 * S)
+    looks.tick(100 * S, LAST)
     assert job.process.recent.seen == 2
 
 
@@ -171,7 +174,7 @@ def test_under_enable_nodes_are_not_even_kept() -> None:
     job = running()
     job.manifest = Manifest(mode="enable")
     looks = looking(job)
-    looks.tick(10 * S)
+    looks.tick(10 * S, LAST)
     assert (looks.wanted, job.process.recent.nodes) == ((), [])
 
 
@@ -181,8 +184,8 @@ def test_the_log_is_read_each_second_while_first_graphs_are_read_and_not_for_eve
     job.process.types = {"trace"}
     looks = looking(job)
     for second in range(60):
-        looks.tick(second * S)
-    assert job.drained == early_graphs.SOON_NS // S
+        looks.tick(second * S, LAST)
+    assert job.drained == graphs.SOON_NS // S
 
 
 def test_a_process_whose_steps_are_not_seen_is_given_up() -> None:
@@ -191,6 +194,6 @@ def test_a_process_whose_steps_are_not_seen_is_given_up() -> None:
     job.process.recent.job = Job()
     looks = looking(job)
     for second in range(10, 100):
-        looks.tick(second * S)
+        looks.tick(second * S, LAST)
     assert job.process.recent.nodes == []
-    assert job.process.recent.seen == early_graphs.MAX_LOOKS
+    assert job.process.recent.seen == graphs.MAX_LOOKS

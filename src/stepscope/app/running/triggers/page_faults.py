@@ -1,6 +1,6 @@
 """Notices within seconds, from counters alone, that a running job faults its memory in again and again.
 
-The whole analysis, which decides, runs rarely because it costs CPU time; this says when it is worth running early.
+The analysis decides what faults cost.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.app.running import early_input
+from stepscope.app.running.triggers import repeated_calls
+from stepscope.app.running.triggers.trigger import AGAIN_NS
 from stepscope.causes.system import steady_page_faults
 from stepscope.model.records import MemoryTable, ProcessTable
 
 if TYPE_CHECKING:
+    from stepscope.app.running.triggers.trigger import LastAnalysis, Wish
     from stepscope.causes.system.steady_page_faults import FaultCost
     from stepscope.collector.recorder import Recording
     from stepscope.collector.recording.drain import WorkerDrain
@@ -31,8 +33,10 @@ MAX_TIMES = 3
 """The analysis may see it otherwise: then it is not run for this again and again."""
 
 
-class EarlyFaults:
-    """Looks at the newest samples of each measured process."""
+class PageFaults:
+    """Looks at the newest samples of each measured process, under ``run``."""
+
+    what = "watching page faults"
 
     def __init__(self, recording: Recording) -> None:
         """Nothing was seen yet."""
@@ -41,10 +45,13 @@ class EarlyFaults:
         self._times = 0
         self._wait = 0
         """Looks until the next at the counters."""
+        self.wanted: tuple[Wish, ...] = ()
+        """None: the analysis asks."""
 
-    def seen(self) -> bool:
-        """Whether a process that makes steps has faulted in each of the last looks; called about once a second."""
-        if self._times >= MAX_TIMES:
+    def tick(self, now_ns: int, last: LastAnalysis) -> bool:
+        """Whether a process that makes steps has faulted in each of the last looks, and no new analysis has seen it."""
+        new = bool(last.at_ns) and now_ns - last.at_ns < AGAIN_NS
+        if new or self._recording.manifest.mode != "run" or self._times >= MAX_TIMES:
             return False
         going_on = [w.pid for w in self._recording.drainer.workers.values() if self._goes_on(w) and not w.closed]
         self._wait -= 1
@@ -63,7 +70,7 @@ class EarlyFaults:
     def _goes_on(self, worker: WorkerDrain) -> bool:
         """Whether it has made steps in each of the last intervals."""
         history = self._calls.setdefault(worker.key, deque(maxlen=GOING_ON + 1))
-        history.append(early_input.calls(worker))
+        history.append(repeated_calls.count(worker))
         return len(history) > GOING_ON and history[0] >= MIN_CALLS and history[-1] > history[0]
 
 

@@ -14,7 +14,9 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stepscope.app.running import early_input
+from stepscope.app.running.triggers import repeated_calls
+from stepscope.app.running.triggers.trigger import Wish
+from stepscope.collector.captures import reason
 from stepscope.derive.graph import step_graphs, trace_size
 from stepscope.derive.view import SessionView
 from stepscope.detectors import base, registry
@@ -23,6 +25,7 @@ from stepscope.model.log.graph import assemble
 from stepscope.model.session.session import Session
 
 if TYPE_CHECKING:
+    from stepscope.app.running.triggers.trigger import LastAnalysis
     from stepscope.collector.recorder import Recording
     from stepscope.collector.recording.drain import WorkerDrain
     from stepscope.derive.steps.steps import Steps
@@ -39,8 +42,6 @@ RETRY_NS = 5_000_000_000
 """Between two looks."""
 SOON_NS = 20_000_000_000
 """After the first trace was seen its log is read each second."""
-COMPUTE = "compute"
-"""Who asks where no detector does."""
 MIN_CALL_RATIO = 0.6
 """Of the steady time, in the call of the step: the ops are what takes time."""
 MAX_LOOKS = 8
@@ -48,8 +49,10 @@ MAX_LOOKS = 8
 DETECTORS = tuple(d for d in registry.ALL if base.Signal.NODES in d.needs or d.asks is not None)
 
 
-class EarlyGraphs:
+class Graphs:
     """What the detectors on graphs want captured."""
+
+    what = "reading the graphs"
 
     def __init__(self, recording: Recording, now_ns: int) -> None:
         """Nothing was seen yet."""
@@ -60,13 +63,13 @@ class EarlyGraphs:
         self._not_before_ns = now_ns
         self._cpu_ns = 0
         self._spent_ns = 0
-        self.wanted: tuple[tuple[str, str], ...] = ()
-        """(code, kind of capture) of detectors that cannot decide without one."""
+        self.wanted: tuple[Wish, ...] = ()
+        """Captures without which detectors cannot decide, or of steps that compute."""
         self.events: float | None = None
         """That a trace of one step would have, by the graphs looked at last."""
 
-    def tick(self, now_ns: int) -> None:
-        """Look where graphs are new; called about once a second."""
+    def tick(self, now_ns: int, _last: LastAnalysis) -> bool:
+        """Look where graphs are new. The whole analysis never sees them and need not run for them."""
         workers = [w for w in self._recording.drainer.workers.values() if not w.closed]
         for worker in workers:
             if self._recording.manifest.mode != "run" or self._looks.get(worker.key, 0) >= MAX_LOOKS:
@@ -74,13 +77,14 @@ class EarlyGraphs:
         if any(self._soon(worker, now_ns) for worker in workers):
             self._recording.drain(now_ns)
         if now_ns < self._not_before_ns or not any(self._due(worker, now_ns) for worker in workers):
-            return
+            return False
         self._not_before_ns = now_ns + RETRY_NS
         used = time.thread_time_ns()
         self._look(workers, now_ns)
         used = time.thread_time_ns() - used
         self._cpu_ns += used
         self._spent_ns += used
+        return False
 
     def take_cpu_ns(self) -> int:
         """CPU time of the looks since this was asked."""
@@ -96,7 +100,7 @@ class EarlyGraphs:
     def _due(self, worker: WorkerDrain, now_ns: int) -> bool:
         """Whether all of its graphs were read, it makes steps, and the look is not too dear at this time."""
         nodes = worker.recent.nodes
-        if not nodes or worker.reading or early_input.calls(worker) < early_input.MIN_CALLS:
+        if not nodes or worker.reading or repeated_calls.count(worker) < repeated_calls.MIN_CALLS:
             return False
         expected_ns = NODE_NS * sum(len(part.node) for part in nodes)
         return self._spent_ns + expected_ns <= FREE_NS + CPU_RATIO * (now_ns - self._began_ns)
@@ -122,9 +126,9 @@ class EarlyGraphs:
             calls_ns = view.anatomy.mean_ns("call") if view.anatomy is not None else 0.0
             self.events = trace_size.per_step(view.graphs, run, calls_ns, session.manifest.host.cpus)
         _, checked, _ = base.run(DETECTORS, view)
-        asked = [(c.detector, c.capture) for c in checked if c.capture]
+        asked = [Wish(by=reason.of(c.detector), kind=c.capture) for c in checked if c.capture]
         if not asked and not self.wanted and _computes(view):
-            asked = [(COMPUTE, "ops")]
+            asked = [Wish(by=reason.COMPUTE, kind="ops")]
         self.wanted = tuple(dict.fromkeys([*self.wanted, *asked]))
 
 

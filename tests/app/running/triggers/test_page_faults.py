@@ -8,9 +8,11 @@ from typing import cast
 import numpy as np
 from tests.derive.sessions import S, filled
 
-from stepscope.app.running.early_faults import GOING_ON, LOOKS, MAX_TIMES, EarlyFaults
+from stepscope.app.running.triggers.page_faults import GOING_ON, LOOKS, MAX_TIMES, PageFaults
+from stepscope.app.running.triggers.trigger import AGAIN_NS, LastAnalysis
 from stepscope.collector import recorder as collector
 from stepscope.model.records import MemoryTable, ProcessTable, Table
+from stepscope.model.session.session import Manifest
 from stepscope.wire.kinds import Kind
 
 FAULT_NS = 1_600
@@ -21,6 +23,7 @@ class Recording:
 
     def __init__(self) -> None:
         self.at = 0
+        self.manifest = Manifest(mode="run")
         self.faults = [0]
         self.huge_per_second = 0
         self.counts: dict[tuple[int, int], int] = {}
@@ -49,12 +52,12 @@ class Recording:
         self.counts[key] = self.counts.get(key, 0) + calls
 
 
-def seen_after(recording: Recording, seconds: list[tuple[float, int]]) -> list[bool]:
-    early = EarlyFaults(cast("collector.Recording", recording))
+def seen_after(recording: Recording, seconds: list[tuple[float, int]], *, last_ns: int = 0) -> list[bool]:
+    trigger = PageFaults(cast("collector.Recording", recording))
     found = []
-    for share, calls in seconds:
+    for second, (share, calls) in enumerate(seconds):
         recording.second(share=share, calls=calls)
-        found.append(early.seen())
+        found.append(trigger.tick(second * S, LastAnalysis(at_ns=last_ns)))
     return found
 
 
@@ -86,3 +89,12 @@ def test_one_quiet_second_ends_it() -> None:
 def test_few_faults_are_not() -> None:
     """Below the detector's threshold nothing is to be analysed early."""
     assert not any(seen_after(Recording(), [(0.02, 10)] * 20))
+
+
+def test_what_an_analysis_has_just_seen_is_not_asked_for_again() -> None:
+    """The first seconds after an analysis are not looked at, and under another mode than ``run`` none is."""
+    quiet = seen_after(Recording(), [(0.1, 10)] * 20, last_ns=1)
+    assert quiet.index(True) == AGAIN_NS // S + 1 + GOING_ON
+    enabled = Recording()
+    enabled.manifest = Manifest(mode="enable")
+    assert not any(seen_after(enabled, [(0.1, 10)] * 20))
