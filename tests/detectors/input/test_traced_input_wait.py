@@ -55,7 +55,7 @@ def _found(job: Job) -> list[Finding]:
 
 def test_a_loader_without_workers_is_told_with_its_time() -> None:
     (finding,) = _found(loaded(WAIT))
-    assert "makes each batch in the process that trains: its next takes 40 ms per batch" in finding.title
+    assert "makes each batch in the training process: its next takes 40 ms per batch" in finding.title
     assert finding.cost.ratio == pytest.approx(0.4, abs=0.01)
     assert finding.severity == "high"
     assert {e.metric: e.value for e in finding.evidence}["in_process_ratio"] == 1
