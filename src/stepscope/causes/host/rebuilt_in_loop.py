@@ -1,8 +1,8 @@
 """Models, SavedModels, graphs and sessions that are built or loaded again and again within the steady steps.
 
-A build costs the call itself (BUILD), layers that user code makes around it (samples), and the tracing that the new
-thing needs before it runs (first traces of functions that belong to a framework, and what the first run of a new
-session takes beyond a usual one). The first build of the job is no part of it: one is needed.
+A build costs the call itself (BUILD), layers that user code makes around it (samples), and the tracing that its result
+needs before it runs (first traces of functions that belong to a framework, and the time of a new session's first run
+beyond a usual one). The job's first build is not included, because one is needed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stepscope.model.records import I64, Bool
 
 COMPILED = "compiled"
-"""Role of builds that are known by Keras' ``compile`` only."""
+"""Role of builds that are known only by Keras' ``compile``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,40 +39,40 @@ class Builder:
     line: int
     function: str
     builds: int
-    """Within the steady steps, without the first of all."""
+    """Number of builds within the steady steps, without the job's first."""
     total_ns: int
-    """Of the calls themselves."""
+    """Time of the calls themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuilds:
-    """What is built again and again, and what that takes of the steady steps."""
+    """Repeated builds, and their time in the steady steps."""
 
     builders: tuple[Builder, ...]
-    """The costliest first."""
+    """Costliest first."""
     build_ns: int
     around_ns: int
-    """Layers made in user code, by samples."""
+    """Time of layers made in user code, by samples."""
     tracing_ns: int
-    """First traces after a build, and first runs of new sessions beyond a usual run."""
+    """Time of first traces after a build, and of first runs of new sessions beyond a usual run."""
     trains: bool
-    """Something is trained in the steady steps: a model of its own for each fold or trial is what one may want."""
+    """Whether something is trained in the steady steps: a new model for each fold or trial may be intended."""
     lines: tuple[tuple[str, str, int, int], ...]
-    """(file, function, first line, last line) of user code that makes layers, the most sampled first."""
+    """(file, function, first line, last line) of user code that makes layers, most sampled first."""
 
     @property
     def total_ns(self) -> int:
-        """Everything."""
+        """Sum of all parts."""
         return self.build_ns + self.around_ns + self.tracing_ns
 
     @property
     def builds(self) -> int:
-        """How often the line that builds most often did."""
+        """Number of builds of the line that builds most often."""
         return max(b.builds for b in self.builders)
 
 
 def build(view: SessionView, min_builds: int, min_compiles: int) -> Rebuilds | None:
-    """None where nothing is built again.
+    """None if nothing is built again.
 
     Args:
         view: The session.
@@ -107,7 +107,7 @@ def build(view: SessionView, min_builds: int, min_compiles: int) -> Rebuilds | N
 
 
 def _called(view: SessionView, calls: Bool, min_builds: int) -> list[Builder]:
-    """Lines that call what the probe knows to build."""
+    """Lines with calls that the probe knows to build."""
     steps = view.steps
     if steps is None or not calls.any():
         return []
@@ -135,7 +135,7 @@ def _called(view: SessionView, calls: Bool, min_builds: int) -> list[Builder]:
 
 
 def _compiled(view: SessionView, spans: intervals.Intervals, min_builds: int, min_compiles: int) -> list[Builder]:
-    """Lines that compile Keras models in the steady steps, outside of a load."""
+    """Lines that compile Keras models in the steady steps, outside a load."""
     steps = view.steps
     if steps is None:
         return []
@@ -162,7 +162,7 @@ def _within(at: int, spans: intervals.Intervals) -> bool:
 
 
 def _first_traces(steps: Steps, spans: intervals.Intervals, first: int) -> int:
-    """Time in first traces of frameworks' functions after the first build, outside of builds."""
+    """Time in first traces of frameworks' functions after the first build, outside builds."""
     records = steps.worker.records
     events = {t.id: t for t in steps.worker.all(Traced) if t.ordinal == 1 and t.owner != "user"}
     mine = (records.kind == Kind.TRACE) & (records.thread == steps.thread) & (records.start_ns > first)
@@ -174,7 +174,7 @@ def _first_traces(steps: Steps, spans: intervals.Intervals, first: int) -> int:
 
 
 def _first_runs(view: SessionView, calls: Bool, min_builds: int) -> int:
-    """What the first run of each new session takes beyond the usual run of its fetches or model, where there is one."""
+    """Time of the first run of each new session beyond the usual run of its fetches or model, if there is one."""
     steps = view.steps
     if steps is None:
         return 0
