@@ -1,6 +1,6 @@
-"""Clones of public projects: where they lie in a folder, what a commit holds, which lines a fix changed.
+"""Clones of public projects: where they are in a folder, what a commit contains, which lines a fix changed.
 
-Nothing is fetched here: the folder is given. A project ``owner/name`` is looked for as ``owner+name``, ``owner/name``,
+Nothing is fetched here: the folder is given. A project ``owner/name`` is searched as ``owner+name``, ``owner/name``,
 ``owner__name``, ``owner-name`` and ``name``, each a bare repository, a work tree, or a folder with one in ``repo``.
 """
 
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 VARIABLE = "STEPSCOPE_CLONES"
-"""The folder of clones, where none is given."""
+"""Environment variable with the folder of clones, used if none is given."""
 WANTED = (".py", ".ipynb", ".txt", ".toml", ".cfg", ".yml", ".yaml")
-"""Files that a check reads: sources, and what pins a version."""
+"""Patterns of files that a check reads: sources, and files that pin versions."""
 _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
 
 
@@ -36,7 +36,7 @@ class Clone:
     git_dir: Path
 
     def git(self, *words: str, feed: bytes = b"") -> bytes:
-        """What a git command prints; ``feed`` is its standard input.
+        """Output of a git command; ``feed`` is its standard input.
 
         Raises:
             RuntimeError: it failed.
@@ -60,7 +60,7 @@ class Clone:
         return self.git("-c", "core.quotePath=off", "ls-tree", "-r", "--name-only", commit).decode().splitlines()
 
     def resolve(self, commit: str, path: str) -> str:
-        """The path of a file or folder that is named by its end; unchanged where nothing or several match."""
+        """The full path of a file or folder given by its end; unchanged if nothing or several match."""
         files = self.files(commit)
         if any(name == path or name.startswith(f"{path}/") for name in files):
             return path
@@ -68,9 +68,9 @@ class Clone:
         return ends[0] if len(ends) == 1 else path
 
     def export(self, commit: str, folder: Path) -> int:
-        """Write the sources of a commit, and what pins its versions, below a folder. Returns how many files.
+        """Write the sources of a commit, and the files that pin versions, below a folder. Returns the number of files.
 
-        Snapshots may lack large files: what is absent is left out.
+        Snapshots may lack large files: missing ones are left out.
         """
         listed = self.git("ls-tree", "-r", "-z", commit).decode(errors="surrogateescape").split("\0")
         wanted = []
@@ -94,7 +94,7 @@ class Clone:
         return written
 
     def hunks(self, before: str, after: str, path: str) -> dict[str, list[Hunk]]:
-        """What changed below a path, by file, with no lines of context."""
+        """Changes below a path, by file, with no lines of context."""
         names = self.git("-c", "core.quotePath=off", "diff", "--name-only", before, after, "--", path).decode()
         found: dict[str, list[Hunk]] = {}
         for name in names.splitlines():
@@ -107,14 +107,14 @@ class Clone:
 
 
 def folder_of_clones(given: Path | None = None, environ: Mapping[str, str] = os.environ) -> Path | None:
-    """The folder that was given, or that the environment names; None where there is none."""
+    """The given folder, or the one that the environment names; None if there is none."""
     named = environ.get(VARIABLE, "")
     folder = given or (Path(named) if named else None)
     return folder if folder is not None and folder.is_dir() else None
 
 
 def find(folder: Path, project: str) -> Clone | None:
-    """The clone of ``owner/name`` in a folder; None where it is out of reach."""
+    """The clone of ``owner/name`` in a folder; None if it is unavailable."""
     owner, _, name = project.partition("/")
     for candidate in (f"{owner}+{name}", f"{owner}/{name}", f"{owner}__{name}", f"{owner}-{name}", name, f"{name}.git"):
         for inner in (".git", "", "repo/.git", "repo"):
@@ -125,7 +125,7 @@ def find(folder: Path, project: str) -> Clone | None:
 
 
 def has(clone: Clone, commits: Sequence[str]) -> str:
-    """Which of some commits is not there; "" where all are."""
+    """The first of some commits that is missing; "" if all are there."""
     for commit in commits:
         try:
             clone.git("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}")

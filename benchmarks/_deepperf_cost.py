@@ -1,4 +1,4 @@
-"""What a repeated op costs: in a loop that builds a graph, in the graph when it runs, and in eager code. CPU time.
+"""Measures the CPU cost of a repeated op: in a loop that builds a graph, in the running graph, and in eager code.
 
 Usage: _deepperf_cost.py ROUNDS; prints rows of a table.
 """
@@ -20,7 +20,7 @@ CALLS = 2000
 
 
 def rows(rounds: int) -> list[str]:
-    """Lines of a table: what, and what it took."""
+    """Rows of a table: what was measured, and its cost."""
     built: dict[bool, list[float]] = {True: [], False: []}
     ran: dict[bool, list[float]] = {True: [], False: []}
     for _ in range(rounds):
@@ -45,7 +45,7 @@ def rows(rounds: int) -> list[str]:
 
 
 def _graph(*, hoisted: bool) -> tuple[float, float]:
-    """CPU seconds to build a graph in a loop, and of one of its runs after the first few."""
+    """CPU seconds to build a graph in a loop, and for one of its runs after the first few."""
     v1 = tf.compat.v1
     with tf.Graph().as_default(), v1.Session() as session:
         fed = v1.placeholder(tf.float32, [64, 64])
@@ -66,7 +66,7 @@ def _graph(*, hoisted: bool) -> tuple[float, float]:
 
 
 def _each(make: Callable[[], object], rounds: int) -> float:
-    """CPU seconds of a call in eager code."""
+    """CPU seconds per call in eager code."""
     seen = []
     for _ in range(rounds):
         begin = time.process_time()

@@ -1,4 +1,4 @@
-"""Why a report of DeepPerf's checker of repeated nodes (C1) is no finding of ours: what we know of the place."""
+"""Explains why a report of DeepPerf's checker of repeated nodes (C1) is no finding of ours, from what we know."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from stepscope.checker.registry import ALL
 from stepscope.checker.source import pins
 
 LIST = Path(__file__).with_name("deepperf_c1.csv")
-"""Places that it reported to projects in 2021, as their trackers show them."""
+"""Places reported to projects in 2021, as their trackers show them."""
 OLD = (1, 15)
 GRAPHS = re.compile(r"\btf\.(?:placeholder|Session|contrib|get_variable|app\.run|train\.[A-Z]\w+Optimizer)\b")
-"""Names that only TensorFlow 1 has; a project of it seldom says so anywhere else."""
+"""Names that only TensorFlow 1 has; projects for it seldom state their version."""
 VARIABLES = ("tensorflow.Variable", "tensorflow.get_variable", "tensorflow.get_local_variable")
 WEIGHTS = ("keras.layers.", "tensorflow.layers.", "tensorflow.contrib.layers.", "tensorflow.contrib.slim.")
 DRAWS = (
@@ -46,7 +46,7 @@ class Place:
 
 
 def published() -> Iterator[Place]:
-    """The list, a line each."""
+    """The published reports, one per line of the list."""
     with LIST.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             for line in row["lines"].split():
@@ -54,7 +54,7 @@ def published() -> Iterator[Place]:
 
 
 def version_of(tree: Path, newest: tuple[int, int]) -> tuple[int, int]:
-    """TensorFlow of a tree: what its files pin, else version 1 where it uses names that only that has."""
+    """TensorFlow version of a tree: pinned in its files, else version 1 if it uses names that only version 1 has."""
     pinned = pins.project_target(tree)
     if pinned is not None:
         return pinned.tensorflow
@@ -63,7 +63,7 @@ def version_of(tree: Path, newest: tuple[int, int]) -> tuple[int, int]:
 
 
 def why_not(engine: Engine, path: str, line: int) -> str:
-    """Why a call that is repeated, as DeepPerf says, is not told of."""
+    """Why a call that DeepPerf reports as repeated is not reported here."""
     module = engine.project.load(path)
     if module is None:
         return f"file not read: {engine.project.skipped.get(path, 'not concerned')}"
@@ -102,11 +102,11 @@ COMPILED = "in a function that a decorator of the project, or whoever it is hand
 LATER = "the loop builds a graph that runs later: equal nodes are merged"
 EAGER = "an eager constant, shape or cast: microseconds"
 ORDER = (FIRST, TRACED, NEW, ONE, CHANGES, LATER, COMPILED, UNKNOWN, GUARDED, EAGER, FEW)
-"""The first of these that holds for a loop around it is what is said."""
+"""Reasons by precedence: the first one that holds for a surrounding loop is given."""
 
 
 def _of(ctx: Context, call: Call, loop: Loop) -> str:
-    """Why nothing is told of a call because of one loop."""
+    """Why a call is not reported because of one loop."""
     node, direct = call.node, not loop.via
     parts = [*node.args, *(k.value for k in node.keywords)]
     reasons: tuple[tuple[str, Callable[[], bool]], ...] = (
@@ -125,7 +125,7 @@ def _of(ctx: Context, call: Call, loop: Loop) -> str:
 
 
 def _initial(ctx: Context, node: ast.AST) -> bool:
-    """It is what a variable or layer begins with."""
+    """Whether it is the initial value of a variable or layer."""
     parent = ctx.parent(node)
     while isinstance(parent, (ast.expr, ast.keyword)):
         if isinstance(parent, ast.Call) and ctx.call(parent).name.startswith((*VARIABLES, *WEIGHTS)):
@@ -142,7 +142,7 @@ def _between(ctx: Context, node: ast.AST, loop: Loop) -> Iterator[ast.AST]:
 
 
 def measured(rounds: int = 5) -> list[str]:
-    """What the two reasons that are about cost rest on, measured with the TensorFlow that is installed."""
+    """Measurements behind the two reasons about cost, with the installed TensorFlow."""
     program = Path(__file__).with_name("_deepperf_cost.py")
     environ = {"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ}
     done = subprocess.run(

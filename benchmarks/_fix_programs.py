@@ -1,10 +1,11 @@
-"""Programs in which a rule's pattern stands: five templates for each rule with a fix, and variations of them by seed.
+"""Programs that contain a rule's pattern: five templates for each rule with a fix, and variations of them by seed.
 
 ``bench/fixes/CODE.txt`` holds the templates, each after a line ``#%% name``. ``<<a|b>>`` is a choice; ``<<n:a|b>>``
-names it, and ``<<n>>`` takes the same one again; ``@`` before four blanks is a line break. ``USE_ARRAY(x)`` and
-``USE_TENSOR(x)`` are statements that use a result. The program of a template takes the first of every choice. A
-variation takes any, and changes what no result depends on: how libraries are imported, names, comments, line breaks
-in calls, the scope around."""
+names it, and ``<<n>>`` repeats it; ``@`` before four blanks is a line break. ``USE_ARRAY(x)`` and ``USE_TENSOR(x)`` are
+statements that use a result. The program of a template takes the first option of every choice. A variation takes any
+option, and changes what no result depends on: how libraries are imported, names, comments, line breaks in calls, the
+surrounding scope.
+"""
 
 from __future__ import annotations
 
@@ -61,15 +62,15 @@ _NAMES = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Templates:
-    """What a file of templates holds."""
+    """Contents of a file of templates."""
 
     code: str
     version: str
-    """TensorFlow that they need; "" for the newest."""
+    """TensorFlow version that they need; "" for the newest."""
     compared: str
-    """What the programs print and keep: all that the fix leaves alone."""
+    """Output and variables that are compared: all that the fix leaves alone."""
     texts: dict[str, str]
-    """By name."""
+    """Templates by name."""
 
 
 def load(code: str, folder: Path = FOLDER) -> Templates:
@@ -90,7 +91,7 @@ def codes(folder: Path = FOLDER) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """A template's program: the first of every choice."""
+    """A template's program: the first option of every choice."""
     return _filled(text, lambda choices: choices[0])
 
 
@@ -122,7 +123,7 @@ def _filled(text: str, choose: Callable[[tuple[str, ...]], str]) -> str:
 
 
 def _replaced(program: str, places: list[tuple[int, int, int, str]]) -> str:
-    """A text with new words at places: line, begin and end column, word."""
+    """Replace text at places: line, begin and end column, new word."""
     lines = program.splitlines()
     for line, begin, end, word in sorted(set(places), reverse=True):
         lines[line - 1] = lines[line - 1][:begin] + word + lines[line - 1][end:]
@@ -134,7 +135,7 @@ def _in_formatted(tree: ast.AST) -> set[ast.AST]:
 
 
 def _renamed(program: str, rng: random.Random) -> str:
-    """Some of the program's own names become others."""
+    """Rename some of the program's own names."""
     tree = ast.parse(program)
     nodes = list(ast.walk(tree))
     bound = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
@@ -157,7 +158,7 @@ def _renamed(program: str, rng: random.Random) -> str:
 
 
 def _commented(program: str, rng: random.Random) -> str:
-    """Comments behind statements and on lines of their own."""
+    """Add comments behind statements and on separate lines."""
     lines = program.splitlines()
     starts = {n.lineno for n in ast.walk(ast.parse(program)) if isinstance(n, ast.stmt)}
     alone = {n.lineno for n in ast.walk(ast.parse(program)) if isinstance(n, ast.stmt) and n.lineno == n.end_lineno}
@@ -170,7 +171,7 @@ def _commented(program: str, rng: random.Random) -> str:
 
 
 def _broken(program: str, rng: random.Random) -> str:
-    """Line breaks after the opening brackets of some calls."""
+    """Break lines after the opening brackets of some calls."""
     tree = ast.parse(program)
     lines = program.splitlines()
     formatted = _in_formatted(tree)
@@ -184,7 +185,7 @@ def _broken(program: str, rng: random.Random) -> str:
 
 
 def _imported(program: str, rng: random.Random) -> str:
-    """Libraries by other names, or a function of TensorFlow by its own."""
+    """Import libraries under other names, or a function of TensorFlow under its own."""
     tensorflow = rng.choice(("tf", "tf", "t", "tensorflow"))
     line = "import tensorflow" if tensorflow == "tensorflow" else f"import tensorflow as {tensorflow}"
     if "import tensorflow as tf" in program:
@@ -206,7 +207,7 @@ def _imported(program: str, rng: random.Random) -> str:
 
 
 def _wrapped(program: str, rng: random.Random) -> str:
-    """The statements behind the imports and definitions, in a function, a method, or behind a guard."""
+    """Put the statements after the imports and definitions into a function, a method, or a guard."""
     kind = rng.choice(("none", "none", "function", "method", "guard"))
     tree = ast.parse(program)
     if kind == "none" or any(isinstance(n, (ast.Global, ast.Nonlocal)) for n in ast.walk(tree)):

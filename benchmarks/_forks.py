@@ -1,8 +1,8 @@
-"""Programs of pairs in forks of one process that has imported TensorFlow, counting CPU time: for a busy machine.
+"""Runs the programs of pairs in forks of one process that has TensorFlow, counting CPU time: for a busy machine.
 
-There a fresh process takes a minute until TensorFlow is imported, and what a clock on the wall says of a millisecond is
-chance. CPU time of the process stands for it, all threads together: not for pairs about waiting or parallel calls, nor
-about memory, and not for programs that fork themselves.
+On a busy machine a fresh process takes a minute until TensorFlow is imported, and wall-clock milliseconds are random.
+CPU time of the process, over all threads, replaces them: not for pairs about waiting, parallel calls or memory, and not
+for programs that fork themselves.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ import _pairs
 from _pairs import Ran
 
 UNFIT = frozenset({"DEV005", "KER009", "KER012", "TFD001", "TFD003", "TFD004", "TFD005", "TFD008", "TFD012", "TFD013"})
-"""Pairs about what CPU time does not tell, or that fork."""
+"""Pairs about something that CPU time does not show, or that fork."""
 _PIECE = 1 << 16
 
 
 def prepare(environ: Mapping[str, str]) -> None:
-    """Import what the programs import, and nothing more: no thread of TensorFlow's runs yet."""
+    """Import what the programs import and nothing more, so that no TensorFlow thread runs yet."""
     os.environ.update(environ)
     for name in ("numpy", "keras", "tensorflow"):
         importlib.import_module(name)
@@ -62,7 +62,7 @@ def run(program: Path, timeout: float) -> Ran:
 
 
 def _be(program: Path, output: int) -> NoReturn:
-    """Become the program."""
+    """Execute the program in this process."""
     code = 1
     try:
         os.dup2(output, 1)

@@ -1,7 +1,7 @@
-"""Compares what a report says with what a case knows to be true.
+"""Compares a report with what a case knows to be true.
 
 A case is a folder with ``case.toml`` and either ``slow`` and ``fixed`` or ``clean``, each a ``.py`` file, or a ``.sh``
-file where the story begins outside of Python. The fields of ``case.toml`` are described in bench/cases/README.md.
+file if the story begins outside Python. The fields of ``case.toml`` are described in bench/cases/README.md.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ else:
 LINE_SLACK = 3
 COST_SLACK = 0.25
 MIN_TRUTH = 0.05
-"""A fix that saves less time than that (of memory, say) has no cost to judge: timing says it only by chance."""
+"""Share of time that a fix must save for its cost to be judged: below it (for memory, say) timing is random."""
 CHECKS = ("top1", "any", "cause", "stage", "exposed", "pipeline", "line", "cost", "gone")
-"""What is asked of a slow program's report, in the order of the table."""
+"""Checks of a slow program's report, in the order of the table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +41,12 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Its folder's name."""
+        """Name of its folder."""
         return self.folder.name
 
     @property
     def clean(self) -> bool:
-        """Whether nothing is wrong with it."""
+        """Whether nothing is wrong with its program."""
         return not self.known["finding"]
 
     def program(self, kind: str) -> Path:
@@ -57,7 +57,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """One program under stepscope. ``report`` is None and ``error`` says why where there is none."""
+    """One program under stepscope. If ``report`` is None, ``error`` says why."""
 
     report: Mapping[str, Any] | None
     error: str
@@ -66,14 +66,14 @@ class Ran:
 
     @property
     def findings(self) -> list[Mapping[str, Any]]:
-        """Those above info, in the report's order."""
+        """Findings above info, in the report's order."""
         every = (self.report or {}).get("findings", [])
         return [finding for finding in every if finding["severity"] != "info"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What became of one case. ``checks`` maps to None where a check does not apply."""
+    """Result of one case. ``checks`` maps to None if a check does not apply."""
 
     case: str
     clean: bool
@@ -81,7 +81,7 @@ class Verdict:
     checks: Mapping[str, bool | None] = field(default_factory=dict)
     titles: Sequence[str] = ()
     wrong: int = 0
-    """Findings above info that name something that is not wrong."""
+    """Number of findings above info that name something that is not wrong."""
     cost: float | None = None
     truth: float | None = None
 
@@ -97,7 +97,7 @@ def load(root: Path, only: Sequence[str] = ()) -> list[Case]:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End a program that ran too long, and what it started."""
+    """End a program that ran too long, and its children."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, number)
@@ -108,7 +108,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def execute(command: Sequence[str], folder: Path, *, timeout: float, env: Mapping[str, str]) -> tuple[int | None, str]:
-    """Run a command in a process group of its own. Returns exit code (None: too slow) and the end of its output."""
+    """Run a command in its own process group. Returns exit code (None: too slow) and the end of its output."""
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
             command,
@@ -130,7 +130,7 @@ def execute(command: Sequence[str], folder: Path, *, timeout: float, env: Mappin
 
 
 def command_of(program: Path, python: str, prefix: Sequence[str]) -> list[str]:
-    """How a program is started; ``prefix`` is ``stepscope run --report-json FILE`` or nothing."""
+    """The command that starts a program; ``prefix`` is ``stepscope run --report-json FILE`` or nothing."""
     job = ["sh", program.name] if program.suffix == ".sh" else [python, program.name]
     return [*prefix, "--", *job] if prefix else job
 
@@ -141,10 +141,10 @@ def environment(python: str) -> dict[str, str]:
 
 
 def measure(program: Path, python: str, timeout: float) -> float:
-    """Seconds per sample that a program itself states, run without stepscope.
+    """Seconds per sample that a program itself prints, run without stepscope.
 
     Raises:
-        RuntimeError: it failed, or stated nothing.
+        RuntimeError: it failed, or printed nothing.
     """
     code, output = execute(command_of(program, python, ()), program.parent, timeout=timeout, env=environment(python))
     if code != 0:
@@ -154,7 +154,7 @@ def measure(program: Path, python: str, timeout: float) -> float:
 
 
 def run(case: Case, kind: str, stepscope: Sequence[str], python: str, timeout: float) -> Ran:
-    """Run one program of a case under stepscope, in a copy that holds neither the answer nor the other version."""
+    """Run one program of a case under stepscope, in a copy that contains neither the answer nor the other version."""
     others = {f"{k}{s}" for k in ("slow", "fixed", "clean") for s in (".py", ".sh") if k != kind}
     with tempfile.TemporaryDirectory(prefix="stepscope-case-") as scratch:
         folder = Path(scratch) / "case"
@@ -190,7 +190,7 @@ def right(finding: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
 
 
 def meets_place(finding: Mapping[str, Any], known: Mapping[str, Any]) -> bool | None:
-    """Whether a place of the finding meets a culprit's lines; None where the culprit has none."""
+    """Whether a place of the finding meets a culprit's lines; None if the culprit has none."""
     if not known["where"]:
         return None
     for place in finding["where"]:
@@ -241,7 +241,7 @@ def judge_clean(case: Case, ran: Ran) -> Verdict:
 
 
 def shares(verdicts: Sequence[Verdict]) -> dict[str, float]:
-    """Each check's share of the pairs, and recall (the cause is found) and precision (what is said is true)."""
+    """Share of the pairs for each check, recall (the cause is found) and precision (findings are true)."""
     pairs = [verdict for verdict in verdicts if not verdict.clean]
     result: dict[str, float] = {}
     for check in CHECKS:

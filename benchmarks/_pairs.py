@@ -1,8 +1,8 @@
-"""Slow/fixed pairs of rules: finding them, running them, what came of it.
+"""Slow/fixed pairs of rules: finding them, running them, storing the results.
 
 A pair is ``bench/rules/CODE`` with ``slow.py`` and ``fixed.py``, programs as users write them. The last line that each
-prints is JSON: ``seconds`` of its steady work, ``result``, a checksum, and ``bytes`` where memory is the point. A first
-line ``# tensorflow: 2.15`` names the version it is meant for, where that is not the newest.
+prints is JSON: ``seconds`` of its steady work, ``result``, a checksum, and ``bytes`` if the pair is about memory. A
+first line ``# tensorflow: 2.15`` names the required version, if that is not the newest.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PAIRS = ROOT / "bench" / "rules"
 MEASURED = PAIRS / "measured.json"
 MIN_RATIO = 1.5
-"""From here on a pay-off is worth a warning."""
+"""Least ratio that is worth a warning."""
 SAME = 1e-4
-"""Results differ by less where a fix only changes the order of additions."""
+"""Relative difference below which results count as equal: a fix may change the order of additions."""
 _VERSION = re.compile(r"#\s*tensorflow:\s*([\d.]+)")
 
 
@@ -37,14 +37,14 @@ class Pair:
 
     @property
     def version(self) -> str:
-        """TensorFlow that its programs are meant for; "" for the newest."""
+        """TensorFlow version that its programs are meant for; "" for the newest."""
         found = _VERSION.match(self.slow.read_text(encoding="utf-8"))
         return found.group(1) if found else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """What one run of a program printed."""
+    """Output of one run of a program."""
 
     seconds: float
     result: object
@@ -52,7 +52,7 @@ class Ran:
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """What was measured of one pair: what bench/rules/measured.json holds."""
+    """Measurements of one pair, as stored in bench/rules/measured.json."""
 
     ratio: float
     """Slow over fixed, median of the rounds."""
@@ -60,18 +60,18 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """Lower end of the 95 % interval."""
     high: float
     runs: int
-    """Rounds, each of one run of either program, in turn."""
+    """Number of rounds, each with one run of either program, in turn."""
     what: str
-    """``seconds`` of steady work, ``CPU seconds`` of it, or ``bytes``."""
+    """Measured quantity: ``seconds`` of steady work, ``CPU seconds`` of it, or ``bytes``."""
     slow: float
     """Median of the slow program, in seconds or bytes."""
     fixed: float
     tensorflow: str
     same_result: bool
     fix: str = ""
-    """What ``--fix`` made of the slow program: ``safe``, ``unsafe``, or "" where it has no fix."""
+    """Kind of fix that ``--fix`` applied to the slow program: ``safe``, ``unsafe``, or "" if there is none."""
     fix_ratio: float | None = None
-    """Slow over that, median."""
+    """Slow over the result of ``--fix``, median."""
     fix_same_result: bool | None = None
 
 
@@ -84,14 +84,14 @@ def pairs(folder: Path = PAIRS) -> list[Pair]:
 
 
 def load(path: Path = MEASURED) -> dict[str, Measured]:
-    """What was measured so far, by code."""
+    """Stored measurements by code."""
     if not path.exists():
         return {}
     return msgspec.json.decode(path.read_bytes(), type=dict[str, Measured])
 
 
 def store(measured: Mapping[str, Measured], path: Path = MEASURED) -> None:
-    """Write what was measured, sorted, one line per field, so that a change reads well in a diff."""
+    """Write the measurements, sorted, one line per field, so that a change reads well in a diff."""
     ordered = {code: measured[code] for code in sorted(measured)}
     path.write_bytes(msgspec.json.format(msgspec.json.encode(ordered), indent=1) + b"\n")
 
@@ -141,5 +141,5 @@ def same(one: object, other: object) -> bool:
 
 
 def supports(measured: Measured) -> bool:
-    """Whether a pay-off is worth a warning: the ratio is, and its interval says that it is no accident."""
+    """Whether the pay-off is worth a warning: the ratio is large enough, and by its interval no accident."""
     return measured.ratio >= MIN_RATIO and measured.low > 1.0

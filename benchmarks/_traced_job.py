@@ -1,4 +1,4 @@
-"""The job of ``capture.py``: ``programs/traced.py`` under ``stepscope run``, what it notes, and whether it listens."""
+"""The job of ``capture.py``: ``programs/traced.py`` under ``stepscope run``, its own notes, and whether it listens."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stepscope.store.manifests import read_manifest
 PROGRAM = Path(__file__).resolve().parent / "programs" / "traced.py"
 PATIENCE_S = 1_800
 LISTEN = "0A"
-"""State of a socket in /proc/net/tcp. Source: proc_net_tcp(5), include/net/tcp_states.h."""
+"""State of a listening socket in /proc/net/tcp. Source: proc_net_tcp(5), include/net/tcp_states.h."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,19 +29,19 @@ class Window:
     stopped: int
     written: int
     cpu_ns: int = 0
-    """CPU time of the thread that wrote it; 0: not known."""
+    """CPU time of the thread that wrote it; 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noted:
-    """What the program noted, CLOCK_MONOTONIC."""
+    """The program's own notes, CLOCK_MONOTONIC."""
 
     ends: list[int]
     gaps: list[tuple[int, int]]
     own: list[tuple[int, int, int, int]]
-    """Its own profiles: began, stopped, written, CPU time of the thread that wrote where it is not the training's."""
+    """Times (began, stopped, written) of its own profiles, and CPU time of the writing thread if not the training's."""
     calls: int
-    """Small calls of a step, 0: it makes none."""
+    """Number of small calls per step; 0 if it makes none."""
 
     def profiles(self) -> list[Window]:
         """Its own profiles."""
@@ -49,7 +49,7 @@ class Noted:
 
 
 class Ears(threading.Thread):
-    """Looks again and again which sockets of a process listen."""
+    """Watches repeatedly which sockets of a process listen."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)
@@ -58,7 +58,7 @@ class Ears(threading.Thread):
         self.most, self.looks = 0, 0
 
     def run(self) -> None:
-        """Look every 20 ms."""
+        """Watch every 20 ms."""
         while not self._over.wait(0.02):
             try:
                 self.most = max(self.most, self._listening())
@@ -67,7 +67,7 @@ class Ears(threading.Thread):
             self.looks += 1
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop watching."""
         self._over.set()
         self.join()
 
@@ -87,7 +87,7 @@ class Ears(threading.Thread):
 
 
 class Job:
-    """The program under ``stepscope run``, from when it has warmed up."""
+    """The program under ``stepscope run``, from the end of its warm-up."""
 
     def __init__(self, folder: Path, python: Sequence[str], *words: str, budget: str = "1%") -> None:
         self.folder = folder
@@ -102,7 +102,7 @@ class Job:
             raise RuntimeError((folder / "stderr").read_text()[-2000:])
 
     def trace(self, *options: str) -> None:
-        """Ask for captures."""
+        """Request captures."""
         for _ in range(60):
             command = [sys.executable, "-m", "stepscope", "trace", str(self.folder / "s.stepscope"), *options]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -112,7 +112,7 @@ class Job:
         raise RuntimeError(done.stderr)
 
     def captures(self) -> list[CaptureInfo]:
-        """The captures so far that were made."""
+        """Captures made so far."""
         manifest = read_manifest(self.folder / "s.stepscope")
         return [capture for capture in manifest.captures if capture.outcome == "done"]
 
@@ -121,16 +121,16 @@ class Job:
         return read_manifest(self.folder / "s.stepscope").origin_monotonic_ns
 
     def share(self) -> float:
-        """What captures cost, of the job's wall time."""
+        """Share of the job's wall time that captures cost."""
         manifest = read_manifest(self.folder / "s.stepscope")
         return sum(capture.cost_ns for capture in manifest.captures) / max(1, manifest.ended_ns)
 
     def profiled(self) -> int:
-        """How many traces the program has written itself."""
+        """Number of traces that the program has written itself."""
         return len(list((self.folder / "own").rglob("*.xplane.pb")))
 
     def wait_for(self, what: Callable[[], bool]) -> None:
-        """Until it is so."""
+        """Wait until ``what`` holds."""
         deadline = time.monotonic() + PATIENCE_S
         while not what():
             if time.monotonic() > deadline or self._process.poll() is not None:
@@ -138,7 +138,7 @@ class Job:
             time.sleep(1)
 
     def pid(self) -> int:
-        """Of the program."""
+        """Pid of the program."""
         return read_manifest(self.folder / "s.stepscope").job_pid
 
     def end(self, *, by_itself: bool = False) -> Noted:

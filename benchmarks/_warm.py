@@ -1,4 +1,4 @@
-"""Programs run before and after a fix in warm interpreters: TensorFlow is imported once, not once a program."""
+"""Runs programs before and after a fix in warm interpreters: TensorFlow is imported once, not once per program."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 WORKER = Path(__file__).with_name("_warm_worker.py")
 TOLERANCE = 1e-5
-"""Relative, of floats of 32 bits: a graph adds in another order than eager code, a batch in another than a row."""
+"""Relative tolerance of 32-bit floats: graphs and batches add in another order than eager code and rows."""
 _BLANKS = re.compile(r"[ \n]+")
 _NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:e[-+]?\d+)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """What came of one program."""
+    """Result of one program."""
 
     stdout: str = ""
     values: dict[str, object] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Ran:
 
 
 class Warm:
-    """An interpreter that runs programs one after the other; made again when a program ends it or takes too long.
+    """An interpreter that runs programs one after the other; restarted when a program ends it or takes too long.
 
     Args:
         python: the interpreter, which has TensorFlow.
@@ -93,7 +93,7 @@ class Warm:
         return self._process
 
     def _line(self, process: subprocess.Popen[bytes]) -> bytes:
-        """The worker's next line; b"" where there comes none in time."""
+        """The worker's next line; b"" if none comes in time."""
         if process.stdout is None:
             raise RuntimeError("the worker has no output")
         while b"\n" not in self._rest:
@@ -118,7 +118,7 @@ class Warm:
 
 
 def difference(before: Ran, after: Ran, tolerance: float = TOLERANCE) -> str:
-    """In which way two runs differ, in words; "" where they are equal."""
+    """Description of how two runs differ; "" if they are equal."""
     if after.error:
         return f"fails: {after.error}"
     if not _same_text(before.stdout, after.stdout, tolerance):
@@ -143,7 +143,7 @@ def same(one: object, other: object, tolerance: float) -> bool:
 
 
 def _same_text(one: str, other: str, tolerance: float) -> bool:
-    """Texts are equal, numbers with a decimal point to the tolerance; never a number for a tensor of it."""
+    """Whether texts are equal, numbers with a decimal point to the tolerance; a number never equals a tensor of it."""
     one, other = _unpadded(one), _unpadded(other)  # NumPy pads numbers to the widest
     if one == other:
         return True

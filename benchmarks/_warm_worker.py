@@ -1,7 +1,7 @@
-"""The process behind ``_warm``: imports TensorFlow once, runs a program per line of its input, says what came of it.
+"""The process behind ``_warm``: imports TensorFlow once, runs one program per input line, prints the results.
 
-Each program runs as ``__main__`` from a file (AutoGraph reads the source), in a namespace of its own, with seeds set
-and TensorFlow's global switches as they were.
+Each program runs as ``__main__`` from a file (AutoGraph reads the source), in its own namespace, with seeds set and
+TensorFlow's global switches reset.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def run(path: str) -> dict[str, object]:
 
 
 class _End:
-    """Keeps what ended a program: the next one has to run all the same."""
+    """Keeps the error that ended a program, so that the next one can run."""
 
     error = ""
 
@@ -64,7 +64,7 @@ class _End:
         """Nothing to prepare."""
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
-        """Keep the error, in one line; Ctrl-C goes on."""
+        """Keep the error, in one line; let Ctrl-C pass."""
         if error is None or isinstance(error, KeyboardInterrupt):
             return False
         self.error = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
@@ -72,7 +72,7 @@ class _End:
 
 
 def _reset() -> None:
-    """What an earlier program may have changed for all that follow."""
+    """Reset what an earlier program may have changed for all that follow."""
     keras.backend.clear_session()
     tf.config.run_functions_eagerly(False)
     keras.utils.set_random_seed(0)
@@ -86,7 +86,7 @@ def _is_public(name: str, value: object) -> bool:
 
 
 def described(value: object, depth: int = 0) -> object:
-    """A value as JSON, with its type: that a fix makes a tensor of an array is a difference."""
+    """A value as JSON, with its type: a fix that turns an array into a tensor makes a difference."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):

@@ -1,12 +1,12 @@
-"""What windows of native stacks cost a job: its throughput in them against its neighbours in time, in one run.
+"""Measures what windows of native stacks cost a job: its throughput in them against its neighbours in time, in one run.
 
-The job trains under ``stepscope run``; windows of 49 and 99 samples a second take turns. Each is opened as the sidecar
-opens it: as nice, perf with the events that the job gives cause for, and the agent asked for Python stacks where the
-window does not see them itself.
-Recordings are decoded when the job has ended, so that decoding is a figure of its own.
+The job trains under ``stepscope run``; windows of 49 and 99 samples a second alternate. Each is opened as the sidecar
+opens it: at the same nice level, perf with the events that the job gives cause for, and Python stacks requested from
+the agent if the window does not see them itself.
+Recordings are decoded after the job has ended, so that decoding is a separate figure.
 
-Time of steps varies by a tenth from one second to the next where others use the machine; so the CPU time is told, too:
-what a step of the job takes more in a window, and what perf takes. Where all cores are busy the sum is lost.
+Step times vary by a tenth from one second to the next if others use the machine; so CPU time is printed too: the
+additional CPU time of a step in a window, and that of perf. If all cores are busy the sum is lost.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ PROGRAM = Path(__file__).with_name("programs") / "without_end.py"
 RATES = (49, 99)
 ALLOWED = {49: 0.02, 99: 0.03}
 BESIDE_S = SECONDS
-"""Of the job before and after a window, that it is compared with."""
+"""Seconds of the job before and after a window that it is compared with."""
 APART_S = 1.5
-"""Between a window and its neighbours: counting and Python's samples begin before it and end after it."""
+"""Seconds between a window and its neighbours: counting and Python's samples begin before it and end after it."""
 _WARM_S = 15.0
 _LEAST_CHUNKS = 5
 _HEADER = "window   windows   throughput lost             CPU time of a step          perf, of a core   asked"
@@ -51,7 +51,7 @@ class _Window(NamedTuple):
 
 
 class _Chunk(NamedTuple):
-    """Of steps."""
+    """Consecutive steps of the job."""
 
     began_ns: int
     ended_ns: int
@@ -128,7 +128,7 @@ def armed(job: subprocess.Popen[bytes], session: Path) -> tuple[int, str]:
 
 
 def _open(folder: Path, can: perf.Abilities, pid: int, inbox: str, hz: int) -> tuple[int, NativeWindow]:
-    """One window, over; then its neighbour."""
+    """Run one window, then its neighbour."""
     seconds = SECONDS + perf.COUNT_SECONDS + 1.0
     window = NativeWindow(pid, folder, can, perf.Rates(cores=1.0, faults_per_s=0.0, hz=hz), SECONDS)
     denser = 0 if window.watch is not None else hz
@@ -153,8 +153,7 @@ def _decoded(hz: int, window: NativeWindow) -> _Window:
 
 
 def _change(window: _Window, chunks: list[_Chunk]) -> tuple[float, float] | None:
-    """(share of throughput lost against the neighbours, share of CPU time that a step takes more); None where too few
-    chunks lie in one of them."""
+    """(share of throughput lost against the neighbours, added share of CPU time per step); None with too few chunks."""
     apart, beside = int(APART_S * 1e9), int(BESIDE_S * 1e9)
     inside = [chunk for chunk in chunks if window.began_ns <= chunk.began_ns and chunk.ended_ns <= window.ended_ns]
     around = [
@@ -171,21 +170,21 @@ def _change(window: _Window, chunks: list[_Chunk]) -> tuple[float, float] | None
 
 
 def _verdict(lost: Interval, allowed: float) -> str:
-    """Whether it holds; undecided where the interval holds more and less."""
+    """Whether the limit holds; undecided if the interval contains it."""
     if lost.low <= allowed < lost.high:
         return "undecided"
     return "holds" if lost.high <= allowed else "does not hold"
 
 
 class Symbols(NamedTuple):
-    """What reading a library's symbols cost."""
+    """Cost of reading a library's symbols."""
 
     cpu_s: float
     functions: int
 
 
 def symbol_load() -> Symbols:
-    """Of TensorFlow: all are read, a thousand addresses named."""
+    """Read all symbols of TensorFlow and name a thousand addresses."""
     found = importlib.util.find_spec("tensorflow")
     library = Path(found.origin or "" if found else "").with_name("libtensorflow_cc.so.2")
     began = time.process_time()

@@ -1,9 +1,9 @@
-"""Makes a large XSpace of a real one: the same capture again and again, one after the other in time.
+"""Makes a large XSpace from a real one: the same capture repeated, one copy after the other in time.
 
-Every copy is moved by the length of the capture, its steps are counted on, and the ids that link its events are its
-own, so that a reader finds a long capture and no heap of equal ones. The stats of an event keep their order: readers
-look for some, and find them where a profiler writes them. Written event by event into a file, so the size is bounded by
-the disk alone.
+Every copy is shifted by the length of the capture, its steps are counted on, and the ids that link its events are
+unique to it, so that a reader finds one long capture and not many equal ones. The stats of an event keep their order:
+readers look for some, and find them where a profiler writes them. It is written event by event into a file, so only the
+disk limits the size.
 """
 
 from __future__ import annotations
@@ -23,27 +23,26 @@ if TYPE_CHECKING:
 
 _LINES, _EVENTS, _EVENT_STATS, _OFFSET, _STAT_ID = 3, 4, 4, 2, 1
 _LINKS = {"_p": 1 << 40, "_c": 1 << 40, "id": 1 << 24, "correlation_id": 1 << 24, "group_id": 1 << 12}
-"""Stats that link events: of threads, of one run of the executor, of a launch with its kernel, of a step. In every copy
-they are so much higher."""
+"""Offset per copy of the stats that link events: threads, one run of the executor, a launch with its kernel, a step."""
 _MODULUS = 1 << 64
 _FLUSH_BYTES = 8 << 20
 _STEPS = 1_000
-"""Step numbers of a copy begin so much higher than those of the one before."""
+"""Offset of the step numbers of one copy from those of the one before."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Event:
-    """What stays the same in every copy, and what does not: pieces of bytes, and between two of them a stat."""
+    """The constant and changing parts of an event: pieces of bytes, with a stat between every two."""
 
     head: bytes
     offset_ps: int
     fixed: tuple[bytes, ...]
     changing: tuple[tuple[bytes, int, int], ...]
-    """Stats that change: bytes before the value, value, and what is added in each copy."""
+    """Changing stats: bytes before the value, value, and increment per copy."""
 
 
 def copies_for(source: Path, events: int) -> int:
-    """How many copies give at least so many events."""
+    """Number of copies that give at least ``events`` events."""
     space = _Space(source)
     return -(-events // max(1, space.events))
 
@@ -62,7 +61,7 @@ def write(source: Path, target: Path, copies: int) -> int:
 
 
 class _Space:
-    """A real file, taken apart."""
+    """A real file, split into its parts."""
 
     def __init__(self, path: Path) -> None:
         self.source = ByteSource.open(path)
@@ -84,7 +83,7 @@ class _Space:
         return ((a, b) for number_, _, a, b in fields(self.view, first, last) if number_ == _LINES)
 
     def write_plane(self, sink: BinaryIO, first: int, last: int, copies: int) -> None:
-        """The plane with its lines copied; its length is filled in at the end."""
+        """Write the plane with its lines copied; its length is filled in at the end."""
         name = next(
             (self.source.text(a, b) for n, w, a, b in fields(self.view, first, last) if n == 2 and w == BYTES), ""
         )
@@ -171,7 +170,7 @@ _LENGTH_BYTES = 5
 
 
 def _open(sink: BinaryIO, field: int) -> int:
-    """Begin a field of bytes whose length is not known yet."""
+    """Begin a field of bytes whose length is not yet known."""
     sink.write(encode_varint(field << 3 | BYTES))
     at = sink.tell()
     sink.write(bytes(_LENGTH_BYTES))
@@ -179,7 +178,7 @@ def _open(sink: BinaryIO, field: int) -> int:
 
 
 def _close(sink: BinaryIO, at: int) -> None:
-    """Fill in the length, in five bytes whatever it is."""
+    """Fill in the length, always in five bytes."""
     end = sink.tell()
     length = end - at - _LENGTH_BYTES
     padded = bytes((length >> 7 * i & 0x7F) | (0x80 if i < _LENGTH_BYTES - 1 else 0) for i in range(_LENGTH_BYTES))

@@ -1,11 +1,11 @@
-"""A job that is left on: memory, open files, CPU time and disk of its sidecar over ten million records.
+"""Measures an always-on job: memory, open files, CPU time and disk of its sidecar over ten million records.
 
 Usage: always_on.py [--records N] [--rate N] [--job-quota SIZE] [--python PATH] [--write]
 
-Enables a virtual environment of its own in which TensorFlow can be imported, starts a job there that writes records
-faster than the governor would let any (so that weeks fit into minutes), and looks at the sidecar every ten seconds.
-What must hold: nothing grows between the second third and the last, the session stays within its quota, the CPU time
-for a record does not rise. ``--write`` puts the table into docs/benchmarks/always-on.md.
+Enables a separate virtual environment in which TensorFlow can be imported, starts a job there that writes records
+faster than the governor would allow (so that weeks fit into minutes), and samples the sidecar every ten seconds.
+Requirements: nothing grows between the second third and the last, the session stays within its quota, the CPU time per
+record does not rise. ``--write`` puts the table into docs/benchmarks/always-on.md.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def environment_of(folder: Path, python: str, quota: int) -> tuple[str, Path]:
 
 
 def look(pid: int, session: Path, started: float, records: int) -> Look:
-    """The sidecar now."""
+    """Measure the sidecar now."""
     stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     ticks = os.sysconf("SC_CLK_TCK")
     sizes = [path.stat().st_size for path in session.rglob("*") if path.is_file()]
@@ -85,7 +85,7 @@ def look(pid: int, session: Path, started: float, records: int) -> Look:
 
 
 def follow(job: subprocess.Popen[str]) -> list[Look]:
-    """Look at the sidecar until the job ends."""
+    """Measure the sidecar until the job ends."""
     looks: list[Look] = []
     started = time.monotonic()
     while job.poll() is None:
@@ -113,7 +113,7 @@ def row(now: Look, before: Look | None) -> str:
 
 
 def verdict(looks: list[Look], quota: int) -> list[str]:
-    """What must hold, and whether it does: medians of the second and the last third."""
+    """The requirements and whether they hold: medians of the second and the last third."""
     third = len(looks) // 3
     middle, last = looks[third : 2 * third], looks[2 * third :]
 

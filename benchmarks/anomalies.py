@@ -1,9 +1,9 @@
-"""Are the anomalies of network and disk told when they are real, and are their look-alikes left alone?
+"""Are real anomalies of network and disk reported, and look-alikes left alone?
 
 Each is made on this machine around one training loop (``programs/fed.py``): a network namespace with a server behind a
-pair of interfaces whose rates a queueing discipline holds down, a control group with limits for reading and for
-memory, a loop device. Every row is the loop with the anomaly and a look-alike: the same chart of bytes a second for
-another reason, or the same traffic that costs nothing. Needs root, iproute2 and control groups of version 1.
+pair of interfaces whose rates a queueing discipline limits, a control group with limits for reading and for memory, a
+loop device. Every row is the loop with the anomaly and with a look-alike: the same chart of bytes per second for
+another reason, or the same traffic without a cost. Needs root, iproute2 and control groups of version 1.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MIB = 1 << 20
 STREAM = ("--source", "stream")
 PIECES = ("--source", "pieces", "--record-bytes", "100000")
 UPLOADS = ("--source", "pieces", "--record-bytes", "250000", "--piece-bytes", "1000000", "--upload", "--step-ms", "140")
-"""1 MB in 150 ms, asked for piece by piece, so that each piece pays for a queue on the way out."""
+"""Arguments that request 1 MB in 150 ms piece by piece, so that each piece pays for a queue on the way out."""
 RANDOM = ("--source", "file", "--record-bytes", "16384", "--random-reads", "--batch", "8", "--step-ms", "10")
 WHOLE = ("--source", "file", "--record-bytes", "262144", "--step-ms", "20", "--seconds", "40")
 HEAD = """# Anomalies of network, disk and utilisation, made for real
@@ -47,7 +47,7 @@ programs the other.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What the loop runs in. Rates of the network in Mbit/s, of the disk in bytes a second; 0 for no limit."""
+    """The environment of the loop. Rates of the network in Mbit/s, of the disk in bytes a second; 0 for no limit."""
 
     arguments: Sequence[str]
     down: float = 0
@@ -57,14 +57,14 @@ class Setting:
     read_requests: int = 0
     memory: int = 0
     file_bytes: int = 0
-    """Of the file that is read; 0 for none."""
+    """Size of the file that is read; 0 for none."""
     cached: bool = False
-    """Whether it lies in the page cache before the loop starts."""
+    """Whether the file is in the page cache before the loop starts."""
     loop_device: bool = False
     gpu: Sequence[int] = ()
-    """Percent for which a GPU is busy, second by second; the last stays."""
+    """Percent for which a GPU is busy, second by second; the last value persists."""
     gpu_memory: int = 75_000
-    """MB that are reserved on it, of 80,000."""
+    """MB reserved on the GPU, of 80,000."""
     words: str = ""
 
 
@@ -170,7 +170,7 @@ ROWS = {
         alike=Setting(words="60 of 80 GB live", arguments=("--gpu-live", "60000000000"), gpu=(40,)),
     ),
 }
-"""What is said of a dip is information, for another finding tells its cost; so is what is said of a GPU's use."""
+"""Anomalies by name. A dip is reported as information, because another finding states its cost; so is a GPU's use."""
 
 
 def quiet(*command: str) -> None:
@@ -180,7 +180,7 @@ def quiet(*command: str) -> None:
 
 @contextmanager
 def far_server(setting: Setting) -> Iterator[Sequence[str]]:
-    """A server in a namespace of its own, behind the setting's rates. Yields the arguments that name it."""
+    """A server in a separate namespace, behind the setting's rates. Yields the arguments that name it."""
     remove_network()
     quiet("ip", "netns", "add", NAMESPACE)
     process = None
@@ -206,7 +206,7 @@ def far_server(setting: Setting) -> Iterator[Sequence[str]]:
 
 
 def remove_network() -> None:
-    """What a run left behind; nothing where it left nothing."""
+    """Remove what a run left behind, if anything."""
     for command in (("ip", "link", "del", NEAR), ("ip", "netns", "del", NAMESPACE)):
         subprocess.run(command, check=False, capture_output=True)
 
@@ -260,7 +260,7 @@ def group_of(setting: Setting, folder: Path) -> Iterator[Sequence[str]]:
 
 @contextmanager
 def gpu_of(setting: Setting, folder: Path) -> Iterator[Sequence[str]]:
-    """A device that replays the setting's readings, seen by what runs below. Yields the command that runs it there."""
+    """A device that replays the setting's readings, visible to the command. Yields the command prefix."""
     library, readings = folder / "libnvidia-ml.so.1", folder / "readings"
     quiet(
         "gcc",
@@ -290,22 +290,22 @@ def _remove(group: Path) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """What the report says of one run."""
+    """The report of one run."""
 
     findings: Sequence[Mapping[str, object]]
     samples_per_s: float
 
     def title(self, code: str) -> str:
-        """Of the finding with this code; "" without one."""
+        """Title of the finding with this code; "" without one."""
         return next((str(f["title"]) for f in self.findings if f["code"] == code), "")
 
     def codes(self) -> str:
-        """All above info, in the report's order."""
+        """Codes of all findings above info, in the report's order."""
         return ", ".join(str(f["code"]) for f in self.findings if f["severity"] != "info") or "nothing"
 
 
 def measure(setting: Setting, python: str, keep: Path | None) -> Said:
-    """The loop under stepscope, in its setting."""
+    """Run the loop under stepscope, in its setting."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=ROOT / "benchmarks")))
         arguments = list(setting.arguments)
@@ -338,7 +338,7 @@ def measure(setting: Setting, python: str, keep: Path | None) -> Said:
 
 
 def main() -> int:
-    """Make what was asked for and print what was said; 1 where an anomaly is missed or a look-alike is told."""
+    """Run the requested rows and print the results; 1 if an anomaly is missed or a look-alike is reported."""
     parser = argparse.ArgumentParser(description="anomalies of network, disk and utilisation, made for real")
     parser.add_argument("--only", default=",".join(ROWS), help="of " + ", ".join(ROWS))
     parser.add_argument("--python", default=sys.executable, help="the job's Python")

@@ -1,13 +1,13 @@
-"""Whether ``stepscope attach`` pauses a process: the longest gap in one that stamps the clock in a tight loop.
+"""Whether ``stepscope attach`` pauses a process: the longest gap in one that reads the clock in a tight loop.
 
 Usage: attach_pause.py [--rounds 3] [--seconds 12] [--megabytes 512] [--write]
 
-A first stretch, in which it is stopped on purpose, shows that a pause would be seen. Each round is a stretch without
-and a stretch with an attach of the same length, in changing order. The target maps and unmaps a page in each turn, so
+In a first stretch the process is stopped on purpose, to show that a pause would be seen. Each round is one stretch with
+an attach and one of the same length without, in alternating order. The target maps and unmaps a page in each turn, so
 that it needs the lock of its address space that readers of /proc hold; much of its memory is in small pages, so that
-reading its map takes long. A process is paused where it is stopped or has to wait for something: a gap in which the
-thread gave up its CPU (a voluntary switch), without what it then waited for a CPU. Every other gap is the machine's
-doing: others on the CPU (schedstat's account), or the machine itself not running (steal). ``--write`` puts the table
+reading its map takes long. A process is paused if it is stopped or has to wait for something: a gap in which the thread
+gave up its CPU (a voluntary switch), less the time that it then waited for a CPU. Every other gap is caused by the
+machine: others on the CPU (schedstat's account), or the machine itself not running (steal). ``--write`` puts the table
 into docs/benchmarks/attach-pause.md.
 """
 
@@ -29,7 +29,7 @@ PROGRAM = Path(__file__).with_name("programs") / "stamping.py"
 ALLOWED_MS = 10.0
 ALONE, ATTACHED, STOPPED = "alone", "attached", "stopped for 30 ms"
 STOP_S = 0.03
-"""The first stretch: whether such a pause is seen at all."""
+"""Length of the deliberate stop in the first stretch, which shows that such a pause is seen at all."""
 HEAD = """# Does `attach` pause its target?
 
 Printed by `make bench-attach-pause ARGS=--write`. The target stamps the clock in a tight loop and maps, touches and
@@ -48,15 +48,15 @@ whose cause is not known. Everything here ran niced, as root.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """What the target saw in a stretch of time. Milliseconds."""
+    """The target's gaps in a stretch of time, in milliseconds."""
 
     what: str
     turns: int
     gap_ms: float
     waited_ms: float
-    """Of that gap, for a CPU."""
+    """Time of that gap spent waiting for a CPU."""
     blocked: int
-    """Gaps in which it waited for something else."""
+    """Number of gaps in which it waited for something else."""
     pause_ms: float
 
 
@@ -64,11 +64,11 @@ class Stretch:
 class _Seen:
     turns: int
     gaps: list[dict[str, int]]
-    """The longest first. Nanoseconds: gap, waited; switches: blocked."""
+    """Gaps, longest first. Nanoseconds: gap, waited; switches: blocked."""
 
 
 class Target:
-    """The process that stamps."""
+    """The process that reads the clock."""
 
     def __init__(self, megabytes: int) -> None:
         self._process = subprocess.Popen(
@@ -89,7 +89,7 @@ class Target:
         return _Seen(**json.loads(self._read()))
 
     def stretch(self, seconds: float, what: str) -> Stretch:
-        """What it sees in so many seconds: alone, attached to, or stopped for a moment."""
+        """Observe it for so many seconds: alone, attached to, or stopped for a moment."""
         self._end_stretch()
         if what == STOPPED:
             time.sleep(seconds / 2)
@@ -125,7 +125,7 @@ class Target:
 
 
 def table(stretches: list[Stretch]) -> str:
-    """All stretches, and what holds."""
+    """All stretches, and the verdict."""
     lines = [
         "| stretch | turns | longest gap, ms | of it for a CPU | gaps that waited for more | longest pause, ms |",
         "|---|---:|---:|---:|---:|---:|",

@@ -1,8 +1,8 @@
 """What does a wrapped call cost in a training step? Source of ``wire.call_cost``.
 
-*In turn*: a Keras fit on one core with all wrappers in every other block of twenty steps; the difference of neighbours
-by the calls of a step. *Cold*: stand-ins of a function, each called after a pass over 16 MB of other data, less the
-plain call; medians of rounds in turn.
+*In turn*: a Keras fit on one core with all wrappers in every other block of twenty steps; the difference between
+neighbouring blocks divided by the calls of a step. *Cold*: stand-ins of a function, each called after a pass over 16 MB
+of other data, less the plain call; medians of alternating rounds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OTHER_BYTES = 16_000_000
 
 
 def in_turn(pairs: int) -> str:
-    """One run of the program under stepscope: what a call cost, and what ``wire.call_cost`` says."""
+    """One run of the program under stepscope: the measured cost of a call, and that of ``wire.call_cost``."""
     with tempfile.TemporaryDirectory() as scratch:
         run = [sys.executable, "-m", "stepscope", "run", "--quiet", "--", sys.executable, str(PROGRAM)]
         core = str(max(os.sched_getaffinity(0)))
@@ -45,7 +45,7 @@ def in_turn(pairs: int) -> str:
         )
     said = json.loads(done.stdout.splitlines()[-1])
     more = bootstrap(said["more_us"])
-    # in the other blocks each step is counted, which costs, too
+    # in the other blocks each step is counted, which costs something too
     value, low, high = ((us + LIGHT_NS[1] / 1e3) / said["calls"] for us in (more.value, more.low, more.high))
     least, usual, most = (ns / 1e3 for ns in wrapped_ns(said["loop_ns"]))
     return (
@@ -56,12 +56,12 @@ def in_turn(pairs: int) -> str:
 
 
 def plain(value: int) -> int:
-    """What is called."""
+    """The wrapped function."""
     return value
 
 
 def stand_ins() -> dict[str, Callable[[int], int]]:
-    """By how they count."""
+    """Stand-ins by how they count."""
     header = memoryview(mmap.mmap(-1, 4096)).cast("Q")
     count = itertools.count().__next__
 

@@ -1,4 +1,4 @@
-"""What does an op trace of a running job cost it, beside TensorFlow's own profiler on the same job?
+"""What does an op trace of a running job cost it, compared with TensorFlow's own profiler on the same job?
 
 The job notes the end of each of its steps by itself; what is said of traced steps and of their neighbours comes from
 there, not from stepscope's records. Runs with stepscope's captures and runs in which the program profiles itself
@@ -47,9 +47,9 @@ op trace; the graphs with their source lines stand there once, however many step
 framework's file, those whose name, type, calls and time the session has. *Placed*: share of op time on a line of user
 code, or on a layer and the line that built it. *Report*: the file that `stepscope report -o` makes of the session."""
 SETTLED = 1.5
-"""Steps after a trace was written, from where on nothing is left of it."""
+"""Steps after a trace was written from which on it has no more effect."""
 LONG = 5.0
-"""A step of so many medians holds something else: another process that took the core."""
+"""Length in medians above which a step holds something else: another process took the core."""
 NOTES = """*Traced steps*: change of the median traced step against the median of the ten steps before and the ten
 after, median over captures with its bootstrap interval of 95 %. *Late*: how much longer than the median neighbour the
 steps took in which the trace was written or stopped: the longest of all captures, and the sum of one capture (median),
@@ -63,14 +63,14 @@ descriptors while captures were made."""
 
 @dataclass(slots=True, kw_only=True)
 class Seen:
-    """What runs of one kind showed."""
+    """Measurements of the runs of one kind."""
 
     step_ms: list[float] = field(default_factory=list)
     ratios: list[float] = field(default_factory=list)
     longest_ms: list[float] = field(default_factory=list)
     summed_ms: list[float] = field(default_factory=list)
     beyond_ms: list[float] = field(default_factory=list)
-    """Where another thread than the training's wrote: the sum less its CPU time."""
+    """Time beyond the writer's CPU time, if another thread than the training's wrote."""
     cpu_ms: list[float] = field(default_factory=list)
     captures: list[CaptureInfo] = field(default_factory=list)
     shares: list[float] = field(default_factory=list)
@@ -79,7 +79,7 @@ class Seen:
 
 
 def windows(captures: Sequence[CaptureInfo], origin: int) -> list[Window]:
-    """When captures recorded and were written."""
+    """Times in which captures recorded and were written."""
     found = []
     for capture in captures:
         began = origin + capture.at_ns
@@ -89,7 +89,7 @@ def windows(captures: Sequence[CaptureInfo], origin: int) -> list[Window]:
 
 
 def against_neighbours(seen: Seen, ends: npt.NDArray[np.int64], profiles: Sequence[Window]) -> None:
-    """Add what each profile did to the steps."""
+    """Add the effect of each profile on the steps."""
     starts, ends = ends[:-1], ends[1:]
     durations = (ends - starts) / 1e6
     for one in profiles:
@@ -115,7 +115,7 @@ def against_neighbours(seen: Seen, ends: npt.NDArray[np.int64], profiles: Sequen
 
 
 def run_ours(seen: Seen, python: Sequence[str], words: Sequence[str], count: int, budget: str) -> None:
-    """A run with ``count`` captures on a schedule that the budget spaces."""
+    """Run with ``count`` captures on a schedule that the budget spaces."""
     with tempfile.TemporaryDirectory(prefix="stepscope-capture-") as scratch:
         job = Job(Path(scratch), python, *words, budget=budget)
         ears = Ears(job.pid())
@@ -132,7 +132,7 @@ def run_ours(seen: Seen, python: Sequence[str], words: Sequence[str], count: int
 
 
 def run_own(seen: Seen, python: Sequence[str], words: Sequence[str], count: int, like: Seen | None = None) -> None:
-    """A run in which the program profiles itself, or takes as much CPU time in another thread as ``like`` says."""
+    """Run with the program profiling itself, or using as much CPU time in another thread as ``like`` says."""
     with tempfile.TemporaryDirectory(prefix="stepscope-capture-") as scratch:
         burn_ms = median(like.cpu_ms) if like else 0.0
         job = Job(Path(scratch), python, *words, "--own", str(count), "--burn", str(burn_ms), "--every", str(APART))
@@ -160,7 +160,7 @@ def row(length: str, how: str, seen: Seen) -> str:
 
 
 def steps(python: Sequence[str], lengths: Sequence[str], count: int, rounds: int, budget: str) -> str:
-    """The table of traced steps, runs of both ways in turn."""
+    """The table of traced steps, with alternating runs of both ways."""
     lines = [
         "| step | profiler | captures | traced steps | late: most | sum | CPU to write | less CPU | share | listens |",
         "|---|---|---|---|---|---|---|---|---|---|",
@@ -179,7 +179,7 @@ def steps(python: Sequence[str], lengths: Sequence[str], count: int, rounds: int
 
 
 def calls(python: Sequence[str], pinned: Sequence[str], rounds: int) -> str:
-    """20,000 small calls in one capture: what a loop of small calls sees while they are written."""
+    """Measure 20,000 small calls in one capture: the effect on a loop of small calls while they are written."""
     free, full, one, own = Calls(), Calls(), Calls(), Calls()
     full_burnt, one_burnt = Calls(), Calls()
     fill = ("--fill", str(len(os.sched_getaffinity(0)) - 1))
@@ -221,17 +221,17 @@ class Calls:
 
 
 def _of_steps(captures: Sequence[CaptureInfo]) -> list[CaptureInfo]:
-    """Those that were asked for here, and hold as many steps."""
+    """The captures that were requested here and hold as many steps."""
     return [capture for capture in captures if capture.asked_by == "user" and capture.steps >= NEIGHBOURS]
 
 
 def _burning(like: Calls) -> tuple[str, ...]:
-    """Words that have the program take as much CPU time as its last capture did."""
+    """Arguments that make the program use as much CPU time as its last capture did."""
     return ("--own", "1", "--burn", str(like.cpu_ms[-1]))
 
 
 def run_calls(seen: Calls, python: Sequence[str], *words: str) -> None:
-    """A loop of small calls with one capture, or what ``words`` have the program do instead."""
+    """Run a loop of small calls with one capture, or with what ``words`` make the program do instead."""
     own = "--own" in words
     with tempfile.TemporaryDirectory(prefix="stepscope-capture-") as scratch:
         job = Job(Path(scratch), python, "--kind", "calls", "--every", str(WARM_CALLS), *words)
@@ -255,12 +255,12 @@ def peak_bytes(pid: int) -> int:
 
 
 def forget_peak(pid: int) -> None:
-    """Let the kernel count the peak anew. Source: proc(5), clear_refs."""
+    """Make the kernel reset the peak. Source: proc(5), clear_refs."""
     Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
 def memory(python: Sequence[str], models: Sequence[str]) -> str:
-    """One captured step of large models: what it adds to the job's peak memory, and to the session."""
+    """Measure one captured step of large models: what it adds to the job's peak memory, and to the session."""
     lines = [
         "| model | job's peak memory | framework's file | in the session | graphs, once | ops kept | placed | report |",
         "|---|---|---|---|---|---|---|---|",
@@ -296,13 +296,13 @@ def memory(python: Sequence[str], models: Sequence[str]) -> str:
 
 
 def _stored(captures: Path, number: int) -> int:
-    """Bytes of a capture in the session, the framework's own file apart."""
+    """Bytes of a capture in the session, without the framework's own file."""
     files = [path for path in captures.rglob("*") if f"ops-{number:03d}" in str(path) and path.is_file()]
     return sum(path.stat().st_size for path in files if not path.name.endswith(".pb"))
 
 
 def _held(session: Path) -> tuple[str, float]:
-    """(ops of the last capture's file that the session has, of how many; share of op time that has a place)."""
+    """(ops of the last capture's file that the session has, of how many; share of op time with a place)."""
     found = store.open_session(session)
     last = found.op_traces[-1]
     trace = last.load()
@@ -315,7 +315,7 @@ def _held(session: Path) -> tuple[str, float]:
 
 
 def _report(session: Path) -> str:
-    """Whether the one-file report can be made of it, and how large it is."""
+    """Whether the one-file report can be made from it, and its size."""
     target = session.with_name("report.html")
     command = [sys.executable, "-m", "stepscope", "report", str(session), "-o", str(target)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -323,7 +323,7 @@ def _report(session: Path) -> str:
 
 
 def main() -> int:
-    """Run what was asked for and print it."""
+    """Run the requested parts and print the results."""
     parser = argparse.ArgumentParser(description="what an op trace costs a running job")
     parser.add_argument("--count", type=int, default=15, help="captures of one run")
     parser.add_argument("--rounds", type=int, default=2, help="runs of each way, in turn")

@@ -33,11 +33,11 @@ from stepscope.checker.source.discover import discover
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks" / "check.md"
 PER = 100_000
-"""Lines that seconds are stated for."""
+"""Number of lines that stated seconds refer to."""
 COLD_GOAL = 3.0
 WARM_GOAL = 0.5
 DEEPPERF_LINES_PER_SECOND = (160, 300)
-"""Of its checker of graphs, as measured with its public sources; its two other checkers are as slow or slower."""
+"""Lines per second of DeepPerf's checker of graphs, measured with its public sources; its two others are no faster."""
 SKIPPED, FAILED = "DX070", "DX071"
 YARDSTICK = "ast.parse"
 PARSE = """
@@ -49,12 +49,12 @@ for path in discover([pathlib.Path(sys.argv[1])]):
     with contextlib.suppress(SyntaxError, ValueError, RecursionError):
         ast.parse(path.read_bytes())
 """
-"""Nothing but Python's parser; collecting garbage would double its time and is left out, as the checker does."""
+"""Program that only runs Python's parser, with garbage collection off, as in the checker: it would double the time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Took:
-    """What one process took."""
+    """Time and memory of one process."""
 
     wall: float
     cpu: float
@@ -65,7 +65,7 @@ class Took:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tree:
-    """What became of one tree."""
+    """Result of one tree."""
 
     name: str
     files: int
@@ -74,12 +74,12 @@ class Tree:
     code: int
     findings: Mapping[str, int] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
-    """Reasons why files could not be checked."""
+    """Reasons why files could not be checked, with counts."""
     failures: tuple[str, ...] = ()
 
     @property
     def survived(self) -> bool:
-        """It ended as a linter ends, and no rule failed."""
+        """Whether it ended as a linter should and no rule failed."""
         return self.code in (0, 1) and not self.failures
 
 
@@ -98,25 +98,25 @@ def lines_of(tree: Path) -> int:
 
 
 def environ(home: Path) -> dict[str, str]:
-    """That of a user with this home for caches, byte code among them."""
+    """Environment of a user with this home for caches, byte code among them."""
     quiet = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     code = str(home / "byte-code")
     return {**quiet, "PYTHONPATH": str(ROOT / "src"), "XDG_CACHE_HOME": str(home), "PYTHONPYCACHEPREFIX": code}
 
 
 def stepscope(tree: Path, home: Path) -> Took:
-    """Check a tree with the caches of a user that has this home."""
+    """Check a tree with the caches of a user with this home."""
     words = [sys.executable, "-m", "stepscope", "check", "--format", "json", str(tree)]
     return run(words, environ(home))
 
 
 def parse(tree: Path, home: Path) -> Took:
-    """The yardstick on the same files."""
+    """Run the yardstick on the same files."""
     return run([sys.executable, "-c", PARSE, str(tree)], environ(home))
 
 
 def survive(tree: Path, cache: Path) -> Tree:
-    """Check a tree once, for what stops the checker."""
+    """Check a tree once, looking for anything that stops the checker."""
     took = stepscope(tree, cache)
     try:
         report = json.loads(took.output)
@@ -144,7 +144,7 @@ def _reason(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What was timed of one program: medians over the rounds."""
+    """Timings of one program: medians over the rounds."""
 
     name: str
     wall: float

@@ -1,4 +1,4 @@
-"""CPU contention: is what CFG001 says the truth, and does its interval hold it?
+"""CPU contention: is the cost that CFG001 states true, and does its interval contain the truth?
 
 Usage: contention.py [--rounds 3] [--only PROGRAM] [--write]
 
@@ -30,7 +30,7 @@ PAGE = ROOT / "docs" / "benchmarks" / "contention.md"
 CODE = "CFG001"
 SIZES = {"keras_fit": 20, "small_ops": 2000, "python_loop": 6000, "lstm": 20}
 NOTES = "## Notes"
-"""What stands below is written by hand and kept."""
+"""Heading below which the text is written by hand and kept."""
 HEAD = """# CPU contention: is the stated share the truth?
 
 Printed by `make bench-contention ARGS=--write`. Each program ran alone and beside one busy loop for each CPU, in turn
@@ -42,11 +42,11 @@ and without stepscope: *true* is the share of its time that the loops cost, of m
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """One program."""
+    """Measurements of one program."""
 
     name: str
     alone: list[float] = field(default_factory=list)
-    """Seconds."""
+    """Seconds of each run alone."""
     beside: list[float] = field(default_factory=list)
     said: list[Cost | None] = field(default_factory=list)
 
@@ -56,7 +56,7 @@ class Compared:
         return 1.0 - median(self.alone) / median(self.beside)
 
     def row(self) -> str:
-        """Of the table."""
+        """Row of the table."""
         pairs = ", ".join(f"{100 * (1 - a / b):.0f}" for a, b in zip(self.alone, self.beside, strict=True))
         said = [c for c in self.said if c is not None]
         texts = "; ".join(f"{100 * c.ratio:.0f} ({100 * c.low:.0f}-{100 * c.high:.0f})" for c in said) or "nothing"
@@ -65,7 +65,7 @@ class Compared:
 
 
 def main(args: list[str] | None = None) -> int:
-    """Run, print, and write the page where asked."""
+    """Run, print, and write the page if requested."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", choices=list(SIZES))

@@ -40,7 +40,7 @@ from stepscope.checker.source.versions import target
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks" / "deepperf.md"
 VERSION = (2, 5)
-"""TensorFlow when its reports were made, in summer 2021; they know no version."""
+"""TensorFlow at the time of DeepPerf's reports, summer 2021; the reports state no version."""
 NEWEST = (2, 21)
 Version = tuple[int, int]
 OURS = {"C1": ("OPS001", "OPS003", "OPS004"), "C2": ("TFD002", "TFD009"), "C3": ("TFD001",)}
@@ -78,12 +78,12 @@ class Report:
 
     rule: str
     path: str
-    """Below the tree."""
+    """Path below the tree."""
     line: int
 
 
 def published(clones: Path) -> list[str]:
-    """A row of the first table for each project."""
+    """Rows of the first table, one per project."""
     text = []
     for repo, rule, problems, fix in PUBLISHED:
         clone = _clones.find(clones, repo)
@@ -98,7 +98,7 @@ def published(clones: Path) -> list[str]:
 
 
 def _pair(clone: _clones.Clone, fix: str) -> tuple[bool, set[str]]:
-    """Whether findings at the changed lines are gone after the fix; and what was told there before."""
+    """Whether findings at the changed lines are gone after the fix, and the findings there before."""
     version = ".".join(map(str, VERSION))
     before, _ = known_fixes.findings(clone, f"{fix}^", version)
     after, _ = known_fixes.findings(clone, fix, version)
@@ -117,7 +117,7 @@ def _lines(first: int, number: int) -> tuple[int, int]:
 
 
 def reports(found: Path, tree: Path) -> Iterator[Report]:
-    """What one of DeepPerf's scripts said of a tree."""
+    """Reports of one of DeepPerf's scripts on a tree."""
     patterns = {"C1": _REPEATED, "C2": _ORDER, "C3": _REPORT}
     for rule, message in dict.fromkeys(map(tuple, json.loads(found.read_text())["found"])):
         match = patterns[rule].search(message)
@@ -175,7 +175,7 @@ def why_not(engine: Engine, path: str, report: Report) -> str:
 
 
 def _not_sequential(ctx: Context, call: Call) -> str:
-    """Why a map that looks sequential is not told of."""
+    """Why a map that looks sequential is not reported."""
     if call.argument(3 if call.word == "interleave" else 1, "num_parallel_calls") is not None:
         return "is parallel: the argument is given"
     given = call.argument(0, "map_func")
@@ -188,7 +188,7 @@ def _not_sequential(ctx: Context, call: Call) -> str:
 
 
 def _not_batched(ctx: Context, call: Call) -> str:
-    """Why a map before a batch stays where it is."""
+    """Why a map before a batch stays there."""
     given = call.argument(0, "map_func")
     function = ctx.function(given) if given is not None else None
     if function is None:
@@ -222,7 +222,7 @@ def scripts(found: Path, trees: Path, *, tell: bool) -> tuple[list[str], int]:
 
 
 def told(clones: Path, *, tell: bool) -> tuple[list[str], int, int]:
-    """The table of what it told projects of repeated nodes; how many projects, and how many are out of reach."""
+    """The table of its reports of repeated nodes to projects, with the number of projects and of unavailable ones."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     still: Counter[str] = Counter()
     places: dict[tuple[str, str], list[Report]] = defaultdict(list)
@@ -301,7 +301,7 @@ def main() -> int:
 
 
 def _with_others(text: str, page: str) -> str:
-    """A text with the sections of the page that this run did not make: each needs inputs of its own."""
+    """The text, completed with the page's sections that this run did not make: each needs its own inputs."""
     made = {section.partition("\n")[0] for section in text.split("\n## ")[1:]}
     others = [section for section in page.split("\n## ")[1:] if section.partition("\n")[0] not in made]
     return text.rstrip("\n") + "\n" + "".join(f"\n## {section.strip()}\n" for section in others)

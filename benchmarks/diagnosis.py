@@ -87,7 +87,7 @@ def measure(cases: Sequence[_judge.Case], python: str, runs: int, timeout: float
 
 
 def keep_report(folder: Path | None, case: _judge.Case, kind: str, ran: _judge.Ran) -> _judge.Ran:
-    """Keep a report, and what the program printed, for a look at them."""
+    """Keep a report, and the program's output, for inspection."""
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{case.name}.{kind}.json").write_text(json.dumps(ran.report, indent=1))
@@ -106,7 +106,7 @@ def kept_report(folder: Path, case: _judge.Case, kind: str) -> _judge.Ran:
 
 
 def judge_kept(cases: Sequence[_judge.Case], folder: Path) -> list[_judge.Verdict]:
-    """Judge reports of earlier runs, of parts for example."""
+    """Judge reports of earlier runs, for example partial ones."""
     verdicts = []
     for case in cases:
         if case.clean:

@@ -36,21 +36,21 @@ NUMBERS = ("ran", "offered", "applied", "equal", "different")
 
 @dataclass(slots=True)
 class Tally:
-    """What came of one rule's programs."""
+    """Results of one rule's programs."""
 
     generated: int = 0
     ran: int = 0
-    """Without an error, before any fix."""
+    """Number of programs that ran without an error before any fix."""
     offered: int = 0
-    """The rule reports them with a fix."""
+    """Number of programs that the rule reports with a fix."""
     applied: int = 0
-    """The fix changed the text."""
+    """Number of programs whose text the fix changed."""
     safe: int = 0
-    """Of those, by a safe fix alone."""
+    """Number of programs changed by a safe fix alone."""
     equal: int = 0
     different: int = 0
     example: str = ""
-    """The first program that differs, and how."""
+    """First program that differs, and how."""
     broken: list[str] = field(default_factory=list)
     """Errors of programs that failed before any fix."""
 
@@ -78,7 +78,7 @@ def fixed(text: str, code: str, *, unsafe: bool, version: str = "") -> tuple[str
 
 
 def judge(warm: Warm, code: str, text: str, tally: Tally, version: str = "") -> None:
-    """Fix a program both ways, run what came of it, count."""
+    """Fix a program both ways, run the results, count."""
     tally.generated += 1
     ways = {unsafe: fixed(text, code, unsafe=unsafe, version=version) for unsafe in (False, True)}
     tally.offered += ways[True][1]
@@ -105,7 +105,7 @@ def judge(warm: Warm, code: str, text: str, tally: Tally, version: str = "") -> 
 
 
 def run(code: str, snippets: int, seed: int, warm: Warm) -> Tally:
-    """The programs of one rule: each template in turn, a seed each."""
+    """Judge the programs of one rule: each template in turn, one seed each."""
     tally = Tally()
     templates = _fix_programs.load(code)
     texts = list(templates.texts.values())
@@ -116,14 +116,14 @@ def run(code: str, snippets: int, seed: int, warm: Warm) -> Tally:
 
 
 def python_for(code: str) -> str:
-    """The interpreter for a rule's programs; "" where there is none with the TensorFlow that they need."""
+    """The interpreter for a rule's programs; "" if none has the TensorFlow that they need."""
     if not _fix_programs.load(code).version:
         return sys.executable
     return str(OLD_PYTHON) if OLD_PYTHON.exists() else ""
 
 
 def shares(wanted: Sequence[str], snippets: int) -> dict[str, int]:
-    """So many programs for each rule that they are together ``snippets``."""
+    """Programs per rule, so that they are ``snippets`` in total."""
     return {code: snippets // len(wanted) + (i < snippets % len(wanted)) for i, code in enumerate(wanted)}
 
 

@@ -61,16 +61,16 @@ class Row:
 
     @property
     def cost(self) -> float | None:
-        """Noting and reading over tracing; None where nothing was traced."""
+        """Noting and reading time over tracing time; None if nothing was traced."""
         return (self.noted_ns + self.read_ns) / self.tracing_ns if self.tracing_ns else None
 
     @property
     def good(self) -> bool:
-        """Whether what is asked holds."""
+        """Whether the requirements hold."""
         return self.joined >= MIN_JOINED and (self.cost is None or self.cost < MAX_COST)
 
     def line(self) -> str:
-        """As a line of the table."""
+        """Line of the table."""
         tracing = f"{self.tracing_ns / 1e6:.0f}" if self.tracing_ns else "-"
         cost = f"{100 * self.cost:.1f} %" if self.cost is not None else "-"
         return (
@@ -113,7 +113,7 @@ def measure(model: str, python: str, folder: Path) -> Row:
 
 
 def main() -> int:
-    """Measure and print; 1 where something that is asked does not hold."""
+    """Measure and print; 1 if a requirement does not hold."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("models", nargs="*", default=list(MODELS))
     parser.add_argument("--python", action="append", help="a Python with TensorFlow; may be given several times")

@@ -30,7 +30,7 @@ COSTLY = {
     "pydataset": "SlowBatches",
     "ops": "slow_ops",
 }
-"""The definition that a finding must point into, for each kind of input."""
+"""Definition that a finding must point into, for each kind of input."""
 MARKS = {True: "yes", False: "NO"}
 
 
@@ -47,7 +47,7 @@ class Row:
     components: float
     """Sum of the components over the step's wall time."""
     rate: float
-    """samples/s of the report over that of the program."""
+    """Ratio of the report's samples/s to the program's."""
     named: bool
 
     @property
@@ -57,11 +57,11 @@ class Row:
 
     @property
     def good(self) -> bool:
-        """Whether everything that is asked holds."""
+        """Whether all requirements hold."""
         return self.right and abs(self.components - 1) <= 0.02 and abs(self.rate - 1) <= 0.02 and self.named
 
     def line(self) -> str:
-        """As a line of the table."""
+        """Line of the table."""
         return (
             f"| {self.kind} | {'yes' if self.prefetch else 'no'} | {1000 * self.step:.2f} | {1000 * self.known:.2f} "
             f"| {1000 * self.truth:.2f} | {1000 * self.said:.2f} | {MARKS[self.right]} | {self.components:.3f} "
@@ -94,7 +94,7 @@ def lines_of(name: str) -> range:
 
 
 def execute(python: str, arguments: list[str], *, measured: bool) -> tuple[Mapping[str, float], Mapping[str, Any]]:
-    """Run the program; returns what it said, and the report (empty without stepscope)."""
+    """Run the program; returns its output and the report (empty without stepscope)."""
     with tempfile.TemporaryDirectory(prefix="stepscope-truth-") as scratch:
         report = Path(scratch) / "report.json"
         run = [sys.executable, "-m", "stepscope", "run", "--quiet", "--report-json", str(report), "--"]

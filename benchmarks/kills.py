@@ -1,4 +1,4 @@
-"""Kills the job, or the sidecar, at random moments and asks what every session still holds.
+"""Kills the job, or the sidecar, at random moments and checks what every session still holds.
 
 The job counts in a mapped file the spans that it has ended, with the moment of each of the newest; a session is right
 when it opens and lacks none but those of the last 100 ms before the kill. For a killed sidecar the job must end as
@@ -80,7 +80,7 @@ class Round:
     counted: int
     stored: int
     lost_ms: float
-    """How long before the kill the oldest one that is missing ended; 0 when nothing is missing."""
+    """Time from the end of the oldest missing span to the kill; 0 if none is missing."""
     back_s: float = 0.0
     job_unharmed: bool = True
     stated: bool = True
@@ -115,7 +115,7 @@ def start(folder: Path, python: str, text: str, seconds: float) -> subprocess.Po
 
 
 def children(pid: int) -> dict[int, bool]:
-    """Children of the launcher: whether each is its sidecar."""
+    """Children of the launcher, and whether each is its sidecar."""
     found = {}
     for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
         try:
@@ -136,7 +136,7 @@ def sidecar(pid: int, *, other_than: int = 0) -> int:
 
 
 def judge(folder: Path, kind: Kind, killed_ns: int) -> Round:
-    """Hold the session against what the job has counted."""
+    """Compare the session with the job's own count."""
     ended = dict(COUNT.iter_unpack((folder / "count").read_bytes()))
     counted = max(ended)
     try:
@@ -151,12 +151,12 @@ def judge(folder: Path, kind: Kind, killed_ns: int) -> Round:
 
 
 def counted_in_rests(records: RecordTable, kind: Kind) -> int:
-    """Calls that were only counted, because their wrapper was detached."""
+    """Number of calls that were only counted because their wrapper was detached."""
     return int(rest.skipped(records, kind)[1].sum())
 
 
 def kill_job(folder: Path, python: str, text: str, kind: Kind, after_s: float) -> Round:
-    """One killed job."""
+    """Kill one job and judge its session."""
     process = start(folder, python, text, 600)
     sidecar(process.pid)
     time.sleep(after_s)
@@ -168,7 +168,7 @@ def kill_job(folder: Path, python: str, text: str, kind: Kind, after_s: float) -
 
 
 def kill_sidecar(folder: Path, python: str, text: str, kind: Kind, after_s: float) -> Round:
-    """One killed sidecar."""
+    """Kill one sidecar and judge the session."""
     process = start(folder, python, text, after_s + 1.5)
     first = sidecar(process.pid)
     time.sleep(after_s)
@@ -182,7 +182,7 @@ def kill_sidecar(folder: Path, python: str, text: str, kind: Kind, after_s: floa
 
 
 def show(what: str, rounds: list[Round]) -> bool:
-    """Print a row; whether every round is right."""
+    """Print a row; returns whether every round is right."""
     opened = sum(r.opened for r in rounds)
     whole = sum(r.opened and r.stored >= r.counted for r in rounds)
     worst = max(r.lost_ms for r in rounds)

@@ -27,10 +27,10 @@ ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT.parent / "shared" / "data" / "dlperf" / "known_fixes.csv"
 PAGE = ROOT / "docs" / "benchmarks" / "known-fixes.md"
 SLACK = 3
-"""A finding this many lines from a changed one is at the changed place, as in diagnosis.py."""
+"""Distance in lines within which a finding is at the changed place, as in diagnosis.py."""
 GOAL = 16
 FAMILIES = {"TD": "TFD", "TF": "TFF", "KP": "KER", "GR": "OPS", "VE": "VEC", "NP": "NPY"}
-"""The catalogue's families, and ours (docs/decisions/0009-rule-codes.md)."""
+"""Our families by the catalogue's (docs/decisions/0009-rule-codes.md)."""
 VERSIONS = {
     "akanyaani/gpt-2-tensorflow2.0@b86c851": ("2.5", "requirements.txt: tensorflow==2.5.0"),
     "titu1994/tf-TabNet@f35d964": ("2.4", "README: 2.0+; newest of its date, 2021-04"),
@@ -56,10 +56,10 @@ VERSIONS = {
     "google/qhbm-library@e4e24ca": ("2.7", "setup.py: tensorflow==2.7.0"),
     "lingxiaoli94/CWB@96bce8c": ("2.3", "README: >=2.1.0; newest of its date, 2020-11"),
 }
-"""TensorFlow of a commit, and why: the project's pin, else what its README names, else the newest of its date."""
+"""TensorFlow of a commit and its source: the project's pin, else its README, else the newest of its date."""
 REJECTED = {"batzner/indrnn@67246b5": frozenset({"OPS004", "TFD001"})}
-"""What a rejected report was about, where other reports on the file were not rejected: indrnn's issues 24 and 25. Its
-issue 26, map before batch (TFD002), came later and has no answer."""
+"""Subject of a rejected report if other reports on the file were not rejected: indrnn's issues 24 and 25. Its issue 26,
+map before batch (TFD002), came later and has no answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class Row:
 
     @property
     def kind(self) -> str:
-        """``pair``; ``rejected`` by the maintainers; ``open``: reported, no fix."""
+        """Kind of line: ``pair``; ``rejected`` by the maintainers; ``open``: reported, no fix."""
         if self.rule == "NEG":
             return "rejected"
         return "pair" if self.after else "open"
@@ -86,18 +86,18 @@ class Row:
 
     @property
     def version(self) -> tuple[str, str]:
-        """TensorFlow, and where that is from."""
+        """TensorFlow version and its source."""
         return VERSIONS.get(f"{self.repo}@{self.before}", ("", "newest"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What became of one line. ``passed`` is None where it was out of reach, or says nothing (open)."""
+    """Result of one line. ``passed`` is None if it was unavailable or decides nothing (open)."""
 
     row: Row
     passed: bool | None
     before: tuple[str, ...] = ()
-    """``CODE:line`` at the changed place before the fix."""
+    """Findings at the changed place before the fix, as ``CODE:line``."""
     after: tuple[str, ...] = ()
     note: str = ""
 
@@ -145,7 +145,7 @@ def functions(text: str, changed: Iterable[tuple[int, int]]) -> list[tuple[int, 
 
 
 def near(place: Place, spans: Sequence[tuple[int, int]], slack: int) -> bool:
-    """Whether a place overlaps one of some ranges of lines, give or take."""
+    """Whether a place overlaps one of some ranges of lines, with tolerance ``slack``."""
     last = place.end_line or place.line
     return any(place.line <= end + slack and first - slack <= last for first, end in spans)
 
@@ -159,12 +159,12 @@ def at_place(found: Iterable[Finding], spans: Sequence[tuple[int, int]], slack: 
 
 
 def names(found: Iterable[Finding]) -> tuple[str, ...]:
-    """``CODE:line``, sorted."""
+    """Findings as ``CODE:line``, sorted."""
     return tuple(sorted({f"{f.code}:{f.where[0].line}" for f in found}, key=lambda n: (n[:6], int(n[7:]))))
 
 
 def judge_pair(clone: _clones.Clone, row: Row) -> Verdict:
-    """A pair passes when a code is at the changed lines before and not after, else in the changed function."""
+    """Judge a pair: it passes if a code is at the changed lines before and not after, else in the changed function."""
     path = clone.resolve(row.before, row.file)
     hunks = clone.hunks(row.before, row.after, path)
     before, old_texts = findings(clone, row.before, row.version[0])
@@ -199,7 +199,7 @@ def judge_pair(clone: _clones.Clone, row: Row) -> Verdict:
 
 
 def judge_one(clone: _clones.Clone, row: Row) -> Verdict:
-    """A rejected report: nothing is said about the file, or of what was rejected. An open one: said, for interest."""
+    """Judge a rejected report: nothing may be reported for the file, or for its subject. An open one is only shown."""
     path = clone.resolve(row.before, row.file)
     found, _ = findings(clone, row.before, row.version[0])
     here = found.get(path, [])
@@ -213,7 +213,7 @@ def judge_one(clone: _clones.Clone, row: Row) -> Verdict:
 
 
 def judge(folder: Path | None, row: Row) -> Verdict:
-    """Judge one line, or say why it is out of reach."""
+    """Judge one line, or say why it is unavailable."""
     if folder is None:
         return Verdict(row=row, passed=None, note=f"skipped: no folder of clones (${_clones.VARIABLE})")
     clone = _clones.find(folder, row.repo)

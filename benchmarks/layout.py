@@ -46,7 +46,7 @@ WARM = {(8, 64): 3, (32, 64): 2, (8, 512): 1, (32, 512): 1}
 SHARDS = 100
 MIB = 1 << 20
 MIN_ROUNDS = 4
-"""For a verdict: the interval of fewer is none."""
+"""Minimum number of rounds for a verdict: fewer give no interval."""
 HEAD = """# Does the layout of memory matter to inference?
 
 Printed by `make bench-layout ARGS=--write`: requests of changing shape to a model of BERT base's width (embeddings and
@@ -67,16 +67,16 @@ class Stretch:
     cpu_s: float
     wall_s: float
     times: tuple[float, ...]
-    """Of each request, seconds."""
+    """Seconds of each request."""
     moved: int
-    """Bytes that were loaded or read."""
+    """Number of bytes loaded or read."""
     look: MemoryMap
     agrees: bool
-    """``look`` and an independent reading of /proc say the same."""
+    """Whether ``look`` and an independent reading of /proc agree."""
 
 
 def stretches(engine: str, folder: Path, layers: int, plan: Sequence[object], env: Mapping[str, str]) -> list[Stretch]:
-    """Run the program; what it says of each stretch, and what its memory looked like then."""
+    """Run the program; returns its figures for each stretch and its memory after it."""
     arguments = [engine, str(layers), str(folder / "bert.onnx"), str(folder / "shards"), json.dumps(plan)]
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", **env}
     process = subprocess.Popen(
@@ -115,7 +115,7 @@ def _read(process: subprocess.Popen[str]) -> Iterator[Stretch]:
 
 
 def _independent(pid: int) -> tuple[int, int, int]:
-    """Mappings, bytes in huge pages and resident bytes, summed from the text of smaps by nothing of ours."""
+    """Mappings, bytes in huge pages and resident bytes, summed from the text of smaps by independent code."""
     mappings = huge = resident = 0
     for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
         head, _, rest = line.partition(" ")
@@ -204,7 +204,7 @@ def _text(ratio: Interval) -> str:
 
 
 def verdict(served: Interval, read: Interval, rounds: int) -> str:
-    """Of both intervals: each that leaves out 1 is named."""
+    """The verdict on both intervals: names each that excludes 1."""
     if rounds < MIN_ROUNDS:
         return "too few rounds"
     found = [
@@ -216,7 +216,7 @@ def verdict(served: Interval, read: Interval, rounds: int) -> str:
 
 
 def prepare(folder: Path, layers: int) -> Path:
-    """Make the model, the arrays and the library that lays out; returns the last."""
+    """Make the model, the arrays and the library that sets the layout; returns the last."""
     subprocess.run(
         [sys.executable, str(PROGRAMS / "bert_model.py"), str(folder / "bert.onnx"), str(layers)], check=True
     )

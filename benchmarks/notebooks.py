@@ -1,4 +1,4 @@
-"""What do outputs in notebooks cost the checker? Folders of doubling size: the code is the same, the outputs are not.
+"""What do outputs in notebooks cost the checker? Folders of doubling size: the same code, more outputs.
 
 Each notebook has ten cells that train a small model; its outputs are images and the lines of training logs. A folder is
 checked by a fresh process without a cache. With --write the table goes to docs/benchmarks/notebooks.md.
@@ -59,7 +59,7 @@ def notebook(megabytes: float, seed: int) -> str:
 
 
 def checked(folder: Path, limit_s: float) -> str:
-    """Seconds, CPU seconds and the largest memory of one process that checks a folder, as a row of the table."""
+    """Seconds, CPU seconds and peak memory of one process that checks a folder, as a row of the table."""
     home = {**os.environ, "XDG_CACHE_HOME": str(folder / "none")}
     command = [sys.executable, "-m", "stepscope", "check", "--no-cache", str(folder)]
     began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""What does measuring cost, and does the session's own account say so?
+"""What does measuring cost, and does the session's own account agree?
 
 *Side by side*: the job with stepscope and the job without run at the same time on the same core, which the kernel gives
 to each in turn for some milliseconds. What the host does to one - another virtual machine's load, the clock - it does
@@ -36,7 +36,7 @@ PAGE = ROOT / "docs" / "benchmarks" / "overhead.md"
 STEPS = {"1": 800, "5": 160, "80": 12}
 """Steps per chunk for each step length in milliseconds: a chunk takes about a second."""
 CHUNKS, CHUNKS_BESIDE = 60, 10
-"""Of a run alone, which takes a minute or more, and of one that shares its core, where all takes twice as long."""
+"""Chunks of a run alone, a minute or more, and of one that shares its core, where all takes twice as long."""
 NOTES = """*Side by side*: relative change of the median step time, with against without, of two jobs that share one
 core at the same time; mean over pairs, bootstrap interval of 95 %; *width* is half of it; *two plain jobs*: neither
 with stepscope, which is what the comparison itself is worth. *Alone*, on a core of its own for a minute or more: step
@@ -45,9 +45,9 @@ time; *account* is the median of what the sessions say level 0 costs, *bound* th
 the rest that followed, in the same process, median (of so many windows)."""
 WINDOW_NS = 250_000_000
 LEAST_PAIRS = 8
-"""Of two jobs side by side, before anything is said of them."""
+"""Minimum number of pairs of jobs side by side for a result."""
 MIN_WINDOW = 30
-"""Steps of a window and of a rest that are set against each other."""
+"""Minimum number of steps of a window and of the rest that it is compared with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +60,10 @@ class Ran:
     chunks: Sequence[float]
     """Seconds per step of each chunk."""
     ends: Sequence[int]
-    """When each chunk ended."""
+    """End of each chunk."""
     report: Mapping[str, object] | None
     attached: Sequence[float] = ()
-    """Step time in windows with all wrappers, over that in the rests beside them, less one."""
+    """Step time in windows with all wrappers, over that in the neighbouring rests, less one."""
 
 
 class Running:
@@ -83,7 +83,7 @@ class Running:
             )
 
     def wait(self) -> Ran:
-        """Until it has ended."""
+        """Wait until it has ended."""
         out, _ = self._process.communicate(timeout=900)
         exited = time.monotonic_ns()
         if self._process.returncode:
@@ -110,7 +110,7 @@ def execute(job: Sequence[str], arguments: Sequence[str], *, measured: bool) -> 
 
 
 def beside_rests(session: Path) -> list[float]:
-    """What the wrappers cost while they are attached: each window against the rest after it, in the job itself."""
+    """Cost of the attached wrappers: each window against the rest after it, in the job itself."""
     found = []
     for worker in open_session(session).workers:
         records = worker.records
@@ -165,7 +165,7 @@ def side_by_side(
 
 
 def account(measured: Sequence[Ran]) -> tuple[float, float, float, float]:
-    """Of the sessions' own accounts: median ratio, lowest low, highest high, median share of a core of the sidecar."""
+    """Summary of the sessions' accounts: median ratio, lowest low, highest high, median core share of the sidecar."""
     overheads = [run.report["overhead"] for run in measured if run.report is not None]
     read = [
         {k: float(v) for k, v in o.items() if isinstance(v, (int, float))} for o in overheads if isinstance(o, dict)
@@ -185,7 +185,7 @@ def _number(report: Mapping[str, object] | None, field: str) -> float:
 
 
 def record_cost(records: int = 1_000_000, chunk: int = 100_000) -> list[float]:
-    """Nanoseconds per record, two readings of the clock included, for each chunk of records into one ring."""
+    """Nanoseconds per record, including two clock readings, for each chunk of records into one ring."""
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as scratch:
         write = RingWriter(str(Path(scratch) / "ring"), 200_000).write
         now = time.monotonic_ns
@@ -223,7 +223,7 @@ def beside(
 
 
 def alone(job: Sequence[str], kinds: Sequence[str], lengths: Sequence[str], runs: int) -> list[str]:
-    """The table of what sessions account for."""
+    """The table of the sessions' own accounts."""
     lines = [
         "| loop | step, alone | account | bound | rests | attached | sidecar, of a core |",
         "|---|---|---|---|---|---|---|",
@@ -243,7 +243,7 @@ def alone(job: Sequence[str], kinds: Sequence[str], lengths: Sequence[str], runs
 
 
 def start_delay(job: Sequence[str], runs: int) -> str:
-    """How much later the program's first line runs."""
+    """Delay of the program's first line."""
     arguments = ["--step-ms", "0.1", "--steps", "5", "--chunks", "1"]
     plain, measured = interleaved(job, arguments, runs)
     first = [median((run.said["began"] - run.spawned) / 1e6 for run in group) for group in (plain, measured)]
@@ -257,7 +257,7 @@ def start_delay(job: Sequence[str], runs: int) -> str:
 
 
 def report_delay(job: Sequence[str]) -> str:
-    """How long after the end of a job of 10^5 steps the report stands."""
+    """Delay of the report after the end of a job of 10^5 steps."""
     arguments = ["--kind", "loop", "--step-ms", "0.1", "--steps", "10000", "--chunks", "9"]
     plain, measured = interleaved(job, arguments, 1)
     after = [(group[0].exited - group[0].said["ended"]) / 1e9 for group in (plain, measured)]
@@ -268,7 +268,7 @@ def report_delay(job: Sequence[str]) -> str:
 
 
 def main() -> int:
-    """Run what was asked for and print it."""
+    """Run the requested parts and print the results."""
     parser = argparse.ArgumentParser(description="what measuring costs")
     parser.add_argument("--pairs", type=int, default=30, help="pairs of runs for each step length, at most")
     parser.add_argument("--width", type=float, default=0.018, help="of the interval side by side, to each side")

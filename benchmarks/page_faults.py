@@ -1,4 +1,4 @@
-"""Steady page faults: is their stated share perf's, is the cause named, and what does the remedy bring?
+"""Steady page faults: does their stated share agree with perf's, is the cause named, and what does the remedy bring?
 
 Usage: page_faults.py [--rounds 5] [--only RECIPE] [--write]
 
@@ -34,7 +34,7 @@ PAGE = ROOT / "docs" / "benchmarks" / "page-faults.md"
 CODE = "MEM002"
 HZ = 199
 START_S = 10.0
-"""From the start of a run until its steps are steady."""
+"""Seconds from the start of a run until its steps are steady."""
 ENTRY = re.compile(r"\b(asm_)?exc_page_fault\b")
 STAMP = re.compile(r"^\s*(?P<seconds>\d+)\.(?P<rest>\d+):", re.MULTILINE)
 EXPORT = re.compile(r"^export (?P<name>\w+)=(?P<value>\S+)", re.MULTILINE)
@@ -61,7 +61,7 @@ class Recipe:
 
 
 def recipes() -> list[Recipe]:
-    """All, the faulty ones first."""
+    """All recipes, the faulty ones first."""
     found = []
     for folder in sorted(CASES.iterdir()):
         script = next((folder / name for name in ("slow.sh", "clean.sh") if (folder / name).is_file()), None)
@@ -79,7 +79,7 @@ def recipes() -> list[Recipe]:
 
 
 def stepscope(*words: str, variables: dict[str, str]) -> subprocess.Popen[str]:
-    """Start it, in the recipe's environment."""
+    """Start stepscope in the recipe's environment."""
     return subprocess.Popen(
         [sys.executable, "-m", "stepscope", *words],
         env={**os.environ, **variables},
@@ -116,7 +116,7 @@ def report_of(session: Path) -> Report:
 
 
 def perfs_share(session: Path, recording: Path) -> float:
-    """Of the samples in steady steps those below a page fault; nan where no steps were seen."""
+    """Share of the samples in steady steps that are below a page fault; nan if no steps were seen."""
     view = SessionView(open_session(session))
     if view.steps is None:
         return float("nan")
@@ -140,17 +140,17 @@ def perfs_share(session: Path, recording: Path) -> float:
 
 
 def finding_of(report: Report) -> Finding | None:
-    """The finding that this is about."""
+    """The finding about page faults."""
     return next((finding for finding in report.findings if finding.code == CODE), None)
 
 
 def value(finding: Finding, metric: str) -> float:
-    """Of the finding's evidence; nan where it has none."""
+    """Value of a metric in the finding's evidence; nan if absent."""
     return next((one.value for one in finding.evidence if one.metric == metric), float("nan"))
 
 
 def row(recipe: Recipe, rounds: int, folder: Path) -> str:
-    """Of a faulty recipe."""
+    """Row of a faulty recipe."""
     report, perfs = measured(recipe, folder)
     finding = finding_of(report)
     if finding is None:
@@ -177,7 +177,7 @@ def row(recipe: Recipe, rounds: int, folder: Path) -> str:
 
 
 def with_stacks(recipe: Recipe, remedy: str, session: Path) -> Path:
-    """A run with a remedy, of which native stacks are sampled: with nothing wrong none are by themselves."""
+    """Run with a remedy and sample its native stacks: without a problem they are not sampled automatically."""
     words = ["run", "-q", "--session", str(session), "--apply", remedy, "--", sys.executable, str(recipe.program)]
     job = stepscope(*words, variables=recipe.variables)
     time.sleep(START_S)
@@ -188,7 +188,7 @@ def with_stacks(recipe: Recipe, remedy: str, session: Path) -> Path:
 
 
 def tower(before: Path, after: Path) -> str:
-    """What ``flame diff`` says of the page fault's entry into the kernel, with all below it."""
+    """Output of ``flame diff`` for the page fault's entry into the kernel, with all below it."""
     found = compare(before, after, event="cpu", window="steady", basis="work", work=None)
     change = next((one.total for one in found.difference.functions if ENTRY.search(one.function.function)), None)
     if change is None:

@@ -27,9 +27,9 @@ PAGE = ROOT / "docs" / "benchmarks" / "read-xplane.md"
 CAPTURES = ROOT.parent / "shared" / "data" / "xplane"
 SOURCES = (CAPTURES / "tf-cpu-input-bound.xplane.pb", CAPTURES / "gpu-multi-worker.xplane.pb")
 LARGE = 2_000_000
-"""Files of more events are read of the first source alone."""
+"""Number of events above which only files of the first source are read."""
 SEEN_KIB = 1_024
-"""Of memory: less is lost in what the imports had left behind, and makes no ratio."""
+"""Minimum memory for a ratio: less is hidden in what the imports left behind."""
 HEAD = """# Reading op traces, beside xprof
 
 Printed by `make bench-read-xplane XPROF=python-with-xprof ARGS=--write`. Real captures, copied on end to the stated
@@ -82,7 +82,7 @@ TIMEOUT_S = 900
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """One process. ``trouble``: why there is none."""
+    """Figures of one process. ``trouble``: why there are none."""
 
     cpu_s: float = 0.0
     peak_kib: float = 0.0
@@ -91,7 +91,7 @@ class Reading:
     trouble: str = ""
 
     def cells(self) -> str:
-        """CPU time, memory, what was found."""
+        """CPU time, memory, and results."""
         if self.trouble:
             return f"{self.trouble} | - | -"
         return f"{self.cpu_s:.3f} s | {self.peak_kib / 1024:.0f} MiB | {self.ops}, {self.steps}"
@@ -112,7 +112,7 @@ def read(python: str, program: str, file: Path) -> Reading:
 
 
 def measured(xprof: str, file: Path, rounds: int) -> tuple[Reading, Reading]:
-    """Medians of both readers, which take turns."""
+    """Medians of both readers, which alternate."""
     ours, theirs = [], []
     for _ in range(rounds):
         ours.append(read(sys.executable, OURS, file))
@@ -121,7 +121,7 @@ def measured(xprof: str, file: Path, rounds: int) -> tuple[Reading, Reading]:
 
 
 def middle(readings: Sequence[Reading]) -> Reading:
-    """The median of each figure; a failure where one failed."""
+    """The median of each figure; a failure if one failed."""
     failed = [one for one in readings if one.trouble]
     if failed:
         return failed[0]
@@ -134,7 +134,7 @@ def middle(readings: Sequence[Reading]) -> Reading:
 
 
 def row(source: Path, events: int, size: int, ours: Reading, theirs: Reading) -> str:
-    """One file."""
+    """Row of one file."""
     ratios = "- | -"
     if not ours.trouble and not theirs.trouble:
         memory = f"{theirs.peak_kib / ours.peak_kib:.1f}x" if ours.peak_kib >= SEEN_KIB else "-"

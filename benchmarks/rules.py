@@ -31,7 +31,7 @@ PAGE = _pairs.ROOT / "docs" / "benchmarks" / "rules.md"
 OLD_PYTHON = _pairs.ROOT / ".venv-tf215" / "bin" / "python"
 Run = Callable[[Path], Ran]
 CLEAR = 4.0
-"""A pay-off of that size in each of a few rounds is no accident."""
+"""Pay-off that is no accident if it occurs in each of a few rounds."""
 CLEAR_ROUNDS = 2
 
 
@@ -56,7 +56,7 @@ def tensorflow(python: str) -> str:
 
 
 def apply_fix(pair: Pair, folder: Path) -> tuple[Path, str]:
-    """The slow program as ``--fix`` leaves it, and which kind of fix that took; "" where nothing changed."""
+    """The slow program after ``--fix``, and the kind of fix applied; "" if nothing changed."""
     before = pair.slow.read_text(encoding="utf-8")
     target = folder / f"{pair.code}.py"
     version = ["--target-version", pair.version] if pair.version else []
@@ -74,7 +74,7 @@ def apply_fix(pair: Pair, folder: Path) -> tuple[Path, str]:
 
 
 def measure(pair: Pair, run: Run, rounds: int, version: str, *, fixable: bool, cpu: bool = False) -> Measured:
-    """Run a pair, slow and fixed in turn, and what ``--fix`` makes of slow after them."""
+    """Run a pair, slow and fixed in turn, and then the result of ``--fix`` on slow."""
     with tempfile.TemporaryDirectory(prefix="bench-rules-") as folder:
         fixed_by_tool, kind = apply_fix(pair, Path(folder)) if fixable else (pair.slow, "")
         programs = [pair.slow, pair.fixed, *([fixed_by_tool] if kind else [])]
@@ -106,12 +106,12 @@ def measure(pair: Pair, run: Run, rounds: int, version: str, *, fixable: bool, c
 
 
 def _clear(ran: Sequence[Sequence[Ran]]) -> bool:
-    """Whether more rounds would tell nothing: the pay-off is large in each of two."""
+    """Whether more rounds are pointless: the pay-off is large in each of two."""
     return len(ran) >= CLEAR_ROUNDS and all(row[0].seconds >= CLEAR * row[1].seconds for row in ran)
 
 
 def _what(ran: Sequence[Sequence[Ran]]) -> str:
-    """What the pair is about: memory where both programs state it and time alone is no reason."""
+    """Subject of the pair: memory if both programs print it and time alone is no reason."""
     memory = [
         row[0].bytes / max(row[1].bytes, 1.0) for row in ran if row[0].bytes is not None and row[1].bytes is not None
     ]
@@ -158,7 +158,7 @@ def table(measured: Mapping[str, Measured], names: Mapping[str, tuple[str, str]]
 
 
 def _python_of(pair: Pair, old: Path) -> tuple[str, str]:
-    """The Python that a pair runs with, and its TensorFlow; ("", why) where there is none."""
+    """The Python that a pair runs with, and its TensorFlow; ("", why) if there is none."""
     if not pair.version:
         return sys.executable, tensorflow(sys.executable)
     if not old.exists():

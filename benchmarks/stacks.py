@@ -163,7 +163,7 @@ def folding(options: argparse.Namespace) -> str:
 
 
 def compare_folded(ours: Path, theirs: Path) -> None:
-    """Both tools have to say the same: weights by leaf, names without arguments and marks."""
+    """Check that both tools agree: weights by leaf, names without arguments and marks."""
 
     def leaves(path: Path) -> Counter[str]:
         found: Counter[str] = Counter()
@@ -182,7 +182,7 @@ READ_SYMBOLS = "import msgspec, sys, _windows; sys.stdout.buffer.write(msgspec.j
 
 
 def symbols(options: argparse.Namespace) -> str:
-    """The table of symbols: every reading in a process of its own."""
+    """The table of symbols: every reading in a separate process."""
     command = [sys.executable, "-c", READ_SYMBOLS]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     outputs = [subprocess.check_output(command, env=environment) for _ in range(options.rounds)]
@@ -252,13 +252,13 @@ def cost_of_windows(options: argparse.Namespace) -> str:
 
 
 def _sections(page: str) -> dict[str, str]:
-    """The tables of the page by part: those that were not made anew stay."""
+    """The tables of the page by part: those not remade stay."""
     sections = {text.partition("\n")[0].lower(): f"## {text}".rstrip() + "\n" for text in page.split("\n## ")[1:]}
     return {part: sections[part] for part in PARTS if part in sections}
 
 
 def main() -> int:
-    """Run the parts that are asked for."""
+    """Run the requested parts."""
     parser = argparse.ArgumentParser(description="how fast stacks are folded, and how much profiles vary")
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=[], help="default: all")
     parser.add_argument("--flamegraph", type=Path, help="a clone of https://github.com/brendangregg/FlameGraph")

@@ -1,4 +1,4 @@
-"""What a process without TensorFlow pays for ``stepscope enable``: ``python -c pass`` with and without, interleaved.
+"""The cost of ``stepscope enable`` to a process without TensorFlow: ``python -c pass`` with and without, interleaved.
 
 Usage: startup.py [--pairs N] [--python PATH ...] [--write]
 
@@ -78,7 +78,7 @@ def measure(python: str, pairs: int) -> str:
 
 
 def undisturbed() -> None:
-    """Go before other programs of this machine, where that is allowed: they would be measured too."""
+    """Raise our priority over other programs, if allowed: they would be measured too."""
     try:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     except PermissionError:

@@ -1,4 +1,4 @@
-"""Which cases does the source alone give away? The static checker over programs of cases, none of which is run.
+"""Which cases are visible in the source alone? The static checker over programs of cases, none of which is run.
 
 A case is caught when a finding above info on its slow program meets a culprit's lines and has the cause, or an accepted
 neighbour. The fixed and the clean program should be silent; what is said there is an alarm, to be looked at: a fix need
@@ -23,26 +23,26 @@ ROOT = Path(__file__).resolve().parent.parent
 CASES = (ROOT / "bench" / "cases", ROOT.parent / "shared" / "cases")
 PAGE = ROOT / "docs" / "benchmarks" / "static-cases.md"
 VERSION = "2.21"
-"""The TensorFlow that is checked for."""
+"""TensorFlow version that is checked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What the checker says of one case."""
+    """Findings of the checker on one case."""
 
     case: _judge.Case
     place: tuple[Finding, ...]
-    """Above info, on the slow program, at a culprit's lines."""
+    """Findings above info on the slow program, at a culprit's lines."""
     cause: tuple[Finding, ...]
-    """Those of ``place`` with the right cause."""
+    """Findings of ``place`` with the right cause."""
     others: tuple[Finding, ...]
-    """Above info, on the slow program, elsewhere."""
+    """Findings above info on the slow program, elsewhere."""
     alarms: tuple[Finding, ...]
-    """Above info, on the fixed or the clean program."""
+    """Findings above info on the fixed or the clean program."""
 
     @property
     def catchable(self) -> bool:
-        """Whether the source can tell, as the case says."""
+        """Whether the source can show it, according to the case."""
         return bool(self.case.known["static_catchable"])
 
 
@@ -64,7 +64,7 @@ def look(case: _judge.Case) -> Seen:
 
 
 def _found(case: _judge.Case, kind: str) -> tuple[Finding, ...]:
-    """Findings above info on a program; of a shell script, on the Python programs beside it that are not another's."""
+    """Findings above info on a program; for a shell script, on the Python programs beside it that are not another's."""
     program = case.program(kind)
     files = [program] if program.suffix == ".py" else sorted(case.folder.glob("*.py"))
     report = check(Options(paths=tuple(files), target_version=VERSION)).report

@@ -41,19 +41,19 @@ PAGE = ROOT / "docs" / "benchmarks" / "story.md"
 PROGRAM = ROOT / "benchmarks" / "programs" / "cluster_task.py"
 TASK = "train, loss:0"
 SIZES = "64x16:40,512x128:70,512x1024:110,512x2560:150"
-"""Steps of 3 to some 250 ms on two cores; the longer, the more time for as many captures."""
+"""Sizes with steps of 3 to some 250 ms on two cores; longer ones get more time for as many captures."""
 QUOTA_BYTES = 1 << 30
 ALLOWED = 0.03
-"""Of the step's time."""
+"""Allowed share of the step's time."""
 ENOUGH = 6
-"""Captures: an interval of fewer says too little."""
+"""Minimum number of captures: an interval of fewer says too little."""
 WARM = 20
-"""Steps before the first capture."""
+"""Number of steps before the first capture."""
 LONG = 5.0
-"""A step of so many medians holds something else: another process that took the core."""
+"""Length in medians above which a step holds something else: another process took the core."""
 PATIENCE_S = 300.0
 ASKED = 5
-"""How often a capture is asked for before the reason that it is refused for is taken to be final."""
+"""Number of requests of a capture before the reason for its refusal is taken to be final."""
 HEAD = """# Traced steps of a cluster
 
 Printed by `make bench-story ARGS=--write`. A parameter server and two workers with a `MonitoredTrainingSession`,
@@ -74,7 +74,7 @@ sidecar. All three processes share the machine's cores; times are the program's 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """Of the model and its batch, and how long to look at it."""
+    """Size of the model and its batch, and the time to observe it."""
 
     side: int
     batch: int
@@ -82,7 +82,7 @@ class Size:
 
     @property
     def text(self) -> str:
-        """As it is given and printed."""
+        """Text as given and printed."""
         return f"{self.side}x{self.batch}"
 
 
@@ -97,7 +97,7 @@ class Traced:
 
 @dataclass(slots=True, kw_only=True)
 class Seen:
-    """What one cluster showed; groups of traced steps in the order in which they were asked for, None: spoilt."""
+    """Results of one cluster; groups of traced steps in the order of the requests, None: unusable."""
 
     stepscope: list[Traced | None] = field(default_factory=list)
     itself: list[Traced | None] = field(default_factory=list)
@@ -106,12 +106,12 @@ class Seen:
 
 
 class Said(msgspec.Struct, frozen=True):
-    """What a worker says at its end; times CLOCK_MONOTONIC."""
+    """Output of a worker at its end; times CLOCK_MONOTONIC."""
 
     runs: dict[str, int]
     ends: list[int]
     own: list[tuple[int, int]]
-    """First and last but one of the steps that it traced by itself."""
+    """First and last but one of the steps that it traced itself."""
 
 
 class Cluster:
@@ -163,7 +163,7 @@ class Cluster:
                 return
 
     def trace_itself(self, runs: int) -> None:
-        """Have worker 0 trace by itself; returns when its neighbours are over."""
+        """Make worker 0 trace itself; returns when its neighbours are over."""
         beside = self._own.with_suffix(".new")
         beside.write_text(str(runs))
         beside.rename(self._own)
@@ -172,7 +172,7 @@ class Cluster:
             time.sleep(0.1)
 
     def end(self) -> Said:
-        """Let it end; what worker 0 says."""
+        """Let it end; returns worker 0's output."""
         self._until.touch()
         said = [worker.communicate(timeout=PATIENCE_S)[0] for worker in self.processes[1:]]
         self.processes[0].terminate()
@@ -180,7 +180,7 @@ class Cluster:
         return msgspec.json.decode(said[0].splitlines()[-1], type=Said)
 
     def manifest(self) -> Manifest:
-        """Of worker 0's session, when its sidecar has ended it."""
+        """Manifest of worker 0's session, after its sidecar has ended it."""
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline and read_manifest(self.session).state == "running":
             time.sleep(0.5)
@@ -200,7 +200,7 @@ def group(durations: npt.NDArray[np.float64], mine: slice, after: int) -> Traced
 
 
 def captured(seen: Seen, ends: npt.NDArray[np.int64], capture: CaptureInfo, origin: int) -> None:
-    """Add what one capture did to the steps: those are traced that overlap the time from its first run to its last."""
+    """Add the effect of one capture on the steps; steps that overlap its first to last run count as traced."""
     began = origin + capture.at_ns
     stopped = began + capture.recorded_ns
     written = stopped + capture.export_ns
@@ -236,12 +236,12 @@ def measure(python: str, folder: Path, size: Size, runs: int) -> Seen:
 
 
 def in_ms(change: Interval) -> str:
-    """With its interval."""
+    """Change with its interval, in ms."""
     return f"{change.value:+.2f} ms ({change.low:+.2f} to {change.high:+.2f})"
 
 
 def line(size: Size, who: str, traced: Sequence[Traced | None]) -> str:
-    """What the traced steps of one kind took longer."""
+    """Added time of the traced steps of one kind."""
     found = [each for each in traced if each is not None]
     if not found:
         return f"| {size.text} | - | {who} | 0 | - | - | - | - |"
@@ -258,7 +258,7 @@ def line(size: Size, who: str, traced: Sequence[Traced | None]) -> str:
 
 
 def borne(size: Size, traced: Sequence[Traced | None]) -> str:
-    """Which step bears the time that traced steps of this size take longer; "" where it is not seen to be any."""
+    """The step that bears the added time of traced steps of this size; "" if none is seen to."""
     found = [each.median - each.usual for each in traced if each is not None]
     longer = bootstrap(found) if len(found) >= ENOUGH else None
     if longer is None or longer.low <= 0:
@@ -268,7 +268,7 @@ def borne(size: Size, traced: Sequence[Traced | None]) -> str:
 
 
 def rest(size: Size, seen: Seen) -> str:
-    """What else a capture costs, and what of a traced step is stepscope's."""
+    """Other costs of a capture, and stepscope's share of a traced step."""
     pairs = [
         (ours.median - ours.usual) - (its.median - its.usual)
         for ours, its in zip(seen.stepscope, seen.itself, strict=False)

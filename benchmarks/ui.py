@@ -58,7 +58,7 @@ Row = tuple[str, str, str]
 
 
 def write(folder: Path, spans: int) -> Path:
-    """A session of so many spans."""
+    """Write a session with ``spans`` spans."""
     path = folder / "large.stepscope"
     path.mkdir()
     steps = max(1, spans // (THREADS * A_STEP))
@@ -131,7 +131,7 @@ class Server:
         self.path = f"/sessions/{key_of(session.resolve())}"
 
     def get(self, path: str) -> tuple[bytes, float]:
-        """An answer, and how many seconds it took."""
+        """Answer and its seconds."""
         connection = http.client.HTTPConnection(str(self.place.hostname), self.place.port)
         began = time.perf_counter()
         connection.request("GET", f"/api/v1{self.path}{path}", headers={"Authorization": f"Bearer {TOKEN}"})
@@ -144,7 +144,7 @@ class Server:
         return content, took
 
     def memory_mb(self) -> float:
-        """Anonymous memory."""
+        """Anonymous memory of the server."""
         lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) / 1024
 
@@ -156,7 +156,7 @@ class Server:
 
 @contextlib.contextmanager
 def tab(browser: Browser, server: Server) -> Iterator[Page]:
-    """A page that knows the token and has nothing in its cache."""
+    """A page with the token and an empty cache."""
     context = browser.new_context(viewport={"width": 1500, "height": 1000})
     context.set_default_timeout(300_000)
     page = context.new_page()
@@ -166,14 +166,14 @@ def tab(browser: Browser, server: Server) -> Iterator[Page]:
 
 
 def opened(page: Page, server: Server, query: str = "") -> float:
-    """Seconds from navigation until all that is in sight is drawn."""
+    """Seconds from navigation until everything in view is drawn."""
     page.goto(f"{server.url}{server.path}/timeline{query}", wait_until="commit")
     page.wait_for_function(DRAWN)
     return float(page.evaluate(SINCE)) / 1000
 
 
 def frames(page: Page) -> tuple[float, float]:
-    """Median milliseconds of script, and marks, of a frame while panning."""
+    """Median milliseconds of script, and marks, per frame while panning."""
     page.locator(".tl-stage").focus()
     found: list[tuple[float, int]] = []
     for number in range(PANS):
@@ -204,7 +204,7 @@ def p95(values: Sequence[float]) -> float:
 
 
 def asked_often(ask: Callable[[], tuple[bytes, float]]) -> float:
-    """Median milliseconds."""
+    """Median milliseconds of a request."""
     return median(1000 * ask()[1] for _ in range(ROUNDS))
 
 

@@ -1,4 +1,4 @@
-"""What it costs that people look: ten pages on a running job, replayed, and the CPU time of its sidecar and its server.
+"""The cost of viewers: ten pages on a running job, replayed, and the CPU time of its sidecar and its server.
 
 Usage: viewers.py [--rounds N] [--seconds S] [--write]
 
@@ -31,9 +31,9 @@ TOKEN = "0123456789abcdef0123456789abcdef"
 TICKS = os.sysconf("SC_CLK_TCK")
 LIMIT = 0.02
 SETTLE_S = 20.0
-"""Before each part: imports and the first opening of a session cost once, however many look."""
+"""Seconds to settle before each part: imports and the first opening of a session cost once, however many look."""
 HUB_S, SESSIONS_S, BRIEF_S = 5.0, 15.0, 20.0
-"""As the page asks (frontend/src/pages): jobs, sessions, the session's brief."""
+"""Polling intervals of the page (frontend/src/pages): jobs, sessions, the session's brief."""
 HEAD = """# Viewers
 
 Printed by `make bench-viewers ARGS=--write`: CPU time of the sidecar and of the server of `stepscope run --ui` beside a
@@ -47,7 +47,7 @@ however many look, is not in it.
 
 @dataclass
 class Viewer:
-    """One page that is open."""
+    """One open page."""
 
     port: int
     key: str
@@ -55,14 +55,14 @@ class Viewer:
     stop: threading.Event
     asked: int = 0
     new: int = 0
-    """Answers that were not 304."""
+    """Number of answers other than 304."""
     events: int = 0
     problems: list[str] = field(default_factory=list)
     _tags: dict[str, str] = field(default_factory=dict)
     _connection: http.client.HTTPConnection | None = None
 
     def get(self, path: str) -> None:
-        """Ask, as fetch does with the browser's cache."""
+        """Send a request as fetch does with the browser's cache."""
         headers = {"Authorization": f"Bearer {TOKEN}", "Accept-Encoding": "gzip"}
         if path in self._tags:
             headers["If-None-Match"] = self._tags[path]
@@ -85,7 +85,7 @@ class Viewer:
         return self._connection.getresponse()
 
     def hub(self) -> None:
-        """The list of jobs and sessions."""
+        """Load the list of jobs and sessions."""
         at = 0
         while not self.stop.is_set():
             self.get("/api/v1/jobs?limit=1000")
@@ -95,7 +95,7 @@ class Viewer:
             self.stop.wait(HUB_S)
 
     def session(self, resources: tuple[str, ...]) -> None:
-        """A page of the session: asks again when its stream says that there is something new."""
+        """Follow a page of the session: requests again when its stream announces something new."""
         base = f"/api/v1/sessions/{self.key}"
         stream = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         stream.request("GET", f"/api/v1/jobs/{self.pid}/events", headers={"Authorization": f"Bearer {TOKEN}"})
@@ -124,7 +124,7 @@ def cpu_s(pid: int) -> float:
 
 
 def process_of(*words: bytes) -> int:
-    """The process whose command line holds all of these."""
+    """The process whose command line contains all ``words``."""
     for entry in Path("/proc").iterdir():
         try:
             line = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
@@ -137,14 +137,14 @@ def process_of(*words: bytes) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """Of one core, over one part of a round."""
+    """Share of one core over one part of a round."""
 
     sidecar: float
     server: float
 
 
 def measured(pids: tuple[int, int], seconds: float) -> Share:
-    """What both take from now on."""
+    """Shares of both processes from now on."""
     began, before = time.monotonic(), [cpu_s(pid) for pid in pids]
     time.sleep(seconds)
     wall = time.monotonic() - began
@@ -153,7 +153,7 @@ def measured(pids: tuple[int, int], seconds: float) -> Share:
 
 
 def watched(pids: tuple[int, int], seconds: float, port: int, key: str, job: int) -> tuple[Share, list[Viewer]]:
-    """The same while ten look."""
+    """Shares of both processes while ten viewers look."""
     stop = threading.Event()
     viewers = [Viewer(port, key, job, stop) for _ in range(10)]
     overview, tasks = ("summary", "findings", "series"), ("tasks?limit=1000", "captures")

@@ -1,4 +1,4 @@
-"""Native stacks: which share is whole, from the start of its thread to the leaf, and what the others lack.
+"""Native stacks: what share is whole, from the start of its thread to the leaf, and what the others lack.
 
 Usage: whole_stacks.py [--windows 4] [--seconds 5] [--python PROGRAM] [--onednn PROGRAM] [--plain PROGRAM] [--write]
 
@@ -78,16 +78,16 @@ class Measured:
     """All windows of a program."""
 
     def __init__(self) -> None:
-        """None."""
+        """Start without windows."""
         self.reasons: dict[str, Counter[str]] = {WITH: Counter(), WITHOUT: Counter()}
-        """Why stacks are not whole, by way of decoding."""
+        """Reasons why stacks are not whole, by way of decoding."""
         self.samples = self.rows = 0
         self.profiles: list[StackProfile] = []
         self.ops: dict[int, op_at_sample.OpTimeline] = {}
-        """Of op traces over the windows, by process."""
+        """Op timelines of the windows by process."""
 
     def add(self, window: Window, named: Callable[[StackProfile], StackProfile]) -> None:
-        """One window; ``named``: puts what the agent saw into a profile."""
+        """Add one window; ``named``: puts what the agent saw into a profile."""
         self.samples += len(window.cuts)
         self.rows += window.rows
         for way, profile in window.profiles.items():
@@ -96,7 +96,7 @@ class Measured:
             self.profiles += [made] * (way == WITH)
 
     def generated(self) -> Counter[str]:
-        """What is known of samples in generated code."""
+        """Facts known about samples in generated code."""
         timed, told = op_at_sample.with_ops_at_samples(self.profiles, self.ops)
         found = Counter(
             one
@@ -107,7 +107,7 @@ class Measured:
         return found + Counter(how.name for hows in told for how in hows) + self._checked()
 
     def _checked(self) -> Counter[str]:
-        """Where a single op of oneDNN's ran: does the thread that generated code works for lead to it?"""
+        """Check, where a single op of oneDNN's ran: does the thread that generated code works for lead to it?"""
         found: Counter[str] = Counter()
         for profile in self.profiles:
             columns = (profile.samples.at_ns, profile.samples.thread, profile.samples.op_thread)
@@ -121,7 +121,7 @@ class Measured:
 
 
 def decoded(folder: Path, window: NativeWindow) -> Window:
-    """What a window's file holds; the process still runs."""
+    """Contents of a window's file; the process still runs."""
     pid, root = window.pid, f"/proc/{window.pid}/root"
     recorded = perf_data.read(folder / "perf.data")
     profiles = {}
@@ -142,7 +142,7 @@ def decoded(folder: Path, window: NativeWindow) -> Window:
 
 
 def reason(profile: StackProfile, at: int, cut: str) -> str:
-    """Why a sample is not whole; "" where it is, "generated" for those that are counted apart."""
+    """Why a sample is not whole; "" if it is, "generated" for those that are counted apart."""
     flags = int(profile.samples.flags[at])
     frames = profile.frames_of(int(profile.samples.stack[at]))
     if flags & StackFlag.ATTACHED:
@@ -160,7 +160,7 @@ def reason(profile: StackProfile, at: int, cut: str) -> str:
 
 
 def generated(profile: StackProfile, at: int) -> list[str]:
-    """What is known of a sample in generated code; nothing of others."""
+    """Facts known about a sample in generated code; empty for others."""
     flags = int(profile.samples.flags[at])
     frames = profile.frames_of(int(profile.samples.stack[at]))
     inner = next((frame for frame in reversed(frames) if frame.kind is not FrameKind.KERNEL), None)
@@ -179,7 +179,7 @@ def generated(profile: StackProfile, at: int) -> list[str]:
 
 
 def measure(python: str, program: Path, windows: int, seconds: float) -> Measured:
-    """A program with TensorFlow, under ``stepscope run``."""
+    """Measure a program with TensorFlow, under ``stepscope run``."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         session = folder / "s.stepscope"
@@ -216,7 +216,7 @@ def measure(python: str, program: Path, windows: int, seconds: float) -> Measure
 
 
 def beside(seconds: float) -> dict[str, object]:
-    """The command for an op trace over a window, as the sidecar gives it."""
+    """The command for an op trace over a window, as the sidecar sends it."""
     lasts = seconds + perf.COUNT_SECONDS + capturing.BESIDE_MARGIN_S
     return {
         "kind": "ops",
@@ -231,7 +231,7 @@ def beside(seconds: float) -> dict[str, object]:
 
 
 def measure_plain(python: str, windows: int, seconds: float) -> Measured:
-    """The same of a program that nothing but windows look at."""
+    """Measure a program without an agent, observed by windows only."""
     job = subprocess.Popen([python, str(PLAIN)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     measured = Measured()
     try:
@@ -246,13 +246,13 @@ def measure_plain(python: str, windows: int, seconds: float) -> Measured:
 
 
 def _enough(inbox: str, asked: str) -> None:
-    """End the op trace that was asked for."""
+    """End the requested op trace."""
     if asked:
         commands.send(inbox, {"kind": commands.ENOUGH, "capture": asked})
 
 
 def take(pid: int, folder: Path, seconds: float, over: Callable[[], object] = bool) -> Window:
-    """One window; ``over`` is called at its end."""
+    """Record one window; ``over`` is called at its end."""
     window = NativeWindow(pid, folder, perf.abilities(), perf.Rates(cores=1.0, faults_per_s=10_000.0), seconds)
     while not window.poll(time.monotonic_ns()):
         time.sleep(0.1)
@@ -293,7 +293,7 @@ def counted(session: Path, found: list[Window]) -> Measured:
 
 
 def apart(known: Counter[str]) -> str:
-    """What is said of samples in generated code."""
+    """Text about samples in generated code."""
     number = known["all"]
     if not number:
         return "none"
@@ -314,7 +314,7 @@ def apart(known: Counter[str]) -> str:
 
 
 def table(python: str, what: str, measured: Measured) -> str:
-    """One Python's."""
+    """The table of one Python."""
     reasons, samples, rows = measured.reasons, measured.samples, measured.rows
     version = subprocess.run([python, "-V"], capture_output=True, text=True, check=True).stdout.strip()
     lines = [

@@ -53,7 +53,7 @@ def can_build() -> bool:
 
 
 def problems() -> list[str]:
-    """Why the built page is not what the sources say."""
+    """Reasons why the built page differs from the sources."""
     try:
         record = json.loads((ASSETS / RECORD).read_text())
     except (OSError, ValueError) as error:

@@ -66,7 +66,7 @@ def rules() -> str:
 
 
 def pay_off(stated: float, one: Mapping[str, float | str | bool] | None) -> str:
-    """What a rule's pair brings, as `make bench-rules` measured it; as stated by the rule where that was not run."""
+    """Pay-off of a rule's pair as `make bench-rules` measured it, or as stated by the rule if that was not run."""
     if one is None:
         return f"Pay-off by hand: {stated:g} times."
     unit = {"bytes": "memory", "CPU seconds": "CPU time"}.get(str(one["what"]), "time")
@@ -95,7 +95,7 @@ def commands(command: click.Command, path: tuple[str, ...], parent: click.Contex
 
 
 def cli() -> str:
-    """The page of all commands, as they print their help."""
+    """The page of all commands, with the help that they print."""
     module = importlib.import_module("stepscope.cli.main")
     group = next(value for value in vars(module).values() if isinstance(value, click.Group))
     parts = commands(group, ("stepscope",), None)

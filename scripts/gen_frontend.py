@@ -37,7 +37,7 @@ def components_css() -> str:
 
 
 def components_ts() -> str:
-    """Words of components, and the colours of the timeline's categories that are components."""
+    """Labels of components, and the colours of the timeline's categories that are components."""
     words = {name: about.word for name, about in COMPONENTS.items()}
     drawn = {about.drawn: f"--part-{name}" for name, about in COMPONENTS.items() if about.drawn}
     return (
@@ -50,7 +50,7 @@ def components_ts() -> str:
 
 
 def api_ts() -> str:
-    """An interface for each schema of the OpenAPI document, which says what fields mean.
+    """An interface for each schema of the OpenAPI document, with the descriptions of its fields.
 
     Every field of an answer is written; those of a request are optional where they have a default.
     """
@@ -70,7 +70,7 @@ def api_ts() -> str:
 
 
 def _reached(part: object, schemas: Mapping[str, object]) -> set[str]:
-    """Schemas that a part of the document refers to, and those that they refer to."""
+    """Schemas referred to by a part of the document, directly or indirectly."""
     found: set[str] = set()
     left = [part]
     while left:
@@ -81,7 +81,7 @@ def _reached(part: object, schemas: Mapping[str, object]) -> set[str]:
 
 
 def _type(schema: object) -> str:
-    """A schema, of those that msgspec makes, as a type."""
+    """TypeScript type of a schema as msgspec makes it."""
     match schema:
         case {"$ref": str(place)}:
             made = place.removeprefix(PLACE)

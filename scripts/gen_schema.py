@@ -22,7 +22,7 @@ FOLDER = Path(__file__).parent.parent / "docs" / "schemas"
 
 
 def field_texts(*modules: ModuleType) -> dict[str, dict[str, str]]:
-    """Class to field to the docstring that stands below the field."""
+    """Docstring below each field, by class and field."""
     texts: dict[str, dict[str, str]] = {}
     for node in [n for module in modules for n in ast.parse(inspect.getsource(module)).body]:
         if not isinstance(node, ast.ClassDef):

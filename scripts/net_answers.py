@@ -1,4 +1,4 @@
-"""Writes down what one tree of stepscope answers about stored sessions: reports, REST answers, and the checker's.
+"""Records what one tree of stepscope answers about stored sessions: reports, REST answers, and the checker's.
 
 Knows the commands and the OpenAPI document alone, so that any tree can be asked. ``scripts/net.sh`` compares two.
 
@@ -28,20 +28,20 @@ LEFT_OUT = frozenset(
 )
 """Operations on running jobs, on two sessions, and downloads of what is on disk."""
 VALUES = {"tile": "0", "level": "0", "group": "0", "lane": "0", "from_ns": "0", "to_ns": str(2**62), "q": "step"}
-"""For parameters without a default."""
+"""Values of parameters without a default."""
 CHANGING = re.compile(r"build=[^\"&]*|\"generated\": ?\"[^\"]*\"")
-"""What differs between two answers of the same tree."""
+"""Pattern of what differs between two answers of the same tree."""
 START_S = 30
 
 
 def command(*words: str) -> bytes:
-    """What a command prints; its exit code stands at the end."""
+    """Output of a command, with its exit code at the end."""
     done = subprocess.run([sys.executable, "-m", "stepscope", *words], capture_output=True, check=False)
     return done.stdout + done.stderr + f"\nexit {done.returncode}\n".encode()
 
 
 def ask(address: str) -> bytes:
-    """The answer of the server, a refusal included."""
+    """The answer of the server, even a refusal."""
     request = urllib.request.Request(address, headers={"Authorization": f"Bearer {os.environ['STEPSCOPE_TOKEN']}"})
     try:
         with urllib.request.urlopen(request, timeout=120) as answer:
@@ -52,7 +52,7 @@ def ask(address: str) -> bytes:
 
 
 def served(sessions: Path, out: Path) -> None:
-    """Every question that can be asked of a session by GET."""
+    """Send every GET request that a session answers."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -98,7 +98,7 @@ def _address(root: str, path: str, operation: dict[str, list[dict[str, str]]], v
 
 
 def main() -> None:
-    """Ask for everything."""
+    """Run every request."""
     sessions, out = Path(sys.argv[1]), Path(sys.argv[2])
     out.mkdir(parents=True)
     for session in sorted(sessions.glob("*.stepscope")):

@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LIMITS = Path(__file__).with_name("ratchet.toml")
 TREES = ("src", "tests", "benchmarks", "bench", "scripts")
 PROGRAMS = ("bench/cases/", "bench/rules/", "/programs/", "tests/data/")
-"""Programs as users write them, and data: not ours to count."""
+"""Paths of programs as users write them, and of data, which are not counted."""
 SOFT_LINES = 400
 HARD_LINES = 500
 UNFINISHED = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
@@ -48,7 +48,7 @@ def modules(tree: str) -> list[Path]:
 
 
 def swallows(handler: ast.ExceptHandler) -> bool:
-    """Whether it catches everything, and does not raise it again at its end."""
+    """Whether it catches everything and does not raise it again at its end."""
     kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     broad = any(kind is None or (isinstance(kind, ast.Name) and kind.id in BROAD) for kind in kinds)
     last = handler.body[-1]
@@ -56,7 +56,7 @@ def swallows(handler: ast.ExceptHandler) -> bool:
 
 
 def is_alias(node: ast.AST) -> bool:
-    """Whether it declares what objects of others are called: ``Foreign = Any``."""
+    """Whether it declares the alias for other people's objects: ``Foreign = Any``."""
     return isinstance(node, ast.Assign) and ast.unparse(node) == FOREIGN
 
 
@@ -82,7 +82,7 @@ def count(path: Path, tree: str) -> Counter[str]:
 
 
 def words(paths: list[Path]) -> Counter[str]:
-    """How often each of ``WORDS`` stands in docstrings, comments and other strings."""
+    """Count of each of ``WORDS`` in docstrings, comments and other strings."""
     counts: Counter[str] = Counter()
     for path in paths:
         text = path.read_text()

@@ -73,7 +73,7 @@ def test_fresh(generator: ModuleType, schema: Any) -> None:
 def test_schema_says_what_fields_mean(generator: ModuleType) -> None:
     """The docstring of a field is its description."""
     fields = generator.field_texts(generator.step_summary)
-    assert fields["StepTimes"]["source"].startswith("What a step is here")
+    assert fields["StepTimes"]["source"].startswith("Source of the steps")
     assert "description" in generator.schemas()["report-1.json"]["$defs"]["StepTimes"]["properties"]["source"]
 
 

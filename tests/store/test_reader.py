@@ -130,10 +130,10 @@ def test_no_session(tmp_path: Path) -> None:
     """A missing path, an empty directory and a text file are told apart."""
     with pytest.raises(SessionError, match="no such session"):
         open_session(tmp_path / "nothing")
-    with pytest.raises(SessionError, match=r"no manifest.json in it"):
+    with pytest.raises(SessionError, match=r"it has no manifest.json"):
         open_session(tmp_path)
     (tmp_path / "text").write_text("hello")
-    with pytest.raises(SessionError, match="no packed session"):
+    with pytest.raises(SessionError, match="not a packed session"):
         open_session(tmp_path / "text")
 
 

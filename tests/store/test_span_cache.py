@@ -64,5 +64,5 @@ def test_what_is_cut_short_is_refused(tmp_path: Path, file: str) -> None:
     write(tmp_path / "x")
     path = tmp_path / "x" / file
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(SessionError, match="no timeline"):
+    with pytest.raises(SessionError, match="not a timeline"):
         span_cache.Reader(tmp_path / "x")

@@ -1,10 +1,10 @@
-"""A job that is always measured (``stepscope enable``): finds or makes its run directory, and starts its sidecar.
+"""Measures every job of an environment (``stepscope enable``): finds or makes the run directory and starts the sidecar.
 
-Runs when a framework is imported, never before. A process whose ancestor is being measured joins that one's run
-directory; any other makes one and is the *owner* of the job. Only the owner starts the sidecar, from the agent's
-thread, once TensorFlow or ONNX Runtime has been in use for some seconds: a program that only looks at a version leaves
-nothing. If the sidecar goes silent it is started again, a few times; then, or where it cannot be started at all, the
-agent takes itself out and the run directory goes.
+Runs when a framework is imported, never before. A process whose ancestor is being measured joins that ancestor's run
+directory; any other process makes a run directory and is the *owner* of the job. Only the owner starts the sidecar,
+from the agent's thread, once TensorFlow or ONNX Runtime has been in use for some seconds: a program that only checks a
+version leaves nothing behind. A sidecar that goes silent is restarted a few times. After that, or if it cannot be
+started at all, the agent stops measuring and the run directory is removed.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from stepscope.agent.core.foreign import Foreign
 
 MARK = "# stepscope enable "
-"""How the line of the .pth file begins that holds the settings, as JSON."""
+"""Prefix of the line in the .pth file that holds the settings as JSON."""
 SLOTS = DEFAULT_SLOTS // 4
-"""15 MB of memory for each process of a machine instead of 60: still more than a minute at the governor's limit."""
+"""Ring slots: 15 MB of memory per process instead of 60, still more than a minute at the governor's limit."""
 DELAY_NS = 3_000_000_000
-"""From the end of the framework's import to the sidecar's start."""
+"""Delay from the end of the framework's import to the start of the sidecar."""
 _LOOK_NS = 30_000_000_000
 _SILENT_S = 60.0
-"""A sidecar that has published no status for so long is dead or stopped."""
+"""Seconds without a published status after which the sidecar counts as dead or stopped."""
 _MAX_STARTS = 4
 _MAX_ANCESTORS = 64
 _CODE = (
@@ -47,7 +47,7 @@ _CODE = (
 
 
 def read_settings(pth: str) -> Optional[dict[str, Any]]:
-    """What ``enable`` wrote into the .pth file; None where it is gone or damaged."""
+    """The settings that ``enable`` wrote into the .pth file; None if the file is gone or damaged."""
     try:
         with open(pth, encoding="utf-8") as stream:
             lines = stream.read(65_536).splitlines()
@@ -64,9 +64,9 @@ def read_settings(pth: str) -> Optional[dict[str, Any]]:
 
 
 def arm(pth: str) -> Optional[ImportHook]:
-    """Arm this process for the job that it belongs to; None where that cannot be.
+    """Arm this process for the job that it belongs to; None if that is impossible.
 
-    Why it could not be is left where the sessions are, for ``enable --status``: there is no run that could say it.
+    The reason for a failure is written where the sessions are, for ``enable --status``: there is no run to report it.
     """
     settings = read_settings(pth)
     if settings is None or not os.access(str(settings.get("python")), os.X_OK) or not detached.available():
@@ -100,7 +100,7 @@ def _tell(sessions: str, error: Exception) -> None:
 
 
 def ancestors() -> dict[int, int]:
-    """This process and those above it: pid to start in clock ticks since boot."""
+    """This process and its ancestors: pid to start time in clock ticks since boot."""
     found: dict[int, int] = {}
     pid = os.getpid()
     while pid > 0 and len(found) < _MAX_ANCESTORS and pid not in found:
@@ -115,7 +115,7 @@ def ancestors() -> dict[int, int]:
 
 
 def joined(above: dict[int, int]) -> Optional[str]:
-    """The run directory of the nearest process of ``above`` that is a job already."""
+    """The run directory of the nearest process of ``above`` that already belongs to a job."""
     order = list(above)
     best: Optional[tuple[int, str]] = None
     prefix = "%s%d-" % (RUN_PREFIX, os.getuid())
@@ -181,7 +181,7 @@ class Owner:
         }
 
     def begin(self, module: Foreign) -> None:
-        """A framework that computes has been imported: from now on the agent's thread looks after the sidecar."""
+        """Called when a framework that computes has been imported: the agent's thread now looks after the sidecar."""
         del module
         current = state.CURRENT
         if current is None:
@@ -192,7 +192,7 @@ class Owner:
             current.hooks.on_tick(self.tick)
 
     def tick(self, now_ns: int) -> None:
-        """Called some times a second; starts the sidecar when it is due."""
+        """Called a few times a second; starts the sidecar when it is due."""
         if now_ns < self._next_ns:
             return
         self._next_ns = now_ns + _LOOK_NS
@@ -211,7 +211,7 @@ class Owner:
             self._remove()
 
     def command(self) -> str:
-        """The shell command that starts the sidecar; STEPSCOPE_ALWAYS keeps itself from being measured."""
+        """The shell command that starts the sidecar; STEPSCOPE_ALWAYS keeps the sidecar itself from being measured."""
         package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
         words = [str(self._settings["python"]), "-I", "-c", _CODE, package, self.run, str(self.starts)]
         log = shlex.quote(os.path.join(self.run, "sidecar.log"))
@@ -219,7 +219,7 @@ class Owner:
         return "cd /; STEPSCOPE_ALWAYS=0 STEPSCOPE_RUN= %s </dev/null >/dev/null 2>>%s &" % (line, log)
 
     def _heard(self) -> bool:
-        """Whether the sidecar has published something of late."""
+        """Whether the sidecar has published its status recently."""
         try:
             age = time.time() - os.stat(os.path.join(self.run, STATUS_NAME)).st_mtime
         except OSError:
@@ -227,7 +227,7 @@ class Owner:
         return age < _SILENT_S
 
     def leave(self) -> None:
-        """At exit: where no sidecar was started nobody will read what lies here."""
+        """At exit: remove the run directory if no sidecar was started, because nobody would read it."""
         if self.pid == os.getpid() and not self.starts:
             self._remove()
 

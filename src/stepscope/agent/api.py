@@ -1,7 +1,7 @@
-"""``step``, ``span``, ``timer`` and ``metric``: what a user may call. Outside of a run they do nothing.
+"""``step``, ``span``, ``timer`` and ``metric``: the functions that a user may call. Outside a run they do nothing.
 
-In an armed process the first call makes it a measured one, with or without a framework. Nothing here raises an error
-of its own into the job.
+In an armed process the first call starts measuring, with or without a framework. No error of ours is raised into the
+job.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _current() -> Optional[AgentState]:
 
 
 def step() -> None:
-    """A training or inference step ends here and the next begins."""
+    """Mark the end of one training or inference step and the start of the next."""
     current = _current()
     if current is None:
         return
@@ -86,7 +86,7 @@ class span:  # noqa: N801 - used like a function: with stepscope.span("augment")
         _write_span(self._name, self._starts.pop(), _RAISED if kind is not None else 0)
 
     def __call__(self, function: F) -> F:
-        """As a decorator: measures each call of ``function``."""
+        """Decorate ``function`` so that each call is measured."""
         name = self._name
 
         @functools.wraps(function)
@@ -98,9 +98,9 @@ class span:  # noqa: N801 - used like a function: with stepscope.span("augment")
 
 
 class timer:  # noqa: N801 - as span
-    """A span whose ends lie far apart: ``t = stepscope.timer("load").start()`` ... ``seconds = t.stop()``.
+    """A span with separate ends: ``t = stepscope.timer("load").start()`` ... ``seconds = t.stop()``.
 
-    It may be started again. ``stop`` tells the time also where nothing is measured.
+    It can be restarted. ``stop`` returns the time even if nothing is measured.
     """
 
     __slots__ = ("_name", "_start")
@@ -110,12 +110,12 @@ class timer:  # noqa: N801 - as span
         self._start = 0
 
     def start(self) -> Self:
-        """From now on; a timer that runs begins anew."""
+        """Start timing; restarts a running timer."""
         self._start = time.monotonic_ns()
         return self
 
     def stop(self) -> float:
-        """Seconds since ``start``; 0.0 where it does not run."""
+        """Seconds since ``start``; 0.0 if the timer is not running."""
         start, self._start = self._start, 0
         if not start:
             return 0.0
@@ -137,7 +137,7 @@ def _write_span(text: str, start: int, flags: int) -> None:
 
 
 def metric(name: str, value: float) -> None:
-    """A number that belongs to this moment, such as a loss. Anything that ``float`` takes."""
+    """Record a number for this moment, such as a loss: anything that ``float`` accepts."""
     current = _current()
     if current is None:
         return

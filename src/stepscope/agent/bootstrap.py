@@ -1,13 +1,13 @@
 """Arms a process: waits for a framework to be imported, at no other cost.
 
-Imported by the payload's sitecustomize in every Python process of a run, so it is short, imports nothing that the
+The payload's sitecustomize imports this in every Python process of a run, so it is short, imports nothing that the
 interpreter has not loaded already, makes no thread and opens no file. The first import of one of ``ROOTS`` makes the
-agent's state and attaches the probes; callbacks run after the import of exactly named modules, inside that module's
-import lock, and never import a framework themselves.
+agent's state and attaches the probes. Callbacks run after the import of exactly named modules, while that module's
+import lock is held, and never import a framework themselves.
 
-A finder at the front of ``sys.meta_path`` answers for the awaited names only. It returns the spec that the other
-finders give, with the loader that they gave: only that loader's ``exec_module`` is shadowed, on the instance, until
-it has run. So ``__loader__``, ``__spec__``, ``find_spec``, lazy loaders and reloading behave as without us.
+A finder at the front of ``sys.meta_path`` answers for the awaited names only. It returns the other finders' spec with
+its loader unchanged: only that loader's ``exec_module`` is shadowed, on the instance, until it has run. So
+``__loader__``, ``__spec__``, ``find_spec``, lazy loaders and reloading behave as they do without us.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     Callback = Callable[[Foreign], object]
 
 ROOTS = ("tensorflow", "keras", "tf_keras", "onnxruntime")
-"""The import of one of these makes a process a measured one."""
+"""Packages whose first import starts the measurement of a process."""
 COMPUTES = ("tensorflow", "onnxruntime")
-"""Once one of these has been imported it is sampled too."""
+"""Packages whose import also starts sampling."""
 
 HOOK: ImportHook | None = None
 
 
 class _Exec:
-    """Stands in for one loader's ``exec_module`` until it has run once."""
+    """Replacement of one loader's ``exec_module`` until it has run once."""
 
     __slots__ = ("hook", "loader", "name", "original")
 
@@ -64,13 +64,13 @@ class _Exec:
         self.hook.finished(self.name, module)
 
     def remove(self) -> None:
-        """Uncover the loader's own method."""
+        """Restore the loader's own method."""
         if vars(self.loader).get("exec_module") is self:
             del self.loader.exec_module
 
 
 class ImportHook:
-    """A finder that finds nothing by itself and tells when an awaited module has been imported."""
+    """A finder that finds nothing itself but reports when an awaited module has been imported."""
 
     def __init__(self, run: str) -> None:
         self.run = run
@@ -84,7 +84,7 @@ class ImportHook:
             self.folder = "/"
 
     def find_spec(self, name: str, path: Foreign = None, target: Foreign = None) -> ModuleSpec | None:
-        """What the other finders say, with a watched loader; None for every name that nobody waits for."""
+        """The other finders' spec, with a watched loader; None for names that are not awaited."""
         if name not in self._awaited:
             return None
         for finder in list(sys.meta_path):
@@ -110,7 +110,7 @@ class ImportHook:
             self.activate()
 
     def finished(self, name: str, module: ModuleType) -> None:
-        """The body of ``name`` has run; its callbacks do, once, also where loaders wrap each other."""
+        """The body of ``name`` has run: run its callbacks, once, even if loaders wrap each other."""
         if name in self._running:
             return
         self._running.add(name)
@@ -141,8 +141,8 @@ class ImportHook:
             current.diagnostic("DX901", "import hook, %s: %s: %s" % (name, type(error).__name__, error))
 
     def activate(self) -> None:
-        """Make this process a measured one, once. Where that cannot be done the hook goes."""
-        # Taken and kept. Not waited for: a signal handler may come here while its own thread holds it.
+        """Start measuring this process, once. If that fails, remove the hook."""
+        # Acquired and never released. Not waited for: a signal handler may get here while its own thread holds it.
         if not self._once.acquire(blocking=False):
             return
         try:
@@ -156,22 +156,22 @@ class ImportHook:
             self.remove()
 
     def _tell(self, error: Exception) -> None:
-        """Leave a line in the run directory: this process has no log that could say it."""
+        """Leave a line in the run directory: this process has no log to report the error in."""
         try:
             from stepscope.wire import trouble
-        except Exception:  # our files are gone, and the run with them: nobody is left to tell
+        except Exception:  # our files are gone, and the run with them: there is nowhere to report it
             return
         trouble.tell(self.run, "start of the agent", error)
 
     def remove(self) -> None:
-        """Leave ``sys.meta_path``; no callback runs any more."""
+        """Leave ``sys.meta_path``; no callback runs after this."""
         self._awaited = {}
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 
 
 def arm(run: str) -> None:
-    """Wait for a framework, for the run whose directory is ``run``. Does nothing where that is gone."""
+    """Wait for a framework on behalf of the run in directory ``run``. Does nothing if the directory is gone."""
     global HOOK
     if HOOK is not None or not os.path.isdir(run):
         return

@@ -1,4 +1,4 @@
-"""``keras_callback()``: epochs as spans and logs as metrics, for those who want it in their code. Nobody needs it."""
+"""``keras_callback()``: records epochs as spans and logs as metrics. Optional: nothing else depends on it."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from stepscope.agent.core.foreign import Foreign
 
 _CLASSES: dict[tuple[type, bool], type] = {}
-"""Made classes by base class, and whether they look at batches."""
+"""Generated classes by base class and whether they read the logs of batches."""
 
 
 def keras_callback(every: int = 0) -> Foreign:
-    """A callback for ``fit``: each epoch is a span, the logs at its end are metrics.
+    """Make a callback for ``fit``: each epoch becomes a span, the logs at its end become metrics.
 
     Args:
-        every: also take the logs of every so many batches. Reading them may make the host wait for the device.
+        every: read the logs of every ``every``-th batch too. Reading them may make the host wait for the device.
 
     Raises:
-        ImportError: there is no Keras.
+        ImportError: Keras is not installed.
     """
     base = _base()
     key = (base, every > 0)
@@ -38,7 +38,7 @@ def keras_callback(every: int = 0) -> Foreign:
 
 
 def _base() -> type:
-    """Callback of the Keras that the program uses."""
+    """The ``Callback`` class of the Keras that the program uses."""
     legacy = os.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true")
     names = ("tf_keras", "keras") if legacy or "keras" not in sys.modules else ("keras", "tf_keras")
     loaded = [name for name in names if name in sys.modules]
@@ -57,7 +57,7 @@ def _metrics(logs: Optional[dict[str, Foreign]], prefix: str = "") -> None:
 
 def _make(base: Foreign, *, batches: bool) -> type:
     class Stepscope(base):  # type: ignore[misc]
-        """Tells stepscope of epochs and logs."""
+        """Records epochs and logs."""
 
         every = 0
 
@@ -78,7 +78,7 @@ def _make(base: Foreign, *, batches: bool) -> type:
         return Stepscope
 
     class StepscopeBatches(Stepscope):
-        """Looks at every so many batches, too."""
+        """Also reads the logs of every so many batches."""
 
         def on_train_batch_end(self, batch: int, logs: Optional[dict[str, Foreign]] = None) -> None:
             if self.every and batch % self.every == 0:

@@ -1,7 +1,7 @@
-"""How much of integer sequences is padding: arrays that a fit or a dataset is given, looked at once.
+"""Measures how much of integer sequences is padding, once for each kind of array given to a fit or a dataset.
 
-At most 256 rows of an array are looked at, and nothing of them is kept but lengths. Memory maps are left alone: looking
-would read files.
+At most 256 rows of an array are examined, and only lengths are kept. Memory maps are left alone: examining them would
+read files.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ MAX_TOLD = 32
 ROWS = 256
 MAX_BYTES_LOOKED_AT = 16_000_000
 COMMON = 0.5
-"""Of the rows that end (or begin) with one value: that is the padding."""
+"""Share of the rows that must end (or begin) with the same value for it to be the padding value."""
 WITHIN = 0.1
-"""That value is rarer inside of the sequences: else they are no sequences, but counts or flags."""
+"""Highest share of that value inside the sequences: above it the rows are counts or flags, not sequences."""
 
 
 class Padding:
-    """Looks at arrays and tells of each kind once."""
+    """Examines arrays and logs each kind once."""
 
     def __init__(self, state: AgentState, place: Callable[[], tuple[str, str, int]]) -> None:
-        """``place``: the line of user code that runs."""
+        """``place``: returns the line of user code that is running."""
         self._state = state
         self._place = place
         self._told: set[tuple[int, ...]] = set()
         self.made: dict[int, tuple[str, str, int]] = {}
-        """Positions -> the line that last padded sequences to so many."""
+        """Line that last padded sequences to a length, by that length."""
 
     def look(self, value: object) -> None:
-        """An array, or a structure of some."""
+        """Examine an array or a structure of arrays."""
         for array in _arrays(value, 2):
             if len(self._told) >= MAX_TOLD or tuple(array.shape) in self._told:
                 continue
@@ -68,14 +68,14 @@ def _arrays(value: object, depth: int) -> Iterator[Array]:
 
 
 def _fits(value: Array) -> bool:
-    """Whether it is an array in memory of rows of integers, wider than bytes: these are images."""
+    """Whether it is an in-memory array of integer rows with elements wider than a byte: byte arrays are images."""
     if type(value).__name__ != "ndarray" or value.ndim != RANK or value.dtype.kind not in "iu":
         return False
     return bool(value.dtype.itemsize > 1 and value.shape[0] >= MIN_ROWS and value.shape[1] >= MIN_COLUMNS)
 
 
 def lengths(array: Array) -> dict[str, object] | None:
-    """Positions that rows use: ``mean``, and ``p95``, which one in twenty exceeds. None where nothing pads them."""
+    """Used positions per row: ``mean``, and ``p95``, which one row in twenty exceeds. None for rows without padding."""
     numpy = sys.modules["numpy"]
     rows = array[:: max(1, len(array) // ROWS)][: min(ROWS, max(1, MAX_BYTES_LOOKED_AT // array[0].nbytes))]
     for flipped in (False, True):

@@ -1,4 +1,4 @@
-"""Makes a process a measured one: state, probes, thread, and the order in which they leave at exit."""
+"""Starts the measurement of a process: state, probes, thread, and the order in which they end at exit."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ if TYPE_CHECKING:
     from stepscope.agent.state import AgentState
 
     class Hook(Protocol):
-        """Who knows of imports: see ``agent.bootstrap``."""
+        """Interface of the import hook: see ``agent.bootstrap``."""
 
         run: str
         pid: int
         folder: str
 
         def after_import(self, name: str, callback: Callable[[Foreign], object]) -> None:
-            """Have ``callback(module)`` called after each execution of ``name``."""
+            """Call ``callback(module)`` after each execution of ``name``."""
 
         def remove(self) -> None:
-            """No callback runs any more."""
+            """Remove the hook; no callback runs after this."""
 
 
 class Running:
-    """What belongs to one measured process beside its state."""
+    """The parts of one measured process other than its state."""
 
     def __init__(self, current: AgentState, computes: Collection[str]) -> None:
-        """``computes``: the frameworks that compute, by the names of their modules."""
+        """``computes``: module names of the frameworks that compute."""
         self.state = current
         self._computes = computes
         self.sampler: Optional[Sampler] = None
 
     def framework(self, name: str, module: Foreign) -> None:
-        """A framework's import has ended: say so; with that of one that computes the agent's thread starts."""
+        """Log that a framework's import has ended; if the framework computes, start the agent's thread."""
         for folder in list(getattr(module, "__path__", ())):
             frames.exclude(str(folder))
         self._say(name, module)
@@ -74,13 +74,13 @@ class Running:
             self.state.log(line)
 
     def start_thread(self) -> None:
-        """Start the agent's thread; in a forked child a new one, the parent's did not come along."""
+        """Start the agent's thread. A forked child needs a new one, because fork does not copy threads."""
         if self.sampler is None or self.sampler.pid != os.getpid():
             self.sampler = Sampler(self.state)
             self.sampler.start()
 
     def _denser(self, command: dict[str, object]) -> None:
-        """A window of native stacks begins: sample Python's as often."""
+        """A window of native stacks begins: sample Python stacks at the same rate."""
         hz, seconds = command.get("hz"), command.get("seconds")
         if not isinstance(hz, (int, float)) or not isinstance(seconds, (int, float)):
             self.state.diagnostic(
@@ -93,12 +93,12 @@ class Running:
                 self.state.diagnostic("DX915", str(error))
 
     def register_exit(self) -> None:
-        """Run ``finish`` before every exit handler that has been registered so far."""
+        """Register ``finish`` to run before all exit handlers registered so far."""
         atexit.unregister(self.finish)
         atexit.register(self.finish)
 
     def finish(self) -> None:
-        """At exit: end the thread, fold what is counted, write the last line."""
+        """At exit: stop the thread, fold the counted calls, write the last line."""
         cpu_ns = 0
         self.state.captures.finish()
         if self.sampler is not None and self.sampler.pid == os.getpid():
@@ -108,7 +108,7 @@ class Running:
 
 
 def start(hook: Hook, roots: Collection[str], computes: Collection[str]) -> bool:
-    """Open the state, attach the probes by callbacks. False: this process cannot be measured."""
+    """Open the state and attach the probes by callbacks. False if this process cannot be measured."""
     if not os.path.isdir(hook.run):
         return False
     frames.armed_in(hook.folder)
@@ -130,7 +130,9 @@ def start(hook: Hook, roots: Collection[str], computes: Collection[str]) -> bool
 
 
 def _onednn() -> str:
-    """Whether TensorFlow uses oneDNN, whose pool then serves the tensors; "" where this version does not tell."""
+    """State of TensorFlow's oneDNN: "oneDNN on" (its pool then serves the tensors), "oneDNN off", or "" if this version
+    does not say.
+    """
     port = sys.modules.get("tensorflow.python.util._pywrap_util_port")
     enabled = getattr(port, "IsMklEnabled", None)
     return ("oneDNN on" if enabled() else "oneDNN off") if callable(enabled) else ""

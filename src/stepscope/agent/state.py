@@ -1,13 +1,14 @@
-"""What the agent knows about the process it lives in: one ``AgentState``, and the global ``CURRENT`` that holds it.
+"""The agent's knowledge of its process: one ``AgentState``, held by the global ``CURRENT``.
 
-Rule of failure: an exception in code of ours becomes a diagnostic line, and the probe that failed three times, or the
-whole agent, takes itself out. Nothing of ours raises into the job. What the job's own code raises, also from a signal
-handler that runs inside ours, passes through.
+Rule of failure: an exception in our code becomes a diagnostic line; a probe that failed three times, or the whole
+agent, removes itself. Nothing of ours raises into the job. Exceptions of the job's own code pass through, even from a
+signal handler that runs inside our code.
 
-A forked child drops its parent's ring and log at once and makes its own at its first record, with ids as they were:
-``write`` stays the same object, what is behind it changes. A child that records nothing costs nothing.
+A forked child drops its parent's ring and log at once and makes its own at its first record, with unchanged ids:
+``write`` stays the same object, only its target changes. A child that records nothing costs nothing.
 
-The state stands above its parts (``core``, ``rest``, ``capture``): they know each other, or a ``Protocol``, never it.
+The state knows its parts (``core``, ``rest``, ``capture``); they know each other, or a ``Protocol``, but never the
+state.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ CURRENT: AgentState | None = None
 
 
 class AgentState:
-    """Everything that probes share. ``write`` and ``now`` are hot: take them as locals."""
+    """State shared by all probes. ``write`` and ``now`` are hot: keep them in locals."""
 
     def __init__(self, run: str) -> None:
         self.config = process.read_config(run)
@@ -68,7 +69,7 @@ class AgentState:
     # -- opening and leaving -------------------------------------------------------------------------------------
 
     def open(self, origin: str) -> bool:
-        """Make the process directory, the log and the ring. False: this process cannot be measured."""
+        """Make the process directory, the log and the ring. False if this process cannot be measured."""
         if not self._opening.acquire(blocking=False):
             return False
         try:
@@ -85,13 +86,13 @@ class AgentState:
         return True
 
     def _wake(self) -> None:
-        """A forked child has something to say: its own ring and log."""
+        """Make the ring and log of a forked child that is about to write."""
         if self.lines.dormant and self.open("fork"):
             for restart in self.hooks.children:
                 restart()
 
     def after_fork(self) -> None:
-        """In a forked child: leave the parent's ring and log to the parent. Cheap; makes nothing."""
+        """In a forked child: leave the parent's ring and log to the parent. Cheap: makes nothing."""
         if self.lines.out:
             return
         self.records.after_fork()
@@ -106,7 +107,7 @@ class AgentState:
             log.close()
 
     def take_out(self, why: str) -> None:
-        """Stop measuring for good, and say why."""
+        """Stop measuring for good and log why."""
         self.diagnostic("DX900", "the agent stopped measuring: " + why)
         self.captures.stop("the agent took itself out")
         self.rest.end(self.now())  # while its record still reaches the ring
@@ -116,7 +117,7 @@ class AgentState:
         self.uninstall()
 
     def finish(self, thread_cpu_ns: int = 0) -> None:
-        """Write the last line. Records of what runs later at exit are still taken."""
+        """Write the last line. Records of code that runs later at exit are still taken."""
         if self.lines.out or self.lines.dormant or not self.lines.is_open:
             return
         self.rest.end(self.now())
@@ -127,7 +128,7 @@ class AgentState:
     # -- probes --------------------------------------------------------------------------------------------------
 
     def attach(self, probe: str, attach: Callable[[AgentState, Foreign], object], module: Foreign) -> None:
-        """Run one probe's ``attach(state, module)``; its patches are known as that probe's."""
+        """Run one probe's ``attach(state, module)``; patches that it makes are registered under its name."""
         if self.lines.out or self.failures.of(probe) >= MAX_FAILURES:
             return
         before, self._attaching = self._attaching, probe
@@ -141,14 +142,14 @@ class AgentState:
             self._attaching = before
 
     def patch(self, owner: Foreign, attribute: str, replacement: Foreign, rests: Optional[Rests] = None) -> None:
-        """Set an attribute of a module, class or object; ``uninstall`` puts the original back.
+        """Set an attribute of a module, class or object; ``uninstall`` restores the original.
 
         ``rests``: (kind of its records, light replacement or None), see ``agent.rest``.
         """
         self.patches.set(self._attaching, owner, attribute, replacement, rests)
 
     def uninstall(self, probe: Optional[str] = None) -> None:
-        """Put back what was patched (by one probe, or all). What others have patched over since is left alone."""
+        """Restore what was patched (by one probe, or all). Attributes that others have patched since are left alone."""
         self.patches.undo(probe)
         if probe is None:
             self.hooks.clean_up()

@@ -20,6 +20,8 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from typing_extensions import Self
+
     from stepscope.derive.input.pipeline import Pipeline
     from stepscope.derive.optrace.chosen_traces import ChosenTraces
     from stepscope.derive.python.stack_samples import HotSpot, Sample
@@ -39,12 +41,12 @@ class SessionView:
     def __init__(self, session: Session) -> None:
         self.recorded = session
         """As it was recorded; ``session`` leaves out what lies in rests (``rest``), and has ``joined_threads``."""
-        self._memo: dict[Callable[[SessionView], object], object] = {}
+        self._memo: dict[object, object] = {}
         self.session = replace(
             session, workers=[joined_threads.joined(rest.attached(worker)) for worker in session.workers]
         )
 
-    def get(self, analysis: Callable[[SessionView], T]) -> T:
+    def get(self, analysis: Callable[[Self], T]) -> T:
         """What an analysis of this session finds; it runs once."""
         if analysis not in self._memo:
             self._memo[analysis] = analysis(self)

@@ -6,11 +6,12 @@ import inspect
 import sys
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from stepscope.causes.host import growing_graph, no_progress
 from stepscope.causes.job import hidden_wait, purpose
 from stepscope.causes.system import contention, gpu, memory_leak, resources, steady_page_faults
+from stepscope.derive import steps_view
 from stepscope.derive.python import stack_samples
 from stepscope.errors import DamagedError
 from stepscope.model.log.events import Traced
@@ -20,6 +21,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from stepscope.derive.steps_view import StepsView
     from stepscope.derive.view import SessionView
     from stepscope.model.report.finding import (
         Cause,
@@ -151,7 +153,8 @@ class Detector(Generic[P]):
     pipeline_stage: PipelineStage = "none"
     needs: frozenset[Signal]
     params: P
-    detect: Callable[[SessionView, P], Iterator[Seen | Undecided | CaptureRequest]]
+    detect: Callable[[StepsView, P], Iterator[Seen | Undecided | CaptureRequest]]
+    """Given a ``StepsView`` wherever there are steps; a detector that does not need them takes a ``SessionView``."""
     yields_to: frozenset[str] = frozenset()
     """Codes that are more specific about the same root: if one of their findings shares a place with this detector's,
     only that finding is reported."""
@@ -183,24 +186,26 @@ def present(view: SessionView) -> frozenset[Signal]:
     ):
         if there:
             found.add(signal)
-    if view.steps is not None:
-        found.add(Signal.STEPS)
-        if stack_samples.sampled(view.steps):
-            found.add(Signal.SAMPLES)
-        if view.steps.worker.all(Traced) or (view.steps.worker.records.kind == Kind.FUNCTION).any():
-            found.add(Signal.TRACES)
-        if not view.get(hidden_wait.build):
-            found.add(Signal.INPUT_WAIT)
-        sampled = {
-            Signal.GRAPHS: view.get(growing_graph.build) is not None,
-            Signal.NODES: view.graphs is not None,
-            Signal.MEMORY: view.get(memory_leak.build) is not None,
-            Signal.RESOURCES: view.get(resources.build) is not None,
-            Signal.GPU: bool(view.get(gpu.build)),
-            Signal.LIVE_BYTES: any(gpu.live_bytes > 0 for gpu in view.get(gpu.build)),
-        }
-        found |= {signal for signal, there in sampled.items() if there}
-    return frozenset(found)
+    with_steps = steps_view.of(view)
+    return frozenset(found | _of_steps(with_steps)) if with_steps is not None else frozenset(found)
+
+
+def _of_steps(view: StepsView) -> set[Signal]:
+    """The signals that a session with steps holds beyond those of any session."""
+    worker = view.worker
+    there = {
+        Signal.STEPS: True,
+        Signal.SAMPLES: stack_samples.sampled(view.steps),
+        Signal.TRACES: bool(worker.all(Traced)) or bool((worker.records.kind == Kind.FUNCTION).any()),
+        Signal.INPUT_WAIT: not view.get(hidden_wait.build),
+        Signal.GRAPHS: view.get(growing_graph.build) is not None,
+        Signal.NODES: view.graphs is not None,
+        Signal.MEMORY: view.get(memory_leak.build) is not None,
+        Signal.RESOURCES: view.get(resources.build) is not None,
+        Signal.GPU: bool(view.get(gpu.build)),
+        Signal.LIVE_BYTES: any(gpu.live_bytes > 0 for gpu in view.get(gpu.build)),
+    }
+    return {signal for signal, held in there.items() if held}
 
 
 def run(
@@ -211,7 +216,7 @@ def run(
     Returns:
         Findings as ``rank`` orders them; what became of each detector; what failed.
     """
-    have = present(view)
+    have, with_steps = present(view), steps_view.of(view)
     imported = view.session.manifest.mode == "import"
     hints = IMPORTED_HINTS if imported else HINTS
     findings: list[Finding] = []
@@ -231,7 +236,7 @@ def run(
             checked.append(_checked(detector, "not-applicable", missing, hints[missing[0]]))
             continue
         try:
-            results = list(detector.detect(view, detector.params))
+            results = list(detector.detect(with_steps or cast("StepsView", view), detector.params))
         except DamagedError:
             raise
         except Exception as error:  # noqa: BLE001 - one of the three walls (STYLE 4.4): recorded as DX030

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from stepscope.causes.input.cut_caches import CutCache
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
     from stepscope.model.log.events import DatasetMade
 
 REPEATS = "RepeatDataset"
@@ -26,11 +26,9 @@ REMEDY = Remedy(
 )
 
 
-def above(view: SessionView, made: Iterable[DatasetMade]) -> CutCache | None:
+def above(view: StepsView, made: Iterable[DatasetMade]) -> CutCache | None:
     """The cache that should keep the output of one of these datasets but does not; None if there is only one pass."""
     pipe, steps = view.pipeline, view.steps
-    if pipe is None or steps is None:
-        return None
     found = cut_caches.build(pipe.datasets)
     if found is None or found.below.isdisjoint(d.id for d in made):
         return None
@@ -38,6 +36,6 @@ def above(view: SessionView, made: Iterable[DatasetMade]) -> CutCache | None:
     return found if again else None
 
 
-def places(view: SessionView, found: CutCache) -> tuple[Place, ...]:
+def places(view: StepsView, found: CutCache) -> tuple[Place, ...]:
     """Places of the cache and of the take that cuts it short."""
     return tuple(p for d in (found.cache, found.take) if (p := view.dataset_place(d)) is not None)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from stepscope.derive.python.stack_samples import HotSpot, Spot
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
     from stepscope.model.report.finding import Cost, Place
 
 
@@ -59,11 +59,11 @@ class LoopPython:
         """The most sampled spot."""
         return self.spots[0]
 
-    def who(self, view: SessionView) -> str:
+    def who(self, view: StepsView) -> str:
         """Where most of the time goes: a function, or lines of the loop itself."""
         return who(view, self.top.culprit, self.top.lines[:3])
 
-    def places(self, view: SessionView) -> tuple[Place, ...]:
+    def places(self, view: StepsView) -> tuple[Place, ...]:
         """The most sampled lines of the function, the loop's statement that calls it, user spans around it."""
         culprit, statement = self.top.culprit, self.top.statement
         lines = self.top.lines[:3] or (culprit.line,)
@@ -77,7 +77,7 @@ class LoopPython:
         ]
         return tuple(dict.fromkeys(where))
 
-    def evidence(self, view: SessionView, metric: str, params: Params) -> tuple[Evidence, ...]:
+    def evidence(self, view: StepsView, metric: str, params: Params) -> tuple[Evidence, ...]:
         """The measured remainder, the samples that attribute it, and the user spans that hold most of it."""
         return (
             Evidence(
@@ -95,18 +95,18 @@ class LoopPython:
             ),
         )
 
-    def cost(self, view: SessionView) -> Cost:
+    def cost(self, view: StepsView) -> Cost:
         """With the interval of the samples."""
         low, high = stack_samples.confidence_interval(self.part, self.samples)
         return cost_of(view, self.ratio, low=self.share * low, high=self.share * high)
 
 
-def is_loop(view: SessionView, spot: Spot) -> bool:
+def is_loop(view: StepsView, spot: Spot) -> bool:
     """Whether a function makes the steps, so that it cannot run less often than once a step."""
     return (spot.file, spot.function) in stack_samples.making_steps(view.samples, view.loop)
 
 
-def who(view: SessionView, spot: Spot, lines: Sequence[int] = ()) -> str:
+def who(view: StepsView, spot: Spot, lines: Sequence[int] = ()) -> str:
     """Name for the code at a spot: its function, or its lines if the function makes the steps."""
     if not is_loop(view, spot):
         return spot.function
@@ -114,10 +114,10 @@ def who(view: SessionView, spot: Spot, lines: Sequence[int] = ()) -> str:
     return f"the loop's own line {first}" if first == last else f"the loop's own lines {first}-{last}"
 
 
-def find(view: SessionView, params: Params, wanted: Callable[[HotSpot], bool]) -> LoopPython | None:
+def find(view: StepsView, params: Params, wanted: Callable[[HotSpot], bool]) -> LoopPython | None:
     """The loop's Python on the wanted spots; None if it takes too little time or has too few samples."""
     anatomy = view.anatomy
-    if anatomy is None or anatomy.ratio("other-python") < params.min_ratio:
+    if anatomy.ratio("other-python") < params.min_ratio:
         return None
     every = view.hot_spots("other-python")
     mine = tuple(s for s in every if s.tensorflow_ratio <= params.max_tensorflow_ratio and wanted(s))

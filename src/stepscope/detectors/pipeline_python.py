@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stepscope.causes.input.input_cause import InputCause, Limit
     from stepscope.causes.system.producer import Producer
     from stepscope.derive.input.pipeline_python import PythonFunction
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
     from stepscope.model.report.finding import Cost, Place
 
 
@@ -67,7 +67,7 @@ class Waited:
         made = self.cause.producer
         return made.busy_ratio if self.hidden and made is not None else self.cause.python_ratio
 
-    def cost(self, view: SessionView) -> Cost:
+    def cost(self, view: StepsView) -> Cost:
         """The wait is certain within its error; the additional cost of lock and CPUs may be less."""
         cause, error = self.cause, 2 * self.cause.error_ratio
         basis = "modelled" if self.hidden else "measured"
@@ -95,10 +95,10 @@ def _own(made: Producer) -> Evidence:
     return Evidence(metric="own_cpu_cores", value=made.own_ratio, unit="cores")
 
 
-def find(view: SessionView, limit: Limit, params: Params) -> Waited | None:
+def find(view: StepsView, limit: Limit, params: Params) -> Waited | None:
     """The function, if user Python of this kind limits the pipeline and steps wait for it."""
     cause, steps = view.get(input_cause.build), view.steps
-    if cause is None or steps is None or cause.limit != limit or cause.function is None:
+    if cause is None or cause.limit != limit or cause.function is None:
         return None
     hidden = view.get(hidden_wait.build)
     if hidden and (not cause.never_idle or cause.saved_low < params.min_wait_ratio):
@@ -115,7 +115,7 @@ def find(view: SessionView, limit: Limit, params: Params) -> Waited | None:
     )
 
 
-def own_places(view: SessionView, function: PythonFunction) -> list[Place]:
+def own_places(view: StepsView, function: PythonFunction) -> list[Place]:
     """The function itself, and the lines that take its time."""
     name, inside = function.name, function.inside
     places = [view.place(name.file, name.line, name.end_line, name.text)] if name.file else []
@@ -125,7 +125,7 @@ def own_places(view: SessionView, function: PythonFunction) -> list[Place]:
     return places
 
 
-def made_places(view: SessionView, function: PythonFunction) -> list[Place]:
+def made_places(view: StepsView, function: PythonFunction) -> list[Place]:
     """Where the function was put into the graph, innermost line first."""
     stack = function.made.stack[-2:] if function.made is not None else []
     return [view.place(file, line, function=where) for file, where, line in reversed(stack)]

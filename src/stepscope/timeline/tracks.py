@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.graph.index import NOT_FOUND, GraphIndex
+from stepscope.derive.kinds import KINDS
 from stepscope.derive.optrace.device import event_links
 from stepscope.derive.steps.steps import names_of
 from stepscope.errors import DamagedError, StepscopeError
@@ -32,38 +33,6 @@ if TYPE_CHECKING:
 Say = Callable[[float, str], object]
 """Progress callback: share done (0 to 1), and what is being read."""
 
-CATEGORY = {
-    Kind.STEP: "step",
-    Kind.EXECUTION: "call",
-    Kind.LOOP: "python",
-    Kind.HOOK: "callbacks",
-    Kind.CALLBACK: "callbacks",
-    Kind.FUNCTION: "call",
-    Kind.TRACE: "tracing",
-    Kind.NEXT: "input",
-    Kind.PYFUNC: "input",
-    Kind.SESSION_RUN: "call",
-    Kind.SAVE: "saving",
-    Kind.SUMMARY: "saving",
-    Kind.SYNC: "wait",
-    Kind.GC: "gc",
-    Kind.MODEL_CALL: "call",
-    Kind.APPLY: "call",
-    Kind.SPAN: "python",
-    Kind.REST: "other",
-    Kind.BUILD: "building",
-    Kind.INFERENCE: "call",
-}
-"""Category of each kind of record that is drawn."""
-WORDS = {
-    Kind.STEP: "step",
-    Kind.NEXT: "next batch",
-    Kind.GC: "garbage collection",
-    Kind.SYNC: "waits for a tensor",
-    Kind.APPLY: "apply gradients",
-    Kind.REST: "calls only counted",
-}
-"""Text for records that have none."""
 OP_CATEGORY = {
     Category.OP: "op",
     Category.KERNEL: "kernel",
@@ -79,11 +48,7 @@ OP_CATEGORY = {
     Category.RUNTIME: "runtime",
     Category.WAIT: "wait",
 }
-_UNDRAWN = {
-    Kind.SAMPLE: "stack samples: they are in the flame graph",
-    Kind.COUNTS: "calls too short to be recorded one by one",
-    Kind.METRIC: "values of metrics: they are in the charts",
-}
+_DRAWN = [kind for kind, about in KINDS.items() if about.drawn]
 _CLUSTER = "/job:"
 _STREAMS = frozenset({LineKind.STREAM, LineKind.XLA_OPS, LineKind.ASYNC_OPS, LineKind.XLA_MODULES})
 
@@ -204,7 +169,7 @@ class Spans:
     def _of_worker(self, worker: Worker) -> Iterator[SpanTrack]:
         records = worker.records
         self._count_undrawn(worker)
-        drawn = np.flatnonzero(np.isin(records.kind, list(CATEGORY)) & (records.dur_ns >= 0))
+        drawn = np.flatnonzero(np.isin(records.kind, _DRAWN) & (records.dur_ns >= 0))
         if not len(drawn):
             return
         start, dur = records.start_ns[drawn], records.dur_ns[drawn]
@@ -232,11 +197,13 @@ class Spans:
 
     def _count_undrawn(self, worker: Worker) -> None:
         records = worker.records
-        for kind, what in _UNDRAWN.items():
+        for kind, about in KINDS.items():
+            if not about.undrawn:
+                continue
             mine = records.kind == kind
             count = int(records.arg[mine].sum()) if kind == Kind.COUNTS else int(mine.sum())
             if count:
-                self._leave_out(what, count)
+                self._leave_out(about.undrawn, count)
         if worker.info.lost_records:
             self._leave_out("records that were lost before they were read", worker.info.lost_records)
 
@@ -264,14 +231,15 @@ class Spans:
 
     def _named(self, number: int, name: Name | None) -> SpanName:
         kind = Kind(number)
-        text = WORDS.get(kind, kind.name.lower())
+        about = KINDS[kind]
+        text = about.text or kind.name.lower()
         if name is None:
-            return SpanName(text=text, category=CATEGORY[kind])
+            return SpanName(text=text, category=about.drawn)
         place = (name.file, name.line, "") if name.file else (name.call_file, name.call_line, name.call_function)
         file = self.view.place(*place[:2]).file if place[0] else ""
         return SpanName(
             text=name.text or name.role or text,
-            category=CATEGORY[kind],
+            category=about.drawn,
             file=file,
             line=place[1],
             function=place[2],

@@ -7,6 +7,7 @@ import struct
 import numpy as np
 import pytest
 from tests.derive.sessions import MS, SCRIPT, Job
+from tests.derive.with_steps import view_of
 from tests.detectors.jobs import sampled
 
 from stepscope.app.report import series
@@ -59,7 +60,7 @@ def test_a_span_that_holds_most_of_a_finding_is_evidence() -> None:
     place = {"call_file": SCRIPT, "call_line": 43, "call_function": "main"}
     job.call(Kind.SPAN, "augment", **place).every(100 * MS, 100, dur=59 * MS)
     job.call(Kind.SPAN, "log", **place).every(100 * MS, 100, dur=2 * MS, start=60 * MS)
-    inside = {name.text: ratio for name, ratio in user_spans.python_inside(job.view())}
+    inside = {name.text: ratio for name, ratio in user_spans.python_inside(view_of(job))}
     assert inside == {"augment": pytest.approx(0.59)}
     findings, _, _ = run(ALL, job.view())
     assert "span augment" in [e.metric for e in findings[0].evidence]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.derive.sessions import MAIN, MS, POOL, SCRIPT, US, Job, node
+from tests.derive.with_steps import view_of
 from tests.detectors.jobs import PERIOD, STEPS, pulled, train_loop
 
 from stepscope.causes.input import input_cause
@@ -12,7 +13,7 @@ from stepscope.causes.input.input_cause import InputCause
 
 def cause(job: Job) -> InputCause:
     """The cause that is derived."""
-    found = job.view().get(input_cause.build)
+    found = view_of(job).get(input_cause.build)
     assert found is not None
     return found
 
@@ -124,8 +125,3 @@ def test_python_takes_no_more_from_the_step_than_its_threads_computed() -> None:
 def test_a_process_on_several_cores_is_not_held_by_the_lock() -> None:
     """Where more than one core is used, things do run side by side."""
     assert locked(calls=400, cpu=95, got=1.6).disturbed_ratio == 0
-
-
-def test_no_steps_no_cause() -> None:
-    """Where nothing repeats there is nothing to explain."""
-    assert Job().view().get(input_cause.build) is None

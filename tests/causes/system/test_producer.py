@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.derive.sessions import MAIN, MS, POOL, US, Job
+from tests.derive.with_steps import view_of
 from tests.detectors.jobs import PERIOD, STEPS, keras_fit, train_loop
 
 from stepscope.causes.input import input_cause
@@ -31,7 +32,7 @@ def hidden(*, calls: int = 100, own: int = 10, producer: int = 40, keras: bool =
 
 def made(job: Job) -> Producer:
     """What is derived."""
-    cause = job.view().get(input_cause.build)
+    cause = view_of(job).get(input_cause.build)
     assert cause is not None
     assert cause.producer is not None
     return cause.producer
@@ -80,6 +81,6 @@ def test_neighbours_leave_it_open() -> None:
     """CPU time of a starved job says little."""
     job = hidden()
     job.machine(10, cpus=2, got=0.5, waiting=1.0, others=1.5)
-    cause = job.view().get(input_cause.build)
+    cause = view_of(job).get(input_cause.build)
     assert cause is not None
     assert cause.producer is None

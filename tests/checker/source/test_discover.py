@@ -74,7 +74,7 @@ def test_naming_a_session(project: Path, named: str, way: str) -> None:
         path = project / f"link{path.suffix}"
         path.symlink_to(project / named)
     before = contents(project)
-    with pytest.raises(UsageError, match=r"is a session: .*stepscope report") as error:
+    with pytest.raises(UsageError, match=r"is a session; .*stepscope report") as error:
         call(project / "train.py", path, "--fix")
     assert "\n" not in str(error.value)
     assert contents(project) == before
@@ -99,7 +99,7 @@ def test_packed_sessions(project: Path) -> None:
     packed = project / "evidence.bin"
     bundle.pack(project / "train.stepscope", packed)
     before = packed.read_bytes()
-    with pytest.raises(UsageError, match=r"is a session: .*stepscope report .*evidence.bin"):
+    with pytest.raises(UsageError, match=r"is a session; .*stepscope report .*evidence.bin"):
         call(packed, "--fix")
     assert packed.read_bytes() == before
     (project / "other.zip").write_bytes(b"PK\x03\x04 and so on\0")

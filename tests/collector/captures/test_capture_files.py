@@ -124,7 +124,7 @@ def test_links_are_refused(tmp_path: Path) -> None:
     (raw / "a").symlink_to(tmp_path / "elsewhere" / "b")
     (raw / "folder").symlink_to(tmp_path / "elsewhere")
     for name in ("a", "folder/b"):
-        with pytest.raises(CaptureError, match="no regular file"):
+        with pytest.raises(CaptureError, match="not a regular file"):
             capture_files.take(raw, [name], captures, "ops")
 
 

@@ -137,5 +137,5 @@ def test_older_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
         assert look.mappings.rss_bytes.tolist() == by_smaps(pid).rss_bytes.tolist()
         assert (look.mappings.full_blocks >= 3).any()
         monkeypatch.setattr(memory_look, "MAX_SMAPS_PAGES", 1000)
-        with pytest.raises(FormatError, match=r"smaps of process \d+ could hold it up"):
+        with pytest.raises(FormatError, match=r"reading smaps of process \d+ could delay it"):
             memory_look.look(pid, 0)

@@ -107,7 +107,7 @@ def test_a_process_that_is_gone_is_one_clear_line(tmp_path: Path) -> None:
     """It names the process and what was expected."""
     process = subprocess.Popen(["true"])
     process.wait()
-    with pytest.raises(CaptureError, match=f"process {process.pid}: .*expected one of yours"):
+    with pytest.raises(CaptureError, match=f"process {process.pid}: .*expected a running process of yours"):
         NativeWindow(process.pid, tmp_path / "w", perf.abilities(), RATES)
 
 

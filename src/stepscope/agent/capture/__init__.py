@@ -1,8 +1,9 @@
-"""Captures inside of the job: what is traced for some steps because somebody asked for it.
+"""Captures inside the job: detailed traces of some steps, on request.
 
-- ``commands``: takes what the collector asks, on the agent's thread.
-- ``orders``: what may be asked, checked.
-- ``controller``: one capture at a time, on a thread that lives as long as it does.
+- ``commands``: receives the collector's commands on the agent's thread.
+- ``orders``: validates a command.
+- ``controller``: runs one capture at a time, on a thread that lasts as long as the capture.
 - ``watch``: counts and marks the steps of a capture.
-- ``profiler``: TensorFlow's own profiler, without the training thread. ``runs``: the full trace of a Session.run.
+- ``profiler``: runs TensorFlow's own profiler outside the training thread. ``runs``: takes the full trace of a
+  Session.run.
 """

@@ -1,4 +1,4 @@
-"""Takes what the collector asks of this process, on the agent's thread, which runs anyway: one ``stat`` a second."""
+"""Receives the collector's commands to this process, on the agent's thread: one ``stat`` a second."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Commands:
     """The commands of one process. ``tick`` is called by the agent's thread."""
 
     def __init__(self, lines: Lines, handlers: Mapping[str, Callable[[dict[str, object]], object]]) -> None:
-        """``handlers``: what takes a command, by its ``kind``.
+        """``handlers``: functions that handle a command, by its ``kind``.
 
         Raises:
             OSError: the folder cannot be made.
@@ -30,7 +30,7 @@ class Commands:
         self._next_ns = 0
 
     def tick(self, now_ns: int) -> None:
-        """Take what has come."""
+        """Handle the commands that have arrived."""
         if now_ns < self._next_ns:
             return
         self._next_ns = now_ns + LOOK_NS

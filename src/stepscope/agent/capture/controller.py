@@ -1,7 +1,7 @@
-"""One capture at a time, on a thread of its own that lives as long as it does.
+"""Runs one capture at a time, on its own thread, which lasts as long as the capture.
 
-Around the traced steps as many untraced ones are recorded in full, so that the session can say what tracing cost: while
-a capture lasts no wrapper rests and nothing is thinned (``agent.rest``, ``agent.sampling.governor``).
+The same number of untraced steps around the traced ones is recorded in full, so that the session can tell the cost of
+tracing: during a capture no wrapper rests and nothing is thinned (``agent.rest``, ``agent.sampling.governor``).
 """
 
 from __future__ import annotations
@@ -24,48 +24,48 @@ if TYPE_CHECKING:
     from stepscope.agent.capture.host import Host
 
     class Tracer(Protocol):
-        """Who traces in one way."""
+        """Interface of a way of tracing."""
 
         def trace(self, order: Order, watch: StepWatch, folder: str) -> dict[str, object]:
-            """Do it; returns the fields of the ``capture`` line. Raises what it does not know."""
+            """Trace; returns the fields of the ``capture`` line. Unknown errors are raised."""
 
         def give_way(self) -> None:
-            """The user's own profiler is about to start in this thread: nothing of ours profiles when this returns."""
+            """The user's own profiler is about to start in this thread: when this returns, ours is not running."""
 
         def reset(self) -> None:
-            """In a forked child: nothing goes on."""
+            """In a forked child: forget the running trace."""
 
 
 KIND = "ops"
 MARGIN_S = 5.0
-"""Untraced steps before and after are waited for at most so long each."""
+"""Longest wait for the untraced steps before, and for those after."""
 EXIT_S = 60.0
-"""A job that ends waits at most so long for a trace that is being written: what is left of TensorFlow would end it."""
+"""Longest wait of an ending job for a trace that is being written: what TensorFlow does at exit would end it."""
 
 
 class Captures:
-    """What is captured in this process. ``tracers`` are set by the probes of what they trace."""
+    """The captures of this process. The probes of the traced frameworks set ``tracers``."""
 
     def __init__(self, state: Host) -> None:
         self._state = state
         self.tracers: dict[str, Tracer] = {}
-        """By way: see ``Order.way``."""
+        """Tracers by ``Order.way``."""
         self.profiled: Callable[[], bool] = bool
-        """Whether the user's own profiler runs; set by who knows."""
+        """Test whether the user's own profiler is running; set by the probe that knows."""
         self._busy = allocate_lock()
         self._watch: StepWatch | None = None
         self._identity = ""
-        """Of what goes on."""
+        """Id of the running capture."""
 
     def after_fork(self) -> None:
-        """In a forked child: the parent's capture is the parent's."""
+        """In a forked child: the running capture belongs to the parent."""
         self._busy = allocate_lock()
         self._watch = None
         for tracer in self.tracers.values():
             tracer.reset()
 
     def order(self, fields: dict[str, object]) -> None:
-        """On the agent's thread: do what a command asks, or say in the log why not."""
+        """On the agent's thread: carry out a command, or log why not."""
         try:
             order = Order(fields)
         except (ValueError, KeyError) as error:
@@ -90,25 +90,25 @@ class Captures:
             self._say(order.identity, {"outcome": "failed", "text": str(error)})
 
     def enough(self, fields: dict[str, object]) -> None:
-        """On the agent's thread: end the capture that a command names, with what it has."""
+        """On the agent's thread: end the capture that a command names and keep the steps that it has."""
         watch = self._watch
         if watch is not None and fields.get("capture") == self._identity:
             watch.end()
 
     def stop(self, why: str) -> bool:
-        """End what goes on as soon as that can be; whether there is something."""
+        """End the running capture as soon as possible. Returns whether one was running."""
         watch = self._watch
         if watch is not None:
             watch.stop(why)
         return watch is not None
 
     def give_way(self) -> None:
-        """In a thread that is about to start a profiler of the user's own: ours is gone when this returns."""
+        """In a thread that is about to start the user's own profiler: when this returns, ours is gone."""
         for tracer in self.tracers.values():
             tracer.give_way()
 
     def finish(self) -> None:
-        """At exit: end what goes on; waits for what is being written."""
+        """At exit: end the running capture and wait for files that are being written."""
         if self.stop("the job ended first"):
             self._busy.acquire(timeout=EXIT_S)
 
@@ -147,7 +147,7 @@ class Captures:
         self._say(order.identity, line)
 
     def _folder(self, order: Order) -> str:
-        """Make the folder in the session for what is written.
+        """Make the folder in the session for the capture's files.
 
         Raises:
             OSError: no session yet, no space, no rights.

@@ -1,4 +1,4 @@
-"""What captures ask of the agent's state, which holds them: types alone."""
+"""Types for the parts of the agent's state that captures use; the state holds the captures."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from stepscope.agent.rest import Rest
 
     class Profiled(Protocol):
-        """Who knows what else profiles."""
+        """Interface that tells whether another profiler is active."""
 
         profiled: Callable[[], bool]
-        """Whether the user's own profiler runs."""
+        """Test whether the user's own profiler is running."""
 
     class Host(Protocol):
         """The state of the process."""
@@ -28,4 +28,4 @@ if TYPE_CHECKING:
 
         @property
         def captures(self) -> Profiled:
-            """What is captured."""
+            """The captures of this process."""

@@ -1,4 +1,4 @@
-"""What the collector may ask of a measured process, checked: everything in a command is hostile until here."""
+"""Validates the collector's requests to a measured process: everything in a command is hostile until here."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ MAX_MARGIN = 100
 MAX_ANCHORS = 256
 MAX_TEXT = 1_000
 ECHOED = ("asked_by", "request", "title")
-"""Fields that go back with the answer as they came: a sidecar that is started again knows what it had asked for."""
+"""Fields returned unchanged with the answer, so that a restarted sidecar knows what it had requested."""
 _MAX_NUMBER = 1 << 32
 
 
 class Order:
-    """One capture that was asked for."""
+    """One requested capture."""
 
     __slots__ = ("anchors", "echo", "identity", "level", "margin", "seconds", "steps", "task", "thread", "usual")
 
@@ -31,29 +31,30 @@ class Order:
         """
         self.identity = str(fields["id"])
         self.steps = int(_within(fields, "steps", 1, MAX_STEPS))
-        """How many steps, or runs of ``task``."""
+        """Number of steps, or of runs of ``task``."""
         self.seconds = float(_within(fields, "seconds", 0.01, MAX_SECONDS))
-        """After which it ends with the steps that it has, as soon as it has one."""
+        """Seconds after which the capture ends with the steps that it has, once it has at least one."""
         self.level = int(_within(fields, "level", 1, 3))
         """TensorFlow's host_tracer_level."""
         self.margin = int(_within(fields, "margin", 0, MAX_MARGIN))
-        """Steps before and after it that are recorded in full, to set the traced ones against."""
+        """Number of steps before and after the traced ones that are recorded in full, for comparison."""
         self.thread = int(_within(fields, "thread", 0, _MAX_NUMBER))
-        """The thread that makes the steps; 0: the first that makes one."""
+        """Id of the thread that makes the steps; 0 means the first thread that makes one."""
         self.anchors = frozenset(_pairs(fields.get("anchors"), "anchors"))
         """(kind, name) of the records whose ends are the ends of steps."""
         self.usual = frozenset(_pairs(fields.get("usual", []), "usual"))
-        """(kind, name) of other calls that most steps make; ``watch`` takes a series of any other for an evaluation."""
+        """(kind, name) of other calls that most steps make; ``watch`` takes a series of any others for an
+        evaluation."""
         self.echo = {name: str(fields.get(name, ""))[:MAX_TEXT] for name in ECHOED}
         task = fields.get("task")
         if task is not None and (not isinstance(task, str) or len(task) > MAX_TEXT):
             raise ValueError("task: expected a text of at most %d characters" % MAX_TEXT)
         self.task: str | None = task
-        """What a Session.run fetches, as its record is named: the next runs of it are traced, nothing else."""
+        """Fetches of a Session.run, as its record is named: only the next runs with these fetches are traced."""
 
     @property
     def way(self) -> str:
-        """Who traces: TensorFlow's profiler, or the session itself."""
+        """The tracer to use: TensorFlow's profiler, or the session itself."""
         return PROFILER if self.task is None else RUN_METADATA
 
 

@@ -1,9 +1,9 @@
-"""TensorFlow's own profiler for some steps, without the training thread: nothing listens, nothing waits for it.
+"""Runs TensorFlow's own profiler for some steps outside the training thread: nothing listens, nothing waits for it.
 
-``ProfilerSession.export_to_tb`` lets go of the interpreter lock, so that on a thread of its own it stalls nobody: the
-largest gap of a loop beside it was one switch interval, where ``tf.profiler.experimental.stop`` in the training thread
-stalls it for as long as there is to write (docs/decisions/0014-captures.md). A profiler that the user starts wins: ours
-is dropped before theirs begins.
+``ProfilerSession.export_to_tb`` releases the interpreter lock, so on its own thread it stalls no other: the largest gap
+of a loop running at the same time was one switch interval, while ``tf.profiler.experimental.stop`` in the training
+thread stalls it for as long as there is data to write (docs/decisions/0014-captures.md). A profiler that the user
+starts wins: ours is dropped before theirs begins.
 """
 
 from __future__ import annotations
@@ -23,30 +23,31 @@ if TYPE_CHECKING:
     from stepscope.agent.core.lines import Lines
 
 GIVE_WAY_S = 30.0
-"""A user's profiler waits for ours at most so long: for as long as it takes to write what it has."""
+"""Longest wait of a user's profiler for ours, which may have to write what it has."""
 USERS = "the user's own profiler runs"
 STARTED = "the user's own profiler has started"
 PATIENCE_S = 120.0
-"""For a single step."""
+"""Longest wait for a single step, in seconds."""
 TRIES = 3
-"""Where an evaluation begins before the first whole step, the trace begins again with the next step so often."""
+"""Number of attempts: if an evaluation begins before the first whole step, the next step starts a new trace."""
 NO_STEPS = "no whole step between evaluations, or none at all within %g s" % PATIENCE_S
 MAX_GROWTH_BYTES = 256 << 20
-"""What the process may grow by while it records, beyond the most that it has had: a step's own tensors come and go.
-Then it ends with the steps that it has."""
+"""Growth above the earlier peak memory at which recording ends with the steps so far. A step's own tensors come and
+go."""
 MIN_FREE_BYTES = 256 << 20
-"""On the file system that takes the trace."""
+"""Free space required on the file system that takes the trace."""
 HONOURS_OPTIONS_BEFORE = (2, 19)
-"""From 2.20 on every option is refused, with a line on stderr for each; 2.19 was not looked at."""
+"""First TensorFlow version given no options: from 2.20 on each is refused with a line on stderr; 2.19 was not
+examined."""
 _LOOKS = 5
-"""At the clocks."""
+"""Number of times that the clocks are read."""
 _SUFFIX = ".xplane.pb"
 _FIRST_BYTES = (b"\n", b"\x12", b"\x1a", b'"')
-"""What an XSpace message may begin with: the tags of its four fields. Source: xplane.proto."""
+"""First bytes that an XSpace message may have: the tags of its four fields. Source: xplane.proto."""
 
 
 class Profiler:
-    """Who profiles in this process, and how ours does."""
+    """Coordinates our profiler with the user's."""
 
     def __init__(self, lines: Lines, module: Foreign) -> None:
         """``module``: tensorflow.python.profiler.profiler_v2."""
@@ -56,9 +57,9 @@ class Profiler:
         self.reset()
 
     def reset(self) -> None:
-        """Nothing of ours runs: at first, and in a forked child."""
+        """Mark our profiler as not running: initially, and in a forked child."""
         self._turn = allocate_lock()
-        """Held while it is decided who profiles."""
+        """Held while deciding who profiles."""
         self._ours = allocate_lock()
         """Held while our session exists."""
         self._watch: Optional[StepWatch] = None
@@ -67,8 +68,8 @@ class Profiler:
     # -- the user's ----------------------------------------------------------------------------------------------
 
     def give_way(self) -> None:
-        """In a thread that is about to start a profiler of its own: ours is gone when this returns."""
-        self._starting += 1  # from here on none of ours begins; one that is just beginning has the turn
+        """In a thread that is about to start its own profiler: when this returns, ours is gone."""
+        self._starting += 1  # from here on none of ours starts; one that is just starting holds _turn
         if self._turn.acquire(timeout=GIVE_WAY_S):
             self._turn.release()
         watch = self._watch
@@ -85,7 +86,7 @@ class Profiler:
         self._starting -= 1
 
     def of_user(self) -> bool:
-        """Whether a profiler of the user's runs, or is just being started."""
+        """Whether a profiler of the user's is running or being started."""
         return bool(self._starting or getattr(self._module, "_profiler", None) is not None)
 
     # -- ours ----------------------------------------------------------------------------------------------------
@@ -109,7 +110,7 @@ class Profiler:
         return {"outcome": "failed", "text": NO_STEPS}
 
     def _attempt(self, order: Order, watch: StepWatch, folder: str) -> Optional[dict[str, object]]:
-        """Trace from this moment on; None where an evaluation began before there was a whole step: nothing is kept."""
+        """Trace from now on. Returns None, and keeps nothing, if an evaluation began before there was a whole step."""
         session = self._sessions()
         self._ours.acquire()
         try:
@@ -125,26 +126,28 @@ class Profiler:
                 return line
             began = time.monotonic_ns()
             line.update(_export(session, folder))
-            session = None  # gives back what it held, which this thread does on the job's CPU
+            session = None  # gives back what it held, on this thread but on the job's CPU
             return {**line, "export_ns": time.monotonic_ns() - began}
         finally:
-            session = self._watch = None  # the last reference: where it was not exported, it ends here
+            session = self._watch = None  # the last reference: if the session was not exported, it ends here
             self._ours.release()
 
     def _begin(self, session: Foreign, folder: str, order: Order, watch: StepWatch) -> str:
-        """Start recording; why that cannot be, else ""."""
+        """Start recording; returns the reason for a failure, else ""."""
         with self._turn:
             if self.of_user():
                 return USERS
             try:
                 session.start(folder, options(order.level))
-            except Exception as error:  # of TensorFlow: another session runs, which a profiler server may have started
+            except (
+                Exception
+            ) as error:  # raised by TensorFlow: another session is running, which a profiler server may have started
                 return "TensorFlow's profiler cannot be started: %s: %s" % (type(error).__name__, error)
             self._watch = watch
         return ""
 
     def _record(self, order: Order, watch: StepWatch) -> dict[str, object]:
-        """Wait for the steps. ``at`` and ``unix_ns`` are one moment by both clocks: TensorFlow's is the second."""
+        """Wait for the steps. ``at`` and ``unix_ns`` are one moment on two clocks: TensorFlow uses the second."""
         at, unix_ns = moment()
         size = max(_resident(), _peak())
         until = at + int(order.seconds * 1e9)
@@ -175,7 +178,7 @@ class Profiler:
 
 
 def moment() -> tuple[int, int]:
-    """This moment by both clocks, as close as they can be read: in between another thread may have its turn."""
+    """This moment on both clocks, read as close together as possible: another thread may run in between."""
     found = []
     for _ in range(_LOOKS):
         before, unix_ns, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
@@ -184,7 +187,7 @@ def moment() -> tuple[int, int]:
 
 
 def options(level: int) -> dict[str, int]:
-    """What ``ProfilerSession.start`` is given: none where TensorFlow would refuse it."""
+    """Options for ``ProfilerSession.start``: none if TensorFlow would refuse them."""
     words = str(getattr(sys.modules.get("tensorflow"), "__version__", "")).split(".")
     try:
         version = (int(words[0]), int(words[1]))
@@ -196,11 +199,11 @@ def options(level: int) -> dict[str, int]:
 
 
 def _export(session: Foreign, folder: str) -> dict[str, object]:
-    """Stop and write; what became of it. A file that is empty or damaged is a failure."""
+    """Stop and write; returns the outcome. An empty or damaged file is a failure."""
     failure = ""
     try:
         session.export_to_tb()
-    except Exception as error:  # of TensorFlow: no space, no rights
+    except Exception as error:  # raised by TensorFlow: no space, no rights
         failure = "the trace could not be written: %s: %s" % (type(error).__name__, error)
     path, size = _written(folder)
     if not failure and not path:
@@ -222,7 +225,7 @@ def _written(folder: str) -> tuple[str, int]:
 
 
 def _damage(path: str, size: int) -> str:
-    """Why a file cannot be a trace. TensorFlow leaves an empty one, without an error, where 2 GB do not suffice."""
+    """Why a file cannot be a trace. TensorFlow leaves an empty file, without an error, if 2 GB do not suffice."""
     if not size:
         return "TensorFlow wrote an empty trace: it was larger than 2 GB, or memory ran out"
     with open(path, "rb") as stream:
@@ -237,7 +240,7 @@ def _resident() -> int:
 
 
 def _peak() -> int:
-    """The most memory that this process has had resident, in bytes; 0 unknown."""
+    """Peak resident memory of this process in bytes; 0 if unknown."""
     with open("/proc/self/status", "rb") as file:
         for line in file:
             if line.startswith(b"VmHWM:"):

@@ -1,7 +1,7 @@
-"""The full trace of the next runs of one task: ``RunOptions(FULL_TRACE)`` of a Session.run, its RunMetadata saved.
+"""Traces the next runs of one task in full: ``RunOptions(FULL_TRACE)`` of a Session.run, with its RunMetadata saved.
 
-The run is told by what it fetches, as its record is named. Its arguments are copied: hooks and the user see options
-without a trace, and RunMetadata that holds what it would have held. A run that the user traces is left to the user.
+The run is identified by its fetches, as its record is named. Its arguments are copied: hooks and the user see options
+without a trace, and the RunMetadata that they would have got otherwise. A run that the user traces is left to the user.
 """
 
 from __future__ import annotations
@@ -26,35 +26,35 @@ if TYPE_CHECKING:
 
     Run = Callable[..., Foreign]
     Said = tuple[int, int, int, Foreign]
-    """Of one run: start by both clocks, end, RunMetadata."""
+    """(start on one clock, start on the other, end, RunMetadata) of one run."""
 
 PATIENCE_S = 120.0
-"""For a run of the task."""
+"""Longest wait for a run of the task, in seconds."""
 CONFIG = "tensorflow.core.protobuf.config_pb2"
 STEP_STATS = "step_stats"
 
 
 class Runs:
-    """Traces runs of sessions. ``task`` is read in every run; the rest only while it is set."""
+    """Traces runs of sessions. ``task`` is read in every run; the other attributes only while it is set."""
 
     def __init__(self, state: Host) -> None:
         self._state = state
         self.reset()
 
     def reset(self) -> None:
-        """Nothing is asked for: at first, and in a forked child."""
+        """Request nothing: initially, and in a forked child."""
         self.task: Optional[str] = None
-        """The fetches whose next run is traced; None: no run is."""
+        """Fetches whose next run is traced; None if no run is."""
         self._left = 0
         self._turn = allocate_lock()
         self._asked: Optional[str] = None
         self._said: list[Said] = []
         self._in_run = allocate_lock()
-        """Held while a run is traced: TensorFlow profiles it, as one profiler of the process."""
+        """Held while a run is traced: TensorFlow profiles it, and a process has only one profiler."""
         self._watch: Optional[StepWatch] = None
 
     def claim(self, original: Run, text: str) -> Run:
-        """What to call instead of ``original`` for a run that fetches ``text``: one run gets each turn."""
+        """The function to call instead of ``original`` for a run that fetches ``text``. One run is traced at a time."""
         if text != self.task or not self._turn.acquire(blocking=False):
             return original
         try:
@@ -94,18 +94,18 @@ class Runs:
             self._said.append((at, unix_ns, time.monotonic_ns(), said))
             if run_metadata is not None:
                 _hand_over(said, run_metadata)
-            if self._watch is not None and self._left <= 0:  # nobody contends with the runs that are still to come
+            if self._watch is not None and self._left <= 0:  # woken earlier, it would contend with the remaining runs
                 self._watch.wake()
         return result
 
     def _give_back(self) -> None:
-        """This run is the user's to trace, or failed: ours is the next one."""
+        """Give up this run, which is the user's to trace or failed; the next one is ours."""
         with self._turn:
             self._left += 1
             self.task = self._asked
 
     def give_way(self) -> None:
-        """See ``controller.Tracer``: a run that is being traced ends first."""
+        """See ``controller.Tracer``: waits for a run that is being traced."""
         watch = self._watch
         if watch is not None:
             watch.stop(STARTED)
@@ -113,7 +113,7 @@ class Runs:
             self._in_run.release()
 
     def trace(self, order: Order, watch: StepWatch, folder: str) -> dict[str, object]:
-        """Have the next runs of the task traced and write what they say; returns the fields of the ``capture`` line."""
+        """Trace the next runs of the task and write their metadata; returns the fields of the ``capture`` line."""
         if self._state.captures.profiled():
             return {"outcome": "refused", "text": USERS}
         self._said = []
@@ -136,7 +136,7 @@ class Runs:
 
 
 def _prepared(options: Foreign) -> tuple[Foreign, Foreign]:
-    """(options with a full trace, an empty RunMetadata) for a run with ``options``; Nones where the user traces it."""
+    """(options with a full trace, an empty RunMetadata) for a run with ``options``; Nones if the user traces it."""
     config: Foreign = sys.modules[CONFIG]
     if options is not None and options.trace_level != config.RunOptions.NO_TRACE:
         return None, None
@@ -148,7 +148,7 @@ def _prepared(options: Foreign) -> tuple[Foreign, Foreign]:
 
 
 def _hand_over(said: Foreign, theirs: Foreign) -> None:
-    """Give the user's RunMetadata what it would have got without a trace."""
+    """Fill the user's RunMetadata with what it would have got without a trace."""
     for field, _ in said.ListFields():
         if field.name == STEP_STATS:
             continue

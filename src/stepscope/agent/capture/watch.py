@@ -1,11 +1,11 @@
 """Counts the steps of a capture as their calls end, and marks them in the trace.
 
-A step ends where the call that makes it ends, so what is marked holds the ``next`` that fed the call, also where that
-is Python outside of it. The steps are told by (kind, name) of their records; the watch is told of each record while
-there is a capture, and of none else: a wrapper on the job's path costs nothing more for it.
+A step ends with the call that makes it, so a marked step includes the ``next`` that fed the call, even if that is
+Python outside the call. Steps are identified by (kind, name) of their records. The watch sees every record during a
+capture and none otherwise: a wrapper on the job's path costs nothing more for it.
 
-Between two calls of the step others may come: a validation, predictions, an evaluation loop of the program's own. Each
-of them is a series of calls that most steps do not make; a single such call may be anything.
+Other calls may come between two calls of the step: a validation, predictions, or the program's own evaluation loop.
+Each of them is a series of calls that most steps do not make; a single such call may be anything.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _SECOND_NS = 1_000_000_000
 _STRAY = int(Flag.END) | int(Flag.NESTED)
 CALLS = frozenset(map(int, kinds_with(Trait.STEP)))
 SERIES = 2
-"""So many calls that are not the step's, between two of its calls, are an evaluation."""
+"""Number of calls between two calls of the step, none of them usual for a step, that make an evaluation."""
 
 
 class StepWatch:
-    """The steps of one thread. ``record`` is called by the job's threads, ``wait`` by the capture's."""
+    """Watches the steps of one thread. The job's threads call ``record``, the capture's thread calls ``wait``."""
 
     def __init__(
         self,
@@ -45,33 +45,34 @@ class StepWatch:
     ) -> None:
         self.anchors = anchors
         self.usual = usual
-        """Other calls that most steps make."""
+        """(kind, name) of other calls that most steps make."""
         self.left = False
-        """An evaluation has begun since ``mark``: no step is marked any more."""
+        """Whether an evaluation has begun since ``mark``: no further step is marked."""
         self._others = 0
-        """Calls since the step's last one that most steps do not make."""
+        """Number of calls since the step's last one that most steps do not make."""
         self.thread = thread
-        """Whose steps; 0 until the first has been seen."""
+        """Id of the thread that makes the steps; 0 until the first has been seen."""
         self.ends = 0
-        """Calls that have ended."""
+        """Number of calls that have ended."""
         self.marked = 0
-        """Steps whose marker is whole."""
+        """Number of steps with a complete marker."""
         self.stopped = ""
-        """Why nobody shall wait any more."""
+        """Reason to stop waiting, if there is one."""
         self.enough = False
-        """Whoever asked wants no more steps than there are."""
+        """Whether the steps so far suffice, at the request of the one who asked for the capture."""
         self._goal = _NEVER
-        """Calls after whose end somebody looks; nobody is woken for others, who would then contend with the job."""
+        """Number of ended calls at which the waiting thread is woken; earlier wakes would contend with the job."""
         self._wake = allocate_lock()
         self._wake.acquire()
         self._trace_me: Optional[Callable[..., Foreign]] = None
         self._marker: Foreign = None
         self._wanted = 0
         self._dropped: list[object] = []
-        """Markers of steps that an evaluation came into: to let go of one ends it, which the trace would show."""
+        """Markers of steps interrupted by an evaluation, kept because releasing one ends it, which the trace would
+        show."""
 
     def record(self, _start_ns: int, _dur_ns: int, _arg: int, name: int, kind: int, flags: int, thread: int) -> None:
-        """A record has been written, by the thread that it is about."""
+        """Called for each record by the thread that wrote it."""
         if (kind, name) not in self.anchors:
             if kind in CALLS and thread == self.thread and not flags & _STRAY and (kind, name) not in self.usual:
                 self._others += 1
@@ -89,14 +90,14 @@ class StepWatch:
             self.wake()
 
     def mark(self, trace_me: Optional[Callable[..., Foreign]], steps: int) -> None:
-        """Mark the next ``steps`` whole steps with ``trace_me`` (``_pywrap_traceme.TraceMe``); None ends that."""
+        """Mark the next ``steps`` whole steps with ``trace_me`` (``_pywrap_traceme.TraceMe``); None stops marking."""
         self.left = False
         self._others = 0
         self._wanted = steps
         self._trace_me = trace_me
 
     def _leave(self) -> None:
-        """On the job's thread: it evaluates."""
+        """Note, on the job's thread, that it evaluates."""
         self._dropped.append(self._marker)
         self._marker = self._trace_me = None
         self._wanted = 0
@@ -112,14 +113,14 @@ class StepWatch:
             self._marker = trace_me(STEP_MARKER, step_num=self.marked, _r=1)
 
     def wait(self, ends: int, timeout_s: float, enough: Callable[[], bool] = bool) -> bool:
-        """Wait for so many more calls to end; False when that took too long, or was ``enough``, or is stopped."""
+        """Wait for ``ends`` more calls to end. False if that took too long, if ``enough`` holds, or if stopped."""
         self._goal = goal = self.ends + ends
         self.until(lambda: self.ends >= goal or enough(), timeout_s)
         self._goal = _NEVER
         return self.ends >= goal and not self.stopped
 
     def until(self, done: Callable[[], bool], timeout_s: float) -> None:
-        """Wait until ``done``; it is asked four times a second, at each ``wake`` and at the end of the goal's call."""
+        """Wait until ``done``, tested four times a second, at each ``wake`` and at the end of the goal's call."""
         deadline_ns = time.monotonic_ns() + int(timeout_s * _SECOND_NS)
         while not self.stopped and not done():
             left_s = (deadline_ns - time.monotonic_ns()) / _SECOND_NS
@@ -133,11 +134,11 @@ class StepWatch:
         self.wake()
 
     def end(self) -> None:
-        """There is enough: what has been recorded is written."""
+        """Stop recording: the steps so far suffice, and are written."""
         self.enough = True
         self.wake()
 
     def wake(self) -> None:
-        """Have who waits look again."""
+        """Wake the waiting thread to test its condition."""
         with contextlib.suppress(RuntimeError):  # nobody waits, or another thread was first
             self._wake.release()

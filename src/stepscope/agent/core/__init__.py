@@ -1,1 +1,1 @@
-"""What the agent knows of its process, and the wall between its code and the job's."""
+"""The agent's knowledge of its process, and the wall between its code and the job's."""

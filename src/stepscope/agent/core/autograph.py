@@ -1,4 +1,4 @@
-"""AutoGraph's generated code: how its files are called, and which line of the user's each of its lines is."""
+"""Maps lines of AutoGraph's generated code to the user's lines."""
 
 from __future__ import annotations
 
@@ -12,21 +12,19 @@ if TYPE_CHECKING:
     Origins = dict[tuple[str, int], tuple[str, int, Optional[str]]]
 
 PREFIX = "__autograph_generated_file"
-"""What the names of the generated files begin with."""
+"""Prefix of the names of generated files."""
 
 
 def origins() -> Origins:
-    """(generated file, line) -> (user's file, line, function), of the functions that this thread traces at present."""
+    """(generated file, line) -> (user's file, line, function), for the functions that this thread is tracing."""
     stacks = getattr(sys.modules.get("tensorflow.python.util.tf_stack"), "_source_mapper_stacks", {})
-    mappers = stacks.get(get_ident())  # not by index: the dictionary is TensorFlow's and makes what it lacks
+    mappers = stacks.get(get_ident())  # not by index: the dictionary belongs to TensorFlow and creates missing keys
     found: Origins = mappers[-1].get_effective_source_map() if mappers else {}
     return found
 
 
 def origin(file: str, first: int, last: int) -> tuple[str, int, int]:
-    """The user's (file, first line, last line) that the lines ``first`` to ``last`` of a generated file were made from;
-    what was given where nothing is known of them.
-    """
+    """The user's (file, first line, last line) behind these lines of a generated file; the arguments if unknown."""
     made = [place for key, place in origins().items() if key[0] == file and first <= key[1] <= last]
     if not made:
         return file, first, last

@@ -1,8 +1,8 @@
-"""The one name for what has no type: objects of the job and of its frameworks, whatever their version."""
+"""The one name for untyped values: objects of the job and its frameworks, in any version."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     Foreign = Any
-    """An object of somebody else's, or what it is taken for: looked at with care, and never relied upon."""
+    """An object that is not ours, of any type: inspected with care, never relied upon."""

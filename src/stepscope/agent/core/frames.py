@@ -1,8 +1,8 @@
-"""Whose code a file is, and where the user's code stands in the calling stack.
+"""Classifies files by whose code they hold, and finds the user's code in the calling stack.
 
-User code is what a user would edit: not site-packages or dist-packages, not the standard library, not a framework
-wherever it is installed, not ours, not code made up at run time. Cells of notebooks, standard input and ``-c`` are
-user code. Stacks go from root to leaf.
+User code is code that a user would edit: not site-packages or dist-packages, not the standard library, not a framework
+wherever it is installed, not ours, not code generated at run time. Notebook cells, standard input and ``-c`` are user
+code. Stacks go from root to leaf.
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ _OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 _STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _PACKAGES = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
 _DEPTH = 1000
-"""Frames looked at from the leaf on when searching for user code: imports of frameworks nest deep."""
+"""Frames examined from the leaf on when searching for user code: imports of frameworks nest deep."""
 
 _folder = "/"
-"""Where the process was armed."""
+"""Working directory when the process was armed."""
 _own: dict[str, bool] = {}
 _frameworks: list[str] = []
 
 
 def armed_in(folder: str) -> None:
-    """Relative paths are meant from ``folder``."""
+    """Resolve relative paths against ``folder`` from now on."""
     global _folder
     _folder = folder
 
 
 def exclude(folder: str) -> None:
-    """Everything below ``folder`` is a framework's, not the user's, also outside of site-packages."""
+    """Treat everything below ``folder`` as a framework's code, even outside site-packages."""
     _frameworks.append(os.path.abspath(folder) + os.sep)
     _own.clear()
 
 
 def absolute(path: str) -> str:
-    """The path as it was meant when the process was armed: scripts may change directory later."""
+    """The absolute path, resolved as when the process was armed: scripts may change directory later."""
     if path.startswith(("/", "<")):
         return path
     return os.path.normpath(os.path.join(_folder, path))
 
 
 def is_own(path: str) -> bool:
-    """Whether a code object's file name means code that the user would edit."""
+    """Whether a code object's file name means user code."""
     known = _own.get(path)
     if known is None:
         known = _own[path] = _decide(path)
@@ -88,7 +88,7 @@ def user_stack(limit: int = 8, frame: Optional[FrameType] = None) -> list[Frame]
 
 
 def user_frame() -> Optional[Frame]:
-    """The innermost user frame of the caller's stack, None if there is none."""
+    """The innermost user frame of the caller's stack, or None."""
     stack = user_stack(1, sys._getframe(1))
     return stack[0] if stack else None
 
@@ -99,12 +99,12 @@ def is_user_frame(frame: FrameType) -> bool:
 
 
 def function_name(code: CodeType) -> str:
-    """Qualified name where Python tells it (3.11 and later), else the plain name."""
+    """Qualified name where Python provides it (3.11 and later), else the plain name."""
     return str(getattr(code, "co_qualname", code.co_name))
 
 
 def code_of(fn: Foreign) -> Optional[CodeType]:
-    """The code object that a callable comes down to: through wraps, partials, methods and tf.functions."""
+    """The code object behind a callable: looks through wraps, partials, methods and tf.functions."""
     for _ in range(20):
         code = getattr(fn, "__code__", None)
         inner = getattr(fn, "__wrapped__", None)
@@ -121,10 +121,10 @@ def code_of(fn: Foreign) -> Optional[CodeType]:
 
 
 def code_lines(fn: Foreign) -> tuple[str, int, int]:
-    """(file, first line, last line) of the code that ``fn`` runs; ("", 0, 0) for what is not Python."""
+    """(file, first line, last line) of the code that ``fn`` runs; ("", 0, 0) if it is not Python."""
     try:
         code = code_of(fn)
-    except Exception:  # attribute access on an object of the user's may do anything
+    except Exception:  # attribute access on a user's object may do anything
         code = None
     if code is None:
         return ("", 0, 0)
@@ -132,7 +132,7 @@ def code_lines(fn: Foreign) -> tuple[str, int, int]:
 
 
 def last_line(code: CodeType) -> int:
-    """The last line that belongs to ``code`` or to a function inside it."""
+    """The last line of ``code`` or of a function inside it."""
     last = code.co_firstlineno
     if sys.version_info >= (3, 10):
         lines = [line for _, _, line in code.co_lines() if line]

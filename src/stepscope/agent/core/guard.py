@@ -1,4 +1,4 @@
-"""The wall between code of ours and the job: what we raise stays here, what the job raises passes."""
+"""The wall between our code and the job: our exceptions stay here, the job's pass through."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from stepscope.agent.core.foreign import Foreign
 
 MAX_FAILURES = 3
-"""Failures of one probe after which it is taken out."""
+"""Number of failures after which a probe is removed."""
 
 
 class Failures:
-    """How often code of each probe has failed; the third failure takes a probe out."""
+    """Counts the failures of each probe; the third removes the probe."""
 
     def __init__(self, diagnostic: Callable[[str, str], object], uninstall: Callable[[str], object]) -> None:
-        """``uninstall``: puts back what a probe has patched."""
+        """``uninstall``: restores what a probe has patched."""
         self._diagnostic = diagnostic
         self._uninstall = uninstall
         self._counts: dict[str, int] = {}
 
     def of(self, probe: str) -> int:
-        """How often code of that probe has failed."""
+        """Number of failures of that probe's code."""
         return self._counts.get(probe, 0)
 
     def add(self, where: str, error: BaseException) -> None:
-        """Record a failure of ours; the third of one probe takes it out."""
+        """Record a failure of ours; a probe's third failure removes it."""
         probe = where.partition(".")[0]
         self._counts[probe] = self._counts.get(probe, 0) + 1
         text = "%s: %s: %s%s" % (where, type(error).__name__, error, place_of(error))
@@ -43,19 +43,19 @@ class Failures:
             self._uninstall(probe)
 
     def guard(self, where: str) -> Guard:
-        """Context manager and decorator for code of ours: see ``Guard``. ``where``: "probe" or "probe.place"."""
+        """Context manager and decorator for our code: see ``Guard``. ``where``: "probe" or "probe.place"."""
         return Guard(self, where)
 
     def swallow(self, where: str, error: Exception) -> bool:
-        """In an ``except`` on a hot path, what ``guard`` does: False if the job's own code raised; re-raise then."""
+        """``guard`` for an ``except`` on a hot path. False if the job's own code raised: then re-raise."""
         return Guard(self, where).__exit__(type(error), error, error.__traceback__)
 
 
 class Guard:
-    """Swallows exceptions of our own code and records them; what user code or a signal handler raises passes.
+    """Swallows exceptions of our code and records them; those of user code or a signal handler pass.
 
-    As a decorator it makes the function return None when it failed, and does not call it any more once its probe
-    has been taken out.
+    As a decorator it makes the function return None after a failure, and stops calling it once its probe has been
+    removed.
     """
 
     __slots__ = ("_failures", "_probe", "_where")
@@ -79,7 +79,7 @@ class Guard:
         return True
 
     def __call__(self, function: Callable[..., Foreign]) -> Callable[..., Foreign]:
-        """As a decorator."""
+        """Use as a decorator."""
         failures = self._failures.of
         probe = self._probe
 
@@ -95,7 +95,7 @@ class Guard:
 
 
 def _from_user(trace: Optional[TracebackType]) -> bool:
-    """Whether user code is on the way to where the exception was raised: below our own first frame."""
+    """Whether user code lies between our first frame and the place of the exception."""
     if trace is not None and trace.tb_frame.f_code.co_filename == __file__:
         trace = trace.tb_next  # a decorated function: its first frame is below ours
     trace = trace.tb_next if trace is not None else None
@@ -107,7 +107,7 @@ def _from_user(trace: Optional[TracebackType]) -> bool:
 
 
 def place_of(error: BaseException) -> str:
-    """Where an exception was raised, in brackets; empty where that is not known."""
+    """Where an exception was raised, in brackets; empty if unknown."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -1,4 +1,4 @@
-"""What is called by the agent's thread, at the end and when the agent leaves."""
+"""Functions that run on the agent's thread, at the end, and when the agent leaves."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ if TYPE_CHECKING:
 
 
 class Hooks:
-    """Functions to be called, and the CPU time of those that do not count as the thread's own."""
+    """Registered functions, and the CPU time of those that do not count as the agent's thread's own."""
 
     def __init__(self) -> None:
         self.children: list[Callable[[], object]] = []
-        """Called in a forked child once it records: restarts the agent's thread."""
+        """Functions called in a forked child once it records; they restart the agent's thread."""
         self.ticks: list[Callable[[int], object]] = []
         self.errand: Callable[[int], object] | None = None
-        """What the agent's thread has to do besides, piece by piece, in its pauses."""
+        """Background work (graph reading), done in slices while the agent's thread is idle."""
         self.apart_ns = 0
-        """CPU time of errands: the rate of samples does not follow it."""
+        """CPU time of errands, which does not affect the sampling rate."""
         self._finishes: list[Callable[[], object]] = []
         self._cleanups: list[Callable[[], object]] = []
 
     def on_tick(self, function: Callable[[int], object]) -> None:
-        """Have ``function(now_ns)`` called by the agent's thread, about 20 times a second."""
+        """Call ``function(now_ns)`` on the agent's thread, about 20 times a second."""
         self.ticks.append(function)
 
     def on_finish(self, function: Callable[[], object]) -> None:
-        """Have ``function()`` called before the last line is written."""
+        """Call ``function()`` before the last line is written."""
         self._finishes.append(function)
 
     def on_uninstall(self, function: Callable[[], object]) -> None:
-        """Have ``function()`` called when the agent leaves: for what ``patch`` cannot undo."""
+        """Call ``function()`` when the agent leaves, to undo what ``patch`` cannot."""
         self._cleanups.append(function)
 
     def finish(self) -> None:
-        """Before the last line."""
+        """Run the functions registered for the end, before the last line."""
         for function in self._finishes:
             function()
 
     def clean_up(self) -> None:
-        """The agent leaves; once."""
+        """Run the functions registered for when the agent leaves, once."""
         cleanups, self._cleanups = self._cleanups, []
         for cleanup in cleanups:
             cleanup()

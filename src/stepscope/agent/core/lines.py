@@ -1,4 +1,4 @@
-"""The log of this process: lines, names and numbers of things, diagnostics."""
+"""The log of this process: lines, interned names, ids, diagnostics."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ if TYPE_CHECKING:
 
 _MAX_DIAGNOSTICS = 200
 _MAX_NAMES = 20_000
-"""Names kept at most (about 10 MB): a job may make up names or functions without end."""
+"""Names kept at most (about 10 MB): a job may generate names or functions without end."""
 _OTHERS = ("others",)
 _KEPT = frozenset(("name", "framework", "probe"))
-"""Lines that a forked child's log needs too: their ids stay in use."""
+"""Types of lines that a forked child's log repeats, because their ids stay in use."""
 
 
 class Lines:
-    """What this process says beside its records."""
+    """Log of one process: all that it reports apart from records."""
 
     def __init__(self, run: str, wake: Callable[[], object]) -> None:
         """``run``: the run directory; ``wake``: makes the log and the ring of a forked child."""
         self.run = run
         self.started_ns = time.monotonic_ns()
         self.folder = ""
-        """Of this process, in the run directory."""
+        """Folder of this process in the run directory."""
         self.last_words = ""
-        """The newest diagnostic, also where there is no log to take it."""
+        """Newest diagnostic, kept even if there is no log for it."""
         self.out = False
         """Whether the agent has taken itself out."""
         self.dormant = False
         """Whether this is a forked child that has recorded nothing yet."""
         self.names: dict[Hashable, int] = {}
-        """Interned names: key to id; ``name`` fills it."""
+        """Ids of interned names by key; ``name`` fills it."""
         self._wake = wake
         self._log: Optional[LogWriter] = None
         self._kept: list[dict[str, object]] = []
@@ -45,7 +45,7 @@ class Lines:
         self._said: set[tuple[str, str]] = set()
 
     def open(self, folder: str, origin: str) -> None:
-        """Begin the log in the process's folder, with the lines that a forked child has from its parent.
+        """Open the log in the process's folder; a forked child's begins with the lines inherited from its parent.
 
         Raises:
             OSError: no space, or no rights.
@@ -57,17 +57,17 @@ class Lines:
             self._log.write(line)
 
     def after_fork(self) -> Optional[LogWriter]:
-        """In a forked child: leave the parent's log to the parent; it is the caller's to close."""
+        """In a forked child: leave the parent's log to the parent; the caller closes it."""
         log, self._log = self._log, None
         return log
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a log: else nothing that this process says is read by anybody."""
+        """Whether there is a log. Without one nobody reads what this process reports."""
         return self._log is not None
 
     def log(self, line: dict[str, object]) -> None:
-        """Append one line to the log as it is; the caller gives ``t`` and ``at``."""
+        """Append one line to the log unchanged; the caller provides ``t`` and ``at``."""
         if line.get("t") in _KEPT:
             self._kept.append(line)
         elif self.dormant:
@@ -75,7 +75,7 @@ class Lines:
         self.write(line)
 
     def write(self, line: dict[str, object]) -> None:
-        """The same, in a forked child only where it has a log already."""
+        """Append one line to the log, unless this is a forked child that has no log yet."""
         if self._log is not None and not self.out:
             self._log.write(line)
 
@@ -87,7 +87,7 @@ class Lines:
             self._log.write(line)
 
     def name(self, key: Hashable, text: str, **fields: object) -> int:
-        """The interned id of ``key``, a record's name; its line is logged at first use, with ``fields``."""
+        """The interned id of ``key``, a record's name; its line is logged on first use, with ``fields``."""
         known = self.names.get(key)
         if known is not None:
             return known
@@ -102,14 +102,14 @@ class Lines:
         return number
 
     def new_id(self, what: str) -> int:
-        """1, 2, 3 ... per ``what``."""
+        """The next id for ``what``: 1, 2, 3 ..."""
         counter = self._counters.get(what)
         if counter is None:
             counter = self._counters.setdefault(what, itertools.count(1))
         return next(counter)
 
     def diagnostic(self, code: str, text: str) -> None:
-        """Say that something of ours failed or was given up; the same words are written once."""
+        """Log that something of ours failed or was given up; the same text is written once."""
         self.last_words = text
         if (code, text) in self._said or len(self._said) >= _MAX_DIAGNOSTICS:
             return

@@ -1,4 +1,4 @@
-"""What was replaced in other people's modules and classes, and how it is put back."""
+"""Replaces attributes of other people's modules and classes, and restores them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     from stepscope.agent.core.foreign import Foreign
 
     Rests = tuple[int, Foreign]
-    """Kind of its records; what stands in for it while it rests and calls of that kind are counted, or None."""
+    """(kind of its records, light replacement while the wrapper rests and calls of that kind are counted, or None)."""
 
 _MISSING = object()
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class Patches:
-    """The replaced attributes, in order, each with the probe that replaced it."""
+    """Replaced attributes, in order, each with the probe that replaced it."""
 
     def __init__(self) -> None:
         self._entries: list[tuple[str, Foreign, str, Foreign, Foreign]] = []
         self._resting: dict[int, tuple[int, Foreign]] = {}
-        """Entries that rest, by position: kind of their records, light replacement or None."""
+        """Resting entries by position: (kind of their records, light replacement or None)."""
         self._aside: Optional[frozenset[int]] = None
-        """While they rest: the kinds that have their light replacement."""
+        """Kinds whose light replacement is in use during a rest; None outside one."""
 
     def set(
         self, probe: str, owner: Foreign, attribute: str, replacement: Foreign, rests: Optional[Rests] = None
@@ -48,13 +48,13 @@ class Patches:
             self._exchange(position, replacement, self._while_resting(position))
 
     def put_aside(self, counted: frozenset[int]) -> None:
-        """Replace what rests by its light replacement, where its kind is in ``counted``, else by the original."""
+        """Replace each resting wrapper by its light replacement if its kind is in ``counted``, else by the original."""
         self._aside = counted
         for position in self._resting:
             self._exchange(position, self._entries[position][4], self._while_resting(position))
 
     def put_back(self) -> None:
-        """The opposite of ``put_aside``. Nothing happens where nothing is aside."""
+        """Undo ``put_aside``. Does nothing if nothing is aside."""
         if self._aside is None:
             return
         for position in self._resting:
@@ -66,7 +66,7 @@ class Patches:
         return light if light is not None and kind in (self._aside or ()) else self._entries[position][3]
 
     def _exchange(self, position: int, before: Foreign, after: Foreign) -> None:
-        """Set ``after`` unless somebody else has put something over ``before``."""
+        """Set ``after``, unless somebody else has put something over ``before``."""
         _, owner, attribute, _, _ = self._entries[position]
         if vars(owner).get(attribute, _MISSING) is not before:
             return
@@ -76,7 +76,7 @@ class Patches:
             setattr(owner, attribute, after)
 
     def undo(self, probe: Optional[str] = None) -> None:
-        """Put back what one probe replaced, or all. What others have put over it since is left alone."""
+        """Restore what one probe replaced, or all. Attributes that others have replaced since are left alone."""
         self.put_back()
         copies: dict[int, tuple[Foreign, Foreign]] = {}
         for entry_probe, owner, attribute, original, replacement in reversed(self._entries):
@@ -97,7 +97,7 @@ class Patches:
 
 
 def _is_ours(replacement: Foreign) -> bool:
-    """Whether the object was made by us alone: nobody else can have got hold of it but by copying it."""
+    """Whether our code created the object, so that anybody else can only have got it by copying."""
     code = getattr(replacement, "__code__", None)
     if code is not None:
         return bool(code.co_filename.startswith(_OURS))
@@ -105,9 +105,9 @@ def _is_ours(replacement: Foreign) -> bool:
 
 
 def _undo_copies(copies: dict[int, tuple[Foreign, Foreign]]) -> None:
-    """Put originals back where modules have copied a replaced function by ``from x import y``.
+    """Restore originals in modules that copied a replaced function by ``from x import y``.
 
-    A lazy module would be loaded by looking at it through its own methods: its dictionary is read past them.
+    Attribute access would load a lazy module, so module dictionaries are read directly.
     """
     if not copies:
         return

@@ -1,4 +1,4 @@
-"""What identifies the process that the agent lives in: its folder in the run directory, and the log's first line."""
+"""Identifies the agent's process: its folder in the run directory, and the log's first line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def start_ticks() -> int:
 
 
 def make_folder(parent: str) -> str:
-    """Make the directory of this process below ``parent``, named so that reused pids and ``exec`` are told apart.
+    """Make the directory of this process below ``parent``, with a name that distinguishes reused pids and ``exec``.
 
     Raises:
         OSError: no space, no rights, or too many of that name.
@@ -37,7 +37,7 @@ def make_folder(parent: str) -> str:
 
 
 def first_line(origin: str) -> dict[str, object]:
-    """The log's first line. ``origin``: how the process came to be, "exec" or "fork"."""
+    """The log's first line. ``origin``: how the process was created, "exec" or "fork"."""
     argv = list(getattr(sys, "orig_argv", None) or [sys.executable, *getattr(sys, "argv", ())])
     try:
         cwd = os.getcwd()
@@ -50,7 +50,7 @@ def first_line(origin: str) -> dict[str, object]:
 
 
 def read_config(run: str) -> dict[str, Any]:
-    """What the launcher wrote for the agents of a run.
+    """The configuration that the launcher wrote for the agents of a run.
 
     Raises:
         OSError, ValueError, TypeError: it is missing or damaged.

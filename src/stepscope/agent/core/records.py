@@ -1,7 +1,7 @@
 """The records of this process: the ring, and calls that are counted instead of written.
 
-``write`` stays the same object for as long as the process lives; what is behind it changes: the ring, nothing once the
-agent has left, and in a forked child that has recorded nothing yet what makes its ring.
+``write`` stays the same object for as long as the process lives; only its target changes: the ring; nothing once the
+agent has left; in a forked child that has recorded nothing yet, the code that makes its ring.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from stepscope.wire.ring import RingWriter, Tap, Write
 
 _CHILD_SLOTS_DIVISOR = 8
-"""A forked child gets a smaller ring: there may be many, and each takes its memory at its first record."""
+"""Divisor of a forked child's ring size: there may be many, and each takes its memory at its first record."""
 
 
 class Records:
-    """Where records go."""
+    """Writes the records of one process."""
 
     def __init__(self, thread: Callable[[], int], wake: Callable[[], object]) -> None:
         """``thread``: the number of the calling thread; ``wake``: makes the log and the ring of a forked child."""
@@ -35,18 +35,18 @@ class Records:
         self._thin: Optional[Thinning] = None
         self._tap: Optional[Tap] = None
         self._left = False
-        """The agent has left for good."""
+        """Whether the agent has left for good."""
         write, self._rebind = make_write(self._scratch, 1, self._claim)
         self.write: Write = write
-        """``write(start_ns, dur_ns, arg, name, kind, flags, thread)``: one record. Never raises."""
+        """Function ``write(start_ns, dur_ns, arg, name, kind, flags, thread)`` that writes one record. Never raises."""
         self._short = ShortCalls(write, thread)
         self.short = self._short.add
-        """``short(name, kind, start_ns, dur_ns)``: a call too short to record, see ``core.short_calls``."""
+        """Function ``short(name, kind, start_ns, dur_ns)`` for a call too short to record, see ``core.short_calls``."""
         self.counted = self._short.entries
-        """What ``short`` counts into, by ``wire.ring.count_key``; the same object for ever."""
+        """Entries that ``short`` counts into, by ``wire.ring.count_key``; always the same object."""
 
     def open(self, folder: str, config: dict[str, Any], origin: str) -> RingWriter:
-        """Make the ring of the process; records go there once it is ``bind``'s turn.
+        """Make the ring of the process; records go there after ``bind``.
 
         Raises:
             OSError: no place for it.
@@ -58,29 +58,29 @@ class Records:
         return self._ring
 
     def bind(self) -> None:
-        """Put the ring behind ``write``, as things stand."""
+        """Point ``write`` at the ring, with the present thinning and tap."""
         if self._ring is not None and not self._left:
             place = (self._ring.buffer, self._ring.slots, self._ring.claim)
             self._rebind(*place, self._thin if self._tap is None else None, tapped(self._tap))
 
     def unbind(self) -> None:
-        """What is written from now on goes nowhere."""
+        """Discard everything written from now on."""
         self._rebind(self._scratch, 1, self._claim, None)
 
     def leave(self) -> None:
-        """For good: ``bind`` has nothing any more to put behind ``write``."""
+        """Leave for good: ``bind`` no longer has a target for ``write``."""
         self._left = True
         self.unbind()
 
     def after_fork(self) -> None:
-        """In a forked child: leave the parent's ring to the parent; the first record makes one. Cheap."""
+        """In a forked child: leave the parent's ring to the parent; the first record makes a new one. Cheap."""
         self._rebind(self._scratch, 1, self._first, None)
         self._ring = None
         self._thin = self._tap = None
         self._short.reset()
 
     def _first(self) -> int:
-        """First record of a forked child: its index, after its own ring and log have been made."""
+        """Index of a forked child's first record, after making its ring and log."""
         self._wake()
         return self._ring.claim() if self._ring is not None else self._claim()
 
@@ -97,7 +97,7 @@ class Records:
         return self._ring.newest_kinds(count) if self._ring is not None else []
 
     def thinnable(self) -> int:
-        """Calls that came under thinning so far, written or counted."""
+        """Number of calls subject to thinning so far, written or counted."""
         return self._short.thinnable()
 
     def thin(self, every: int, kinds: frozenset[int], always: int, mark: int) -> None:
@@ -106,18 +106,18 @@ class Records:
         self.bind()
 
     def tap(self, function: Optional[Tap]) -> None:
-        """Have ``function`` called with the fields of every record, by who writes it; None ends that.
+        """Call ``function`` with the fields of every record, on the thread that writes it; None ends that.
 
-        Nothing is thinned meanwhile. Records are written by several threads; what it raises stays here and is lost.
+        Nothing is thinned meanwhile. Several threads write records. Exceptions of ``function`` are swallowed and lost.
         """
         self._tap = function
         self.bind()
 
     def flush(self) -> None:
-        """Write what ``short`` has counted."""
+        """Write the calls that ``short`` has counted."""
         self._short.flush()
 
     def flush_regularly(self) -> None:
-        """The same, from the agent's thread, which is then the only one to do so."""
+        """Flush from the agent's thread, which is from then on the only one to do so."""
         self._short.ticking = True
         self._short.flush()

@@ -1,9 +1,9 @@
 """Calls that are counted instead of recorded, folded into COUNTS records about once a second.
 
-Two reasons: the call was too short to be worth a record (``add``), or records are too many (``wire.ring`` counts into
-the same table, see ``agent.sampling.governor``). The calling thread only ever adds to the entry of its own name, kind
-and thread; what was reported already is kept beside it, so that no lock is needed and a call that arrives during a
-report is in the next one.
+Two reasons: the call was too short to be worth a record (``add``), or there are too many records (``wire.ring`` counts
+into the same table, see ``agent.sampling.governor``). The calling thread only ever adds to the entry of its own name,
+kind and thread. The amount already reported is kept separately, so no lock is needed and a call that arrives during a
+report goes into the next one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _PERIOD_NS = 1_000_000_000
 _MAX_ENTRIES = 4_096
-"""Entries above which those that were idle for a second go: a job may make a thread for every batch."""
+"""Number of entries above which those idle for a second are removed: a job may make a thread for every batch."""
 _COUNTS = int(Kind.COUNTS)
 
 
@@ -30,12 +30,12 @@ class ShortCalls:
         self._write = write
         self._thread = thread
         self.entries: dict[int, Entry] = {}
-        """By ``wire.ring.count_key``; the same object for ever."""
+        """Entries by ``wire.ring.count_key``; always the same object."""
         self.ticking = False
-        """Whether the agent's thread flushes. Where there is none, callers do, once a second."""
+        """Whether the agent's thread flushes. Without it callers do, once a second."""
 
     def reset(self) -> None:
-        """Forget all; in a forked child, where the parent reports what was counted so far."""
+        """Forget all entries: in a forked child, the parent reports the earlier calls."""
         self.entries.clear()
         self.ticking = False
 
@@ -53,15 +53,15 @@ class ShortCalls:
             self._report(entry)
 
     def thinnable(self) -> int:
-        """Calls that came under thinning so far, written or counted."""
+        """Number of calls subject to thinning so far, written or counted."""
         return sum(entry.calls for entry in list(self.entries.values()))
 
     def counted(self) -> int:
-        """Calls counted so far instead of written."""
+        """Number of calls counted so far instead of written."""
         return sum(entry.counted for entry in list(self.entries.values()))
 
     def flush(self) -> None:
-        """Write what was added since the last flush; one thread at a time calls this."""
+        """Write what was added since the last flush. Only one thread at a time may call this."""
         crowded = len(self.entries) > _MAX_ENTRIES
         for key, entry in list(self.entries.items()):
             if entry.counted != entry.reported:

@@ -1,4 +1,4 @@
-"""Threads of ours in the job: not seen by ``threading``, and with the job's signals blocked."""
+"""Threads of ours in the job: invisible to ``threading``, with the job's signals blocked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def start(function: Callable[..., object], *args: object) -> None:
     """Run ``function(*args)`` on a new thread, which handles none of the job's signals.
 
     Made without a Thread object, so that ``threading.enumerate``, ``active_count`` and tracing hooks of the job do not
-    see it. No signal is handled late, or lost, because of it.
+    see it. It never makes the job handle a signal late or lose one.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - _FAULTS)
     try:

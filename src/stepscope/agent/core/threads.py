@@ -1,4 +1,4 @@
-"""The threads of this process that were met, by numbers of ours."""
+"""Our ids for the threads of this process that have been seen."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 
 _MAX_THREADS = 65_535
 _THREADS: dict[int, threading.Thread] = vars(threading)["_active"]
-"""Those of Python by ident; the same dictionary for as long as the process lives, also after a fork."""
+"""Python's Thread objects by ident; the same dictionary for as long as the process lives, even after a fork."""
 
 
 class Threads:
-    """Numbers of threads; a thread gets its number, and its line in the log, when it is first met."""
+    """Ids of threads; a thread gets its id, and its line in the log, when it is first seen."""
 
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
         self.local = threading.local()
-        """Free for probes: nesting depths and the like."""
+        """Thread-local values for probes: nesting depths and the like."""
         self.life = 0
-        """How many forks lie between the process that was armed and this one: what began before is not ours to end."""
+        """Number of forks between the armed process and this one: what began before a fork is not ours to end."""
         self._ids = threading.local()
         self._idents: dict[int, tuple[int, Optional[weakref.ref[threading.Thread]]]] = {}
 
     def after_fork(self) -> None:
-        """In a forked child: its one thread gets a number of its own."""
+        """In a forked child: give its one thread a new id."""
         self._ids = threading.local()
         self._idents = {}
         self.life += 1
@@ -46,8 +46,8 @@ class Threads:
             return number
 
     def of_pool(self) -> int:
-        """The same, for what runs mostly on threads that native code made: their thread-local values are made anew for
-        each call of Python, which costs ten times as much as a look by ``ident``.
+        """The id of the calling thread, for code that runs mostly on threads made by native code. Their thread-local
+        values are recreated on each call of Python, which costs ten times as much as a lookup by ``ident``.
         """
         ident = get_ident()
         known = self._idents.get(ident)
@@ -58,8 +58,8 @@ class Threads:
     def of(self, ident: int, name: str = "") -> int:
         """The id of any thread of the process, by its ``threading.get_ident``.
 
-        Threads that native code made have no Thread object and lose their thread-local values between two calls of
-        Python: they are known by ``ident``. ``current_thread`` is not asked: it would make them visible to the job.
+        Threads made by native code have no Thread object and lose their thread-local values between two calls of
+        Python: they are known by ``ident``. ``current_thread`` is not called: it would make them visible to the job.
         """
         thread = _THREADS.get(ident)
         known = self._idents.get(ident)
@@ -74,9 +74,9 @@ class Threads:
         return number
 
     def is_known(self, ident: int) -> bool:
-        """Whether that thread has an id already."""
+        """Whether that thread already has an id."""
         return ident in self._idents
 
     def known(self) -> int:
-        """How many threads have an id."""
+        """Number of threads with an id."""
         return len(self._idents)

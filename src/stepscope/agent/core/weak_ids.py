@@ -1,4 +1,4 @@
-"""Values for objects of other people's that cannot carry attributes of ours."""
+"""Values attached to other people's objects that cannot carry our attributes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class WeakIds:
-    """Values for objects that cannot carry attributes of ours; an entry goes when its object does.
+    """Values for objects that cannot carry our attributes; an entry goes when its object does.
 
-    A lookup is one dict access by ``id``: an order of magnitude cheaper than ``WeakKeyDictionary``, and it never
-    calls the object's ``__hash__`` or ``__eq__``.
+    A lookup is one dict access by ``id``: an order of magnitude cheaper than ``WeakKeyDictionary``, and it never calls
+    the object's ``__hash__`` or ``__eq__``.
     """
 
     __slots__ = ("entries",)
@@ -39,7 +39,7 @@ class WeakIds:
         entries[key] = (weakref.ref(thing, forget), value)
 
     def entry_of_distributed(self, iterator: Foreign) -> Optional[tuple[Foreign, Foreign]]:
-        """The entry of a ``DistributedIterator``: it shares the value of its first device's own iterator."""
+        """The entry of a ``DistributedIterator``, which shares the value of its first device's iterator."""
         parts = getattr(iterator, "_iterators", None)
         devices = getattr(getattr(parts[0], "_iterator", None), "_device_iterators", None) if parts else None
         found = self.entries.get(id(devices[0])) if devices else None
@@ -48,7 +48,7 @@ class WeakIds:
         return found
 
     def alive(self) -> list[tuple[Foreign, Foreign]]:
-        """(object, value) of all that live."""
+        """(object, value) of all living objects."""
         found = []
         for reference, value in list(self.entries.values()):
             thing = reference()

@@ -1,1 +1,1 @@
-"""Nodes of graphs: noted when they are made, read late, written as blocks."""
+"""Graph nodes: noted when they are made, read later, written as blocks."""

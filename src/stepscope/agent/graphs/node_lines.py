@@ -1,11 +1,11 @@
-"""Which line of user code, and which layer, made each op of a graph: noted when the op is made.
+"""Notes which line of user code, and which layer, made each op of a graph, at the moment the op is made.
 
-TensorFlow keeps a stack trace at each op, but the first look at one makes it keep 17 kB of text for as long as the
-graph lives, and takes 60 us. Walking the Python frames when the op is made takes 5 to 10 us, next to some 700 us that
-TensorFlow takes to make it, and leaves eight bytes (docs/decisions/0015).
+TensorFlow keeps a stack trace at each op, but reading one for the first time makes it keep 17 kB of text for as long as
+the graph lives, and takes 60 us. Walking the Python frames when the op is made takes 5 to 10 us, compared with some 700
+us that TensorFlow takes to make the op, and leaves eight bytes (docs/decisions/0015).
 
-The line is the innermost one of user code that runs inside of the trace: a wrapper of ours that runs the trace ends the
-walk. Frames of AutoGraph's generated code are told by the user's lines. Nothing here holds a graph, an op or a layer.
+The line is the innermost line of user code inside the trace: our wrapper that runs the trace ends the walk. Frames of
+AutoGraph's generated code are mapped to the user's lines. Nothing here keeps a graph, an op or a layer alive.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ if TYPE_CHECKING:
     from stepscope.agent.core.weak_ids import WeakIds
 
 LIBRARY, USER, BOUNDARY, GENERATED, UPDATE = range(5)
-"""What a frame's code is; BOUNDARY: our wrapper of a trace, UPDATE: a library's method whose object makes the ops."""
+"""Kinds of a frame's code. BOUNDARY: our wrapper of a trace; UPDATE: a library's method whose object makes the ops."""
 MAX_OPS = 400_000
-"""Ops noted in one process (3 MB); what is made beyond it has no line."""
+"""Ops noted in one process (3 MB); ops made after that have no line."""
 MAX_CODES = 20_000
 DEPTH = 400
-"""Frames looked at. A deep model nests some ten frames of Keras in each level."""
+"""Frames examined per op. A deep model nests some ten frames of Keras in each level."""
 NOWHERE = ("", "", 0)
 
 
 class Made:
-    """What was noted of one graph. Positions count from op number ``first``."""
+    """Notes about one graph. Positions count from op number ``first``."""
 
     __slots__ = ("first", "owners", "places", "spent_ns")
 
     def __init__(self, first: int) -> None:
         self.first = first
         self.places = array("i")
-        """For each op: index into ``Lines.places``."""
+        """Index into ``Lines.places`` of each op."""
         self.owners = array("i")
-        """For each op: id of the layer, optimizer or metric whose call made it, 0 for none."""
+        """Id of the layer, optimizer or metric whose call made each op, 0 for none."""
         self.spent_ns = 0
-        """What noting took."""
+        """Time spent on noting."""
 
     def at(self, number: int) -> tuple[int, int]:
         """(place, owner) of op ``number``."""
@@ -60,38 +60,38 @@ class Made:
 
 
 class Lines:
-    """Notes of all graphs of one process. ``note`` is called for each op, on the thread that makes it."""
+    """Notes about all graphs of one process. ``note`` is called for each op, on the thread that makes it."""
 
     def __init__(self, now: Callable[[], int], graphs: WeakIds) -> None:
-        """Keep ``Made`` by graph in ``graphs``."""
+        """Keep one ``Made`` for each graph in ``graphs``."""
         self._now = now
         self._graphs = graphs
         self._entries = graphs.entries
         self._boundaries: list[CodeType] = []
         self._updates: list[CodeType] = []
         self._codes: dict[int, tuple[int, CodeType]] = {}
-        """By id of a code object, which is kept so that its id is not given to another one."""
+        """Code objects by id, with their kind; kept alive so that an id is never reused."""
         self._known: dict[tuple[int, int], int] = {}
-        """(id of code, line) -> place; generated code whose line is a library's: -1."""
+        """(id of code, line) -> place; -1 for generated code that comes from a library's line."""
         self._indexes: dict[tuple[str, str, int], int] = {NOWHERE: 0}
         self.places: list[tuple[str, str, int]] = [NOWHERE]
-        """(file, function, line)."""
+        """(file, function, line) of each place."""
         self.owner: Optional[Callable[[], int]] = None
         """Id of the layer that is being called on this thread."""
         self.updater: Optional[Callable[[FrameType], int]] = None
-        """Id of the object whose method a frame of UPDATE runs: asked where no layer is being called."""
+        """Id of the object whose method a frame of UPDATE runs; used if no layer is being called."""
         self._ops = 0
 
     def bound(self, code: CodeType) -> None:
-        """What runs below a frame of ``code`` runs inside of a trace."""
+        """Treat everything below a frame of ``code`` as inside a trace."""
         self._boundaries.append(code)
 
     def updates(self, code: CodeType) -> None:
-        """What runs below a frame of ``code`` is made by the object whose method it is: see ``updater``."""
+        """Treat ops made below a frame of ``code`` as made by the object whose method it is: see ``updater``."""
         self._updates.append(code)
 
     def note(self, graph: Graph, op: Op, frame: Optional[FrameType]) -> None:
-        """An op was made; ``frame`` is the one that asked for it."""
+        """Note an op that was made; ``frame`` is the frame that requested it."""
         start = self._now()
         entry = self._entries.get(id(graph))
         number = op._id
@@ -119,11 +119,11 @@ class Lines:
         made.spent_ns += self._now() - start
 
     def _count(self) -> None:
-        """Count the ops of the graphs that live: what is gone makes room."""
+        """Count the ops of living graphs: dead graphs free their share."""
         self._ops = sum(len(entry[1].places) for entry in list(self._entries.values()))
 
     def _place(self, frame: Optional[FrameType]) -> tuple[int, Optional[FrameType]]:
-        """The place, and the innermost frame of UPDATE on the way to it."""
+        """The place, and the innermost frame of UPDATE met before it."""
         codes = self._codes
         update: Optional[FrameType] = None
         for _ in range(DEPTH):

@@ -1,9 +1,9 @@
 """Reads the nodes of graphs that matter: late, in slices of at most 2 ms, on the agent's thread.
 
-A graph waits until nothing has been traced for a second, and is read op by op; between two slices nothing of it is held
-but a weak reference. A graph that dies meanwhile is counted. What a graph calls (loops, branches, functions) is read
-after it, then the gradients that Python made of it. Every graph ends in a ``graphread`` line; ``graphs`` lines say how
-many were not read, and why.
+A graph waits until nothing has been traced for a second, and is then read op by op. Between two slices only a weak
+reference to it is held; a graph that dies meanwhile is counted. The graphs that it calls (loops, branches, functions)
+are read after it, then the gradients that Python made of it. Every graph ends in a ``graphread`` line; ``graphs`` lines
+say how many were not read, and why.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ if TYPE_CHECKING:
     from stepscope.agent.state import AgentState
 
 SLICE_NS = 2_000_000
-"""Source: DESIGN 3.1, level 0. The GIL is held meanwhile."""
+"""Longest slice; the GIL is held during it. Source: DESIGN 3.1, level 0."""
 PAUSE_NS = 45_000_000
-"""Between two slices, while there is something to read: 4 % of the time."""
+"""Pause between two slices while there is something to read: reading takes 4 % of the time."""
 SETTLE_NS = 1_000_000_000
-"""So long nothing may have been traced: first calls trace one function after another."""
+"""Time without a trace before reading starts: first calls trace one function after another."""
 MAX_SETTLE_NS = 10_000_000_000
-"""A program that traces without end is read all the same."""
+"""Longest wait for tracing to settle: a program that traces without end is read all the same."""
 MAX_NODES = 60_000
-"""Of one process; a training step of a large model has 10,000. A log of some 6 MB."""
+"""Nodes read in one process: a log of some 6 MB. A training step of a large model has 10,000."""
 MAX_WAITING = 512
 MAX_ALIKE = 3
-"""Graphs read of one Python function: those of its later traces differ in shapes."""
+"""Graphs read of one Python function: its later traces differ only in shapes."""
 RANKS = {"user": 0, "keras": 0, "tf.data": 1, "tensorflow": 2}
-"""Who owns a function -> what is read first."""
+"""Reading order by the owner of a function, lowest first."""
 
 
 class Wanted:
-    """A graph that waits, or is being read."""
+    """A graph that is waiting or being read."""
 
     __slots__ = (
         "calls",
@@ -67,29 +67,29 @@ class Wanted:
     def __init__(self, graph: Graph, identity: int, role: str, *, of: int = 0, rank: int = 0) -> None:
         self.graph = weakref.ref(graph)
         self.concrete: Optional[weakref.ref[Concrete]] = None
-        """The ConcreteFunction, which knows its gradients."""
+        """Weak reference to the ConcreteFunction, which knows its gradients."""
         self.identity = identity
         self.role = role
         self.of = of
-        """Id of the trace that made it; of the graph whose gradient it is."""
+        """Id of the trace that made it or, for a gradient, of the graph that was differentiated."""
         self.rank = rank
         self.key: object = None
-        """Equal for traces of which the later one makes the earlier one useless."""
+        """Key shared by traces of which a later one makes the earlier ones useless."""
         self.nodes = 0
-        """Read so far."""
+        """Number of nodes read so far."""
         self.size = -1
-        """Ops when it was looked at last, of a session's graph: it may grow."""
+        """Number of ops of a session's graph at the last look: such a graph may grow."""
         self.cpu_ns = 0
         self.calls: list[tuple[int, str, int]] = []
-        """(number of the calling node, attribute, id of the graph)."""
+        """(number of the calling node, attribute, id of the graph) of each call."""
         self.rows: Optional[Rows] = None
 
 
 class Reader:
-    """The graphs of one process. ``traced`` and ``session`` from any thread, ``tick`` on the agent's."""
+    """Reads the graphs of one process. Any thread may call ``traced`` and ``session``; the agent's calls ``tick``."""
 
     def __init__(self, state: AgentState, lines: Lines, made: WeakIds, seen: WeakIds) -> None:
-        """``made``: notes by graph, see ``graph_lines``; ``seen``: ids of graphs by graph, empty."""
+        """``made``: notes by graph, see ``node_lines``; ``seen``: ids of graphs by graph, empty."""
         self._state = state
         self._lines = lines
         self._made = made
@@ -102,17 +102,17 @@ class Reader:
         self._alike: dict[str, int] = {}
         self._read = 0
         self.running: set[int] = set()
-        """Ids of the traces that run."""
+        """Ids of the traces that are running."""
         self._last_trace = 0
         self._last_slice = 0
         self._first_wait = 0
         self.errand = state.guard("graph_nodes.read")(self.tick)
-        """``tick``, given up when it fails again and again."""
+        """``tick``, which is given up if it keeps failing."""
         self._counts = {"read": 0, "died": 0, "alike": 0, "capped": 0}
         self._told: tuple[int, ...] = ()
 
     def traced(self, graph: Graph, concrete: Concrete, line: dict[str, Foreign]) -> None:
-        """A function was traced; ``line``: what is known of the trace."""
+        """Queue the graph of a traced function; ``line``: the known fields of the trace."""
         self._last_trace = self._state.now()
         if len(self._waiting) >= MAX_WAITING:
             self._counts["capped"] += 1
@@ -120,7 +120,7 @@ class Reader:
         wanted = Wanted(graph, self._known(graph), "function", of=line["id"], rank=RANKS.get(line["owner"], 2))
         wanted.concrete = weakref.ref(concrete)
         if line["outer"]:
-            wanted.rank += 1  # most are read as what their outer one calls
+            wanted.rank += 1  # most are read as the callee of their outer trace
         wanted.key = (line["function_key"], line["ordinal"])
         for other in list(self._waiting):
             if other.key == wanted.key:
@@ -134,7 +134,7 @@ class Reader:
         self._waiting.append(wanted)
 
     def session(self, graph: Graph) -> None:
-        """A session was made with this graph."""
+        """Watch the graph of a session that was made."""
         if self._seen.get(graph) is None and len(self._sessions) < MAX_WAITING:
             self._sessions.append(Wanted(graph, self._known(graph), "session"))
 
@@ -146,7 +146,7 @@ class Reader:
         return identity
 
     def tick(self, now_ns: int) -> None:
-        """Read for at most ``SLICE_NS``, if there is something to read and nothing is being traced."""
+        """Read for at most ``SLICE_NS`` if there is something to read and nothing is being traced."""
         if now_ns - self._looked >= self._settle_ns:
             self._looked = now_ns
             self._look_at_sessions()
@@ -167,7 +167,7 @@ class Reader:
             self.tell()
 
     def _look_at_sessions(self) -> None:
-        """Queue the graphs of sessions that have grown, and grow no more."""
+        """Queue the graphs of sessions that have grown since they were read and have stopped growing."""
         self._sessions = [wanted for wanted in self._sessions if wanted.graph() is not None]
         for wanted in self._sessions:
             graph = wanted.graph()
@@ -177,7 +177,7 @@ class Reader:
             wanted.size = size
 
     def _take(self) -> bool:
-        """The next graph to read is ``_current``; whether there is one."""
+        """Make the next graph to read ``_current``; returns whether there is one."""
         while self._waiting:
             wanted = min(self._waiting, key=_rank)
             self._waiting.remove(wanted)
@@ -192,7 +192,7 @@ class Reader:
         return False
 
     def _slice(self, deadline: int) -> None:
-        """Go on with the current graph until ``deadline``."""
+        """Continue with the current graph until ``deadline``."""
         wanted = self._current
         if wanted is None:
             return
@@ -253,7 +253,7 @@ class Reader:
                 self._waiting.append(Wanted(inner, self._known(inner), "gradient", of=wanted.identity))
 
     def tell(self) -> None:
-        """Write how many graphs were read and how many not, if that has changed; also at the end."""
+        """Log how many graphs were read and how many not, if that has changed; also called at the end."""
         left = len(self._waiting) + (self._current is not None)
         told = (*self._counts.values(), left)
         if told != self._told and any(told):
@@ -266,7 +266,7 @@ def _rank(wanted: Wanted) -> int:
 
 
 def _gradients(concrete: Concrete) -> Iterator[Graph]:
-    """Graphs of the gradients of a function that Python differentiated: a tape that is not itself traced."""
+    """Gradient graphs of a function that Python differentiated, by a tape that is not itself traced."""
     for made in list(getattr(concrete, "_first_order_tape_functions", {}).values()):
         backward = getattr(made, "_backward", None)
         graph = getattr(backward, "graph", None)

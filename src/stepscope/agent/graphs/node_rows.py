@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from stepscope.agent.state import AgentState
 
 BLOCK = 128
-"""Nodes of a block; writing one takes about 0.3 ms."""
+"""Nodes per block; writing one takes about 0.3 ms."""
 MAX_OUTPUTS = 8
 MAX_INPUTS = 64
-"""Of one node; a call of a large function has hundreds."""
+"""Inputs kept per node; a call of a large function has hundreds."""
 MAX_NAME = 400
 FUNCTIONS = {
     "PartitionedCall": ("f",),
@@ -37,15 +37,15 @@ FUNCTIONS = {
     "Case": ("branches",),
     "StatelessCase": ("branches",),
 }
-"""Attributes by which ops of a type call functions."""
+"""Attributes by which ops call functions, by type of op."""
 
 
 NO_VALUES = ("resource", "variant")
-"""Types of tensors that stand for something else."""
+"""Types of tensors that are handles, not values."""
 
 
 class Rows:
-    """The nodes of one graph that are not written yet."""
+    """The unwritten nodes of one graph."""
 
     def __init__(self, state: AgentState, identity: int, lines: Lines, made: Made | None) -> None:
         self._state = state
@@ -65,7 +65,7 @@ class Rows:
         self._slots: list[int] = []
 
     def add(self, op: Op) -> None:
-        """Take one op. Reads what TensorFlow has at hand, and makes it compute or keep nothing."""
+        """Add one op. Reads only what TensorFlow has at hand: makes it compute or keep nothing."""
         strings = self._strings
         columns = self._columns
         number = op._id
@@ -104,7 +104,7 @@ class Rows:
         return ";".join(parts)
 
     def write(self) -> None:
-        """Write what was taken since the last block."""
+        """Write the nodes added since the last block."""
         if not self._columns["node"]:
             return
         line: dict[str, object] = {"t": "nodes", "at": self._state.now(), "graph": self._identity}
@@ -114,7 +114,7 @@ class Rows:
 
 
 def called(graph: Graph, op: Op) -> list[tuple[str, Graph]]:
-    """(attribute, graph) of the functions that an op calls; without those whose graph is not at hand."""
+    """(attribute, graph) of the functions that an op calls; functions whose graph is not at hand are left out."""
     found = []
     for attribute in FUNCTIONS.get(op.type, ()):
         value = op.get_attr(attribute)
@@ -146,6 +146,6 @@ def variables(graph: Graph) -> list[tuple[int, str, str, bool]]:
 
 
 def constants(graph: Graph) -> list[int]:
-    """Numbers of the placeholders of tensors that a function captures: their values never change."""
+    """Numbers of the placeholders of captured tensors, whose values never change."""
     eager = [inside for outside, inside in getattr(graph, "captures", ()) if type(outside).__name__ == "EagerTensor"]
     return [inside.op._id for inside in eager if inside.dtype.name not in NO_VALUES]

@@ -1,9 +1,9 @@
-"""What the .pth line of ``stepscope enable`` executes at the start of every Python process of an environment.
+"""Executed by the .pth line of ``stepscope enable`` at the start of every Python process of an environment.
 
 Not imported, but executed from its compiled file, with ``PTH`` (the .pth file) and ``PACKAGE`` (the folder of the
 package stepscope) as globals. It adds a finder that waits for a framework's import and does nothing else: no file is
-opened, no module loaded, ``import stepscope`` means what it means without us. A process that ``stepscope run`` arms is
-left to it. Annotations are texts: ``from __future__`` would be a module more in every process.
+opened, no module loaded, and ``import stepscope`` means the same as without it. A process that ``stepscope run`` arms
+is left alone. Annotations are strings: ``from __future__`` would load one more module in every process.
 """
 
 import os
@@ -20,7 +20,7 @@ _ROOTS = frozenset(("tensorflow", "keras", "tf_keras", "onnxruntime"))
 
 
 class StepscopeWaits:
-    """A finder that finds nothing, until a framework is imported: then it makes way for the agent's import hook."""
+    """A finder that finds nothing until a framework is imported, and is then replaced by the agent's import hook."""
 
     def __init__(self, pth: str, package: str) -> None:
         self.pth = pth
@@ -33,7 +33,7 @@ class StepscopeWaits:
         try:
             sys.meta_path.remove(self)
             hook = self._arm()
-        except Exception:  # another thread was first, or stepscope has gone (`enable --status` says so): as without us
+        except Exception:  # another thread was first, or stepscope is gone (`enable --status` says so): as without us
             return None
         return hook.find_spec(name, path, target) if hook is not None else None
 
@@ -42,7 +42,7 @@ class StepscopeWaits:
         if known is None:
             self._load()
         elif not any(os.path.realpath(p) == self.package for p in list(getattr(known, "__path__", ()))[:1]):
-            return None  # another stepscope is at work here
+            return None  # another stepscope is active here
         from stepscope.agent import always_on
 
         return always_on.arm(self.pth)

@@ -1,7 +1,7 @@
 """Arms the process, then runs the job's own sitecustomize as Python would have.
 
-Found by ``site`` because the directory of this file is the first entry of PYTHONPATH. Parsed by every Python that the
-job starts, also by those that are too old to be measured: nothing here is newer than Python 2.7.
+Found by ``site`` because the directory of this file is the first entry of PYTHONPATH. Every Python that the job starts
+parses this file, even versions too old to be measured: nothing here is newer than Python 2.7.
 """
 
 import os
@@ -24,16 +24,16 @@ if sys.version_info >= (3, 9) and os.environ.get("STEPSCOPE_RUN"):
             if os.fstat(_fd).st_size < 1 << 16:
                 os.write(_fd, _line.encode() + b"\n")
             os.close(_fd)
-        except Exception:  # no run directory, no rights: nobody is left to tell
+        except Exception:  # no run directory, no rights: there is nowhere to report it
             pass
     # The stub is in sys.modules and knows its own folder: the job's search path is as without us.
     sys.path[:] = [_entry for _entry in sys.path if _entry != _here]
-    _self = sys.modules.pop("sitecustomize", None)  # kept: Python 2 clears a module that nobody holds
+    _self = sys.modules.pop("sitecustomize", None)  # kept: Python 2 clears a module without references
     import sitecustomize  # type: ignore[import-not-found]
 else:
     _path = list(sys.path)
     sys.path[:] = [_entry for _entry in sys.path if _entry != _here]
-    _self = sys.modules.pop("sitecustomize", None)  # kept: Python 2 clears a module that nobody holds
+    _self = sys.modules.pop("sitecustomize", None)  # kept: Python 2 clears a module without references
     try:
         import sitecustomize  # noqa: F401
     finally:

@@ -1,7 +1,7 @@
 """The package ``stepscope`` as the job sees it: ``step``, ``span``, ``timer``, ``metric`` and ``keras_callback``.
 
-Importing it has no effect. A really installed stepscope stays reachable: its submodules are found after those that
-travel with the agent.
+Importing it has no effect. An installed stepscope stays reachable: its submodules are found after those that travel
+with the agent.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ __all__ = ["__version__", "keras_callback", "metric", "span", "step", "timer"]
 
 
 class _Path(list):  # type: ignore[type-arg]  # Python 3.8 cannot subscript it, and this file may be read there
-    """The folders of this package: the agent's, then those that ``pkgutil.extend_path`` would find, when asked.
+    """The folders of this package: the agent's, then on demand those that ``pkgutil.extend_path`` would find.
 
-    They are looked up only when a submodule is not the agent's, because importing pkgutil would cost each of the
+    They are looked up only for a submodule that is not the agent's, because importing pkgutil would cost each of the
     job's processes more than all the rest of arming.
     """
 

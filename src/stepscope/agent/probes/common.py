@@ -1,4 +1,4 @@
-"""What the probes of one process tell each other: the loops and calls that run on a thread, whose iterator is whose.
+"""State that the probes of one process share: the running loops and calls of each thread, and who uses which iterator.
 
 One ``Shared`` hangs on the ``AgentState``; there is no other state.
 """
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from stepscope.agent.state import AgentState
 
 OTHER = "__stepscope_other__"
-"""On the wrapper of a step function what counts in its stead while it rests, on that the wrapper: both live as long as
-the model that they hang on."""
+"""Attribute that links the wrapper of a step function and the counter that replaces it during a rest, in both
+directions: both live as long as the model that holds them."""
 
 
 class Loop:
@@ -53,16 +53,16 @@ class Loop:
         self.start = start
         self.outer = outer
         self.samples = 0
-        """Samples per epoch, 0 unknown."""
+        """Samples per epoch, 0 if unknown."""
         self.steps = 0
-        """Batches per epoch, 0 unknown."""
+        """Batches per epoch, 0 if unknown."""
         self.epochs = 0
         self.inputs = 0
-        """Data handlers made inside so far: the first is the loop's own."""
+        """Number of data handlers made inside so far: the first is the loop's own."""
         self.made = 0
-        """Datasets made inside so far."""
+        """Number of datasets made inside so far."""
         self.batch_at = 0
-        """Index of the batch that is about to run, as the callbacks were told."""
+        """Index of the batch that is about to run, as passed to the callbacks."""
         self.consumed: list[Foreign] = []
         """``Consumed`` iterators of this loop."""
 
@@ -89,27 +89,27 @@ class Here:
 
     def __init__(self) -> None:
         self.thread = 0
-        """What ``AgentState.thread`` says, 0 when it has not been asked: a slot is three times as fast."""
+        """Cached result of ``AgentState.thread``, 0 if not yet read: a slot is three times as fast."""
         self.loop: Loop | None = None
         self.execution = 0
         self.function = 0
         self.tracing = 0
-        """Depth of running traces."""
+        """Number of nested traces that are running."""
         self.traces = 0
-        """Concrete functions made on this thread so far."""
+        """Number of concrete functions made on this thread so far."""
         self.updated = False
-        """Whether one of those that the running call made changes variables."""
+        """Whether one of the functions made by the running call changes variables."""
         self.trace_id = 0
-        """The innermost running trace."""
+        """Id of the innermost running trace."""
         self.hook = 0
         """Depth of running hooks, counted once for the list and once for each callback."""
         self.save = 0
         self.call = 0
         self.apply = 0
         self.generator: Foreign = None
-        """What ``Dataset.from_generator`` was given, while it runs."""
+        """Argument of ``Dataset.from_generator`` while it runs."""
         self.making: Foreign = None
-        """The Python function that is being put into a graph by py_function, see ``py_functions``."""
+        """Python function that py_function is putting into a graph, see ``py_functions``."""
 
 
 class Local(threading.local):
@@ -119,23 +119,23 @@ class Local(threading.local):
         self.me = Here()
 
     def after_fork(self) -> None:
-        """In a forked child, on its only thread: that thread has another id there."""
+        """In a forked child, on its only thread: that thread has a new id."""
         self.me.thread = 0
 
 
 class Wrapped:
-    """The models whose step functions are wrapped (keras_steps), and which of the two hangs on them."""
+    """The models whose step functions are wrapped (keras_steps), each holding either the wrapper or its counter."""
 
     def __init__(self) -> None:
         self._entries: list[tuple[weakref.ref[Foreign], str]] = []
 
     def add(self, model: Foreign, attribute: str) -> None:
-        """Remember a model; those that are gone are forgotten."""
+        """Remember a model; dead ones are forgotten."""
         kept = [entry for entry in self._entries if entry[0]() is not None and entry != (weakref.ref(model), attribute)]
         self._entries = [*kept, (weakref.ref(model), attribute)]
 
     def swap(self, *, rests: bool) -> None:
-        """Hang on every model the one of the two that belongs there. What a user has set instead stays."""
+        """Give every model its wrapper, or its counter during a rest. A function that a user has set instead stays."""
         for reference, attribute in list(self._entries):
             names = getattr(reference(), "__dict__", {})
             present = names.get(attribute)
@@ -144,7 +144,7 @@ class Wrapped:
 
 
 class Shared:
-    """What the probes of one process tell each other."""
+    """State that the probes of one process share."""
 
     def __init__(self) -> None:
         self.local = Local()
@@ -157,25 +157,25 @@ class Shared:
         self.adapters = WeakIds()
         """Keras' data adapters -> the user's generator or PyDataset behind them (py_functions)."""
         self.histories = WeakIds()
-        """tf.function objects -> the ``History`` of their traces (tf_function)."""
+        """tf.function objects -> ``History`` of their traces (tf_function)."""
         self.options = WeakIds()
         """``TracingOptions`` -> (``History``, Python function) of the tf.function that they belong to."""
         self.sizes = WeakIds()
-        """PyDatasets -> the ``batch`` line that waits for the size of their first batch (keras_loops)."""
+        """PyDatasets -> ``batch`` line that waits for the size of their first batch (keras_loops)."""
         self.wrapped = Wrapped()
         self.read_models: Callable[[Loop | None], None] | None = None
-        """Reads the iterator models of a loop that is about to end (tf_data_model)."""
+        """Function that reads the iterator models of a loop that is about to end (tf_data_model)."""
         self.padding: Padding | None = None
-        """Looks at the arrays that fits and datasets are given (padding)."""
+        """Examiner of the arrays given to fits and datasets (padding)."""
         self.graphs = WeakIds()
-        """Graphs -> ``Made``: the lines and layers that made their ops (graph_nodes)."""
+        """Graphs -> ``Made``: lines and layers that made their ops (graph_nodes)."""
         self.lines = Lines(time.monotonic_ns, self.graphs)
         self.reader: Reader | None = None
-        """Reads the nodes of graphs (graph_nodes)."""
+        """Reader of graph nodes (graph_nodes)."""
 
 
 class Consumed:
-    """An iterator and how often it was asked. ``running`` > 0: inside of a call that may ask it."""
+    """An iterator and the number of its requests. ``running`` > 0: inside a call that may request from it."""
 
     __slots__ = ("ended", "identity", "loop", "name", "reads", "running", "told")
 
@@ -185,21 +185,21 @@ class Consumed:
         self.ended = 0
         self.running = 0
         self.loop: Loop | None = None
-        """The loop that consumed it last."""
+        """Loop that consumed it last."""
         self.reads: list[int] = []
-        """(when, ended) of the last read of its model, see ``tf_data_model``."""
+        """(time, number of ended calls) at the last read of its model, see ``tf_data_model``."""
         self.told = False
-        """Its model cannot be read, and the log says so."""
+        """Whether the log says that its model cannot be read."""
 
     def enter(self, loop: Loop | None) -> None:
-        """A step function of ``loop`` consumes it."""
+        """Note that a step function of ``loop`` consumes it."""
         self.loop = loop
         if loop is not None:
             loop.consumed.append(self)
 
 
 def shared(state: AgentState) -> Shared:
-    """The one ``Shared`` of this process' agent."""
+    """The one ``Shared`` of this process's agent."""
     attributes = vars(state)
     found: Shared | None = attributes.get("probes_shared")
     if found is None:
@@ -209,7 +209,7 @@ def shared(state: AgentState) -> Shared:
 
 
 def padding_of(state: AgentState) -> Padding:
-    """What looks at arrays in this process."""
+    """The examiner of arrays in this process."""
     common = shared(state)
     if common.padding is None:
         common.padding = Padding(state, lambda: leaf(user_stack()))

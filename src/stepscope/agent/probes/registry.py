@@ -1,7 +1,7 @@
-"""All probes, by hand.
+"""The list of all probes, kept by hand.
 
-A probe is one file of the packages here with ``TARGETS``: (module name, attach). ``attach(state, module)`` runs after
-that module's import and logs a ``probe`` line. A probe that cannot be loaded is a diagnostic, the others go on.
+A probe is one file of these packages with ``TARGETS``: (module name, attach). ``attach(state, module)`` runs after that
+module's import and logs a ``probe`` line. A probe that cannot be loaded becomes a diagnostic; the others continue.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PROBES = (
     "tensorflow.profiler",
     "tensorflow.device_memory",
 )
-"""Files by package, in the order in which they attach."""
+"""Probe files by package, in the order in which they attach."""
 
 
 def targets(state: AgentState) -> Iterator[Target]:

@@ -1,4 +1,4 @@
-"""The user's own Python behind the functions that Keras and tf.data wrap around it."""
+"""Finds the user's own Python behind the functions that Keras and tf.data wrap around it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class FromCode:
 
 
 def generator_function(generator: Foreign) -> Foreign:
-    """Something with a code for what a user passed as a generator, None if it has none."""
+    """An object with the code of what a user passed as a generator, None if there is none."""
     code = getattr(generator, "gi_code", None)
     if code is not None:
         return FromCode(code)
@@ -30,9 +30,9 @@ def generator_function(generator: Foreign) -> Foreign:
 
 
 def user_source(state: AgentState, function: Foreign) -> tuple[str, Foreign]:
-    """(role, function) of what ``from_generator`` was given: the user's when Keras stands between.
+    """(role, function) of the argument of ``from_generator``; the user's function if Keras wrapped it.
 
-    role "generator", or "" when the user's part is recorded elsewhere (``PyDataset.__getitem__``).
+    The role is "generator", or "" if the user's part is recorded elsewhere (``PyDataset.__getitem__``).
     """
     adapters = shared(state).adapters
     owner = getattr(function, "__self__", None)
@@ -51,7 +51,7 @@ def user_source(state: AgentState, function: Foreign) -> tuple[str, Foreign]:
 
 
 def data_function(wrapped: Foreign) -> Foreign:
-    """The user's function behind the one that tf.data traces: a closure two deep over its wrapper object."""
+    """The user's function behind the one that tf.data traces: two closures deep, in its wrapper object."""
     for function in (wrapped, *_cells(wrapped)):
         for content in _cells(function):
             found = getattr(content, "_func", None)

@@ -1,6 +1,6 @@
-"""What several probes need: call sites, stacks, leading dimensions, who owns a function.
+"""Helpers of several probes: call sites, stacks, leading dimensions, owners of functions.
 
-Nothing here patches anything, or keeps state of its own.
+Nothing here patches anything or keeps its own state.
 """
 
 from __future__ import annotations
@@ -23,43 +23,44 @@ if TYPE_CHECKING:
     from stepscope.agent.state import AgentState
 
 SHORT_NS = 20_000
-"""Calls of some kinds below this are counted, not recorded (DESIGN 3.1: the level-0 budget)."""
+"""Duration below which calls of some kinds are counted, not recorded (DESIGN 3.1: the level-0 budget)."""
 
 REPEATS = 8
-"""Traces of one function of a library's, inside of loops that one line calls, that are told in full: a program that
-calls predict for every row makes three traces each time."""
+"""Traces of one library function, inside loops called from one line, that are logged in full: a program that calls
+predict for every row makes three traces each time."""
 
 MAX_SITES = 4096
-"""Call sites remembered per kind of call; a program that generates code forgets and starts again."""
+"""Call sites remembered per kind of call; a program that generates code forgets them and starts again."""
 
 
 STACK = 8
-"""User frames told with a line of the log."""
+"""User frames logged with a line."""
 
 
 class _AlwaysAsk:
-    """Stands in for TensorFlow's stack of default graphs where that is not to be found."""
+    """Stands in for TensorFlow's stack of default graphs if that cannot be found."""
 
     stack = (None,)
 
 
 def graph_stack() -> Foreign:
-    """``.stack`` is empty in a thread that is in no ``with graph.as_default()``: there is no need to ask the context.
+    """TensorFlow's stack of default graphs. If ``.stack`` is empty, in a thread outside ``with graph.as_default()``,
+    there is no need to ask the context.
 
-    Asking costs 0.16 us. Eager execution that is off for good is told by ``eager_test`` at the first call.
+    Asking costs 0.16 us. If eager execution is off for good, ``eager_test`` says so at the first call.
     """
     found = getattr(sys.modules.get("tensorflow.python.framework.ops"), "_default_graph_stack", None)
     return found if hasattr(found, "stack") else _AlwaysAsk()
 
 
 def eager_test() -> Callable[[], bool]:
-    """The test whether the calling thread executes eagerly."""
+    """The function that tests whether the calling thread executes eagerly."""
     test: Callable[[], bool] = sys.modules["tensorflow.python.eager.context"].executing_eagerly
     return test
 
 
 class Sites:
-    """Name ids by the line that calls. A lookup is two attributes of the frame and one dict access."""
+    """Name ids by calling line. A lookup is two attributes of the frame and one dict access."""
 
     __slots__ = ("_cache", "_fields", "_prefix", "_state")
 
@@ -85,16 +86,17 @@ class Sites:
         )
         if len(self._cache) >= MAX_SITES:
             self._cache.clear()
-        # The code object is kept, so that its id is not given to another one.
+        # The code object is kept alive, so that its id is not reused.
         self._cache[(id(frame.f_code), frame.f_lasti)] = (name, frame.f_code)
         return name
 
 
 def drop_our_frame(error: BaseException) -> int:
-    """What a wrapper does when the user's call raised: the record's flag, and our frame out of the traceback.
+    """For a wrapper whose user's call raised: returns the record's flag and drops our frame from the traceback.
 
-    END when an iterator ran out, else RAISED. Called in the wrapper's ``except`` block before a bare ``raise``: from
-    Python 3.11 on the traceback is then as without us; before, it keeps the one frame of the wrapper.
+    The flag is END if an iterator ran out, else RAISED. Called in the wrapper's ``except`` block before a bare
+    ``raise``: from Python 3.11 on the traceback is then as without us; before that, it keeps the one frame of the
+    wrapper.
     """
     trace = error.__traceback__
     if trace is not None:
@@ -107,7 +109,7 @@ def drop_our_frame(error: BaseException) -> int:
 def followed(
     state: AgentState, original: Callable[..., object], where: str, tell: Callable[..., object]
 ) -> Callable[..., object]:
-    """``original``, then ``tell(result, args, kwargs)`` where it did not raise. For what is called now and then."""
+    """Wrap ``original``: after it returns, call ``tell(result, args, kwargs)``. For functions called rarely."""
 
     @functools.wraps(original)
     def call(*args: object, **kwargs: object) -> object:
@@ -124,7 +126,7 @@ def followed(
 
 
 def user_stack() -> list[tuple[str, str, int]]:
-    """User frames of the caller, root to leaf; frames of AutoGraph's generated code are told by their own lines.
+    """User frames of the caller, root to leaf; frames of AutoGraph's generated code are mapped to the user's lines.
 
     Cost: about 10 us, in AutoGraph's code about 50.
     """
@@ -154,7 +156,7 @@ def leaf(stack: Sequence[tuple[str, str, int]]) -> tuple[str, str, int]:
 
 
 def report(state: AgentState, name: str, why: str = "") -> None:
-    """Log that a probe did attach, or why it did not."""
+    """Log that a probe has attached, or why not."""
     state.log({"t": "probe", "at": state.now(), "name": name, "attached": not why, "why": why})
 
 
@@ -180,7 +182,7 @@ def lacking(owner: Foreign, attribute: str, parameters: Iterable[str] = ()) -> s
 def leading(value: Foreign) -> int:
     """Leading dimension of the first array or tensor of rank >= 1 in ``value``, 0 if there is none.
 
-    Variables, datasets and iterators do not count. Depth of nesting looked at: 3.
+    Variables, datasets and iterators do not count. Nesting is searched to depth 3.
     """
     return _leading(value, 3)
 
@@ -209,11 +211,12 @@ def _leading(value: Foreign, depth: int) -> int:
 
 
 def examples(values: Sequence[object], *, batched: bool = False) -> int:
-    """How many examples a call is given, 0 where that is not known.
+    """Number of examples that a call is given, 0 if unknown.
 
-    A leading dimension is of examples where all arrays have it in common and there are two at least (inputs and
-    targets), or where what is called leaves it open (``batched``): one array alone may as well be a state or a table.
-    Arrays that differ do not say which of them counts examples (the nodes of a batch of graphs beside its labels).
+    A leading dimension counts examples if all arrays share it and there are at least two (inputs and targets), or if
+    the signature of the called function leaves it open (``batched``): a single array may just as well be a state or a
+    table. If the arrays differ, it is unknown which of them counts examples (the nodes of a batch of graphs beside its
+    labels).
     """
     sizes: list[int] = []
     _sizes(values, 3, sizes)
@@ -257,7 +260,7 @@ def static_leading(spec: Foreign) -> int:
 
 
 def name_of(function: Foreign, fallback: str = "") -> str:
-    """Name of a function; of what it comes down to when it is a partial or another callable."""
+    """Name of a function, or of the function inside a partial or another callable."""
     found = getattr(function, "__name__", None)
     if not isinstance(found, str):
         code = frames.code_of(function)
@@ -266,7 +269,7 @@ def name_of(function: Foreign, fallback: str = "") -> str:
 
 
 def defined(function: Foreign) -> dict[str, Foreign]:
-    """``file``, ``line``, ``end_line`` and ``own`` of a function, as fields of a name line; not to be changed."""
+    """``file``, ``line``, ``end_line`` and ``own`` of a function, as fields of a name line; read-only."""
     code = frames.code_of(function)
     hit = _DEFINED.get(id(code))
     if hit is not None and hit[0] is code:
@@ -287,7 +290,7 @@ _DEFINED: dict[int, tuple[Foreign, dict[str, Foreign]]] = {}
 
 
 def owner(file: str) -> str:
-    """Whose function it is, by its file."""
+    """The owner of a function, by its file."""
     if not file:
         return "tensorflow"
     if frames.is_own(file):

@@ -1,4 +1,4 @@
-"""What is known about a Function object, and how its calls are named once it has more than one graph."""
+"""State of a Function object, and names of its calls once it has more than one graph."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 NO_ITERATOR = 1 << 30
 UPDATING_OPS = ("AssignVariable", "AssignSubVariable", "ResourceApply", "ResourceScatter", "ResourceSparseApply")
-"""Ops of optimizers: their updates stand at the end of a graph."""
+"""Ops of optimizers: their updates are at the end of a graph."""
 MAX_OPS_LOOKED_AT = 4_000
 UPDATES, READS = "updates", "reads"
 """Roles of calls of a tf.function with several graphs: whether the graph that they run changes variables."""
 
 
 def updates_of(graph: object) -> int:
-    """How many of the last ops of a graph change variables otherwise than by adding to them, as metrics do."""
+    """Number of ops, among the last of a graph, that change variables other than by adding to them, as metrics do."""
     operations = getattr(graph, "get_operations", None)
     if operations is None:
         return 0
@@ -31,10 +31,10 @@ def updates_of(graph: object) -> int:
 
 
 class Variants:
-    """Names of the calls of a tf.function with several graphs: by whether the graph of a call changes variables.
+    """Names of the calls of a tf.function with several graphs, by whether the graph of a call changes variables.
 
-    Which graph a call runs is known by the first Python bool or string among its arguments (``training=False``), where
-    there is none by the calling line; what no graph was made for runs the first one. Cost: two dict accesses.
+    The graph of a call is identified by the first Python bool or string among its arguments (``training=False``), or by
+    the calling line if there is none. Calls for which no graph was made run the first one. Cost: two dict accesses.
     """
 
     __slots__ = ("_chosen", "_first", "_known", "_names")
@@ -75,7 +75,7 @@ class Variants:
 
 
 class Entry:
-    """What is known about one Function object, or about one ConcreteFunction that is called by itself."""
+    """State of one Function object, or of one ConcreteFunction that is called by itself."""
 
     __slots__ = ("about", "batched", "calls", "execution", "name", "slot", "updates", "variants")
 
@@ -92,13 +92,13 @@ class Entry:
         """Names of its calls once it has more than one graph."""
         self.calls = 0
         self.slot = NO_ITERATOR
-        """Which of its arguments is an iterator, looked up in the first calls."""
+        """Position of the argument that is an iterator, looked up in the first calls."""
 
 
 def grown(
     state: AgentState, entry: Entry, me: Here, args: Sequence[object], kwds: dict[str, object], frame: FrameType
 ) -> Variants | None:
-    """Names of the calls of ``entry`` now that one has made a graph; None as long as its first one is its only one."""
+    """Names of the calls of ``entry`` after one has made a graph; None while it has only its first graph."""
     updates, me.updated = me.updated, False
     found = entry.variants
     if not entry.calls:

@@ -1,1 +1,1 @@
-"""The agent's thread, what it samples, and what keeps it within its budget."""
+"""The agent's thread, the samples that it takes, and the limits that keep it within its budget."""

@@ -1,8 +1,8 @@
-"""Measures in the job's own process what a record costs, once, so that the session can account for it.
+"""Measures the cost of a record once, in the job's own process, so that the session can account for it.
 
-Runs in the agent's thread after two seconds and writes into a private buffer of the ring's layout. CPU time of the
-thread is taken, not wall time: other threads may hold the GIL meanwhile. The lowest of several short rounds counts,
-because everything that disturbs a round makes it longer.
+Runs in the agent's thread after two seconds and writes into a private buffer of the ring's layout. It measures the
+thread's CPU time, not wall time: other threads may hold the GIL meanwhile. The lowest of several short rounds counts,
+because every disturbance makes a round longer.
 
 That is the cost in a loop that does nothing else. In a training step, whose data and code have taken the caches, a call
 costs ten times as much and more; ``app.report.overhead`` says how that is accounted for.
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 AFTER_NS = 2_000_000_000
 _ROUNDS = 5
 _CALLS = 150
-"""Calls of a round: about 0.1 ms, far below the interval in which the GIL changes hands (5 ms)."""
+"""Calls per round: about 0.1 ms, far below the interval in which the GIL changes hands (5 ms)."""
 _SLOTS = 4096
 
 
 class Calibration:
-    """Waits for its moment, measures, logs the ``cost`` line, and is done."""
+    """Waits for its time, measures once, logs the ``cost`` line."""
 
     def __init__(self, state: AgentState) -> None:
         self._state = state

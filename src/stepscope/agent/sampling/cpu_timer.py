@@ -1,18 +1,18 @@
-"""Samples of the main thread by its own CPU clock: the half of the truth that another thread cannot see.
+"""Samples the main thread by its own CPU clock: the half of the truth that another thread cannot see.
 
-The agent's thread needs the GIL to look at stacks. While the main thread computes in Python, it gets the GIL only where
-the main thread lets it go, in a step of a few milliseconds always at the same place: the call of the step. So code
-before and after the step would never be seen. A kernel timer on the CPU clock of the main thread has no such
-preference: it fires after every so many milliseconds of CPU time, the handler runs in the main thread between two
-bytecodes, and the line that it interrupts is exact (a C call shows on the line that made it).
+The agent's thread needs the GIL to look at stacks. While the main thread computes in Python, the agent's thread gets
+the GIL only where the main thread releases it, in a step of a few milliseconds always at the same place: the call of
+the step. So code before and after the step would never be seen. A kernel timer on the CPU clock of the main thread has
+no such bias: it fires at a fixed interval of CPU time, the handler runs in the main thread between two bytecodes, and
+the line that it interrupts is exact (a C call shows on the line that made it).
 
 Both halves add up to wall time: samples of the timer stand for CPU time (``Flag.CPU``), samples of the agent's thread
 for the rest of its period, in which the main thread waited.
 
-Harmless because: the signal runs on a stack of its own (``agent.sampling.signal_stack`` says why it must); the timer
+It is harmless because: the signal runs on its own stack (``agent.sampling.signal_stack`` says why it must); the timer
 runs only while the thread is on a CPU, so no blocked system call is interrupted; the signal is a real-time one that
-nothing else uses, and is left alone when somebody does; forked children and executed programs inherit no timer; it is
-deleted before the interpreter ends. Where any of this cannot be had, there is no timer.
+nothing else uses, and is left alone if somebody does; forked children and executed programs inherit no timer; it is
+deleted before the interpreter ends. If any of this is unavailable, there is no timer.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ HZ = 40
 """Samples per second of CPU time of the main thread; one costs about 10 us."""
 _SIGEV_THREAD_ID = 4
 _SIGNALS_FROM_TOP = 5
-"""Tried from SIGRTMAX - 5 downwards: the ends of the range are what others take."""
+"""Offset of the first signal tried, SIGRTMAX - 5, then downwards: others take the ends of the range."""
 _CANDIDATES = 8
 _SAMPLE = int(Kind.SAMPLE)
 _CPU = int(Flag.CPU)
 
 
 class _SigEvent(ctypes.Structure):
-    """struct sigevent of Linux (64 bytes) with the thread's id. Source: timer_create(2)."""
+    """The struct sigevent of Linux (64 bytes) with the thread's id. Source: timer_create(2)."""
 
     _fields_ = (
         ("value", ctypes.c_void_p),
@@ -59,7 +59,7 @@ class _SigEvent(ctypes.Structure):
 
 
 class _TimerSpec(ctypes.Structure):
-    """struct itimerspec: interval, then first."""
+    """The struct itimerspec: interval, then first."""
 
     _fields_ = (
         ("interval_s", ctypes.c_long),
@@ -70,7 +70,7 @@ class _TimerSpec(ctypes.Structure):
 
 
 class CpuTimer:
-    """The timer of one process. ``start`` from the main thread; ``stop`` may be called from any, more than once."""
+    """The timer of one process. Call ``start`` from the main thread; ``stop`` from any thread, any number of times."""
 
     def __init__(self, state: AgentState, stacks: StackTable) -> None:
         self._state = state
@@ -83,11 +83,11 @@ class CpuTimer:
         self._failed = False
         self._paused = False
         self.clock = 0
-        """Clock id of the main thread's CPU time; 0 when there is no timer."""
+        """Clock id of the main thread's CPU time; 0 if there is no timer."""
         self.pid = 0
 
     def start(self) -> bool:
-        """Make the timer. False, with a diagnostic, where it cannot be had."""
+        """Make the timer. False, with a diagnostic, if that fails."""
         try:
             why = self._start()
         except (OSError, AttributeError, ValueError) as error:
@@ -128,18 +128,18 @@ class CpuTimer:
         return ""
 
     def _set(self, period_ns: int) -> bool:
-        """Fire every ``period_ns`` from now on, 0: never. Whether that failed."""
+        """Fire every ``period_ns`` from now on, 0: never. Returns whether that failed."""
         spec = _TimerSpec(0, period_ns, 0, period_ns)
         return bool(self._libc.timer_settime(self._timer, 0, ctypes.byref(spec), None))
 
     def pause(self, *, paused: bool) -> None:
-        """Stop firing, or go on; nothing happens where that is so already."""
+        """Pause or resume; does nothing if that is already so."""
         if paused != self._paused and self.clock and self.pid == os.getpid():
             self._paused = paused
             self._set(0 if paused else self._period_ns)
 
     def rate(self, hz: float) -> None:
-        """Fire so often per second of CPU time from now on."""
+        """Fire at ``hz`` per second of CPU time from now on."""
         self._period_ns = int(1e9 / hz)
         if self.clock and not self._paused and self.pid == os.getpid():
             self._set(self._period_ns)
@@ -161,7 +161,7 @@ class CpuTimer:
         return time.clock_gettime_ns(self.clock)
 
     def stop(self) -> None:
-        """Delete the timer. The handler stays: the interpreter would make a late signal deadly."""
+        """Delete the timer. The handler stays: without it a late signal would kill the process."""
         if self.clock and self.pid == os.getpid():
             self._libc.timer_delete(self._timer)
         self.clock = 0

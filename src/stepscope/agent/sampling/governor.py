@@ -1,8 +1,8 @@
 """Keeps the record rate within its budget: above it, most records of fast kinds are counted instead of written.
 
-A record with its wrapper costs about 0.7 us; 4,000 a second are 0.3 % of one core. Records that carry the shape of
-the run (steps, loops, traces, saves, samples) are always written; of each other name every k-th is, with
-``Flag.THINNED``, and the rest goes to COUNTS. Flagged calls (raised, traced, end) are always written.
+A record with its wrapper costs about 0.7 us; 4,000 a second are 0.3 % of one core. Records that carry the shape of the
+run (steps, loops, traces, saves, samples) are always written. Of every other name one record in k is written, with
+``Flag.THINNED``, and the others go to COUNTS. Flagged calls (raised, traced, end) are always written.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Governor:
         self._written = state.records.written()
         self._thinnable = 0
         self.every = 1
-        """Every which record is written at present."""
+        """Interval k at present: one in k records is written."""
 
     def tick(self, now_ns: int) -> None:
-        """Look at the rate of the last second, start or end thinning."""
+        """Check the rate of the last second; start or end thinning."""
         elapsed = now_ns - self._at
         if elapsed < _PERIOD_NS:
             return

@@ -1,12 +1,12 @@
-"""Who waits for the interpreter lock: what the kernel says of a thread at this moment.
+"""Detects who waits for the interpreter lock, from the kernel's state of a thread at this moment.
 
-``/proc/self/task/TID/syscall`` tells in which system call a thread is blocked, with its arguments (proc(5)); a process
-may read it of its own threads. A thread that waits for the lock is blocked in a futex that lies in CPython's
-``_PyRuntime``, where the lock has its place from 3.9 to 3.13 at least. Nothing else there is waited on.
+``/proc/self/task/TID/syscall`` gives the system call in which a thread is blocked, with its arguments (proc(5)); a
+process may read it for its own threads. A thread that waits for the lock is blocked in a futex inside CPython's
+``_PyRuntime``, where the lock lies from 3.9 to 3.13 at least. Nothing else there is waited on.
 
-The agent's thread looks once a thread beside the main one does something. It keeps the lock: a look takes some
-microseconds, and to let go of the lock first would change what is seen. Some kernels make who reads wait for a tick
-until the other thread is off its CPU; after a look that took long there is none for five hundred times as long.
+The agent's thread looks once another thread than the main one does something. It keeps the lock: a look takes some
+microseconds, and releasing the lock first would change the result. On some kernels the reader waits for a tick until
+the other thread is off its CPU; after such a long look there is none for five hundred times as long.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from stepscope.agent.state import AgentState
 
 _MOST_THREADS = 8
-"""Files kept open; threads beyond that are not looked at."""
+"""Files kept open; threads beyond that are not examined."""
 _LONG_NS = 200_000
 _PAUSE = 500
-"""A look that took longer than ``_LONG_NS`` is followed by a pause of so many times its length."""
+"""Pause after a look longer than ``_LONG_NS``, as a multiple of its length."""
 _TEXT_BYTES = 256
 _SYMBOL_ENTRY = 1
-"""RTLD_DL_SYMENT. Source: dladdr1(3)."""
+"""Flag RTLD_DL_SYMENT. Source: dladdr1(3)."""
 _UNKNOWN, _RUNS = int(LockState.NOT_LOOKED), int(LockState.RUNS)
 _WAITS, _ELSEWHERE = int(LockState.WAITS), int(LockState.ELSEWHERE)
 
 
 class _Info(ctypes.Structure):
-    """Dl_info. Source: dladdr(3)."""
+    """The struct Dl_info. Source: dladdr(3)."""
 
     _fields_ = (
         ("file", ctypes.c_char_p),
@@ -50,7 +50,7 @@ class _Info(ctypes.Structure):
 
 
 class _Symbol(ctypes.Structure):
-    """Elf64_Sym. Source: elf(5)."""
+    """The struct Elf64_Sym. Source: elf(5)."""
 
     _fields_ = (
         ("name", ctypes.c_uint32),
@@ -63,7 +63,7 @@ class _Symbol(ctypes.Structure):
 
 
 class LockWatch:
-    """Looks at threads of one process; used by the agent's thread only."""
+    """Examines threads of one process; used by the agent's thread only."""
 
     def __init__(self, state: AgentState) -> None:
         self._state = state
@@ -73,12 +73,12 @@ class LockWatch:
         self._place = ctypes.addressof(self._text)
         self._read: Optional[Callable[..., int]] = None
         self._from = self._to = 0
-        """Where CPython's own state lies."""
+        """Address range of CPython's own state."""
         self._asked = False
         self._due = 0
 
     def look(self, ident: int) -> int:
-        """The ``LockState`` of the thread with this ident at this moment."""
+        """The present ``LockState`` of the thread with this ident."""
         if not self._asked:
             self._ask()
         if self._read is None:
@@ -109,7 +109,7 @@ class LockWatch:
             os.close(self._files.popitem()[1])
 
     def _ask(self) -> None:
-        """Find out, once, whether looking is possible here, and how."""
+        """Find out once whether and how looking is possible here."""
         self._asked = True
         if not getattr(sys, "_is_gil_enabled", lambda: True)():
             return  # there is no lock to wait for
@@ -141,7 +141,7 @@ class LockWatch:
         thread = self._threads.get(ident)
         if thread is None or len(self._files) >= _MOST_THREADS:
             return None
-        # The native id of a main thread that was forked is its parent's where Python is older than 3.13.
+        # Before Python 3.13 the native id of a forked main thread is its parent's.
         native = os.getpid() if thread is threading.main_thread() else thread.native_id
         try:
             self._files[ident] = os.open("/proc/self/task/%s/syscall" % native, os.O_RDONLY | os.O_CLOEXEC)
@@ -151,7 +151,7 @@ class LockWatch:
 
 
 def _size_of(address: int) -> int:
-    """Bytes of the exported object at this address, 0 where the linker does not say."""
+    """Bytes of the exported object at this address, 0 if the linker does not say."""
     libc = ctypes.CDLL(None)
     info, entry = _Info(), ctypes.POINTER(_Symbol)()
     found = libc.dladdr1(ctypes.c_void_p(address), ctypes.byref(info), ctypes.byref(entry), _SYMBOL_ENTRY)

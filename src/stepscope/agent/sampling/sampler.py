@@ -1,24 +1,24 @@
-"""The agent's thread: samples Python stacks about 20 times a second and runs what must run beside the job.
+"""The agent's thread: samples Python stacks about 20 times a second and runs the agent's periodic work.
 
-It is one that the job does not see (``agent.core.side_thread``), and it never imports.
+The job does not see this thread (``agent.core.side_thread``), and it never imports.
 
-Sampled are the main thread, threads that write records, and any other thread with user code on its stack; threads
-that wait idly in a pool are left out. Once another thread than the main one does something, samples say five times a
-second who waits for the GIL (``agent.sampling.lock_watch``), and who does is sampled whosever code it runs. A sample
-stands for the time since the previous one; of the main thread, for the part of it in which that thread used no CPU, for
-its CPU time has samples of its own (``agent.sampling.cpu_timer``). Bias to know: this thread needs the GIL to look, so
-it sees other threads where they let go of it: one that computes for less than 5 ms between two waits is always seen to
-wait. The period jitters by a quarter, so that it does not beat with the period of the steps.
+It samples the main thread, threads that write records, and any other thread with user code on its stack; threads that
+wait idly in a pool are left out. Once another thread than the main one does something, samples say five times a second
+who waits for the GIL (``agent.sampling.lock_watch``), and a thread that waits is sampled whosever code it runs. A
+sample stands for the time since the previous one; for the main thread, only for the part of it in which that thread
+used no CPU, because its CPU time has its own samples (``agent.sampling.cpu_timer``). Bias to know: this thread needs
+the GIL to look, so it sees other threads where they release it: one that computes for less than 5 ms between two waits
+always appears to wait. The period jitters by a quarter, so that it does not beat with the period of the steps.
 
-During a window of native stacks nothing rests (``denser``); where the window cannot see Python's frames itself, this
-samples as often as the window does: its samples name the frames there. That is part of the window's cost, not of what
-is always measured.
+During a window of native stacks nothing rests (``denser``). If the window cannot see Python's frames itself, this
+thread samples at the window's rate: its samples name the frames there. That is part of the window's cost, not of the
+permanent measurement.
 
-While hot wrappers rest (``agent.rest``) nothing is sampled either: samples are joined to records that are not there.
-Only whether the main thread waits for the GIL is looked at.
+No sampling while hot wrappers rest (``agent.rest``), because samples could not be joined to records. Only waits of the
+main thread for the GIL are observed.
 
-The rate adapts: by what a tick has cost over the last ten seconds (median), this thread uses 0.07 % of one core at
-most; in the first minute of a job it keeps to four samples a second at least.
+The rate adapts: by the median cost of a tick over the last ten seconds, this thread uses at most 0.07 % of one core; in
+the first minute of a job it takes at least four samples a second.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ MAX_DENSE_HZ, MAX_DENSE_S = 200.0, 120.0
 _NOTE_S = NOTE_NS / _SECOND_NS
 _ERRAND_S = 0.05
 _LOOKS_NS = 200_000_000
-"""Between two looks at who waits for the GIL: one thread costs 25 to 40 us of CPU time where caches are cold."""
+"""Interval between two looks at who waits for the GIL: one thread costs 25 to 40 us of CPU time with cold caches."""
 _OURS = 2
-"""Threads that are always known: the main one and this."""
+"""Number of threads that are always known: the main one and this one."""
 _STOP_TIMEOUT_S = 0.5
 _LEAST_PAUSE_S = 0.02
 _IDLE = frozenset(
@@ -90,7 +90,7 @@ class Sampler:
         self._timer = CpuTimer(state, self._stacks)
         self._locks = LockWatch(state)
         self._beside = False
-        """Whether another thread than the main one has ever run user code, or anything that was not idle."""
+        """Whether a thread other than the main one has ever run user code, or any code that was not idle."""
         self._look_due = 0
         self._main_cpu = 0
         self._governor = Governor(state)
@@ -100,7 +100,7 @@ class Sampler:
         self._noise = state.now() & 0x7FFFFFFF | 1
         self._costs: deque[float] = deque(maxlen=_WINDOW_S)
         self._dense_hz = 0.0
-        """0: no window goes on."""
+        """Sampling rate of the running window; 0 if there is none."""
         self._dense_until = 0
         self._ident = 0
         self.pid = os.getpid()
@@ -110,14 +110,14 @@ class Sampler:
     def start(self) -> None:
         """Make the thread.
 
-        Where this is the main thread, also the timer on its CPU clock.
+        If called on the main thread, also make the timer on its CPU clock.
         """
         if self._timer.start():
             self._main_cpu = self._timer.used_ns()
         side_thread.start(self._run)
 
     def stop(self) -> None:
-        """End the timer and the thread; waits for it, but not long."""
+        """Stop the timer and the thread; waits for it, but not long."""
         self._timer.stop()
         if self._stop.locked():
             self._stop.release()
@@ -125,7 +125,7 @@ class Sampler:
             self._ended.acquire(timeout=_STOP_TIMEOUT_S)
 
     def denser(self, hz: float, seconds: float) -> None:
-        """On the agent's thread: sample so often for so long, whatever it costs; 0: as often as so far.
+        """On the agent's thread: sample at ``hz`` for ``seconds``, whatever it costs; 0: return to the normal rate.
 
         No wrapper rests meanwhile.
 
@@ -143,7 +143,7 @@ class Sampler:
         self._timer.rate(hz or HZ)
 
     def _usual(self) -> None:
-        """The window is over."""
+        """Return to the normal rate after a window."""
         self._dense_hz = 0.0
         self._timer.rate(HZ)
         self._state.rest.release()
@@ -184,7 +184,7 @@ class Sampler:
                 for function in list(state.hooks.ticks):
                     self._call(function, now)
             if rested and not state.rest.on:
-                self._main_cpu = self._timer.used_ns()  # what it used in the rest is no part of the next period
+                self._main_cpu = self._timer.used_ns()  # CPU time used in the rest is not part of the next period
             if whole_second:
                 state.records.flush_regularly()
                 self._governor.tick(now)
@@ -206,7 +206,7 @@ class Sampler:
                 self._state.hooks.ticks[:] = [tick for tick in self._state.hooks.ticks if tick is not function]
 
     def _wait(self) -> bool:
-        """Until the next tick, True: the end. In a rest counts are copied meanwhile; an errand goes on."""
+        """Wait until the next tick; True at the end. Meanwhile, copy counts during a rest and continue an errand."""
         wait = self._stop.acquire  # on an event it would cost ten times as much
         pause = self._pause()
         rest, errand = self._state.rest, self._state.hooks.errand
@@ -224,7 +224,7 @@ class Sampler:
         return wait(timeout=pause)
 
     def _pause(self) -> float:
-        """Seconds to the next tick: the period, give or take a quarter; in a rest, until it ends or is told of."""
+        """Seconds to the next tick: the period, give or take a quarter; in a rest, until it ends or is logged."""
         self._noise = (self._noise * 1_103_515_245 + 12_345) & 0x7FFFFFFF
         pause = (0.75 + 0.5 * self._noise / 0x7FFFFFFF) / (self._dense_hz or self._hz)
         due = self._state.rest.due_ns(self._state.now()) / _SECOND_NS
@@ -233,7 +233,7 @@ class Sampler:
         return min(pause, max(_LEAST_PAUSE_S, due)) if due > 0 else pause
 
     def _adapt(self, now: int, used_ns: int, ticks: int) -> None:
-        """Set the rate so that ticks of late fit into the budget.
+        """Set the rate so that recent ticks fit into the budget.
 
         The median over the window counts: new code on the stack costs once, when it is named.
         """
@@ -250,7 +250,7 @@ class Sampler:
         state = self._state
         due = now >= self._look_due
         looks = due and self._beside
-        # Before anything else: we hold the GIL, and who comes to want it now waits for us.
+        # Before anything else: we hold the GIL, and a thread that wants it from now on waits for us.
         main_lock = self._locks.look(self._main) if looks else 0
         for ident, frame in sys._current_frames().items():
             if ident == self._ident:
@@ -267,7 +267,7 @@ class Sampler:
                 continue
             self._beside = True
             stack, own = self._stacks.stack(frame)
-            # As late as may be: who had to give us the GIL waits by now to have it back.
+            # As late as possible: a thread that had to give us the GIL waits by now to have it back.
             lock = self._locks.look(ident) if looks else 0
             if not own and lock != _WAITS and not state.threads.is_known(ident):
                 continue
@@ -277,7 +277,7 @@ class Sampler:
             self._look_due = now + _LOOKS_NS
 
     def _look_in_rest(self, now: int) -> None:
-        """Of the main thread alone; the sample stands for no time. Steps are shortest where wrappers rest."""
+        """Sample the main thread alone; the sample stands for no time. Steps are shortest where wrappers rest."""
         if not self._beside or now < self._look_due:
             return
         lock = self._locks.look(self._main)
@@ -288,14 +288,16 @@ class Sampler:
             self._state.write(now, 0, lock, stack, _SAMPLE, 0, self._state.threads.of(self._main))
 
     def _idle(self, now: int, ident: int, frame: FrameType) -> None:
-        """A thread that waits in user code may compute whenever we cannot look: its sample stands for no time."""
+        """Sample a thread that waits in user code and may compute whenever we cannot look: the sample stands for no
+        time.
+        """
         stack, own = self._stacks.stack(frame)
         if own:
             self._beside = True
             self._state.write(now, 0, 0, stack, _SAMPLE, 0, self._state.threads.of(ident))
 
     def _main_waited(self, period: int) -> int:
-        """The part of the period in which the main thread used no CPU; the rest is for the timer's samples."""
+        """The part of the period in which the main thread used no CPU; the timer's samples stand for the rest."""
         if not self._timer.clock:
             return period
         used = self._timer.used_ns()

@@ -1,9 +1,9 @@
-"""A stack of its own for the signals of the main thread.
+"""A separate stack for the signals of the main thread.
 
-A signal's frame is put below the stack pointer of the thread that it interrupts, 3 to 11 KB of it. Code made at run
-time may use that register as it likes: oneDNN's avx512 sgemm lets it point to the start of a buffer from malloc while
-it computes (seen on TensorFlow 2.15 and 2.21: "corrupted size vs. prev_size", or a jump into nowhere much later). A
-signal that arrives there overwrites the heap before the buffer, unless it runs on an alternate stack.
+A signal's frame is put below the stack pointer of the thread that it interrupts, 3 to 11 KB of it. Code generated at
+run time may use that register as it likes: oneDNN's avx512 sgemm lets it point to the start of a buffer from malloc
+while it computes (seen on TensorFlow 2.15 and 2.21: "corrupted size vs. prev_size", or a jump into nowhere much later).
+A signal that arrives there overwrites the heap before the buffer, unless it runs on an alternate stack.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stepscope.agent.core.foreign import Foreign
 
 BYTES = 256 << 10
-"""The frame, with all registers of AVX-512 and AMX (11 KB), Python's C handler, and signals that come meanwhile."""
+"""Stack size: the frame with all registers of AVX-512 and AMX (11 KB), Python's C handler, and nested signals."""
 _SA_ONSTACK = 0x08000000
 _PROTECTION = 0x1 | 0x2
 _PRIVATE_ANONYMOUS = 0x02 | 0x20
@@ -24,13 +24,13 @@ _FAILED = ctypes.c_void_p(-1).value
 
 
 class _Stack(ctypes.Structure):
-    """stack_t. Source: sigaltstack(2)."""
+    """The struct stack_t. Source: sigaltstack(2)."""
 
     _fields_ = (("address", ctypes.c_void_p), ("flags", ctypes.c_int), ("size", ctypes.c_size_t))
 
 
 class _Action(ctypes.Structure):
-    """struct sigaction of glibc, 64 bit. Source: sigaction(2)."""
+    """The struct sigaction of glibc, 64 bit. Source: sigaction(2)."""
 
     _fields_ = (
         ("handler", ctypes.c_void_p),
@@ -41,9 +41,9 @@ class _Action(ctypes.Structure):
 
 
 def give(libc: Foreign) -> None:
-    """Make sure that the calling thread has an alternate stack that is large enough.
+    """Ensure that the calling thread has an alternate stack that is large enough.
 
-    A smaller one that somebody has set is replaced. The memory is never given back: nobody knows which signal is last.
+    A smaller one that somebody has set is replaced. The memory is never freed: nobody knows which signal is last.
 
     Raises:
         OSError: there is no memory, or no right to set it.
@@ -63,7 +63,7 @@ def give(libc: Foreign) -> None:
 
 
 def use(libc: Foreign, number: int) -> None:
-    """Have the handler of a signal run on the alternate stack; Python sets that itself from 3.10 on.
+    """Run the handler of a signal on the alternate stack; Python sets that itself from 3.10 on.
 
     Raises:
         OSError: no such signal.

@@ -1,4 +1,4 @@
-"""Interned code objects and stacks: each is one line of the log, a sample is then one number.
+"""Interned code objects and stacks: each is one line of the log, so a sample is one number.
 
 Code objects are known by identity and kept alive: hashing one means hashing all of its constants.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stepscope.agent.state import AgentState
 
 MAX_FRAMES = 60
-"""Frames of a stack that are kept: the outermost ``ROOT_FRAMES`` and the innermost of the rest."""
+"""Frames kept per stack: the outermost ``ROOT_FRAMES`` and the innermost of the rest."""
 ROOT_FRAMES = 15
 _MAX_STACKS = 50_000
 """Distinct stacks or code objects remembered; beyond it all get new ids, so that memory stays bounded (50 MB)."""
@@ -25,7 +25,7 @@ class StackTable:
     """The tables of one process.
 
     Used by the agent's thread, and by the main thread in the handler of ``agent.sampling.cpu_timer``: each step is one
-    operation on a dictionary, the worst of a race is that one stack has two ids.
+    dictionary operation, so the worst outcome of a race is one stack with two ids.
     """
 
     def __init__(self, state: AgentState) -> None:
@@ -38,7 +38,7 @@ class StackTable:
         """Id of the stack that ends in ``leaf``, and whether user code is in it.
 
         A stack that was seen before costs a walk over identities and instruction offsets: a frame's line number is
-        decoded from a table each time it is asked for.
+        decoded from a table on every access.
         """
         walk: list[int] = []
         add = walk.append

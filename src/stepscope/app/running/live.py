@@ -33,7 +33,7 @@ from stepscope.model.log.events import FRAMEWORKS
 from stepscope.model.session.session import Session
 from stepscope.store.layout import write_atomic
 from stepscope.wire.env import STATUS_NAME
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from stepscope.app.running.triggers.trigger import Trigger
@@ -56,7 +56,7 @@ _RATE_NS = 10_000_000_000
 _SIZE_EVERY_NS = 60_000_000_000
 _MIN_SIZES = 3
 _MAX_TASKS = 20
-_REQUEST_KINDS = ("tf.function", "model call", "Keras loop", "ONNX Runtime run")
+_REQUEST_KINDS = [tasks.KINDS[kind] for kind in (Kind.LOOP, *kinds_with(Trait.TASK))]
 _TASK_KINDS = frozenset(int(kind) for kind in tasks.KINDS)
 
 

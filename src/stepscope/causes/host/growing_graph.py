@@ -19,8 +19,7 @@ from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from stepscope.derive.python.stack_samples import Sample
-    from stepscope.derive.view import SessionView
-    from stepscope.model.records import I64
+    from stepscope.derive.steps_view import StepsView
 
 MANY_RUNS = 3
 """Fetches that ran this often are not newly made."""
@@ -55,11 +54,9 @@ class GraphGrowth:
         return self.fresh_ns + self.building_ns
 
 
-def build(view: SessionView) -> GraphGrowth | None:
+def build(view: StepsView) -> GraphGrowth | None:
     """None if no session's graph was read during the steady steps."""
     steps = view.steps
-    if steps is None:
-        return None
     sizes: dict[int, list[GraphSize]] = {}
     for event in steps.worker.all(GraphSize):
         sizes.setdefault(event.id, []).append(event)
@@ -90,27 +87,24 @@ def _ops_at(told: list[GraphSize], moment: int) -> int:
     return before[-1] if before else told[0].ops
 
 
-def _fresh_runs(view: SessionView) -> tuple[int, int, tuple[tuple[str, str, int, int], ...]]:
+def _fresh_runs(view: StepsView) -> tuple[int, int, tuple[tuple[str, str, int, int], ...]]:
     """Steady runs of newly made fetches: their number, their time beyond a usual run, and the lines that run them."""
     steps = view.steps
-    if steps is None:
-        return 0, 0, ()
-    records = steps.worker.records
-    lo, hi = steps.windows
-    runs = (records.kind == Kind.SESSION_RUN) & (records.thread == steps.thread)
+    runs = view.calls(Kind.SESSION_RUN)
     texts = {number: name.text for number, name in view.names.items()}
-    counts = Counter(texts.get(int(n), "") for n in records.name[runs])
+    counts = Counter(texts.get(int(n), "") for n in runs.names)
     lasting = [n for n, text in texts.items() if counts[text] >= MANY_RUNS and text != OTHER_FETCHES]
-    usual_runs: I64 = records.dur_ns[runs & np.isin(records.name, lasting)]
+    usual_runs = runs.named(lasting).durations
     usual = float(np.percentile(usual_runs, USUAL_PERCENTILE)) if len(usual_runs) else 0.0
-    steady = runs & (records.start_ns >= lo[0]) & (records.start_ns < hi[-1]) & ~np.isin(records.name, lasting)
-    beyond = np.maximum(records.dur_ns[steady] - usual, 0)
+    steady = runs.begun_in(steps.windows)
+    steady = steady.where(~np.isin(steady.names, lasting))
+    beyond = np.maximum(steady.durations - usual, 0)
     lines: Counter[tuple[str, str, int, int]] = Counter()
-    for number, extra in zip(records.name[steady], beyond, strict=True):
+    for number, extra in zip(steady.names, beyond, strict=True):
         name = view.names.get(int(number))
         if name is not None and name.call_file:
             lines[name.call_file, name.call_function, name.call_line, name.call_line] += int(extra)
-    return int(steady.sum()), int(beyond.sum()), tuple(line for line, _ in lines.most_common(3))
+    return len(steady), int(beyond.sum()), tuple(line for line, _ in lines.most_common(3))
 
 
 def _adds_ops(sample: Sample) -> bool:

@@ -20,9 +20,10 @@ from stepscope.model.log.events import ModelBuilt, Traced
 from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
+    from stepscope.derive.steps.calls import Calls
     from stepscope.derive.steps.steps import Steps
-    from stepscope.derive.view import SessionView
-    from stepscope.model.records import I64, Bool
+    from stepscope.derive.steps_view import StepsView
+    from stepscope.model.records import I64
 
 COMPILED = "compiled"
 """Role of builds that are known only by Keras' ``compile``."""
@@ -71,7 +72,7 @@ class Rebuilds:
         return max(b.builds for b in self.builders)
 
 
-def build(view: SessionView, min_builds: int, min_compiles: int) -> Rebuilds | None:
+def build(view: StepsView, min_builds: int, min_compiles: int) -> Rebuilds | None:
     """None if nothing is built again.
 
     Args:
@@ -80,21 +81,17 @@ def build(view: SessionView, min_builds: int, min_compiles: int) -> Rebuilds | N
         min_compiles: Of those that compile, within the steady steps.
     """
     steps = view.steps
-    if steps is None:
-        return None
-    records = steps.worker.records
-    calls = (records.kind == Kind.BUILD) & (records.thread == steps.thread)
-    starts = records.start_ns[calls]
-    spans = intervals.merge(starts, starts + records.dur_ns[calls])
+    calls = view.calls(Kind.BUILD)
+    spans = calls.spans
     builders = [*_called(view, calls, min_builds), *_compiled(view, spans, min_builds, min_compiles)]
     if not builders:
         return None
     lo, hi = steps.windows
-    first = int(min(starts.min(initial=hi[-1]), *(m.at for m in steps.worker.all(ModelBuilt)), hi[-1]))
+    first = int(min(calls.starts.min(initial=hi[-1]), *(m.at for m in steps.worker.all(ModelBuilt)), hi[-1]))
     again = [s for s in view.samples if s.at > first and s.component == "other-python" and s.makes_layers]
     whole = stack_samples.weight_of(view.samples)
     around = stack_samples.weight_of(again) / whole * steps.steady_ns if whole else 0.0
-    traced = view.anatomy.ratio("tracing") * steps.steady_ns if view.anatomy else 0.0
+    traced = view.anatomy.ratio("tracing") * steps.steady_ns
     inside = intervals.clip((spans[0][spans[0] > first], spans[1][spans[0] > first]), (lo, hi))
     return Rebuilds(
         builders=tuple(sorted(builders, key=lambda b: (-b.total_ns, -b.builds))),
@@ -106,20 +103,16 @@ def build(view: SessionView, min_builds: int, min_compiles: int) -> Rebuilds | N
     )
 
 
-def _called(view: SessionView, calls: Bool, min_builds: int) -> list[Builder]:
+def _called(view: StepsView, calls: Calls, min_builds: int) -> list[Builder]:
     """Lines with calls that the probe knows to build."""
-    steps = view.steps
-    if steps is None or not calls.any():
+    if not len(calls):
         return []
-    records = steps.worker.records
-    lo, hi = steps.windows
-    earliest = int(records.start_ns[calls].min())
-    steady = calls & (records.start_ns >= lo[0]) & (records.start_ns < hi[-1]) & (records.start_ns > earliest)
+    steady = calls.where(calls.starts > int(calls.starts.min())).begun_in(view.steps.windows)
     found = []
-    for number in np.unique(records.name[steady]):
-        mine = steady & (records.name == number)
-        name = view.names.get(int(number))
-        if name is not None and int(mine.sum()) >= min_builds:
+    for number in np.unique(steady.names).tolist():
+        mine = steady.named([number])
+        name = view.names.get(number)
+        if name is not None and len(mine) >= min_builds:
             found.append(
                 Builder(
                     role=name.role,
@@ -127,18 +120,16 @@ def _called(view: SessionView, calls: Bool, min_builds: int) -> list[Builder]:
                     file=name.call_file,
                     line=name.call_line,
                     function=name.call_function,
-                    builds=int(mine.sum()),
-                    total_ns=int(records.dur_ns[mine].sum()),
+                    builds=len(mine),
+                    total_ns=int(mine.durations.sum()),
                 )
             )
     return found
 
 
-def _compiled(view: SessionView, spans: intervals.Intervals, min_builds: int, min_compiles: int) -> list[Builder]:
+def _compiled(view: StepsView, spans: intervals.Intervals, min_builds: int, min_compiles: int) -> list[Builder]:
     """Lines that compile Keras models in the steady steps, outside a load."""
     steps = view.steps
-    if steps is None:
-        return []
     lo, hi = steps.windows
     at: dict[tuple[str, int], int] = {}
     steady: dict[tuple[str, int], int] = {}
@@ -173,37 +164,26 @@ def _first_traces(steps: Steps, spans: intervals.Intervals, first: int) -> int:
     return intervals.total(traced) - intervals.total(intervals.clip(traced, spans))
 
 
-def _first_runs(view: SessionView, calls: Bool, min_builds: int) -> int:
+def _first_runs(view: StepsView, calls: Calls, min_builds: int) -> int:
     """Time of the first run of each new session beyond the usual run of its fetches or model, if there is one."""
-    steps = view.steps
-    if steps is None:
+    made = calls.named(n.id for n in view.names.values() if n.role == "session").starts
+    runs = view.calls(*kinds_with(Trait.SESSION))
+    if len(made) < min_builds or not len(runs):
         return 0
-    records = steps.worker.records
-    sessions = [n.id for n in view.names.values() if n.role == "session"]
-    made = records.start_ns[calls & np.isin(records.name, sessions)]
-    lo, hi = steps.windows
-    kinds = np.isin(records.kind, kinds_with(Trait.SESSION))
-    runs = np.flatnonzero(kinds & (records.thread == steps.thread))
-    if len(made) < min_builds or len(runs) == 0:
-        return 0
-    number = np.searchsorted(made, records.start_ns[runs], side="right")
     extra = 0
-    for name in np.unique(records.name[runs]):
-        rows, sessions_of = runs[records.name[runs] == name], number[records.name[runs] == name]
-        fresh = np.append(True, np.diff(sessions_of) > 0)
+    for name in np.unique(runs.names).tolist():
+        mine = runs.named([name])
+        fresh = np.append(True, np.diff(np.searchsorted(made, mine.starts, side="right")) > 0)
         if fresh.all():
             continue
-        usual = int(np.median(records.dur_ns[rows[~fresh]]))
-        at = rows[fresh][1:]
-        at = at[(records.start_ns[at] >= lo[0]) & (records.start_ns[at] < hi[-1])]
-        extra += int(np.maximum(records.dur_ns[at] - usual, 0).sum())
+        usual = int(np.median(mine.durations[~fresh]))
+        later = fresh & (np.cumsum(fresh) > 1)
+        extra += int(np.maximum(mine.where(later).begun_in(view.steps.windows).durations - usual, 0).sum())
     return extra
 
 
-def _trains(view: SessionView) -> bool:
+def _trains(view: StepsView) -> bool:
     steps = view.steps
-    if steps is None:
-        return False
     records = steps.worker.records
     lo, hi = steps.windows
     mine = (records.start_ns >= lo[0]) & (records.start_ns < hi[-1]) & ((records.flags & Flag.RAISED) == 0)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.steps.named_times import NamedTime
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 _PLAIN = frozenset(
     {
@@ -66,7 +66,7 @@ class Reruns:
         return float(sum(other.run.total_ns for other in self.others))
 
 
-def build(view: SessionView, min_runs: float, min_shared: float) -> Reruns | None:
+def build(view: StepsView, min_runs: float, min_shared: float) -> Reruns | None:
     """The costliest group of runs; None if each step has only one, or their feeds and graphs are unknown.
 
     Args:
@@ -75,7 +75,7 @@ def build(view: SessionView, min_runs: float, min_shared: float) -> Reruns | Non
         min_shared: Share of the nodes of a rerun that the main run computes too.
     """
     index, steps = view.graphs, view.steps
-    if index is None or steps is None:
+    if index is None:
         return None
     runs = [
         run

@@ -19,7 +19,7 @@ from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from stepscope.derive.python.stack_samples import Sample, Spot
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
     from stepscope.model.records import I64
 
 _CALLS = kinds_with(Trait.STARTED)
@@ -61,21 +61,17 @@ class Startup:
     """Name of these calls: ``InferenceSession``, ``load_model``; "" if there are none."""
 
 
-def build(view: SessionView) -> Startup | None:
+def build(view: StepsView) -> Startup | None:
     """None without steps or samples of their thread."""
     steps = view.steps
-    if steps is None or not stack_samples.sampled(view.steps):
+    if not stack_samples.sampled(steps):
         return None
-    records = steps.worker.records
     began = max((e.at for e in steps.worker.all(Framework)), default=0)
     first, last = int(steps.windows[0][0]), int(steps.windows[1][-1])
     window = np.array([began], np.int64), np.array([max(first, began)], np.int64)
-    on_thread = records.thread == steps.thread
 
     def spans(*kinds: Kind) -> tuple[I64, I64]:
-        mine = on_thread & np.isin(records.kind, kinds)
-        starts = records.start_ns[mine]
-        return intervals.clip(intervals.merge(starts, starts + records.dur_ns[mine]), window)
+        return intervals.clip(view.calls(*kinds).spans, window)
 
     calls, pulls, builds = spans(*_CALLS), spans(*_CALLS, Kind.NEXT), spans(Kind.BUILD)
     cpu = _cpu_starts(view)
@@ -108,27 +104,20 @@ def build(view: SessionView) -> Startup | None:
     )
 
 
-def _longest(view: SessionView) -> str:
+def _longest(view: StepsView) -> str:
     """The building call that took the longest."""
-    steps = view.steps
-    if steps is None:
+    builds = view.calls(Kind.BUILD)
+    if not len(builds):
         return ""
-    records = steps.worker.records
-    rows = np.flatnonzero((records.kind == Kind.BUILD) & (records.thread == steps.thread))
-    if len(rows) == 0:
-        return ""
-    name = view.names.get(int(records.name[rows[np.argmax(records.dur_ns[rows])]]))
+    name = view.names.get(int(builds.names[np.argmax(builds.durations)]))
     return name.text if name is not None else ""
 
 
-def _cpu_starts(view: SessionView) -> set[tuple[int, int]]:
+def _cpu_starts(view: StepsView) -> set[tuple[int, int]]:
     """(time, weight) of the samples that stand for CPU time."""
-    steps = view.steps
-    if steps is None:
-        return set()
-    records = steps.worker.records
-    mine = (records.kind == Kind.SAMPLE) & (records.thread == steps.thread) & ((records.flags & Flag.CPU) != 0)
-    return set(zip(records.start_ns[mine].tolist(), records.dur_ns[mine].tolist(), strict=True))
+    samples = view.calls(Kind.SAMPLE)
+    samples = samples.where(samples.flagged(Flag.CPU))
+    return set(zip(samples.starts.tolist(), samples.durations.tolist(), strict=True))
 
 
 def _covered(at: int, spans: tuple[I64, I64]) -> bool:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.causes.job import purpose
+from stepscope.derive import kinds
 from stepscope.derive.steps import rest
 from stepscope.derive.steps.candidate import TRAIN_ROLES
 from stepscope.derive.steps.steps import names_of
@@ -31,19 +32,12 @@ from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
     from stepscope.model.records import F64, I64, Bool, RecordTable
-    from stepscope.model.report.finding import Place, TaskKind
+    from stepscope.model.report.finding import Place
+    from stepscope.model.report.record_kinds import TaskKind
     from stepscope.model.session.session import Worker
 
-KINDS: dict[Kind, TaskKind] = {
-    Kind.SESSION_RUN: "Session.run",
-    Kind.FUNCTION: "tf.function",
-    Kind.LOOP: "Keras loop",
-    Kind.EXECUTION: "Keras function",
-    Kind.MODEL_CALL: "model call",
-    Kind.INFERENCE: "ONNX Runtime run",
-    Kind.SPAN: "span",
-    Kind.STEP: "step",
-}
+KINDS = {kind: about.task for kind, about in kinds.KINDS.items() if about.task}
+"""What each kind of records that is a task is called."""
 _REQUESTS = frozenset(kinds_with(Trait.TASK))
 MAX_TASKS = 1_000
 WARM_FACTOR = 3.0

@@ -20,7 +20,7 @@ from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from stepscope.derive.python.stack_samples import Sample
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
     from stepscope.model.session.session import Worker
 
 ALIKE = 0.7
@@ -70,18 +70,13 @@ class FirstTraces:
         return round(ratio * self.span_ns / max(1, self.steps))
 
 
-def build(view: SessionView) -> FirstTraces | None:
+def build(view: StepsView) -> FirstTraces | None:
     """None without steps or traces."""
     steps = view.steps
-    if steps is None:
+    tracing, traced = view.calls(Kind.TRACE), steps.worker.all(Traced)
+    if not len(tracing) or not traced:
         return None
-    records = steps.worker.records
-    mine = (records.kind == Kind.TRACE) & (records.thread == steps.thread)
-    traced = steps.worker.all(Traced)
-    if not mine.any() or not traced:
-        return None
-    starts = records.start_ns[mine]
-    spans = intervals.merge(starts, starts + records.dur_ns[mine])
+    starts, spans = tracing.starts, tracing.spans
     begin = int(min(starts.min(), *(m.at for m in steps.worker.all(ModelBuilt)), starts.max()))
     inside = [s for s in stack_samples.all_samples(steps) if _within(s.at, spans)]
     largest = max(traced, key=lambda t: t.nodes)
@@ -111,7 +106,7 @@ def _within(at: int, spans: intervals.Intervals) -> bool:
     return index >= 0 and at < spans[1][index]
 
 
-def _loops(view: SessionView, inside: list[Sample]) -> tuple[UnrolledLoop, ...]:
+def _loops(view: StepsView, inside: list[Sample]) -> tuple[UnrolledLoop, ...]:
     """Loops of user functions that were called from a framework's tracing, by the time sampled below them."""
     whole = 0
     weight: Counter[tuple[str, str, int, int]] = Counter()

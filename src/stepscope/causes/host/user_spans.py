@@ -13,34 +13,29 @@ from stepscope.derive.numeric import intervals
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
     from stepscope.model.log.events import Name
 
 NAMED_FROM = 0.5
 """A span explains a finding if at least this share of the finding's time lies inside it."""
 
 
-def python_inside(view: SessionView) -> list[tuple[Name, float]]:
+def python_inside(view: StepsView) -> list[tuple[Name, float]]:
     """Spans of the step's thread by the share of the steady wall time that is Python inside them, largest first."""
     steps, anatomy = view.steps, view.anatomy
-    if steps is None or anatomy is None:
-        return []
     painting = anatomy.painting
     python = painting.layer == painting.background
     pieces = painting.edges[:-1][python], painting.edges[1:][python]
-    records = steps.worker.records
-    mine = (records.kind == Kind.SPAN) & (records.thread == steps.thread)
+    spans = view.calls(Kind.SPAN)
     found = []
-    for number in np.unique(records.name[mine]).tolist():
-        rows = mine & (records.name == number)
-        spans = intervals.merge(records.start_ns[rows], records.start_ns[rows] + records.dur_ns[rows])
-        inside = intervals.total(intervals.clip(spans, pieces))
+    for number in np.unique(spans.names).tolist():
+        inside = intervals.total(intervals.clip(spans.named([number]).spans, pieces))
         if inside and number in view.names:
             found.append((view.names[number], inside / steps.steady_ns))
     return sorted(found, key=lambda f: -f[1])
 
 
-def explaining(view: SessionView, ratio: float) -> list[tuple[Name, float]]:
+def explaining(view: StepsView, ratio: float) -> list[tuple[Name, float]]:
     """The user's spans that hold most of a finding about Python between the calls, with their own share.
 
     Args:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stepscope.derive.input.pipeline_python import PythonFunction
     from stepscope.derive.input.stages import Stage
     from stepscope.derive.steps.steps import Steps
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 Limit = Literal["stage", "python-function", "generator", "network", "disk", "unknown"]
 
@@ -82,10 +82,10 @@ class InputCause:
         return made is not None and made.busy_ratio >= MIN_BUSY_RATIO and made.own_ratio <= MAX_OWN_RATIO
 
 
-def build(view: SessionView) -> InputCause | None:
+def build(view: StepsView) -> InputCause | None:
     """The cause of the wait; None without steps."""
     steps, anatomy, pipe = view.steps, view.anatomy, view.pipeline
-    if steps is None or anatomy is None or pipe is None or anatomy.wall_ns == 0:
+    if anatomy.wall_ns == 0:
         return None
     others = view.get(contention.build)
     free = 1.0 - (others.lost_ratio if others else 0.0)
@@ -119,7 +119,7 @@ def build(view: SessionView) -> InputCause | None:
     )
 
 
-def _outside(view: SessionView, wait: float) -> Limit | None:
+def _outside(view: StepsView, wait: float) -> Limit | None:
     """The network or the disk, if the pipeline waits for it, whichever of its code does the waiting."""
     link, sent, disk = view.get(network.build), view.get(uploads_squeeze_input.build), view.get(slow_disk_input.build)
     if link is not None and (link.is_full or link.is_choppy):
@@ -129,7 +129,7 @@ def _outside(view: SessionView, wait: float) -> Limit | None:
     return "disk" if disk is not None and disk.is_full else None
 
 
-def _gil_ratio(view: SessionView, functions: list[PythonFunction], made: Producer | None) -> float:
+def _gil_ratio(view: StepsView, functions: list[PythonFunction], made: Producer | None) -> float:
     """Share of the wall time that the pipeline's Python takes from the step because only one of them can run.
 
     If the process uses no more than one core although more are free, while threads of the pipeline compute in Python,
@@ -138,7 +138,7 @@ def _gil_ratio(view: SessionView, functions: list[PythonFunction], made: Produce
     the threads that ran them: code that only sleeps or waits in Python holds no lock. Else 0.
     """
     steps, others = view.steps, view.get(contention.build)
-    if steps is None or others is None or made is None:
+    if others is None or made is None:
         return 0.0
     if not others.got <= SERIAL_CORES < others.available:
         return 0.0
@@ -147,7 +147,7 @@ def _gil_ratio(view: SessionView, functions: list[PythonFunction], made: Produce
     return min(made.python_ratio + around, made.cpu_ratio, 1.0)
 
 
-def _saved(view: SessionView, made: Producer | None, wait: float, least: float) -> tuple[float, float, float]:
+def _saved(view: StepsView, made: Producer | None, wait: float, least: float) -> tuple[float, float, float]:
     """Savings without the input's Python: at least, likely, at most. Shares of steady wall time.
 
     If interpreter lock or CPUs are scarce, the compiled call and Keras' own loop take longer than they would alone, and
@@ -155,7 +155,7 @@ def _saved(view: SessionView, made: Producer | None, wait: float, least: float) 
     figure is the middle.
     """
     anatomy, others = view.anatomy, view.get(contention.build)
-    if made is None or anatomy is None or others is None:
+    if made is None or others is None:
         return wait, least, least
     serial = others.got <= SERIAL_CORES < others.available
     crowded = others.wanted >= CROWDED_RATIO * others.available

@@ -12,7 +12,7 @@ from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
     from stepscope.derive.python.stack_samples import Sample
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
     from stepscope.model.records import I64
 
 _MAKES = "/data/ops/iterator_ops.py"
@@ -40,28 +40,27 @@ class FreshIterators:
         return min(1.0, self.wait_ratio + self.making_ratio)
 
 
-def build(view: SessionView, min_iterators: int, max_pulls: int) -> FreshIterators | None:
+def build(view: StepsView, min_iterators: int, max_pulls: int) -> FreshIterators | None:
     """Fresh iterators; None if the step's thread makes fewer of them, or pulls more than ``max_pulls`` from each."""
     steps = view.steps
-    if steps is None or len(steps.windows[0]) == 0 or view.anatomy is None:
+    if len(steps.windows[0]) == 0:
         return None
-    records, (lo, hi) = steps.worker.records, steps.windows
-    mine = (records.kind == Kind.NEXT) & (records.thread == steps.thread) & ((records.flags & Flag.END) == 0)
-    mine &= (records.start_ns >= lo[0]) & (records.start_ns < hi[-1])
-    fresh = mine & np.isin(records.arg, _short(records.arg[mine], max_pulls))
-    iterators = len(np.unique(records.arg[fresh]))
+    pulls = view.calls(Kind.NEXT).begun_in(steps.windows)
+    pulls = pulls.where(~pulls.flagged(Flag.END))
+    fresh = pulls.where(np.isin(pulls.args, _short(pulls.args, max_pulls)))
+    iterators = len(np.unique(fresh.args))
     if iterators < min_iterators:
         return None
-    names, counts = np.unique(records.name[fresh], return_counts=True)
+    names, counts = np.unique(fresh.names, return_counts=True)
     name = view.names.get(int(names[counts.argmax()]))
-    waits = int(records.dur_ns[mine].sum())
-    part = int(records.dur_ns[fresh].sum()) / waits if waits else 0.0
+    waits = int(pulls.durations.sum())
+    part = int(fresh.durations.sum()) / waits if waits else 0.0
     python = [s for s in view.samples if s.component == "other-python"]
     making = [s for s in python if _makes(s)]
     whole = stack_samples.weight_of(python)
     return FreshIterators(
         iterators=iterators,
-        pulls=int(fresh.sum()),
+        pulls=len(fresh),
         wait_ratio=view.anatomy.ratio("input-wait") * part,
         making_ratio=view.anatomy.ratio("other-python") * stack_samples.weight_of(making) / whole if whole else 0.0,
         samples=len(making),

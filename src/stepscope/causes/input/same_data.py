@@ -15,7 +15,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.input.pipeline import Pipeline
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 INFINITE = -1
 _RANDOM = ("Random", "Generator")
@@ -30,10 +30,10 @@ _PASSING = ("Iterator", "Optional", "While", "If", "Case", "Stack", "TensorArray
 """Parts of ``VARYING`` that say nothing about the functions of a dataset, whose calls are examined in full."""
 
 
-def passes(view: SessionView) -> int:
+def passes(view: StepsView) -> int:
     """Number of passes over the same examples; 0 if unknown, or if examples are made in each pass."""
     steps, pipe, index = view.steps, view.pipeline, view.graphs
-    if steps is None or pipe is None or index is None or steps.kind != Kind.EXECUTION or not pipe.datasets:
+    if index is None or steps.kind != Kind.EXECUTION or not pipe.datasets:
         return 0
     if pipe.functions or any(part in d.cls for d in pipe.datasets for part in _RANDOM) or _changes(index, view):
         return 0
@@ -41,10 +41,10 @@ def passes(view: SessionView) -> int:
     return min(len(epochs.ends_of(steps)), *(_passes_of(view, pipe, dataset) for dataset in fed)) if fed else 0
 
 
-def _changes(index: GraphIndex, view: SessionView) -> bool:
+def _changes(index: GraphIndex, view: StepsView) -> bool:
     """Whether a function of a dataset may give different results for the same example, or was not read."""
     worker = view.worker
-    traced = [t for t in worker.all(Traced) if t.owner == "tf.data"] if worker is not None else []
+    traced = [t for t in worker.all(Traced) if t.owner == "tf.data"]
     read = {g.of for g in index.graphs.values() if g.role == "function" and g.state == "read"}
     known = {t.definition_key for t in traced if t.id in read}
     if any(t.definition_key not in known for t in traced):
@@ -61,18 +61,18 @@ def _changes(index: GraphIndex, view: SessionView) -> bool:
     )
 
 
-def _passes_of(view: SessionView, pipe: Pipeline, dataset: int) -> int:
+def _passes_of(view: StepsView, pipe: Pipeline, dataset: int) -> int:
     """Passes over a dataset: the number of its iterators, or, with ``repeat``, its samples over its length."""
     if any(d.id == dataset and d.cardinality == INFINITE for d in pipe.datasets):
         return _repeats(view, pipe)
-    made = view.worker.all(IteratorMade) if view.worker is not None else []
+    made = view.worker.all(IteratorMade)
     return sum(1 for one in made if one.dataset == dataset)
 
 
-def _repeats(view: SessionView, pipe: Pipeline) -> int:
+def _repeats(view: StepsView, pipe: Pipeline) -> int:
     sources = [d for d in pipe.datasets if not d.inputs]
     known = all(d.cls == _EXAMPLES and d.cardinality > 0 for d in sources)
     unfolded = any(part in d.cls for d in pipe.datasets for part in _UNFOLDING)
-    if view.steps is None or not sources or not known or unfolded or not any("Repeat" in d.cls for d in pipe.datasets):
+    if not sources or not known or unfolded or not any("Repeat" in d.cls for d in pipe.datasets):
         return 0
     return int(view.steps.samples.sum()) // sum(d.cardinality for d in sources)

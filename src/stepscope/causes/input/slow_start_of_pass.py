@@ -9,14 +9,14 @@ import numpy as np
 
 from stepscope.causes.input import cut_caches
 from stepscope.derive.numeric import intervals
-from stepscope.derive.steps import epochs
+from stepscope.derive.steps import calls, epochs
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from stepscope.derive.steps.steps import Steps
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
     from stepscope.model.log.events import DatasetMade
     from stepscope.model.records import I64
 
@@ -39,13 +39,13 @@ class PassStarts:
     """The maps in front of ``causes``."""
 
 
-def build(view: SessionView, min_skipped: float) -> PassStarts | None:
+def build(view: StepsView, min_skipped: float) -> PassStarts | None:
     """Starts of passes; None without passes, or if steps are known not to wait that long for input.
 
     ``min_skipped`` is the share of a dataset's elements from which skipping them counts as a cause.
     """
     steps, anatomy, pipe = view.steps, view.anatomy, view.pipeline
-    if steps is None or anatomy is None or pipe is None or not steps.steady_count:
+    if not steps.steady_count:
         return None
     waits = _fitted(steps) if steps.kind == Kind.EXECUTION else _pulled(steps)
     if not len(waits):
@@ -81,13 +81,10 @@ def _fitted(steps: Steps) -> I64:
 
 def _pulled(steps: Steps) -> I64:
     """For loops: the extra time of the first pull after one that found the end."""
-    records = steps.worker.records
-    pulls = np.flatnonzero((records.kind == Kind.NEXT) & (records.thread == steps.thread))
-    pulls = pulls[np.argsort(records.start_ns[pulls], kind="stable")]
-    ended = (records.flags[pulls] & Flag.END) != 0
+    pulls = calls.of(steps, Kind.NEXT)
+    ended = pulls.flagged(Flag.END)
     begins = np.append(False, ended[:-1])[: len(pulls)] & ~ended
-    starts = records.start_ns[pulls]
-    took = intervals.clipped_sum(starts, starts + records.dur_ns[pulls], steps.windows)
+    took = intervals.clipped_sum(pulls.starts, pulls.ends, steps.windows)
     others = took[~begins & ~ended & (took > 0)]
     if not len(others):
         return took[:0]

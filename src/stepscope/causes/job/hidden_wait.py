@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from stepscope.derive.numeric import intervals
+from stepscope.derive.steps import calls
 from stepscope.model.log.events import DatasetMade, ModelBuilt
 from stepscope.wire.kinds import Kind
 
@@ -31,18 +30,13 @@ def build(view: SessionView) -> bool:
 
 def _iterates_inside(steps: Steps) -> bool:
     """Whether the user made datasets and Python pulls from none of them, so that the function does."""
-    records = steps.worker.records
-    pulled = ((records.kind == Kind.NEXT) & (records.thread == steps.thread)).any()
-    return any(d.file for d in steps.worker.all(DatasetMade)) and not pulled
+    return any(d.file for d in steps.worker.all(DatasetMade)) and not len(calls.of(steps, Kind.NEXT))
 
 
 def _pulls_inside(view: SessionView, steps: Steps) -> bool:
     """Whether the steps run in fit, evaluate or predict, whose compiled functions take an iterator rather than a
     batch.
     """
-    records = steps.worker.records
     ids = [n.id for n in view.names.values() if n.role in {"fit", "evaluate", "predict"}]
-    loops = (records.kind == Kind.LOOP) & (records.thread == steps.thread) & np.isin(records.name, ids)
-    starts = records.start_ns[loops]
-    spans = intervals.merge(starts, starts + records.dur_ns[loops])
-    return 2 * intervals.total(intervals.clip(spans, steps.windows)) > steps.steady_ns
+    loops = calls.of(steps, Kind.LOOP).named(ids)
+    return 2 * intervals.total(intervals.clip(loops.spans, steps.windows)) > steps.steady_ns

@@ -13,6 +13,7 @@ import numpy as np
 from stepscope.model.log.events import DeviceMemory
 
 if TYPE_CHECKING:
+    from stepscope.derive.steps_view import StepsView
     from stepscope.derive.view import SessionView
     from stepscope.model.records import F64
     from stepscope.model.session.session import Session
@@ -44,10 +45,10 @@ class Gpu:
         return round(float(self.busy.mean()), 9)
 
 
-def build(view: SessionView) -> tuple[Gpu, ...]:
+def build(view: StepsView) -> tuple[Gpu, ...]:
     """The devices that were sampled during the steady steps."""
     steps, session = view.steps, view.session
-    if steps is None or len(steps.windows[0]) == 0 or len(session.gpus) == 0:
+    if len(steps.windows[0]) == 0 or len(session.gpus) == 0:
         return ()
     lo, hi = int(steps.windows[0][0]), int(steps.windows[1][-1])
     names, live = session.resource_names, live_peaks(session)

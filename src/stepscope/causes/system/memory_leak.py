@@ -21,7 +21,7 @@ from stepscope.wire.kinds import Flag, Kind
 if TYPE_CHECKING:
     from stepscope.derive.numeric.trend import Trend
     from stepscope.derive.steps.steps import Steps
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
     from stepscope.model.records import F64, I64, ProcessTable
 
 MIN_TAIL = 0.4
@@ -57,11 +57,9 @@ class MemoryGrowth:
         return self.trend.rise / (self.span_ns / 1e9) if self.span_ns else 0.0
 
 
-def build(view: SessionView) -> MemoryGrowth | None:
-    """None without steps, or if too few samples of the process lie within the steady ones."""
+def build(view: StepsView) -> MemoryGrowth | None:
+    """None if too few samples of the process lie within the steady ones."""
     session, steps = view.session, view.steps
-    if steps is None:
-        return None
     lo, hi = steps.windows
     table = session.process.take(session.process.pid == steps.worker.info.pid)
     table = table.take((table.at_ns >= lo[0]) & (table.at_ns <= hi[-1]))

@@ -20,7 +20,7 @@ from stepscope.derive.machine import counters
 
 if TYPE_CHECKING:
     from stepscope.causes.system.resources import Looks, Resources
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
     from stepscope.model.records import F64
 
 ON_RATIO = 0.25
@@ -102,7 +102,7 @@ class Network:
         return rhythm.on_waiting_ratio - rhythm.on_working_ratio >= MIN_CONTRAST
 
 
-def build(view: SessionView) -> Network | None:
+def build(view: StepsView) -> Network | None:
     """None if nothing came over a network."""
     used = view.get(resources.build)
     if used is None or used.wire is None:

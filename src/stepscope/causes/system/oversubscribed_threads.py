@@ -21,7 +21,7 @@ from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from stepscope.derive.python.stack_samples import Spot
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
     from stepscope.model.records import I64
 
 SETTINGS = re.compile(
@@ -51,10 +51,10 @@ class Oversubscription:
     """(file, line) of user code that sets numbers of threads."""
 
 
-def build(view: SessionView) -> Oversubscription | None:
+def build(view: StepsView) -> Oversubscription | None:
     """None if the samples of threads do not cover the steady steps."""
     steps, others = view.steps, view.get(contention.build)
-    if steps is None or others is None:
+    if others is None:
         return None
     lo, hi = steps.span
     pid = steps.worker.info.pid
@@ -94,11 +94,9 @@ def _used(native: I64, run_ns: I64) -> dict[int, int]:
     return found
 
 
-def _python_threads(view: SessionView, used: dict[int, int]) -> tuple[float, Spot | None]:
+def _python_threads(view: StepsView, used: dict[int, int]) -> tuple[float, Spot | None]:
     """CPU time of threads, other than the step's, that run the user's Python, and the line most sampled there."""
     steps = view.steps
-    if steps is None:
-        return 0.0, None
     records = steps.worker.records
     numbers = [int(t) for t in np.unique(records.thread[records.kind == Kind.SAMPLE]) if t != steps.thread]
     spots: Counter[Spot] = Counter(
@@ -109,7 +107,7 @@ def _python_threads(view: SessionView, used: dict[int, int]) -> tuple[float, Spo
     return float(mine), spots.most_common(1)[0][0] if spots else None
 
 
-def _settings(view: SessionView) -> tuple[tuple[str, int], ...]:
+def _settings(view: StepsView) -> tuple[tuple[str, int], ...]:
     found = []
     for file, text in sorted(view.session.sources.items()):
         for number, line in enumerate(text.split("\n"), 1):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.input.pipeline_python import PythonFunction
     from stepscope.derive.steps.steps import Steps
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 MAX_LOST_RATIO = 0.15
 """If others take more of its CPUs, CPU time says little about the job."""
@@ -56,10 +56,10 @@ class Producer:
         return min(1.0, self.own_ratio / max(1.0, self.cores)), min(1.0, self.own_ratio)
 
 
-def build(view: SessionView, functions: Sequence[PythonFunction]) -> Producer | None:
+def build(view: StepsView, functions: Sequence[PythonFunction]) -> Producer | None:
     """None if CPU time was not sampled, others took too much of it, or a device also computes."""
     steps, others = view.steps, view.get(contention.build)
-    if steps is None or others is None or not functions or view.get(gpu.build):
+    if others is None or not functions or view.get(gpu.build):
         return None
     if others.lost_ratio >= MAX_LOST_RATIO:
         return None
@@ -101,7 +101,7 @@ def _busy_ratio(steps: Steps, functions: Sequence[PythonFunction]) -> float:
     return min(1.0, (intervals.total((lo, hi)) + between) / steps.steady_ns)
 
 
-def cpu_ratio(view: SessionView, natives: set[int], process_cores: float) -> float:
+def cpu_ratio(view: StepsView, natives: set[int], process_cores: float) -> float:
     """CPU time of some threads over wall time, within the steady steps.
 
     Keras and tf.data make new threads each epoch, and records may name those of some epochs only: if a requested thread
@@ -109,7 +109,7 @@ def cpu_ratio(view: SessionView, natives: set[int], process_cores: float) -> flo
     were sampled twice also counts.
     """
     steps = view.steps
-    if steps is None or not natives:
+    if not natives:
         return 0.0
     lo, hi = steps.span
     table = view.session.threads

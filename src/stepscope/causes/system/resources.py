@@ -16,6 +16,7 @@ from stepscope.causes.job import hidden_wait
 from stepscope.derive.input.pipeline import MAX_HANDOVER_NS
 from stepscope.derive.machine import counters
 from stepscope.derive.numeric import intervals
+from stepscope.derive.steps import calls
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from stepscope.derive.machine.counters import Wire
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.steps.steps import Steps
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
     from stepscope.model.records import F64, I64, ProcessTable
     from stepscope.model.session.session import Session
 
@@ -72,10 +73,10 @@ class Resources:
         return float(self.edges[-1] - self.edges[0]) / 1e9
 
 
-def build(view: SessionView) -> Resources | None:
+def build(view: StepsView) -> Resources | None:
     """None if the samples do not cover the steady steps, or none of these resources was sampled."""
     steps, pipe, session = view.steps, view.pipeline, view.session
-    if steps is None or pipe is None or len(steps.windows[0]) == 0 or not len(session.cores):
+    if len(steps.windows[0]) == 0 or not len(session.cores):
         return None
     lo, hi = int(steps.windows[0][0]), int(steps.windows[1][-1])
     host = counters.host(session)
@@ -111,19 +112,15 @@ def input_waits(steps: Steps, pipe: Pipeline) -> Intervals:
     Pulled from Python: inside ``next``, less the cost of a ready batch. Inside a compiled call: at its beginning, for
     the time beyond the mean call's own work, which tf.data's model gives.
     """
-    records = steps.worker.records
     if pipe.windows:
-        mine = (records.kind == steps.kind) & (records.thread == steps.thread)
-        mine &= (records.start_ns >= steps.windows[0][0]) & (records.start_ns < steps.windows[1][-1])
-        starts, durs = records.start_ns[mine], records.dur_ns[mine]
-        if len(starts) == 0:
+        made = calls.of(steps, steps.kind).begun_in(steps.windows)
+        if not len(made):
             return intervals.empty()
-        own = float(durs.mean()) - (pipe.wait_ns_per_execution or 0.0)
-        return intervals.merge(starts, starts + np.maximum(durs - own, 0).astype(np.int64))
-    mine = (records.kind == Kind.NEXT) & (records.thread == steps.thread)
-    starts, durs = records.start_ns[mine], records.dur_ns[mine]
+        own = float(made.durations.mean()) - (pipe.wait_ns_per_execution or 0.0)
+        return intervals.merge(made.starts, made.starts + np.maximum(made.durations - own, 0).astype(np.int64))
+    pulls = calls.of(steps, Kind.NEXT)
     ready = min(pipe.handover_ns, MAX_HANDOVER_NS)
-    return intervals.merge(starts + int(ready), starts + durs)
+    return intervals.merge(pulls.starts + int(ready), pulls.ends)
 
 
 def covered(spans: Intervals, edges: I64) -> F64:

@@ -21,7 +21,7 @@ from stepscope.model.report.components import COMPONENTS, ComponentName
 if TYPE_CHECKING:
     from stepscope.derive.numeric.trend import Trend
     from stepscope.derive.python.stack_samples import Spot
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
     from stepscope.model.log.events import Name
     from stepscope.model.records import F64
 
@@ -53,11 +53,9 @@ class Rise:
     """On that function, in the last fifth of the steps."""
 
 
-def build(view: SessionView) -> tuple[Rise, ...]:
+def build(view: StepsView) -> tuple[Rise, ...]:
     """Components that rise, the largest excess first."""
     anatomy, steps = view.anatomy, view.steps
-    if anatomy is None or steps is None:
-        return ()
     whole = anatomy.per_step.sum(1)
     at = np.flatnonzero(steps.steady).astype(np.float64)
     found = []
@@ -88,10 +86,10 @@ def build(view: SessionView) -> tuple[Rise, ...]:
     return tuple(sorted(found, key=lambda r: -r.excess_ns))
 
 
-def _per_sample(view: SessionView, values: F64) -> F64:
+def _per_sample(view: StepsView, values: F64) -> F64:
     """Times as if every step had the mean number of samples: a larger batch does not count as a slower step."""
     steps = view.steps
-    samples = steps.samples[steps.steady].astype(np.float64) if steps is not None else np.zeros(len(values))
+    samples = steps.samples[steps.steady].astype(np.float64)
     if len(samples) != len(values) or not (samples > 0).all():
         return values
     result: F64 = values * samples.mean() / samples
@@ -106,10 +104,8 @@ def _factor(at: F64, values: F64, step_ns: float) -> float:
     return max(0.0, line.last) / line.first
 
 
-def _who(view: SessionView, component: ComponentName) -> tuple[Name | None, Spot | None, int]:
+def _who(view: StepsView, component: ComponentName) -> tuple[Name | None, Spot | None, int]:
     steps = view.steps
-    if steps is None:
-        return None, None, 0
     lo, hi = steps.windows
     part = max(1, len(lo) // _ENDS)
     early, late = int(hi[part - 1]), int(lo[-part])
@@ -117,25 +113,25 @@ def _who(view: SessionView, component: ComponentName) -> tuple[Name | None, Spot
     return _grown_name(view, component, early, late), spot, samples
 
 
-def _grown_name(view: SessionView, component: ComponentName, early: int, late: int) -> Name | None:
+def _grown_name(view: StepsView, component: ComponentName, early: int, late: int) -> Name | None:
     """The name whose usual call has grown most, from the first to the last part of the run."""
     kinds, steps = NAMED_BY.get(component), view.steps
-    if kinds is None or steps is None:
+    if kinds is None:
         return None
-    records = steps.worker.records
-    mine = (records.thread == steps.thread) & np.isin(records.kind, kinds) & (records.start_ns >= steps.windows[0][0])
+    called = view.calls(*kinds)
+    called = called.where(called.starts >= steps.windows[0][0])
     growth: dict[int, float] = {}
-    for name in np.unique(records.name[mine & (records.start_ns >= late)]):
-        named = mine & (records.name == name)
-        after = records.dur_ns[named & (records.start_ns >= late)]
-        before = records.dur_ns[named & (records.start_ns < early)]
+    for name in np.unique(called.names[called.starts >= late]):
+        named = called.named([name])
+        after = named.durations[named.starts >= late]
+        before = named.durations[named.starts < early]
         usual = float(np.median(before)) if len(before) else 0.0
         growth[int(name)] = (float(np.median(after)) - usual) * len(after)
     best = max(growth, key=lambda n: growth[n], default=0)
     return view.names.get(best) if growth.get(best, 0.0) > 0 else None
 
 
-def _grown_spot(view: SessionView, component: ComponentName, early: int, late: int) -> tuple[Spot | None, int]:
+def _grown_spot(view: StepsView, component: ComponentName, early: int, late: int) -> tuple[Spot | None, int]:
     """The function of user code whose sampled time has grown most; its line most often seen at the end."""
     growth: Counter[tuple[str, str]] = Counter()
     lines: dict[tuple[str, str], list[Spot]] = {}

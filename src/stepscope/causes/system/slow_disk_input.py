@@ -17,7 +17,7 @@ from stepscope.derive.machine import counters
 if TYPE_CHECKING:
     from stepscope.causes.system.resources import Resources
     from stepscope.derive.machine.counters import Disk
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
     from stepscope.model.records import I64
 
 MIN_READ = 200_000.0
@@ -77,7 +77,7 @@ class DiskInput:
         return self.job_read / self.device_read if self.device_read > 0 else 0.0
 
 
-def build(view: SessionView) -> DiskInput | None:
+def build(view: StepsView) -> DiskInput | None:
     """None if the process reads next to nothing from disks, or the kernel does not say how much."""
     used = view.get(resources.build)
     if used is None or len(used.process) < counters.DIFFERENCE:

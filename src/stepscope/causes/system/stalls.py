@@ -20,16 +20,17 @@ import numpy as np
 from stepscope.derive.machine.rivals import foreign, short_command
 from stepscope.derive.numeric import intervals
 from stepscope.derive.python import stack_samples
+from stepscope.derive.steps import calls
 from stepscope.derive.steps.anatomy import NAMED_BY
 from stepscope.derive.steps.epochs import EPOCH_END
+from stepscope.model.log.events import Name
 from stepscope.model.report.components import COMPONENTS, ComponentName
 from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from stepscope.derive.python.stack_samples import Spot
     from stepscope.derive.steps.steps import Steps
-    from stepscope.derive.view import SessionView
-    from stepscope.model.log.events import Name
+    from stepscope.derive.steps_view import StepsView
     from stepscope.model.records import F64, I64, Bool
 
 MIN_STALLS = 5
@@ -83,10 +84,10 @@ class Stalls:
     samples: int
 
 
-def build(view: SessionView) -> tuple[Stalls, ...]:
+def build(view: StepsView) -> tuple[Stalls, ...]:
     """Components with periodic stalls, the largest excess first."""
     anatomy, steps = view.anatomy, view.steps
-    if anatomy is None or steps is None or steps.steady_count < MIN_STALLS * 2:
+    if steps.steady_count < MIN_STALLS * 2:
         return ()
     step_ns = float(np.median(anatomy.per_step.sum(1)))
     usual = ~_epoch_ends(steps)[steps.steady]
@@ -100,22 +101,18 @@ def build(view: SessionView) -> tuple[Stalls, ...]:
 
 def _epoch_ends(steps: Steps) -> Bool:
     """Steps in which a pass over the data ended or began, and the steps after them."""
-    records = steps.worker.records
-    on_thread = records.thread == steps.thread
-    names = [e.id for e in steps.worker.events if getattr(e, "hook", "") == EPOCH_END and hasattr(e, "id")]
-    ends = on_thread & (records.kind == Kind.HOOK) & np.isin(records.name, names)
-    ends |= on_thread & (records.kind == Kind.NEXT) & ((records.flags & Flag.END) != 0)
-    at = np.searchsorted(steps.starts, records.start_ns[ends], side="right") - 1
+    names = [n.id for n in steps.worker.all(Name) if n.hook == EPOCH_END]
+    pulls = calls.of(steps, Kind.NEXT)
+    ends = calls.of(steps, Kind.HOOK).named(names).starts, pulls.starts[pulls.flagged(Flag.END)]
+    at = np.searchsorted(steps.starts, np.concatenate(ends), side="right") - 1
     result = np.zeros(len(steps), bool)
     for shift in (0, 1):
         result[np.clip(at + shift, 0, len(steps) - 1)] = True
     return result
 
 
-def _of_part(view: SessionView, component: ComponentName, part: F64, step_ns: float, usual: Bool) -> Stalls | None:
+def _of_part(view: StepsView, component: ComponentName, part: F64, step_ns: float, usual: Bool) -> Stalls | None:
     steps = view.steps
-    if steps is None:
-        return None
     level = float(np.median(part))
     noise = float(np.median(np.abs(part - level)))
     over = part - level
@@ -159,22 +156,14 @@ def _of_part(view: SessionView, component: ComponentName, part: F64, step_ns: fl
     )
 
 
-def _other_calls_ns(view: SessionView, windows: tuple[I64, I64]) -> int:
+def _other_calls_ns(view: StepsView, windows: tuple[I64, I64]) -> int:
     """Time of calls that begin in the windows and are not the step's call."""
     steps = view.steps
-    if steps is None or steps.call is None:
+    if steps.call is None:
         return 0
-    records = steps.worker.records
     others = [n.id for n in view.names.values() if n.text != steps.call.text]
-    mine = (
-        np.isin(records.kind, kinds_with(Trait.CALLED))
-        & np.isin(records.name, others)
-        & (records.thread == steps.thread)
-    )
-    starts = records.start_ns[mine]
-    ends = starts + records.dur_ns[mine]
-    inside = _inside(starts, windows)
-    return intervals.total(intervals.merge(starts[inside], ends[inside]))
+    called = view.calls(*kinds_with(Trait.CALLED)).named(others)
+    return intervals.total(called.where(_inside(called.starts, windows)).spans)
 
 
 def _regular(intervals: F64) -> tuple[float, float]:
@@ -197,20 +186,20 @@ def _inside(at: I64, windows: tuple[I64, I64]) -> Bool:
     return result
 
 
-def _name(view: SessionView, component: ComponentName, windows: tuple[I64, I64]) -> Name | None:
+def _name(view: StepsView, component: ComponentName, windows: tuple[I64, I64]) -> Name | None:
     """The name whose records take most of the stalls' time."""
-    kinds, steps = NAMED_BY.get(component), view.steps
-    if kinds is None or steps is None:
+    kinds = NAMED_BY.get(component)
+    if kinds is None:
         return None
-    records = steps.worker.records
-    mine = np.isin(records.kind, kinds) & (records.thread == steps.thread) & _inside(records.start_ns, windows)
+    called = view.calls(*kinds)
+    called = called.where(_inside(called.starts, windows))
     spent: Counter[int] = Counter()
-    for name, dur in zip(records.name[mine], records.dur_ns[mine], strict=True):
+    for name, dur in zip(called.names, called.durations, strict=True):
         spent[int(name)] += int(dur)
     return view.names.get(spent.most_common(1)[0][0]) if spent else None
 
 
-def _spot(view: SessionView, component: ComponentName, windows: tuple[I64, I64]) -> tuple[Spot | None, int]:
+def _spot(view: StepsView, component: ComponentName, windows: tuple[I64, I64]) -> tuple[Spot | None, int]:
     """The line of user code most sampled in the stalls, in that component."""
     at = np.array([s.at for s in view.samples], np.int64)
     if len(at) == 0:
@@ -233,11 +222,9 @@ def _spot(view: SessionView, component: ComponentName, windows: tuple[I64, I64])
     )
 
 
-def _other_thread(view: SessionView, windows: tuple[I64, I64]) -> Spot | None:
+def _other_thread(view: StepsView, windows: tuple[I64, I64]) -> Spot | None:
     """User code of another thread that is sampled much more often in the stalls than outside them."""
     steps = view.steps
-    if steps is None:
-        return None
     records = steps.worker.records
     threads = np.unique(records.thread[records.kind == Kind.SAMPLE])
     others = [int(t) for t in threads if t != steps.thread]
@@ -261,10 +248,10 @@ def _other_thread(view: SessionView, windows: tuple[I64, I64]) -> Spot | None:
     return None
 
 
-def _rival(view: SessionView, windows: tuple[I64, I64]) -> str:
+def _rival(view: StepsView, windows: tuple[I64, I64]) -> str:
     """The process that uses much more CPU in the seconds with stalls than in the others."""
     rivals = foreign(view.session)
-    if len(rivals) == 0 or view.steps is None:
+    if len(rivals) == 0:
         return ""
     edges = np.unique(rivals.at_ns)
     stalled = _overlap(edges, windows)

@@ -11,7 +11,7 @@ from stepscope.causes.system import resources
 
 if TYPE_CHECKING:
     from stepscope.causes.system.resources import Looks
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
     from stepscope.model.records import F64, Bool
 
 ACKNOWLEDGED = 0.05
@@ -60,7 +60,7 @@ class Uploads:
         return self.share_ratio * self.wait_more if self.squeezes else 0.0
 
 
-def build(view: SessionView) -> Uploads | None:
+def build(view: StepsView) -> Uploads | None:
     """None if nothing is uploaded, or always."""
     used = view.get(resources.build)
     if used is None or used.wire is None:

@@ -17,7 +17,7 @@ from stepscope.units import Ratio
 
 if TYPE_CHECKING:
     from stepscope.causes.system.resources import Resources
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
     from stepscope.model.records import F64, I64, Bool
 
 
@@ -61,7 +61,7 @@ class Dips:
     """Cores that other processes use in dips beyond their use outside."""
 
 
-def build(view: SessionView, limits: Limits) -> tuple[Dips, ...]:
+def build(view: StepsView, limits: Limits) -> tuple[Dips, ...]:
     """Dips of CPU and of the GPUs; empty if there are none."""
     used = view.get(resources.build)
     if used is None:
@@ -76,7 +76,7 @@ def build(view: SessionView, limits: Limits) -> tuple[Dips, ...]:
     return tuple(d for d in found if d is not None)
 
 
-def _of(what: str, use: F64, view: SessionView, resources: Resources, limits: Limits) -> Dips | None:
+def _of(what: str, use: F64, view: StepsView, resources: Resources, limits: Limits) -> Dips | None:
     usual = float(np.median(use))
     low: Bool = use < limits.dip_ratio * usual
     starts = np.flatnonzero(low & ~np.concatenate(([False], low[:-1])))
@@ -104,10 +104,10 @@ def _of(what: str, use: F64, view: SessionView, resources: Resources, limits: Li
     )
 
 
-def _component(view: SessionView, edges: I64, low: Bool) -> ComponentName | Literal[""]:
+def _component(view: StepsView, edges: I64, low: Bool) -> ComponentName | Literal[""]:
     """The component with the largest increase of time per step in dips; "" for none."""
     anatomy = view.anatomy
-    if anatomy is None or len(anatomy.per_step) == 0:
+    if len(anatomy.per_step) == 0:
         return ""
     lo, hi = anatomy.steps.windows
     at = np.minimum(np.searchsorted(edges, (lo + hi) // 2, side="right") - 1, len(low) - 1)

@@ -1,1 +1,1 @@
-"""Which calls make the steps, when they ran, and how their time splits."""
+"""The calls that make the steps, when they ran, and how their time splits."""

@@ -1,12 +1,12 @@
 """How the wall time of the steady steps splits into components.
 
-Every moment of the step thread belongs to exactly one component: the topmost that covers it, else other Python
-(``model.report.components`` says what is painted over what). So components add up to the wall time by construction. The
-order says what explains a moment best: a model call or a garbage collection inside of a callback is the callback, a
-garbage collection between two calls is its own.
+Every moment of the step thread belongs to exactly one component: the topmost one that covers it, or other Python if
+none does (``model.report.components`` gives the painting order). So the components add up to the wall time by
+construction. The order follows what explains a moment best: a model call or a garbage collection inside a callback
+belongs to the callback, a garbage collection between two calls to itself.
 
-Time inside of a compiled step that tf.data's live model shows to be input wait is moved from ``call`` to
-``input-wait`` afterwards (``pipeline.compiled_wait``).
+Time inside a compiled step that tf.data's live model shows to be input wait is moved from ``call`` to ``input-wait``
+afterwards (``pipeline.compiled_wait``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NAMED_BY: dict[ComponentName, tuple[Kind, ...]] = {
     "saving": kinds_with(Trait.WRITES),
     "gc": (Kind.GC,),
 }
-"""Components whose records say what it is, by their names."""
+"""Kinds whose records' names show what the time of a component is."""
 _COLUMNS: dict[str, int] = {name: column for column, name in enumerate(COMPONENTS)}
 _NESTED_LOOPS = frozenset({"evaluate", "predict"})
 
@@ -47,31 +47,31 @@ class Anatomy:
     painting: Painting
     steps: Steps
     compiled_wait_ns: float
-    """What was moved from call to input-wait on the word of tf.data's model, per mean step."""
+    """Time per mean step that was moved from call to input-wait according to tf.data's model."""
 
     @property
     def wall_ns(self) -> float:
-        """Steady wall time."""
+        """Wall time of the steady steps."""
         return float(self.per_step.sum())
 
     def per_step_of(self, component: ComponentName) -> F64:
-        """One component: float64[steady step] in ns."""
+        """Time of one component: float64[steady step] in ns."""
         column: F64 = self.per_step[:, _COLUMNS[component]]
         return column
 
     def mean_ns(self, component: ComponentName) -> float:
-        """Of the mean steady step."""
+        """Time of one component in the mean steady step."""
         if len(self.per_step) == 0:
             return 0.0
         return float(self.per_step_of(component).mean())
 
     def ratio(self, component: ComponentName) -> float:
-        """Share of steady wall time."""
+        """Share of one component in the steady wall time."""
         wall = self.wall_ns
         return float(self.per_step_of(component).sum()) / wall if wall else 0.0
 
     def component_at(self, times: I64) -> list[ComponentName | Literal[""]]:
-        """Component that each moment belongs to; "" outside of the steady steps."""
+        """Component of each moment; "" outside the steady steps."""
         shown = self.painting.layer_at(times)
         names = (*(name for name, _ in PAINTED), REST)
         return [names[i] if i >= 0 else "" for i in shown]
@@ -90,7 +90,7 @@ def build(steps: Steps, compiled_wait_ns: float = 0.0) -> Anatomy:
 
     Args:
         steps: the steps.
-        compiled_wait_ns: input wait of the mean step inside of its compiled call, as far as known.
+        compiled_wait_ns: input wait inside the compiled call of the mean step, as far as known.
     """
     painting = intervals.paint([MEASURED[name][index](steps) for name, index in PAINTED], steps.windows)
     per_step = np.zeros((len(painting.sums), len(COMPONENTS)))
@@ -108,7 +108,7 @@ def build(steps: Steps, compiled_wait_ns: float = 0.0) -> Anatomy:
 
 
 def when(steps: Steps, component: ComponentName) -> Intervals:
-    """When the step's thread was in a component. Those of several may overlap."""
+    """Intervals in which the step's thread was in a component. Those of different components may overlap."""
     first, *more = (measure(steps) for measure in MEASURED[component])
     for other in more:
         first = intervals.union(first, other)
@@ -116,7 +116,7 @@ def when(steps: Steps, component: ComponentName) -> Intervals:
 
 
 def _records_of(*kinds: Kind) -> Callable[[Steps], Intervals]:
-    """What finds when records of some kinds lasted on the step's thread."""
+    """A function that returns when records of some kinds lasted on the step's thread."""
 
     def union(steps: Steps) -> Intervals:
         parts = [spans_of(steps, kind) for kind in kinds]
@@ -126,7 +126,7 @@ def _records_of(*kinds: Kind) -> Callable[[Steps], Intervals]:
 
 
 def _nested_loops(steps: Steps) -> Intervals:
-    """Validation: evaluate or predict inside of another Keras loop, unless that loop is the step itself."""
+    """Validation: evaluate or predict inside another Keras loop, unless that loop is the step itself."""
     if steps.kind == Kind.LOOP:
         return intervals.empty()
     names = names_of(steps.worker)
@@ -142,7 +142,7 @@ def _role(names: dict[int, Name], name: int) -> str:
 
 
 def _tracing(steps: Steps) -> Intervals:
-    """Tracing, and what a call that traced took beyond the usual call of its function: graph compilation."""
+    """Tracing, plus graph compilation: the time of a call that traced beyond the usual call of its function."""
     starts, ends, _ = spans_of(steps, Kind.TRACE)
     records = steps.worker.records
     calls = np.isin(records.kind, kinds_with(Trait.COMPILED)) & (records.thread == steps.thread)
@@ -173,5 +173,5 @@ MEASURED: dict[ComponentName, tuple[Callable[[Steps], Intervals], ...]] = {
     "call": (_records_of(*kinds_with(Trait.COMPUTES)),),
     "framework": (_records_of(Kind.LOOP),),
 }
-"""What shows that the step's thread is in a component: of each as many sets of intervals as depths it is painted at.
-Of callbacks, the hooks around them (Keras' own work) are painted below; ``framework`` is Keras' loop outside of all."""
+"""Functions that find when the step's thread is in a component, one for each depth at which it is painted. The hooks
+around callbacks (Keras' own work) are painted below them; ``framework`` is Keras' loop, the outermost."""

@@ -1,8 +1,8 @@
-"""Calls of every N-th turn of a loop: however well they cover its time, they are not its steps.
+"""Calls in every N-th turn of a loop: however well they cover its time, they are not its steps.
 
 ``if i % 50 == 0: session.run([train, summaries])`` with a plain run in the other branch, or a look at the loss before
-every 50th step, is often the loop's first call, and from one such call to the next lies as much of the time as from one
-step to the next. Then a step is a turn of the loop.
+every 50th step, is often the loop's first call, and such calls cover as much of the time as the steps do. Then a step
+is a turn of the loop.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.candidate import Candidate
 
 TURNS = 5
-"""Calls of the step for one of the branch: fewer are parts of one step (four small batches, then an update)."""
+"""Minimum calls of the step per branch call: fewer are parts of one step (four small batches, then an update)."""
 LONE_RATIO = 0.9
-"""Calls of the branch without another one beside them: an evaluation makes many in a row, of which none is alone."""
+"""Minimum share of the branch's calls that stand alone: an evaluation makes many in a row, none of them alone."""
 KINDS = frozenset(kinds_with(Trait.GRAPH))
 
 
 def last(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates in their order, those of a branch behind all others of their rank."""
+    """The candidates in their order, but those of a branch after all others of their rank."""
     return sorted(candidates, key=lambda one: (one.rank, any(_of_branch(one, other) for other in candidates)))
 
 
 def _of_branch(one: Candidate, step: Candidate) -> bool:
-    """Whether ``one`` is called alone between many calls of ``step``, on which more of the time goes."""
+    """Whether ``one`` is called alone between many calls of ``step``, and ``step`` takes more of the time."""
     if one.kind != step.kind or one.kind not in KINDS:
         return False
     if one.worker is not step.worker or one.thread != step.thread or len(step.index) < TURNS * len(one.index):

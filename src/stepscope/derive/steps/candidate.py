@@ -1,4 +1,4 @@
-"""Candidates: calls that repeat and may be what makes a step, each of one kind, one meaning and one thread."""
+"""Candidates: repeating calls that may make a step, each of one kind, one meaning and one thread."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ ENQUEUE = "enqueue"
 """Role of a Session.run that only fills queues (``agent.probes.tensorflow.session``)."""
 
 Place = tuple[str, str, int, str]
-"""(text, file, line, role): what makes calls of one kind the same, whatever thread makes them."""
+"""(text, file, line, role): identifies calls of one kind as the same, whatever thread makes them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A call that repeats and may be what makes a step."""
+    """A repeating call that may make a step."""
 
     rank: int
     worker: Worker
@@ -38,11 +38,11 @@ class Candidate:
 
     @property
     def starts(self) -> I64:
-        """When its calls start. int64[call]."""
+        """Start of each call. int64[call]."""
         return self.worker.records.start_ns[self.index]
 
     @property
     def ends(self) -> I64:
-        """When its calls end. int64[call]."""
+        """End of each call. int64[call]."""
         starts: I64 = self.starts + self.worker.records.dur_ns[self.index]
         return starts

@@ -1,7 +1,7 @@
-"""Which of the candidates is the step: an ordered list of rules, each of which leaves some out.
+"""Chooses the step among the candidates by an ordered list of rules, each of which drops some.
 
-``RULES`` is the order. A rule is a function from candidates to those that stay; where it would leave out all of them it
-leaves them as they are, unless it stands in ``ABSOLUTE``. What each left out is kept (``Chosen.why``).
+``RULES`` is the order. A rule maps candidates to those that stay. A rule that would drop all of them drops none, unless
+it is in ``ABSOLUTE``. What each rule dropped is kept (``Chosen.why``).
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
     Rule = Callable[[Sequence[Candidate]], list[Candidate]]
 
 SAME_COVER_RATIO = 0.9
-"""Candidates that cover at least this share of the best one's time compete by meaning."""
+"""Share of the best candidate's cover from which candidates compete by meaning."""
 PULLS_ONLY_RATIO = 0.3
-"""Batches pulled from tf.data are the step only where the calls cover less than this share of their time: a loop pulls
-for its validation too."""
+"""Treat batches pulled from tf.data as the step only if the calls cover less than this share of the pulls' time: a loop
+pulls for its validation too."""
 TRAINING_RATIO = 0.03
-"""Share of the time of trainings and predictions below which trainings hardly take time: nothing about them could be a
-finding (low severity begins there, DESIGN 3.3). Not more: a prediction that is slow per call is often what to mend, and
-the loop trains all the same (4.8 % in a DQN that calls ``predict`` for each state)."""
+"""Share of the time of trainings and predictions below which training hardly takes time: nothing about it could be a
+finding (low severity begins there, DESIGN 3.3). Not more: a prediction that is slow per call is often the thing to fix,
+and the loop trains all the same (4.8 % in a DQN that calls ``predict`` for each state)."""
 PHASES_RATIO = 0.1
-"""The same where predictions and training steps take turns in long rows (self-play, then a fit): hardly a step holds a
-prediction, so nothing would be said of most of the time. Medium severity begins here (DESIGN 3.3)."""
+"""``TRAINING_RATIO`` if predictions and training steps alternate in long runs (self-play, then a fit): hardly any step
+contains a prediction, so most of the time would go unmentioned. Medium severity begins here (DESIGN 3.3)."""
 WITHIN_RATIO = 0.5
-"""Training steps that hold predictions; where fewer do, both come in rows."""
+"""Share of training steps that must contain predictions; below it, both come in long runs."""
 TRAINERS = frozenset(kinds_with(Trait.TRAINER))
 FORWARD = frozenset({"prediction", "call"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """What one rule left out."""
+    """The candidates that one rule dropped."""
 
     rule: str
     candidates: tuple[Candidate, ...]
@@ -54,14 +54,14 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The candidates that stay, the step first."""
+    """The remaining candidates, the step first."""
 
     candidates: tuple[Candidate, ...]
     why: tuple[LeftOut, ...]
 
 
 def choose(candidates: Sequence[Candidate]) -> Chosen:
-    """Apply the rules in their order."""
+    """Apply the rules in order."""
     left, why = list(candidates), []
     for name, rule in RULES:
         stay = rule(left)
@@ -77,7 +77,9 @@ def choose(candidates: Sequence[Candidate]) -> Chosen:
 
 
 def _no_queues(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Runs of sessions that fill queues make input; so do those that a library's own thread makes beside the user's."""
+    """Drop session runs that fill queues (they make input) and, if the user makes runs, those of a library's own
+    threads.
+    """
     runs = [one for one in candidates if one.kind == Kind.SESSION_RUN and one.name.role != ENQUEUE]
     users = any(one.name.call_file for one in runs)
     return [
@@ -88,12 +90,12 @@ def _no_queues(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _no_evaluations(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Evaluations of a fit are a part of its work, however much of its time they take."""
+    """Drop evaluations of a fit: they are part of its work, however much of its time they take."""
     return [one for worker in _workers(candidates) for one in _outside_of_fits(worker, _of(worker, candidates))]
 
 
 def _outside_of_fits(worker: Worker, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates of a worker without evaluations of a fit, however much of its time they take."""
+    """The candidates of a worker without the evaluations of a fit."""
     records = worker.records
     fits = [name.id for name in worker.all(Name) if name.role == "fit"]
     loops = (records.kind == Kind.LOOP) & np.isin(records.name, fits)
@@ -114,12 +116,12 @@ def _outside_of_fits(worker: Worker, candidates: Sequence[Candidate]) -> list[Ca
 
 
 def _explicit(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """``stepscope.step()`` says what a step is."""
+    """Keep the calls of ``stepscope.step()``, which define the step."""
     return [one for one in candidates if one.kind == Kind.STEP]
 
 
 def _training(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Where a process trains, what it predicts meanwhile is no step; where the training hardly takes time, that is."""
+    """Drop predictions made while a process trains or, if the training hardly takes time, drop the training."""
     return [one for worker in _workers(candidates) for one in _without_forward(worker, _of(worker, candidates))]
 
 
@@ -139,19 +141,19 @@ def _without_forward(worker: Worker, candidates: Sequence[Candidate]) -> list[Ca
 
 
 def _within_steps(beside: Sequence[Candidate], trainers: Sequence[Candidate]) -> bool:
-    """Whether most training steps hold predictions."""
+    """Whether enough training steps contain predictions, see ``WITHIN_RATIO``."""
     steps = max(trainers, key=lambda one: len(one.index)).starts
     holding = {int(gap) for one in beside for gap in np.unique(np.searchsorted(steps, one.starts))}
     return len(holding) >= WITHIN_RATIO * len(steps)
 
 
 def _between(one: Candidate, first: int, last: int) -> int:
-    """Calls between two moments."""
+    """Number of calls between two moments."""
     return int(((one.starts >= first) & (one.starts < last)).sum())
 
 
 def _fits(worker: Worker) -> Intervals:
-    """Calls of Keras that train."""
+    """Intervals of Keras' training calls."""
     records = worker.records
     trains = [name.id for name in worker.all(Name) if name.role in TRAIN_ROLES]
     mine = (records.kind == Kind.LOOP) & np.isin(records.name, trains)
@@ -169,7 +171,7 @@ def _union(candidates: Iterable[Candidate]) -> Intervals:
 
 
 def _calls_before_pulls(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """A batch pulled from tf.data is the step only where hardly anything is called."""
+    """Drop batches pulled from tf.data unless hardly anything is called."""
     calls = [one for one in candidates if one.kind != Kind.NEXT]
     best = max((one.cover_ns for one in calls), default=0.0)
     pulls = max((one.cover_ns for one in candidates if one.kind == Kind.NEXT), default=0.0)
@@ -177,13 +179,13 @@ def _calls_before_pulls(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _best_cover(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The calls between whose starts most of the time lies."""
+    """Keep the calls that cover nearly as much of the time, from start to start, as the best."""
     best = max((one.cover_ns for one in candidates), default=0.0)
     return [one for one in candidates if one.cover_ns >= SAME_COVER_RATIO * best]
 
 
 def _by_meaning(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Of those, what says most about a step comes first; leaves out none."""
+    """Order by meaning: the call that says most about a step comes first. Drops none."""
     return branches.last(candidates)
 
 
@@ -205,4 +207,4 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("order-of-meaning", _by_meaning),
 )
 ABSOLUTE = frozenset({"queues", "evaluations-of-fit"})
-"""Rules that may leave out everything."""
+"""Rules that may drop everything."""

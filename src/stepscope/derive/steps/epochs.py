@@ -1,4 +1,4 @@
-"""How many passes over the training data ended within the steady steps."""
+"""The number of passes over the training data that ended within the steady steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EPOCH_END = "on_epoch_end"
 
 
 def ended(steps: Steps) -> int:
-    """Ends of Keras' epochs, or else of the iterator that the step thread pulls most batches from; 0 where unknown."""
+    """Number of ends of Keras' epochs, else of the iterator that the step thread pulls most from; 0 if unknown."""
     records = steps.worker.records
     lo, hi = steps.windows
     if len(lo) == 0:
@@ -34,7 +34,7 @@ def ended(steps: Steps) -> int:
 
 
 def ends_of(steps: Steps) -> I64:
-    """When Keras' epochs ended, int64[epoch], in order."""
+    """Ends of Keras' epochs, int64[epoch], in order."""
     records = steps.worker.records
     hooks = [n.id for n in names_of(steps.worker).values() if n.hook == EPOCH_END]
     mine = (records.thread == steps.thread) & (records.kind == Kind.HOOK) & np.isin(records.name, hooks)

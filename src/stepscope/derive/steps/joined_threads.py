@@ -1,8 +1,8 @@
-"""Lanes: threads that do the same one after another, as the threads of a server do that has one for each request.
+"""Lanes: threads that do the same work one after another, as in a server with one thread for each request.
 
-Each of them makes a few calls and ends, so none repeats anything. Their calls, in a row, are those of one caller: the
-records of such a chain of threads are given one thread id below zero. Threads that work at the same time lie in several
-lanes. The main thread keeps its own, and so do threads whose calls overlap with no other's in time and meaning.
+Each of them makes a few calls and ends, so none repeats anything. In sequence their calls are like those of one caller:
+the records of such a chain of threads get one thread id below zero. Threads that work at the same time are in different
+lanes. The main thread keeps its id, and so does a thread that no other one precedes or follows with the same work.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KINDS = kinds_with(Trait.MAKER)
 
 
 def joined(worker: Worker) -> Worker:
-    """The worker with one thread for each lane of several. Cost: O(records) where there are no such threads."""
+    """The worker with one thread id per lane of several threads. Cost: O(records) if there are no such threads."""
     records = worker.records
     calls = np.flatnonzero(np.isin(records.kind, KINDS))
     threads, which = np.unique(records.thread[calls], return_inverse=True)
@@ -58,7 +58,7 @@ def joined(worker: Worker) -> Worker:
 
 
 class _Lane:
-    """Threads in a row."""
+    """Threads that follow one another."""
 
     def __init__(self, thread: int, until: int, does: set[object]) -> None:
         self.threads = [thread]

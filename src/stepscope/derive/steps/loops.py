@@ -1,7 +1,7 @@
-"""Keras' calls in a loop: the steps are what repeats in them, not the calls.
+"""Keras' calls in a loop: the steps are the calls repeated inside them, not these calls.
 
-A fit of the loop and the steps in it take the same time. Where a first trace or a rest (``derive.steps.rest``) lies
-at the edge of a fit, its steps seem to cover less, and fits, each of which holds a rest, have no steady step at all.
+A fit of the loop and the steps in it take the same time. If a first trace or a rest (``derive.steps.rest``) lies at the
+edge of a fit, its steps seem to cover less; fits that each contain a rest have no steady step at all.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def spread(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates; executions most of which lie in calls of Keras cover at least what those calls do."""
+    """The candidates; executions that lie mostly in Keras' calls get at least the cover of those calls."""
     loops = [one for one in candidates if one.kind == Kind.LOOP]
     return [
         replace(one, cover_ns=max([one.cover_ns, *(loop.cover_ns for loop in loops if _holds(loop, one))]))

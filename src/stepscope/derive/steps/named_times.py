@@ -1,4 +1,4 @@
-"""Time by name: what the records of each callback, save, loop ... add up to."""
+"""Total time of records by name: each callback, save, loop ..."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class NamedTime:
 
 
 def build(steps: Steps, names: Mapping[int, Name], kinds: Sequence[Kind]) -> tuple[NamedTime, ...]:
-    """Of the records of some kinds on the step thread, longest first. Counted short calls included."""
+    """Times of the records of some kinds on the step thread, longest first. Includes counted short calls."""
     records = steps.worker.records
     lo, hi = steps.windows
     inside = (records.thread == steps.thread) & (records.start_ns < hi[-1])

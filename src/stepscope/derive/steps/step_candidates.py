@@ -1,8 +1,8 @@
-"""Candidates: calls that repeat and may be what makes a step, each of one kind, one meaning and one thread.
+"""Finds the candidates: repeating calls that may make a step, each of one kind, one meaning and one thread.
 
-What a candidate is for (``Candidate.purpose``) follows from what its calls do: Keras says it by the method's name, a
-tf.function trains where its graph changes variables. Calls of one tf.function that run different graphs, some of which
-change variables, are two candidates: a training and its evaluation.
+The purpose of a candidate (``Candidate.purpose``) follows from what its calls do: Keras' methods say it by name, a
+tf.function trains if its graph changes variables. Calls of one tf.function that run different graphs, only some of
+which change variables, are two candidates: a training and its evaluation.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.kinds import KINDS
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import loops, rest
 from stepscope.derive.steps.candidate import EVALUATIONS, TRAIN_ROLES, Candidate, Place
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
     from stepscope.model.session.session import Worker
 
 MIN_CALLS = 4
-"""Fewer repetitions are no loop."""
+"""Minimum number of calls of a candidate: fewer repetitions are no loop."""
 RECURRING = 3
-"""Long gaps that occur so often belong to the work (validation of every epoch)."""
+"""Number of long gaps from which they belong to the work (validation of every epoch)."""
 LONG_GAP_FACTOR = 20
-"""A gap of so many mean steps does not count as covered by a candidate (another phase of the program)."""
+"""Length in mean steps above which a gap does not count as covered by a candidate (another phase of the program)."""
 LOOP_ANCHORS = frozenset({"predict", "evaluate", "predict_on_batch", "test_on_batch"})
 PREDICTIONS = frozenset({"predict", "predict_on_batch"})
 UPDATES, READS = "updates", "reads"
@@ -73,9 +74,9 @@ def of(worker: Worker) -> list[Candidate]:
 
 
 def updating(worker: Worker) -> dict[tuple[str, int], bool]:
-    """By (file, line) of a traced function whether its graph changes variables, itself or in what it calls.
+    """Whether the graph of a traced function changes variables, itself or in what it calls, by (file, line).
 
-    Of a function whose calls have names by their graph it is the first graph: the other calls say it themselves.
+    If a function's calls are named by their graph, it is the first graph; the names of the other calls show it.
     """
     traces = worker.all(Traced)
     outer = {trace.id: trace.outer for trace in traces}
@@ -95,7 +96,7 @@ def updating(worker: Worker) -> dict[tuple[str, int], bool]:
 
 
 def place_of(kind: Kind, name: Name, updates: Mapping[tuple[str, int], bool]) -> Place:
-    """What makes calls of this name the same as others of their kind."""
+    """The identity that calls of this name share with others of their kind."""
     role = name.role
     if kind == Kind.FUNCTION and not role and (name.file, name.line) in updates:
         role = UPDATES if updates[name.file, name.line] else READS
@@ -103,13 +104,13 @@ def place_of(kind: Kind, name: Name, updates: Mapping[tuple[str, int], bool]) ->
 
 
 def alike(worker: Worker, kind: Kind, place: Place) -> frozenset[int]:
-    """All names of a process under which calls at this place go."""
+    """All names of a process that calls at this place have."""
     updates = updating(worker)
     return frozenset(name.id for name in worker.all(Name) if place_of(kind, name, updates) == place)
 
 
 def _cover_ns(records: RecordTable, index: I64) -> float:
-    """How much of the time lies between the calls, without gaps that are another phase of the program."""
+    """Time covered by the calls, from start to start, without gaps that are another phase of the program."""
     starts = records.start_ns[index]
     gaps = np.diff(starts)
     rested = rest.between(rest.periods(records), starts[:-1], starts[1:])
@@ -138,9 +139,10 @@ def _purpose(kind: Kind, role: str, *, applied: bool, trains: bool) -> MakerKind
 
 
 def _in_hooks(records: RecordTable) -> Bool:
-    """Runs that a hook of a MonitoredSession makes: a part of the step, not the step. Cost: O(n log n).
+    """Runs made by a hook of a MonitoredSession: part of the step, not the step. Cost: O(n log n).
 
-    While hooks rest nothing says which runs are theirs: names that they run most of the time are theirs then too.
+    During a rest of hooks nothing shows which runs are theirs: a name whose runs are otherwise mostly theirs is theirs
+    then too.
     """
     inside = np.zeros(len(records), bool)
     for thread in np.unique(records.thread[records.kind == Kind.CALLBACK]):
@@ -160,16 +162,6 @@ def _in_hooks(records: RecordTable) -> Bool:
 
 
 _NAMES = 1 << 32
-"""Names are 32-bit ids."""
-_RANKS = {
-    Kind.STEP: 0,
-    Kind.EXECUTION: 1,
-    Kind.SESSION_RUN: 2,
-    Kind.FUNCTION: 3,
-    Kind.LOOP: 5,
-    Kind.APPLY: 6,
-    Kind.MODEL_CALL: 7,
-    Kind.INFERENCE: 8,
-    Kind.NEXT: 9,
-}
-"""How much a kind says about a step: the least rank says most."""
+"""Upper limit of name ids, which have 32 bits."""
+_RANKS = {kind: about.rank for kind, about in KINDS.items() if about.rank is not None}
+"""Rank of each kind by how much it says about a step: the lowest says most."""

@@ -1,10 +1,10 @@
-"""Which call repeats once per step, where steps begin and end, and which of them are steady.
+"""Finds the call that repeats once per step, where steps begin and end, and which of them are steady.
 
-A step lasts from one start of one call to the next. It is the call whose repetition covers most of
-the job's wall time; among those that cover about the same, the one that says most about a step wins (an explicit
-``stepscope.step()`` before Keras' train function before ``Session.run`` before a tf.function ...). Steady steps leave
-out the warm-up (first traces, first iterator fill) and single pauses between two training loops; what recurs (epoch
-ends, validation, checkpoints) stays in.
+A step lasts from one start of this call to the next. The call is the one whose repetition covers most of the job's wall
+time; among those that cover about the same, the one that says most about a step wins (an explicit ``stepscope.step()``
+before Keras' train function before ``Session.run`` before a tf.function ...). Steady steps exclude the warm-up (first
+traces, first iterator fill) and single pauses between two training loops; whatever recurs (epoch ends, validation,
+checkpoints) stays in.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.kinds import KINDS
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import choice, evaluations, rest, step_candidates
 from stepscope.derive.steps.candidate import TRAIN_ROLES
@@ -31,11 +32,11 @@ if TYPE_CHECKING:
     from stepscope.model.session.session import Worker
 
 PAUSE_FACTOR = 5
-"""A gap between two training loops of so many median steps is a pause unless it recurs."""
+"""Length in median steps from which a gap between two training loops is a pause, unless it recurs."""
 MAX_PAUSES = 2
-"""Gaps between loops that occur more often belong to the work (fit called again and again)."""
+"""Maximum number of gaps that count as pauses; more of them belong to the work (fit called again and again)."""
 SLOW_FACTOR = 3
-"""An early step of so many median steps is warm-up."""
+"""Length in median steps above which an early step is warm-up."""
 
 _VERBS = {"train": "fit", "test": "evaluate"}
 
@@ -49,7 +50,7 @@ def find(workers: Sequence[Worker]) -> Steps | None:
     first, *others = chosen.candidates
     steps = evaluations.counted(build(first))
     if steps.rested.any() and not steps.steady.any():
-        # Long calls, each of which holds a rest: what is called in them has steady steps.
+        # Long calls that each contain a rest: the calls inside them have steady steps.
         inner = (evaluations.counted(build(other)) for other in others)
         steps = next((one for one in inner if one.steady.any()), steps)
     return replace(steps, candidates=candidates, why=chosen.why)
@@ -85,19 +86,10 @@ def build(candidate: Candidate) -> Steps:
 
 
 def title_of(candidate: Candidate) -> str:
-    """What a step of these calls is."""
+    """Description of a step made by these calls."""
     name = candidate.name
-    words = {
-        Kind.EXECUTION: f"Keras {_VERBS.get(name.role, name.role)}",
-        Kind.LOOP: f"Keras {name.role}",
-        Kind.FUNCTION: f"tf.function {name.text}",
-        Kind.SESSION_RUN: "Session.run",
-        Kind.APPLY: "optimizer update",
-        Kind.MODEL_CALL: f"call of {name.text}",
-        Kind.INFERENCE: f"ONNX Runtime {name.text}",
-        Kind.NEXT: "batch of tf.data",
-    }
-    return words.get(candidate.kind, "stepscope.step")
+    role = _VERBS.get(name.role, name.role) if candidate.kind == Kind.EXECUTION else name.role
+    return KINDS[candidate.kind].step.format(text=name.text, role=role)
 
 
 def _loops(worker: Worker, thread: int) -> Intervals:
@@ -111,7 +103,7 @@ def _loops(worker: Worker, thread: int) -> Intervals:
 def _steady(candidate: Candidate, starts: I64, durations: I64) -> Bool:
     count = len(starts)
     steady = np.ones(count, bool)
-    steady[-1] = False  # where the last step ends is not known
+    steady[-1] = False  # the end of the last step is unknown
     median = float(np.median(durations))
     loop_starts, _ = _loops(candidate.worker, candidate.thread)
     loop_of = np.searchsorted(loop_starts, starts, side="right")
@@ -129,7 +121,7 @@ def _steady(candidate: Candidate, starts: I64, durations: I64) -> Bool:
 
 
 def _warmup(candidate: Candidate, starts: I64, durations: I64, median: float) -> int:
-    """How many leading steps are warm-up: up to the last one, of the early ones, with a first trace or very slow."""
+    """Number of leading warm-up steps: up to the last early step with a first trace, or the last of the slow ones."""
     count = len(starts)
     early = min(count - 1, max(5, count // 10))
     records = candidate.worker.records
@@ -151,7 +143,7 @@ def _samples(candidate: Candidate, starts: I64) -> I64:
         case Kind.EXECUTION:
             total: I64 = np.rint(np.maximum(arg, 1) * _batch_sizes(candidate, starts)).astype(np.int64)
             return total if total.any() else _loop_samples(candidate, starts)
-        case Kind.FUNCTION | Kind.SESSION_RUN | Kind.MODEL_CALL | Kind.INFERENCE | Kind.LOOP:
+        case kind if kind == Kind.LOOP or kind in kinds_with(Trait.CALLED):
             own = _filled(arg)
             return own if own.any() else _pulled(candidate, starts)
         case _:
@@ -159,7 +151,7 @@ def _samples(candidate: Candidate, starts: I64) -> I64:
 
 
 def _filled(values: I64) -> I64:
-    """Zeros replaced by the last value before them that is not zero, leading ones by the first."""
+    """Replace each zero by the last value before it that is not zero, leading ones by the first."""
     known = np.flatnonzero(values > 0)
     if len(known) == 0:
         return np.zeros(len(values), np.int64)
@@ -194,7 +186,7 @@ def _loop_samples(candidate: Candidate, starts: I64) -> I64:
 
 
 def _pulled(candidate: Candidate, starts: I64) -> I64:
-    """Samples from the batches or calls that the step itself made: tf.data elements, else a function's argument."""
+    """Samples of the batches or calls that the step itself made: tf.data elements, else a function's argument."""
     records: RecordTable = candidate.worker.records
     sizes = {i.id: i.batch for i in candidate.worker.all(IteratorMade) if i.batch > 0}
     consumed = {m.iterator: m for m in candidate.worker.all(IteratorModel) if m.executions > 0}

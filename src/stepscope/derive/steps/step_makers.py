@@ -1,8 +1,9 @@
-"""Makers of steps: what trains, what evaluates and what predicts, each at its place, over all threads of a process.
+"""Makers of steps: the calls at one place that train, evaluate or predict, over all threads of a process.
 
-Calls at one place that predict or evaluate are one maker, however many threads make them: requests are alike. Threads
-that train are a maker each. What is a part of another's step is none: the compiled function of a ``predict``, the
-``fit`` that holds the steps, evaluations and predictions of a fit's callbacks, functions called in a step.
+Calls at one place that predict or evaluate are one maker, however many threads make them: requests are alike. Each
+thread that trains is its own maker. Parts of another maker's step are not makers: the compiled function of a
+``predict``, the ``fit`` that contains the steps, evaluations and predictions of a fit's callbacks, functions called in
+a step.
 """
 
 from __future__ import annotations
@@ -37,32 +38,32 @@ class Maker:
     purpose: MakerKind
     threads: tuple[Steps, ...]
     name: Name
-    """That of most of its calls."""
+    """Name of most of its calls."""
     main: bool = False
 
     @property
     def steps(self) -> Steps:
-        """Those of its busiest thread."""
+        """Steps of its busiest thread."""
         return self.threads[0]
 
     @property
     def count(self) -> int:
-        """All steps."""
+        """Number of steps of all threads."""
         return sum(steps.count for steps in self.threads)
 
     @property
     def rate(self) -> float | None:
-        """Steps a second of all threads, while any of them was at work."""
+        """Steps per second of all threads, while any of them was at work."""
         return self._rate([steps.steady_count for steps in self.threads])
 
     @property
     def samples_per_s(self) -> float | None:
-        """None where it is not known what a step holds."""
+        """Samples per second of all threads; None if the samples of a step are unknown."""
         held = [int(steps.samples[steps.steady].sum()) for steps in self.threads]
         return self._rate(held) if all(held) else None
 
     def _rate(self, amounts: Sequence[int]) -> float | None:
-        """Amounts of the steady steps of each thread a second; threads that take turns do not add up."""
+        """Amounts per second, summed over the steady steps of each thread; threads that alternate do not add up."""
         known = [(amount, one) for amount, one in zip(amounts, self.threads, strict=True) if one.steady_ns > 0]
         if not known:
             return None
@@ -78,7 +79,7 @@ class Maker:
 
 
 def build(steps: Steps) -> tuple[Maker, ...]:
-    """All makers, the main ones first, the others by how often they step."""
+    """All makers, the main ones first, the others by number of steps."""
     main = steps.candidate
     chosen = (
         [main] if main.kind == Kind.STEP else [one for one in steps.candidates if one is main or _makes(one, steps)]
@@ -118,7 +119,7 @@ def _updated(one: Candidate) -> bool:
 
 
 def _makes(one: Candidate, steps: Steps) -> bool:
-    """Whether a candidate that is not the main one makes steps of its own kind."""
+    """Whether a candidate makes steps: calls like the main one's do, and those that are no part of another's step."""
     main = steps.candidate
     if one.worker is main.worker and (one.kind, one.place) == (main.kind, main.place):
         return True
@@ -130,13 +131,13 @@ def _makes(one: Candidate, steps: Steps) -> bool:
 
 
 def _in_rows(one: Candidate, main: Candidate) -> bool:
-    """Whether a function is called in a loop of its own between steps, many times in a row: it is no part of a step."""
+    """Whether a function is called in a loop between steps, many times in a row: then it is no part of a step."""
     gaps = np.searchsorted(main.starts, one.starts)
     return len(one.index) >= MIN_CALLS * len(np.unique(gaps))
 
 
 def _is_part(one: Candidate, other: Candidate, steps: Steps) -> bool:
-    """Whether ``one`` is what ``other`` consists of, or holds its steps."""
+    """Whether ``one`` is part of ``other``, or is the call that contains its steps."""
     if other is one or other.worker is not one.worker or other.thread != one.thread:
         return False
     if other.kind not in KINDS or one is steps.candidate:
@@ -157,7 +158,7 @@ def _inside(one: Candidate, other: Candidate) -> bool:
 
 
 def _in_fits(one: Candidate) -> bool:
-    """Whether most calls lie in calls of Keras' fit, and are not its steps: a validation, a callback's predictions."""
+    """Whether most calls lie in Keras' fit without being its steps: a validation, or predictions of a callback."""
     if one.kind == Kind.EXECUTION and one.purpose == "training":
         return False
     records = one.worker.records
@@ -173,7 +174,7 @@ def _in_fits(one: Candidate) -> bool:
 
 
 def _usual_name(candidates: Sequence[Candidate]) -> Name:
-    """The name by which most of the calls go; of Keras' compiled functions that of the calls that hold them."""
+    """The name of most of the calls; for Keras' compiled functions, that of the calls that contain them."""
     one = candidates[0]
     records, names = one.worker.records, {name.id: name for name in one.worker.all(Name)}
     used: Counter[int] = Counter()

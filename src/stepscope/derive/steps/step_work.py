@@ -1,4 +1,4 @@
-"""What the calls are that make steps: training, evaluation or prediction; where they are made; what else steps call."""
+"""The work of the calls that make steps (training, evaluation or prediction), their place, and other calls in steps."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 CALLS = kinds_with(Trait.STEP)
 OFTEN = 0.5
-"""Of the steady steps: what so many make belongs to a step."""
+"""Share of the steady steps in which a call must occur to belong to a step."""
 MAX_USUAL = 64
 _LOOPS = {"train": "fit", "test": "evaluate", "predict": "predict"}
 
 
 def work(steps: Steps) -> str:
-    """One of training, evaluation, prediction; "" where the calls do not say."""
+    """The work: training, evaluation or prediction; "" if the calls do not show it."""
     call = steps.call
     if call is None:
         return ""
@@ -40,7 +40,7 @@ def work(steps: Steps) -> str:
 
 
 def training_beside(steps: Steps) -> tuple[int, ...]:
-    """Names of the calls that train, where the steps are evaluations of a fit that goes on; none otherwise.
+    """Names of the calls that train, if the steps are evaluations of a fit that is still running; else none.
 
     While a fit validates for the first time, nothing has trained after an evaluation yet.
     """
@@ -58,7 +58,7 @@ def training_beside(steps: Steps) -> tuple[int, ...]:
 
 
 def place(steps: Steps) -> tuple[str, int] | None:
-    """(file, line) of the user's that calls the steps, or Keras' loop around them; None where that is not known."""
+    """(file, line) of the user code that calls the steps, or Keras' loop around them; None if unknown."""
     call = steps.call
     if call is None:
         return None
@@ -68,14 +68,14 @@ def place(steps: Steps) -> tuple[str, int] | None:
 
 
 def loop_place(steps: Steps, role: str) -> tuple[str, int] | None:
-    """(file, line) of the user's that calls a loop of Keras'; None where that is not known."""
+    """(file, line) of the user code that calls a loop of Keras'; None if unknown."""
     names = names_of(steps.worker).values()
     around = [name for name in names if name.role == role and name.call_file]
     return (around[-1].call_file, around[-1].call_line) if around else None
 
 
 def usual(steps: Steps) -> tuple[tuple[int, int], ...]:
-    """(kind, name) of the other calls that most of the steady steps make, on their thread."""
+    """(kind, name) of the other calls that most of the steady steps make on their thread."""
     records = steps.worker.records
     starts, _ = steps.windows
     mine = (records.thread == steps.thread) & np.isin(records.kind, CALLS) & ((records.flags & Flag.NESTED) == 0)

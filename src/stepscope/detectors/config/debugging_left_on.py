@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.optrace.node_costs import NodeCosts
+    from stepscope.derive.steps_view import StepsView
     from stepscope.derive.view import SessionView
 
 MODES = {
@@ -79,7 +80,7 @@ class _Cost:
         return self.checks + self.handing
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding."""
     on = _mode(view)
     if on is None:
@@ -105,7 +106,7 @@ def _cost(ops: NodeCosts, rows: list[int]) -> _Cost:
     return _Cost(checks=mine.ratio, handing=part * ops.trace.breakdown.ratio("runtime"))
 
 
-def _finding(view: SessionView, ops: NodeCosts, on: Setting, rows: list[int], cost: _Cost, params: Params) -> Seen:
+def _finding(view: StepsView, ops: NodeCosts, on: Setting, rows: list[int], cost: _Cost, params: Params) -> Seen:
     ratio = min(1.0, cost.ratio)
     return Seen(
         title=f"{MODES[on.name]} is on: {len(rows):,} ops that check the outputs of others take "

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.host.profiler_left_on import Profiled
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 SLOWER, LEAST, MOST = 0.06, 0.0, 0.5
 """How much longer recorded steps take, if this run does not show it. Measured: 0.06 on Keras steps of 5 ms, 0.5 on
@@ -58,9 +58,9 @@ class Params:
     """Share of the steady time that is lost: the least that a report calls low."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    found = profiler_left_on.build(view.steps) if view.steps is not None else None
+    found = profiler_left_on.build(view.steps)
     if found is None or found.steps < params.min_steps or found.time_ratio < params.min_time_ratio:
         return
     if _lost(found, _slower(found)) >= params.min_ratio:
@@ -77,7 +77,7 @@ def _lost(found: Profiled, slower: float) -> float:
     return (in_steps + found.stop_ns) / (found.wall_ns + found.stop_ns)
 
 
-def _finding(view: SessionView, found: Profiled, params: Params) -> Seen:
+def _finding(view: StepsView, found: Profiled, params: Params) -> Seen:
     known = found.slower is not None
     lost, low, high = (_lost(found, slower) for slower in (_slower(found), LEAST, MOST))
     started = found.started

@@ -49,7 +49,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 
 CALL_NS = 200_000
@@ -82,11 +82,11 @@ class _Batches:
     where: tuple[Place, ...]
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     steps, anatomy = view.steps, view.anatomy
     infers = _infers(view)
-    if steps is None or anatomy is None or view.get(eager_time.setting) is not None:
+    if view.get(eager_time.setting) is not None:
         return
     if not (infers or _trains(view)):
         return
@@ -108,29 +108,27 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         yield _finding(view, batches, fixed, per_op, params)
 
 
-def _trains(view: SessionView) -> bool:
-    call = view.steps.call if view.steps else None
+def _trains(view: StepsView) -> bool:
+    call = view.steps.call
     return call is not None and (call.role == "train" or call.id in view.get(purpose.updating_functions))
 
 
-def _infers(view: SessionView) -> bool:
+def _infers(view: StepsView) -> bool:
     """Whether the steps are batches of a predict or evaluate call with many of them."""
     steps = view.steps
-    return steps is not None and steps.kind == Kind.EXECUTION and view.get(purpose.predicts)
+    return steps.kind == Kind.EXECUTION and view.get(purpose.predicts)
 
 
-def _has_datasets(view: SessionView) -> bool:
+def _has_datasets(view: StepsView) -> bool:
     """Whether the program itself makes datasets: those that Keras makes from arrays have the line of its loop."""
     loops = {(name.call_file, name.call_line) for name in view.names.values() if name.call_file}
-    made = view.steps.worker.all(DatasetMade) if view.steps is not None else []
+    made = view.steps.worker.all(DatasetMade)
     return any(d.file and (d.file, d.line) not in loops for d in made)
 
 
-def _batches(view: SessionView) -> _Batches | None:
+def _batches(view: StepsView) -> _Batches | None:
     """The steps' batches, if something in the program makes them: an argument of fit, or a dataset."""
     steps = view.steps
-    if steps is None:
-        return None
     worker = steps.worker
     made = [d for d in worker.all(DatasetMade) if d.batch > 0 and d.file]
     roles = {"train"} if not _infers(view) else {"predict", "test", "evaluate"}
@@ -153,9 +151,9 @@ _MANY_STEPS_A_CALL = Remedy(
 )
 
 
-def _finding(view: SessionView, batches: _Batches, fixed: float, per_op: float, params: Params) -> Seen:
+def _finding(view: StepsView, batches: _Batches, fixed: float, per_op: float, params: Params) -> Seen:
     steps = view.steps
-    mean = steps.steady_ns / steps.steady_count if steps else 0.0
+    mean = steps.steady_ns / steps.steady_count
     larger = min(params.wanted_batch, 32 * batches.size)
     ratio = fixed * (1.0 - batches.size / larger)
     samples = "sample" if batches.size == 1 else "samples"

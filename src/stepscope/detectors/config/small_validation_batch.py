@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.steps.steps import Steps
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,10 +69,10 @@ class _Batches(NamedTuple):
     samples: int
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     steps = view.steps
-    if steps is None or steps.kind != Kind.EXECUTION:
+    if steps.kind != Kind.EXECUTION:
         return
     batches = _batches(steps)
     first, last = steps.span
@@ -102,7 +102,7 @@ def _batches(steps: Steps) -> _Batches | None:
     return _Batches(training[-1].size, validation[-1].size, samples) if samples else None
 
 
-def _finding(view: SessionView, batches: _Batches, ratio: float, cost_ratio: float, params: Params) -> Seen:
+def _finding(view: StepsView, batches: _Batches, ratio: float, cost_ratio: float, params: Params) -> Seen:
     saved = ratio * (1.0 - 1.0 / cost_ratio)
     return Seen(
         title=f"validation on batches of {batches.validation} takes {format_ratio(ratio)} of the time: a sample costs "
@@ -127,9 +127,9 @@ def _finding(view: SessionView, batches: _Batches, ratio: float, cost_ratio: flo
     )
 
 
-def _places(view: SessionView, size: int) -> tuple[Place, ...]:
+def _places(view: StepsView, size: int) -> tuple[Place, ...]:
     steps = view.steps
-    made = [d for d in steps.worker.all(DatasetMade) if d.batch == size and d.file] if steps else []
+    made = [d for d in steps.worker.all(DatasetMade) if d.batch == size and d.file]
     fit = view.fit_place()
     datasets = [place for d in made[:1] if (place := view.dataset_place(d)) is not None]
     return tuple(dict.fromkeys([*([fit] if fit else []), *datasets]))

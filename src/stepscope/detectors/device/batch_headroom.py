@@ -40,7 +40,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 USABLE = 0.9
 """Of the device's memory: the rest is CUDA's context, fragmentation and work space of libraries."""
@@ -56,10 +56,10 @@ class Params:
     """A device that is busier gains little."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding, as information: the gain of a larger batch is not measured."""
     steps = view.steps
-    if steps is None or steps.steady_count == 0:
+    if steps.steady_count == 0:
         return
     known = [one for one in view.get(gpu.build) if one.live_bytes > 0 and one.total_bytes > 0]
     one = max(known, key=lambda g: g.live_bytes / g.total_bytes, default=None)

@@ -38,7 +38,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Params:
     """5th percentile of its samples: it never waits for a second."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding, as information: it costs nothing."""
     busy = min(gpu.busy_ratio for gpu in view.get(gpu.build))
     least = min(float(np.percentile(gpu.busy, 5)) for gpu in view.get(gpu.build))

@@ -40,7 +40,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +56,13 @@ class Params:
     """Of the step: a device cannot save more. Less is information (the least that a report calls low)."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding, a question: what a device would save is not measured."""
     gpus = view.get(gpu.build)
     busy = max(g.busy_ratio for g in gpus)
     reserved = max(g.reserved_bytes if g.job_reserved_bytes <= 0 else g.job_reserved_bytes for g in gpus)
     anatomy = view.anatomy
-    if busy > params.max_busy_ratio or reserved >= params.used_bytes or anatomy is None:
+    if busy > params.max_busy_ratio or reserved >= params.used_bytes:
         return
     compute = anatomy.ratio("call")
     yield Seen(
@@ -87,7 +87,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen]:
     )
 
 
-def _places(view: SessionView) -> tuple[Place, ...]:
+def _places(view: StepsView) -> tuple[Place, ...]:
     """Where user code makes the steps that run on the CPU."""
     fit = view.fit_place()
     if fit is not None:

@@ -38,7 +38,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +51,9 @@ class Params:
     """Of the time from the process's start to its last step."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding."""
     steps = view.steps
-    if steps is None:
-        return
     start = steps.worker.info.started_ns
     used = [gpu.first_used_ns for gpu in view.get(gpu.build) if gpu.first_used_ns >= 0]
     end = int(steps.windows[1][-1])

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
     from stepscope.causes.graph.frozen_features_recomputed import FrozenLayers
     from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +71,10 @@ class Params:
     """Over the same data: before the second pass nothing is recomputed."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding: all frozen layers of a step."""
     steps, passes = view.steps, same_data.passes(view)
-    if steps is None or passes < params.min_passes:
+    if passes < params.min_passes:
         return
     yield from graph_pattern.price(
         view,
@@ -86,9 +86,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
     )
 
 
-def _finding(
-    view: SessionView, ops: NodeCosts, found: FrozenLayers, share: OpShare, passes: int, params: Params
-) -> Seen:
+def _finding(view: StepsView, ops: NodeCosts, found: FrozenLayers, share: OpShare, passes: int, params: Params) -> Seen:
     again = 1 - 1 / passes
     saved = share.ratio * again
     return Seen(

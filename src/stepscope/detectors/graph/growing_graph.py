@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.host.growing_graph import GraphGrowth
+    from stepscope.derive.steps_view import StepsView
     from stepscope.derive.view import SessionView
 
 
@@ -57,10 +58,10 @@ class Params:
     sizes at intervals of a tenth of the run so far: a graph that grows to the end grew in the last fifth too."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     steps, growth = view.steps, view.get(growing_graph.build)
-    if steps is None or growth is None:
+    if growth is None:
         return
     if growth.ops_per_step < params.min_ops_per_step or growth.until_ratio < params.min_until_ratio:
         return
@@ -69,8 +70,8 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         yield _finding(view, growth, ratio, params)
 
 
-def _finding(view: SessionView, growth: GraphGrowth, ratio: float, params: Params) -> Seen:
-    steady = view.steps.steady_ns if view.steps else 1
+def _finding(view: StepsView, growth: GraphGrowth, ratio: float, params: Params) -> Seen:
+    steady = view.steps.steady_ns
     runs = (
         f"{growth.fresh_runs:,} runs of the added ops take {format_ns(growth.fresh_ns / growth.fresh_runs)} each"
         if growth.fresh_ns >= growth.building_ns and growth.fresh_runs

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.input.pipeline_python import PythonFunction
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 CALLS_PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 LEAST = 0.5
@@ -58,10 +58,10 @@ class Params:
     """Of the steady steps."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding: all Python of the step."""
     index, steps = view.graphs, view.steps
-    if index is None or steps is None:
+    if index is None:
         return
     lines = _lines(index)
     functions = [f for f in pipeline_python.build(steps) if _called_at(f) in lines] if lines else []
@@ -82,9 +82,9 @@ def _called_at(function: PythonFunction) -> tuple[str, int] | None:
     return (stack[-1][0], stack[-1][2]) if stack else None
 
 
-def _finding(view: SessionView, functions: list[PythonFunction], ratio: float, params: Params) -> Seen:
+def _finding(view: StepsView, functions: list[PythonFunction], ratio: float, params: Params) -> Seen:
     first = functions[0]
-    count = view.steps.steady_count if view.steps is not None else 1
+    count = view.steps.steady_count
     per_step = sum(f.total_ns for f in functions) / max(1, count)
     more = f" and {len(functions) - 1} more" if len(functions) > 1 else ""
     return Seen(
@@ -115,7 +115,7 @@ def _finding(view: SessionView, functions: list[PythonFunction], ratio: float, p
     )
 
 
-def _places(view: SessionView, functions: list[PythonFunction]) -> tuple[Place, ...]:
+def _places(view: StepsView, functions: list[PythonFunction]) -> tuple[Place, ...]:
     """Where the functions are defined, and where they were put into the graph."""
     found = []
     for function in functions:

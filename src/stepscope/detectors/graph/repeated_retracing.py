@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.python.retraces import RetraceGroup
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,20 +69,18 @@ REMEDIES = {
 }
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield one finding per function and cause."""
     steps = view.steps
-    if steps is None:
-        return
     for group in retraces.build(view.steps) if view.steps else ():
         ratio = group.cost_ns / steps.steady_ns
         if ratio >= params.min_ratio and len(group.traces) >= params.min_traces:
             yield _finding(view, group, ratio, params)
 
 
-def _finding(view: SessionView, group: RetraceGroup, ratio: float, params: Params) -> Seen:
+def _finding(view: StepsView, group: RetraceGroup, ratio: float, params: Params) -> Seen:
     steps = view.steps
-    count = steps.steady_count if steps else 1
+    count = steps.steady_count
     trace = group.example
     stage = _stage(trace.function, trace.owner)
     remedy, text = REMEDIES.get(group.cause, REMEDIES["other"])
@@ -142,7 +140,7 @@ def _stage(function: str, owner: str) -> Stage:
     return "data preparation" if owner == "tf.data" else "training"
 
 
-def _places(view: SessionView, group: RetraceGroup) -> tuple[Place, ...]:
+def _places(view: StepsView, group: RetraceGroup) -> tuple[Place, ...]:
     """The call that brought the new argument, then the function."""
     trace = next((t for t in reversed(group.traces) if t.stack), group.example)
     places = [view.place(f, line, function=fn) for f, fn, line in reversed(trace.stack[-2:])]

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.host.unrolled_python_loop import FirstTraces
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class _Loop:
     evidence: tuple[Evidence, ...]
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding: the loop with most of the graph."""
     traces = unrolled_python_loop.build(view)
     if traces is None or traces.nodes < params.min_nodes or traces.ratio < params.min_ratio:
@@ -96,7 +96,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     yield _finding(view, traces, loop, params)
 
 
-def _by_nodes(view: SessionView, traces: FirstTraces, params: Params) -> _Loop | None:
+def _by_nodes(view: StepsView, traces: FirstTraces, params: Params) -> _Loop | None:
     index = view.graphs
     if index is None:
         return None
@@ -139,7 +139,7 @@ def _by_samples(traces: FirstTraces, params: Params) -> _Loop | None:
     )
 
 
-def _finding(view: SessionView, traces: FirstTraces, loop: _Loop, params: Params) -> Seen:
+def _finding(view: StepsView, traces: FirstTraces, loop: _Loop, params: Params) -> Seen:
     ratio = traces.ratio * loop.ratio
     file, function, line, end_line = loop.place
     share = format_ratio(traces.ratio)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.python.stack_samples import Sample
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 CONVERSION = ("/framework/constant_op.py", "convert_to_eager_tensor")
 """File and function that convert an array to a tensor. Source: TensorFlow 2.15 to 2.21."""
@@ -59,22 +59,22 @@ class Params:
     """Fewer are too few to conclude from."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     anatomy, taken = view.anatomy, view.samples
     mine = [sample for sample in taken if _converts(sample)]
     whole = stack_samples.weight_of(taken)
-    if anatomy is None or view.steps is None or len(taken) < params.min_samples or not whole:
+    if len(taken) < params.min_samples or not whole:
         return
     ratio = stack_samples.weight_of(mine) / whole
     if ratio >= params.min_ratio and ratio * _mean_ns(view) >= params.min_copy_ns:
         yield _finding(view, mine, ratio, anatomy.ratio("call"), params)
 
 
-def _mean_ns(view: SessionView) -> float:
+def _mean_ns(view: StepsView) -> float:
     """Mean duration of a steady step."""
     steps = view.steps
-    return steps.steady_ns / steps.steady_count if steps is not None and steps.steady_count else 0.0
+    return steps.steady_ns / steps.steady_count if steps.steady_count else 0.0
 
 
 def _converts(sample: Sample) -> bool:
@@ -86,7 +86,7 @@ def _converts(sample: Sample) -> bool:
     return any(frame.file.endswith(CONVERSION[0]) and frame.function == CONVERSION[1] for frame in below[called:])
 
 
-def _finding(view: SessionView, mine: list[Sample], ratio: float, calls: float, params: Params) -> Seen:
+def _finding(view: StepsView, mine: list[Sample], ratio: float, calls: float, params: Params) -> Seen:
     low, high = stack_samples.confidence_interval(ratio, len(view.samples))
     return Seen(
         title=f"each call copies NumPy arrays into tensors before its function runs, "

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.steps.named_times import NamedTime
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,16 +57,16 @@ class Params:
     """Within the steady steps: one call does not give a rate."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield one finding for saving and one for summaries."""
     for kind in kinds_with(Trait.WRITES):
         rows = view.named_times(kind)
         steps = view.steps
-        if not rows or steps is None:
+        if not rows:
             continue
         total = sum(r.total_ns for r in rows)
         calls = sum(r.calls for r in rows)
-        ratio = min(total / steps.steady_ns, view.anatomy.ratio("saving") if view.anatomy else 1.0)
+        ratio = min(total / steps.steady_ns, view.anatomy.ratio("saving"))
         passes = epochs.ended(steps) if kind is Kind.SAVE else 0
         each_epoch = 0 < calls <= passes + 1
         if ratio >= (params.min_epoch_ratio if each_epoch else params.min_ratio) and calls >= params.min_calls:
@@ -74,10 +74,10 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
 
 
 def _finding(
-    view: SessionView, rows: tuple[NamedTime, ...], kind: Kind, ratio: float, passes: int, params: Params
+    view: StepsView, rows: tuple[NamedTime, ...], kind: Kind, ratio: float, passes: int, params: Params
 ) -> Seen:
     steps = view.steps
-    count = steps.steady_count if steps else 1
+    count = steps.steady_count
     calls = sum(r.calls for r in rows)
     total = sum(r.total_ns for r in rows)
     top = rows[0].name
@@ -137,7 +137,7 @@ def _summary_remedies() -> tuple[Remedy, ...]:
     )
 
 
-def _places(view: SessionView, rows: tuple[NamedTime, ...]) -> tuple[Place, ...]:
+def _places(view: StepsView, rows: tuple[NamedTime, ...]) -> tuple[Place, ...]:
     places = []
     for row in rows:
         name = row.name

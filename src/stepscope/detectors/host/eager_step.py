@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.python.eager import EagerTime
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class Params:
     """Fewer are too few to conclude from."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     eager = view.get(eager_time.build)
     if eager is None or eager.samples < params.min_samples or view.get(eager_time.setting) is not None:
@@ -98,10 +98,10 @@ class _Beside:
     evidence: tuple[Evidence, ...] = ()
 
 
-def _beside(view: SessionView, eager: EagerTime) -> _Beside:
+def _beside(view: StepsView, eager: EagerTime) -> _Beside:
     """The function that the steps call, or the setting that makes it run eagerly too."""
     rows = view.named_times(*kinds_with(Trait.COMPILED))
-    if not rows or view.steps is None:
+    if not rows:
         text = "decorate the step with @tf.function, so that it runs as one graph"
         return _Beside(text="no tf.function around it", remedies=(Remedy(id="use-tf-function", text=text),))
     name = rows[0].name
@@ -126,9 +126,9 @@ def _beside(view: SessionView, eager: EagerTime) -> _Beside:
     )
 
 
-def _setting(view: SessionView) -> Setting | None:
+def _setting(view: StepsView) -> Setting | None:
     """The call that set functions to run eagerly, if that still holds."""
-    made = view.worker.all(Setting) if view.worker is not None else []
+    made = view.worker.all(Setting)
     last = next((s for s in reversed(made) if s.name == "run_functions_eagerly"), None)
     return last if last is not None and last.value and last.file else None
 

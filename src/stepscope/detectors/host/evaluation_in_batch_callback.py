@@ -39,7 +39,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +52,9 @@ class Params:
     """Within the steady steps."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield one finding per callback method that evaluates on batches."""
     steps = view.steps
-    if steps is None:
-        return
     records = steps.worker.records
     on_thread = records.thread == steps.thread
     loops = on_thread & (records.kind == Kind.LOOP)

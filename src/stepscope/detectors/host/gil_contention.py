@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.host.gil_contention import Holder, LockWaits
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class Params:
     """A thread that takes less of a CPU does not delay the step."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     waits = gil_contention.build(view, params.min_holder_cores)
     if waits is None or min(waits.held, waits.blocked) < params.min_ratio:
@@ -101,9 +101,9 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     )
 
 
-def _title(view: SessionView, ratio: float, holder: Holder) -> str:
+def _title(view: StepsView, ratio: float, holder: Holder) -> str:
     steps = view.steps
-    mean = steps.steady_ns / steps.steady_count if steps is not None else 0.0
+    mean = steps.steady_ns / steps.steady_count
     names = [name for name in holder.threads if name]
     count = len(holder.threads)
     who = f"{count} other Python threads hold" if count > 1 else "another Python thread holds"
@@ -114,7 +114,7 @@ def _title(view: SessionView, ratio: float, holder: Holder) -> str:
     )
 
 
-def _places(view: SessionView, waits: LockWaits, holder: Holder) -> tuple[Place, ...]:
+def _places(view: StepsView, waits: LockWaits, holder: Holder) -> tuple[Place, ...]:
     """What the other thread runs, then the line where the step waits."""
     lines = holder.lines[:3]
     places = [view.place(holder.spot.file, min(lines), max(lines), holder.spot.function)]

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.steps.named_times import NamedTime
+    from stepscope.derive.steps_view import StepsView
     from stepscope.derive.view import SessionView
 
 
@@ -60,11 +61,9 @@ HOST = components_with(Trait.HOST)
 """The host's work in the step besides calls and waits, which could run while the device computes."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     steps, anatomy = view.steps, view.anatomy
-    if steps is None or anatomy is None:
-        return
     rows = [r for r in view.named_times(Kind.SYNC) if r.name.call_file]
     calls = sum(r.calls for r in rows)
     waited, host = anatomy.ratio("host-sync"), sum(anatomy.ratio(part) for part in HOST)
@@ -73,9 +72,9 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         yield _finding(view, rows, calls, waited, host, params)
 
 
-def _finding(view: SessionView, rows: list[NamedTime], calls: int, waited: float, host: float, params: Params) -> Seen:
+def _finding(view: StepsView, rows: list[NamedTime], calls: int, waited: float, host: float, params: Params) -> Seen:
     steps = view.steps
-    count = steps.steady_count if steps else 1
+    count = steps.steady_count
     ratio = min(waited, host)
     each = format_ns(sum(r.total_ns for r in rows) / calls)
     top = rows[0].name

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.system.stalls import Stalls
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +59,9 @@ _SKIPPED = components_with(Trait.STALL_EXPLAINED)
 _COLLECT = "gc.collect("
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield one finding per part of the step that stalls periodically."""
     steps = view.steps
-    if steps is None:
-        return
     cause = view.get(input_cause.build)
     outside = cause is not None and cause.limit in {"network", "disk"}
     for stall in view.get(stalls.build):
@@ -75,7 +73,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         yield _finding(view, stall, ratio, params)
 
 
-def _finding(view: SessionView, stalls: Stalls, ratio: float, params: Params) -> Seen:
+def _finding(view: StepsView, stalls: Stalls, ratio: float, params: Params) -> Seen:
     collected = _collect_place(view) if stalls.component == "gc" else None
     who = _who(view, stalls, collected)
     every = f"every {format_ns(stalls.period_ns)}" if stalls.by_time else f"every {stalls.steps:g} steps"
@@ -117,7 +115,7 @@ def _is_rival(stalls: Stalls) -> bool:
     return stalls.component == "call" and stalls.thread_spot is None and bool(stalls.rival)
 
 
-def _who(view: SessionView, stalls: Stalls, collected: Place | None) -> str:
+def _who(view: StepsView, stalls: Stalls, collected: Place | None) -> str:
     match stalls.component:
         case "gc":
             who = "gc.collect()" if collected is not None else "Python's garbage collection"
@@ -142,7 +140,7 @@ def _cause(stalls: Stalls) -> Cause:
     return COMPONENTS[stalls.component].cause
 
 
-def _collect_place(view: SessionView) -> Place | None:
+def _collect_place(view: StepsView) -> Place | None:
     """The line of the loop's source that calls gc.collect."""
     if view.loop is None:
         return None
@@ -152,7 +150,7 @@ def _collect_place(view: SessionView) -> Place | None:
     return None
 
 
-def _places(view: SessionView, stalls: Stalls, collected: Place | None) -> tuple[Place, ...]:
+def _places(view: StepsView, stalls: Stalls, collected: Place | None) -> tuple[Place, ...]:
     places = [collected] if collected is not None else []
     name = stalls.name
     if name is not None and name.own and name.file:
@@ -167,7 +165,7 @@ def _places(view: SessionView, stalls: Stalls, collected: Place | None) -> tuple
     return tuple(dict.fromkeys(places))
 
 
-def _remedies(view: SessionView, stalls: Stalls, *, collected: bool) -> tuple[Remedy, ...]:
+def _remedies(view: StepsView, stalls: Stalls, *, collected: bool) -> tuple[Remedy, ...]:
     if stalls.component == "gc":
         freeze = Remedy(
             id="freeze-objects",

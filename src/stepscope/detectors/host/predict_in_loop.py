@@ -44,7 +44,7 @@ from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,28 +70,20 @@ REMEDIES = {
 }
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield one finding per role that is called too often."""
     steps = view.steps
-    if steps is None:
-        return
-    records = steps.worker.records
     lo, hi = steps.windows
-    mine = (records.thread == steps.thread) & (records.start_ns >= lo[0]) & (records.start_ns < hi[-1])
     seen = int(((steps.starts >= lo[0]) & (steps.starts < hi[-1])).sum())  # those with a rest in them as well
-    loops = mine & (records.kind == Kind.LOOP) & ((records.flags & Flag.NESTED) == 0)
-    inner_mask = mine & np.isin(records.kind, kinds_with(Trait.COMPILED))
-    inner = intervals.merge(records.start_ns[inner_mask], records.start_ns[inner_mask] + records.dur_ns[inner_mask])
-    callbacks_mask = mine & (records.kind == Kind.CALLBACK)
-    callbacks = intervals.merge(
-        records.start_ns[callbacks_mask], records.start_ns[callbacks_mask] + records.dur_ns[callbacks_mask]
-    )
+    loops = view.calls(Kind.LOOP).begun_in(steps.windows)
+    loops = loops.where(~loops.flagged(Flag.NESTED))
+    inner = view.calls(*kinds_with(Trait.COMPILED)).begun_in(steps.windows).spans
+    callbacks = view.calls(Kind.CALLBACK).begun_in(steps.windows).spans
     for role, advice in REMEDIES.items():
         names = [n.id for n in view.names.values() if n.role == role]
-        rows = loops & np.isin(records.name, names)
-        starts, ends = records.start_ns[rows], records.start_ns[rows] + records.dur_ns[rows]
-        outside = intervals.clipped_sum(starts, ends, callbacks) < ends - starts
-        starts, ends, ids = starts[outside], ends[outside], records.name[rows][outside]
+        rows = loops.named(names)
+        rows = rows.where(intervals.clipped_sum(rows.starts, rows.ends, callbacks) < rows.durations)
+        starts, ends, ids = rows.starts, rows.ends, rows.names
         if len(starts) < params.min_calls or _batches(view, role) > params.max_batches:
             continue
         # Only the steady steps: work inside a call is not recorded while wrappers are detached, and is not overhead.
@@ -131,17 +123,15 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         )
 
 
-def _batches(view: SessionView, role: str) -> float:
+def _batches(view: StepsView, role: str) -> float:
     """Number of batches of a typical call; 0 if unknown."""
-    seen = [b.steps for b in view.worker.all(BatchSeen) if b.role == BATCHES[role]] if view.worker else []
+    seen = [b.steps for b in view.worker.all(BatchSeen) if b.role == BATCHES[role]]
     return float(np.median(seen)) if seen else 0.0
 
 
-def _trains(view: SessionView) -> bool:
+def _trains(view: StepsView) -> bool:
     """Whether something is also trained in the steady steps: the loop's time is then training time."""
     steps = view.steps
-    if steps is None:
-        return False
     records = steps.worker.records
     lo, hi = steps.windows
     mine = (records.start_ns >= lo[0]) & (records.start_ns < hi[-1])

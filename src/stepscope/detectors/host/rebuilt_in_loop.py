@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.host.rebuilt_in_loop import Builder, Rebuilds
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,10 +77,10 @@ WORDS = {
 }
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding: everything built in one loop has one root."""
     steps, found = view.steps, rebuilt_in_loop.build(view, params.min_builds, params.min_compiles)
-    if steps is None or found is None:
+    if found is None:
         return
     ratio = found.total_ns / steps.steady_ns
     wanted = found.trains and all(b.role == COMPILED for b in found.builders)
@@ -89,10 +89,10 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         yield _finding(view, found, ratio, least)
 
 
-def _finding(view: SessionView, found: Rebuilds, ratio: float, least: float) -> Seen:
+def _finding(view: StepsView, found: Rebuilds, ratio: float, least: float) -> Seen:
     steps = view.steps
-    count = steps.steady_count if steps else 1
-    steady = steps.steady_ns if steps else 1
+    count = steps.steady_count
+    steady = steps.steady_ns
     top = found.builders[0]
     what, advice = WORDS[top.role]
     each = found.total_ns / found.builds
@@ -117,7 +117,7 @@ def _finding(view: SessionView, found: Rebuilds, ratio: float, least: float) -> 
     )
 
 
-def _places(view: SessionView, found: Rebuilds) -> tuple[Place, ...]:
+def _places(view: StepsView, found: Rebuilds) -> tuple[Place, ...]:
     """The lines that build, then the user's code that makes the layers."""
     called: list[Builder] = [b for b in found.builders if b.file]
     places = [view.place(b.file, b.line, function=b.function) for b in called[:3]]

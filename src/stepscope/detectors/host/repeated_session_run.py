@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from stepscope.causes.host.repeated_session_run import Reruns
     from stepscope.derive.steps.named_times import NamedTime
+    from stepscope.derive.steps_view import StepsView
     from stepscope.derive.view import SessionView
 
 
@@ -58,16 +59,16 @@ class Params:
     """Of the nodes of a run, that the main one computes too."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     steps = view.steps
     found = repeated_session_run.build(view, params.min_runs, params.min_shared)
-    if steps is None or found is None or found.lost_ns < params.min_ratio * steps.steady_ns:
+    if found is None or found.lost_ns < params.min_ratio * steps.steady_ns:
         return
     yield _finding(view, found, steps.steady_ns, steps.steady_count, params)
 
 
-def _finding(view: SessionView, found: Reruns, steady_ns: int, count: int, params: Params) -> Seen:
+def _finding(view: StepsView, found: Reruns, steady_ns: int, count: int, params: Params) -> Seen:
     ratio = found.lost_ns / steady_ns
     longest = found.others[0]
     what = " and ".join(f"{other.run.name.text}" for other in found.others)
@@ -98,7 +99,7 @@ def _finding(view: SessionView, found: Reruns, steady_ns: int, count: int, param
     )
 
 
-def _place(view: SessionView, run: NamedTime) -> Place:
+def _place(view: StepsView, run: NamedTime) -> Place:
     return view.place(run.name.call_file, run.name.call_line, function=run.name.call_function)
 
 

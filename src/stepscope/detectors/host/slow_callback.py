@@ -28,9 +28,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from stepscope.derive.numeric import intervals
+from stepscope.derive.steps import calls
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.steps.named_times import NamedTime
     from stepscope.derive.steps.steps import Steps
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +55,9 @@ class Params:
     """For hooks that run once an epoch, where some work is normal."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield a finding for each slow callback; if none is slow by itself, one for all of them together."""
     steps = view.steps
-    if steps is None:
-        return
     rows = view.named_times(Kind.CALLBACK)
     found = 0
     own = [(row, _own_ns(steps, row) / steps.steady_ns) for row in rows]
@@ -100,21 +97,17 @@ def _per_batch(hook: str) -> bool:
 
 def _own_ns(steps: Steps, row: NamedTime) -> float:
     """Time of a callback's hook without the saving, summaries and Keras loops inside it."""
-    records = steps.worker.records
-    on_thread = records.thread == steps.thread
-    mine = on_thread & (records.kind == Kind.CALLBACK) & (records.name == row.name.id)
-    spans = intervals.merge(records.start_ns[mine], records.start_ns[mine] + records.dur_ns[mine])
-    other = on_thread & np.isin(records.kind, [*kinds_with(Trait.WRITES), Kind.LOOP])
-    covered = intervals.clipped_sum(records.start_ns, records.start_ns + records.dur_ns, spans)
-    inside = other & (records.dur_ns > 0) & (covered == records.dur_ns)
-    parts = intervals.merge(records.start_ns[inside], records.start_ns[inside] + records.dur_ns[inside])
+    spans = calls.of(steps, Kind.CALLBACK).named([row.name.id]).spans
+    other = calls.of(steps, *kinds_with(Trait.WRITES), Kind.LOOP)
+    covered = intervals.clipped_sum(other.starts, other.ends, spans)
+    parts = other.where((other.durations > 0) & (covered == other.durations)).spans
     return row.total_ns - intervals.total(intervals.clip(intervals.clip(parts, spans), steps.windows))
 
 
-def _finding(view: SessionView, rows: list[NamedTime], ratio: float, least: float) -> Seen:
+def _finding(view: StepsView, rows: list[NamedTime], ratio: float, least: float) -> Seen:
     steps = view.steps
-    count = steps.steady_count if steps else 1
-    mean = steps.steady_ns / count if steps else 0.0
+    count = steps.steady_count
+    mean = steps.steady_ns / count
     calls = sum(r.calls for r in rows)
     name = rows[0].name
     per_call = ratio * mean * count / max(1, calls)
@@ -182,7 +175,7 @@ def _less_often(kind: str, *, own: bool, in_session: bool) -> str:
     return f"give {kind} a longer interval, or leave it out"
 
 
-def _place(view: SessionView, row: NamedTime) -> Place | None:
+def _place(view: StepsView, row: NamedTime) -> Place | None:
     name = row.name
     if name.own and name.file:
         return view.place(name.file, name.line, name.end_line, name.text)

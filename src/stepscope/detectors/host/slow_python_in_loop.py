@@ -40,15 +40,15 @@ from stepscope.units import format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
     from stepscope.detectors.loop_python import LoopPython
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding: the function with the most samples."""
     found = loop_python.find(view, params, lambda s: statement_role.build(view, s) not in {"feeds", "call"})
     steps = view.steps
-    if found is None or steps is None:
+    if found is None:
         return
     top = found.top
     role = statement_role.build(view, top)
@@ -70,7 +70,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     )
 
 
-def _remedies(view: SessionView, found: LoopPython, *, next_waits: bool) -> tuple[Remedy, ...]:
+def _remedies(view: StepsView, found: LoopPython, *, next_waits: bool) -> tuple[Remedy, ...]:
     """``next_waits``: the next step needs what the function returns, so the function cannot run less often or later."""
     spot = found.top.culprit
     if loop_python.is_loop(view, spot):

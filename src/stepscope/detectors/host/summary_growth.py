@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.steps.named_times import NamedTime
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 HOUR_S = 3600.0
 
@@ -54,12 +54,12 @@ class Params:
     """A log line dirties a page, which is this much."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     rows = view.named_times(Kind.SUMMARY)
     written = _written(view)
     steps = view.steps
-    if not rows or steps is None or written is None:
+    if not rows or written is None:
         return
     size, seconds = written
     per_hour = size / seconds * HOUR_S
@@ -90,11 +90,9 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     )
 
 
-def _written(view: SessionView) -> tuple[int, float] | None:
+def _written(view: StepsView) -> tuple[int, float] | None:
     """Bytes that the process wrote within the steady steps, less its checkpoints, and seconds; None if unknown."""
     steps = view.steps
-    if steps is None:
-        return None
     lo, hi = int(steps.windows[0][0]), int(steps.windows[1][-1])
     table = view.session.process.take(view.session.process.pid == steps.worker.info.pid)
     table = table.take((table.at_ns >= lo) & (table.at_ns <= hi) & (table.write_bytes >= 0))
@@ -107,7 +105,7 @@ def _written(view: SessionView) -> tuple[int, float] | None:
     return max(0, size), (last - first) / 1e9
 
 
-def _places(view: SessionView, rows: tuple[NamedTime, ...]) -> tuple[Place, ...]:
+def _places(view: StepsView, rows: tuple[NamedTime, ...]) -> tuple[Place, ...]:
     places = [
         view.place(r.name.call_file, r.name.call_line, function=r.name.call_function) for r in rows if r.name.call_file
     ]

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.input.iterator_made_each_step import FreshIterators
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
     from stepscope.model.report.finding import Place
 
 
@@ -54,7 +54,7 @@ class Params:
     """Batches per iterator: a dataset of one batch is pulled from twice, for the batch and for the end."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding."""
     found = iterator_made_each_step.build(view, params.min_iterators, params.max_pulls)
     if found is None or found.ratio < params.min_ratio:
@@ -84,12 +84,10 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen]:
     )
 
 
-def _places(view: SessionView, found: FreshIterators) -> tuple[Place, ...]:
+def _places(view: StepsView, found: FreshIterators) -> tuple[Place, ...]:
     """Where the iterators are made, then the pipeline that each of them starts."""
     here = (view.place(found.file, found.line, function=found.function),) if found.file else ()
-    worker = view.steps.worker if view.steps is not None else None
-    if worker is None:
-        return here
+    worker = view.worker
     made = {d.id: d for d in worker.all(DatasetMade)}
     todo = [i.dataset for i in worker.all(IteratorMade)][-1:]
     places = list(here)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.optrace.node_costs import NodeCosts
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
     from stepscope.model.log.graph import TensorSpec
 
 
@@ -82,12 +82,12 @@ class _Cost:
     """Share of the steps spent on padding."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding."""
     anatomy = view.anatomy
-    seen = view.worker.all(Padding) if view.worker is not None else []
+    seen = view.worker.all(Padding)
     padded = min((p for p in seen if _used(p) <= params.max_used_ratio), key=_used, default=None)
-    if padded is None or anatomy is None:
+    if padded is None:
         return
 
     def weigh(ops: NodeCosts, rows: list[int]) -> _Cost:
@@ -148,7 +148,7 @@ def _in_positions(spec: TensorSpec, columns: int) -> bool:
     return columns in (shape[:-1] if len(shape) > MATRIX else shape) and (len(shape) > MATRIX or spec.dtype in WORDS)
 
 
-def _finding(view: SessionView, ops: NodeCosts, padded: Padding, cost: _Cost, params: Params) -> Seen:
+def _finding(view: StepsView, ops: NodeCosts, padded: Padding, cost: _Cost, params: Params) -> Seen:
     return Seen(
         title=f"sequences are padded to {padded.columns} positions but use {padded.mean:.0f} of them on average: "
         f"{format_ratio(cost.ratio)} of the time goes to padding",

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.input.pipeline_python import PythonFunction
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class Params(pipeline_python.Params):
     """The additional cost of the interpreter lock is reported from this share on."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     waited = pipeline_python.find(view, "python-function", params)
     if waited is None:
@@ -115,13 +115,13 @@ _REMEDY_OF_DEBUG_MODE = (
 )
 
 
-def _debug_mode(view: SessionView) -> Setting | None:
+def _debug_mode(view: StepsView) -> Setting | None:
     """The call that turned on the debug mode of tf.data."""
-    settings = view.worker.all(Setting) if view.worker is not None else ()
+    settings = view.worker.all(Setting)
     return next((s for s in settings if s.name == "data_debug_mode" and s.value), None)
 
 
-def _places(view: SessionView, function: PythonFunction, debug: Setting | None) -> tuple[Place, ...]:
+def _places(view: StepsView, function: PythonFunction, debug: Setting | None) -> tuple[Place, ...]:
     """The debug mode; the function itself, where it was put into the graph, and the transformation that runs it."""
     own = pipeline_python.own_places(view, function)
     if debug is not None:

@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.input.pipeline_python import PythonFunction
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
     from stepscope.detectors.pipeline_python import Waited
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     waited = pipeline_python.find(view, "generator", params)
     if waited is None:
@@ -86,12 +86,12 @@ def _waiting(waited: Waited) -> str:
     return "" if waited.hidden else f", {format_ns(waited.cause.wait_ratio * waited.step_ns)} of it waiting"
 
 
-def _places(view: SessionView, function: PythonFunction) -> tuple[Place, ...]:
+def _places(view: StepsView, function: PythonFunction) -> tuple[Place, ...]:
     """The generator's code, then the construction of the dataset that runs it."""
     name = function.name
     places = pipeline_python.own_places(view, function)
     pipe = view.pipeline
-    made_by = [d for d in (pipe.datasets if pipe is not None else ()) if d.fn_file == name.file and d.file]
+    made_by = [d for d in pipe.datasets if d.fn_file == name.file and d.file]
     places += [view.place(d.file, d.line, function=d.function) for d in made_by if d.fn_line == name.line]
     places += pipeline_python.made_places(view, function)
     return tuple(dict.fromkeys(places))

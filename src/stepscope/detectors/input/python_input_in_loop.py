@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.python.stack_samples import HotSpot
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +57,11 @@ class Params(loop_python.Params):
     """Time that ``next`` of a tf.data pipeline takes from the loop although the batch is ready: it remains."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     found = loop_python.find(view, params, lambda s: _feeds(view, s))
     steps = view.steps
-    if found is None or steps is None:
+    if found is None:
         return
     if found.ratio - params.handover * steps.steady_count / steps.steady_ns < params.min_ratio:
         return
@@ -89,7 +89,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     )
 
 
-def _feeds(view: SessionView, spot: HotSpot) -> bool:
+def _feeds(view: StepsView, spot: HotSpot) -> bool:
     """Whether the statement makes the step's input in Python.
 
     The loop's own line does not if it only waits for the interpreter lock, or if it iterates over tf.data: the time of
@@ -104,10 +104,10 @@ def _feeds(view: SessionView, spot: HotSpot) -> bool:
     return not locked and not _iterates(view, spot)
 
 
-def _iterates(view: SessionView, spot: HotSpot) -> bool:
+def _iterates(view: StepsView, spot: HotSpot) -> bool:
     """Whether the spot is the header of the loop over a dataset."""
     source = view.source_of(spot.culprit.file)
-    pulled = view.pipeline is not None and len(view.pipeline.pulled_gaps_ns) > 0
+    pulled = len(view.pipeline.pulled_gaps_ns) > 0
     if source is None or view.call_line is None or not pulled:
         return False
     return loop_source.in_header(source, view.call_line, spot.culprit.line)

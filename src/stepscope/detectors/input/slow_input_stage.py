@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from stepscope.causes.input.input_cause import InputCause
     from stepscope.derive.input.stages import Stage
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
     from stepscope.model.report.finding import PipelineStage
 
 
@@ -80,12 +80,12 @@ THROWING = ("filter", "skip", "shard")
 """Dataset methods that discard elements."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding."""
     cause = view.get(input_cause.build)
     if view.get(hidden_wait.build):
         anatomy = view.anatomy
-        if anatomy is not None and anatomy.ratio("call") >= params.min_call_ratio:
+        if anatomy.ratio("call") >= params.min_call_ratio:
             yield _question(view)
         return
     if cause is None or cause.limit not in {"stage", "unknown"} or cause.wait_ratio < params.min_wait_ratio:
@@ -95,10 +95,8 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | Cap
     yield _finding(view, cause, params)
 
 
-def _question(view: SessionView) -> CaptureRequest | Undecided:
+def _question(view: StepsView) -> CaptureRequest | Undecided:
     """The open question: an op trace shows the wait if TensorFlow keeps no model; else the run was too short."""
-    if view.pipeline is None:
-        return Undecided(missing=Signal.INPUT_WAIT, hint="no input was seen")
     why = view.pipeline.why_unread(view.frameworks)
     if view.pipeline.error not in {"no-op", "no-model"}:
         return Undecided(missing=Signal.INPUT_WAIT, hint=why)
@@ -106,7 +104,7 @@ def _question(view: SessionView) -> CaptureRequest | Undecided:
     return CaptureRequest(kind="ops", missing=Signal.INPUT_WAIT, hint=hint)
 
 
-def _finding(view: SessionView, cause: InputCause, params: Params) -> Seen:
+def _finding(view: StepsView, cause: InputCause, params: Params) -> Seen:
     stage = cause.stage
     wait = format_ratio(cause.wait_ratio)
     places = _places(view, stage)
@@ -180,9 +178,9 @@ class _Dropped:
     ratio: Ratio
 
 
-def _dropped(view: SessionView, stage: Stage | None, params: Params) -> _Dropped | None:
+def _dropped(view: StepsView, stage: Stage | None, params: Params) -> _Dropped | None:
     """The nearest later stage that leaves less than ``max_left_ratio`` of a map's elements."""
-    stages = view.pipeline.stages if view.pipeline is not None else ()
+    stages = view.pipeline.stages
     if stage is None or stage not in stages or "Map" not in stage.name or not stage.elements:
         return None
     for behind in reversed(stages[: stages.index(stage)]):
@@ -209,31 +207,31 @@ def _pipeline_stage(stage: Stage | None) -> PipelineStage:
     return "raw-input" if stage is not None and stage.name.startswith(SOURCES) else "preprocessing"
 
 
-def _places(view: SessionView, stage: Stage | None) -> tuple[Place, ...]:
+def _places(view: StepsView, stage: Stage | None) -> tuple[Place, ...]:
     made = stage.datasets if stage is not None else ()
-    if not made and view.pipeline is not None:
+    if not made:
         made = tuple(d for d in view.pipeline.datasets if d.file)[:1]
     places = [p for d in made if (p := view.dataset_place(d)) is not None]
     places += [view.place(d.fn_file, d.fn_line, d.fn_end_line, d.fn_name) for d in made if d.fn_file and d.fn_line]
     return tuple(dict.fromkeys(places))
 
 
-def _has_children(view: SessionView) -> bool:
+def _has_children(view: StepsView) -> bool:
     """Whether the step's process started multiprocessing workers: no record shows their output."""
-    started = view.worker.all(ChildStarted) if view.worker is not None else []
+    started = view.worker.all(ChildStarted)
     return any(child.command.partition(" ")[0].endswith("Process") for child in started)
 
 
-def _rows(view: SessionView, stage: Stage | None, params: Params) -> float:
+def _rows(view: StepsView, stage: Stage | None, params: Params) -> float:
     """Rows per batch if a slow stage only passes them on and they are many; else 0."""
-    stages = view.pipeline.stages if view.pipeline is not None else ()
+    stages = view.pipeline.stages
     rows = max((s.elements for s in stages), default=0.0)
     if stage is None or not stage.name.startswith(HANDING_ON) or rows < params.min_rows:
         return 0.0
     return rows if stage.self_ns < params.max_row_ns * rows else 0.0
 
 
-def _remedies(view: SessionView, stage: Stage | None, dropped: _Dropped | None, params: Params) -> tuple[Remedy, ...]:
+def _remedies(view: StepsView, stage: Stage | None, dropped: _Dropped | None, params: Params) -> tuple[Remedy, ...]:
     remedies = []
     rows = _rows(view, stage, params)
     if rows:
@@ -264,7 +262,7 @@ def _remedies(view: SessionView, stage: Stage | None, dropped: _Dropped | None, 
     elif stage is not None and ("FlatMap" in stage.name or "Interleave" in stage.name):
         text = "use interleave with num_parallel_calls=tf.data.AUTOTUNE instead of one source after the other"
         remedies.append(Remedy(id="parallel-interleave", text=text, safety="review"))
-    made = view.pipeline.datasets if view.pipeline is not None else ()
+    made = view.pipeline.datasets
     if not remedies or not any(d.file and d.cls.startswith("Prefetch") for d in made):
         text = "end the pipeline with prefetch(tf.data.AUTOTUNE), so that it works while the step does"
         remedies.append(Remedy(id="prefetch", text=text, safety="safe"))

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.input.slow_start_of_pass import PassStarts
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class Params:
     """Share of the elements, if both counts are known: skipping a header line costs nothing."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     found = slow_start_of_pass.build(view, params.min_skipped_ratio)
     if found is None or found.passes < params.min_passes:
@@ -72,7 +72,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         yield _finding(view, found, params, least)
 
 
-def _finding(view: SessionView, found: PassStarts, params: Params, least: Ratio) -> Seen:
+def _finding(view: StepsView, found: PassStarts, params: Params, least: Ratio) -> Seen:
     skips = [d for d in found.causes if d.cls == SKIPS]
     causes = skips or list(found.causes)
     places = [*causes, *(found.maps if skips else ())]

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.system.network import Network, Rhythm
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 MB = 1e6
 
@@ -57,7 +57,7 @@ class Params:
     """Of steady wall time, as for a slow stage (INP001)."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     link, cause = view.get(network.build), view.get(input_cause.build)
     if link is None or cause is None or view.get(hidden_wait.build) or cause.wait_ratio < params.min_wait_ratio:
@@ -66,7 +66,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         yield _finding(view, link, link.rhythm, cause.wait_ratio, params)
 
 
-def _finding(view: SessionView, network: Network, rhythm: Rhythm, wait: float, params: Params) -> Seen:
+def _finding(view: StepsView, network: Network, rhythm: Rhythm, wait: float, params: Params) -> Seen:
     ratio = min(wait, rhythm.overlap_ratio)
     return Seen(
         title="the input is downloaded in bursts that steps wait for: they wait "

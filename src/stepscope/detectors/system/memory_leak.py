@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.system.memory_leak import MemoryGrowth
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 FAULT_NS, SLOW_FAULT_NS = 1_600, 5_000
 """First touch of a page of 4 KiB. Source: measured on a virtual machine, 1.5-1.7 us; up to 6.7 us if the host does not
@@ -68,7 +68,7 @@ class Params:
     """A job killed with memory left for at most this many seconds of growth ran out of memory."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     growth = view.get(memory_leak.build)
     if growth is None or not growth.goes_on or growth.reserved_ratio < params.min_reserved_ratio:
@@ -91,7 +91,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     yield _finding(view, growth, params)
 
 
-def _finding(view: SessionView, growth: MemoryGrowth, params: Params) -> Seen:
+def _finding(view: StepsView, growth: MemoryGrowth, params: Params) -> Seen:
     line = growth.trend
     left = _bytes_left(view)
     seconds = left / growth.per_second if growth.per_second else 0.0
@@ -133,7 +133,7 @@ def _fault_ns(growth: MemoryGrowth) -> float:
     return min(SLOW_FAULT_NS, max(FAULT_NS, growth.system_ns / max(1, growth.minor_faults)))
 
 
-def _bytes_left(view: SessionView) -> float:
+def _bytes_left(view: StepsView) -> float:
     """Memory left for the job at the end: the host's, by the kernel's estimate, or its cgroup's."""
     host, memory = view.session.host, view.session.memory
     left = [int(host.available_bytes[-1])] if len(host) else []
@@ -150,11 +150,9 @@ def _duration(seconds: float) -> str:
     return format_ns(seconds * 1e9)
 
 
-def _lost_ratio(view: SessionView) -> float:
+def _lost_ratio(view: StepsView) -> float:
     """Share of the steady wall time after the last checkpoint: work that was lost with the job."""
     steps = view.steps
-    if steps is None:
-        return 0.0
     records = steps.worker.records
     saved = records.kind == Kind.SAVE
     last = int((records.start_ns[saved] + records.dur_ns[saved]).max()) if saved.any() else 0
@@ -162,7 +160,7 @@ def _lost_ratio(view: SessionView) -> float:
     return min(1.0, max(0, end - max(last, int(steps.windows[0][0]))) / max(1, steps.steady_ns))
 
 
-def _places(view: SessionView) -> tuple[Place, ...]:
+def _places(view: StepsView) -> tuple[Place, ...]:
     """The loop that makes the steps: whatever is kept from step to step is kept there or below."""
     fit = view.fit_place()
     if fit is not None:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.system.network import Network
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 MB = 1e6
 
@@ -61,7 +61,7 @@ class Params:
     """Lowest over typical rate of the seconds: high for a plateau."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     link, cause = view.get(network.build), view.get(input_cause.build)
     if link is None or link.steadiness < params.min_steadiness:
@@ -83,7 +83,7 @@ def _why_unknown(network: Network) -> str:
     return "the run was too short to sample the network closely (at least 4 s)"
 
 
-def _finding(view: SessionView, network: Network, wait: float, error: float, params: Params) -> Seen:
+def _finding(view: StepsView, network: Network, wait: float, error: float, params: Params) -> Seen:
     samples = input_source.samples_per_s(view)
     per_sample = network.mean_in / samples if samples > 0 else 0.0
     rate = f"{format_rate(network.busy_in / MB)} MB/s"

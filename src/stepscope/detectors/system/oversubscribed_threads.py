@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.system.oversubscribed_threads import Oversubscription
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class Params:
     """Share of the threads' CPU time in the job's own Python threads from which these are named."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     found = view.get(oversubscribed_threads.build)
     if found is None:
@@ -102,7 +102,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     )
 
 
-def _places(view: SessionView, found: Oversubscription, *, own: bool) -> tuple[Place, ...]:
+def _places(view: StepsView, found: Oversubscription, *, own: bool) -> tuple[Place, ...]:
     """Lines that set numbers of threads, then where the job's own threads run."""
     places = [view.place(file, line) for file, line in found.settings]
     if own and found.spot is not None:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.system.rising_step_time import Rise
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +64,9 @@ class Params:
 _SKIPPED = components_with(Trait.RISE_EXPLAINED)
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield one finding per rising part that can be named, or undecided for a call that rises alone."""
     steps = view.steps
-    if steps is None:
-        return
     mean = steps.steady_ns / steps.steady_count
     others = view.get(contention.build)
     starved = others is not None and others.lost_ratio >= params.max_lost_ratio
@@ -88,9 +86,9 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
             )
 
 
-def _finding(view: SessionView, rise: Rise, ratio: float, params: Params) -> Seen:
+def _finding(view: StepsView, rise: Rise, ratio: float, params: Params) -> Seen:
     steps = view.steps
-    count = steps.count if steps else 1
+    count = steps.count
     low, high = (max(0.0, bound / rise.trend.slope) for bound in (rise.trend.low, rise.trend.high))
     who = _who(view, rise)
     return Seen(
@@ -120,7 +118,7 @@ def _finding(view: SessionView, rise: Rise, ratio: float, params: Params) -> See
     )
 
 
-def _who(view: SessionView, rise: Rise) -> str:
+def _who(view: StepsView, rise: Rise) -> str:
     if rise.component == "gc":
         return "the garbage collection"
     if rise.component in NAMED_BY and rise.name is not None:
@@ -129,7 +127,7 @@ def _who(view: SessionView, rise: Rise) -> str:
     return loop_python.who(view, rise.spot) if rise.spot is not None else rise.component
 
 
-def _places(view: SessionView, rise: Rise) -> tuple[Place, ...]:
+def _places(view: StepsView, rise: Rise) -> tuple[Place, ...]:
     places = []
     name, spot = rise.name, rise.spot
     if spot is not None and rise.component != "gc":
@@ -143,7 +141,7 @@ def _places(view: SessionView, rise: Rise) -> tuple[Place, ...]:
     return tuple(dict.fromkeys(places))
 
 
-def _remedies(view: SessionView, rise: Rise, who: str) -> tuple[Remedy, ...]:
+def _remedies(view: StepsView, rise: Rise, who: str) -> tuple[Remedy, ...]:
     if rise.component == "gc":
         return (
             Remedy(

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.system.slow_disk_input import DiskInput
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 MB = 1e6
 
@@ -60,7 +60,7 @@ class Params:
     """Requests in flight below which the reader reads one after the other."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     disk, cause = view.get(slow_disk_input.build), view.get(input_cause.build)
     if disk is None or not disk.is_full:
@@ -72,7 +72,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         yield _finding(view, disk, cause.wait_ratio, 2 * cause.error_ratio, params)
 
 
-def _finding(view: SessionView, disk: DiskInput, wait: float, error: float, params: Params) -> Seen:
+def _finding(view: StepsView, disk: DiskInput, wait: float, error: float, params: Params) -> Seen:
     limited = disk.limit_ratio > 0 and disk.limit_ratio >= disk.busy_ratio
     ratio = wait if limited else min(wait, disk.busy_ratio)
     rate = f"{format_rate(disk.job_read / MB)} MB/s"

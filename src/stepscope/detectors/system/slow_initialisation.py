@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.host.slow_initialisation import Startup
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +62,10 @@ class Params:
     """Share of the function's time in calls that make a session or load a model from which these are the cause."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     start, steps = view.get(slow_initialisation.build), view.steps
-    if start is None or steps is None or start.spot is None or start.span_ns <= 0:
+    if start is None or start.spot is None or start.span_ns <= 0:
         return
     ratio = start.spot_ns / start.span_ns
     long = start.spot_cpu_ns >= params.min_cpu_ns or start.spot_ns >= params.min_wait_ns
@@ -124,7 +124,7 @@ def _remedies(function: str, making: str) -> tuple[Remedy, ...]:
     )
 
 
-def _places(view: SessionView, slow_initialisation: Startup) -> tuple[Place, ...]:
+def _places(view: StepsView, slow_initialisation: Startup) -> tuple[Place, ...]:
     spots = [s for s in (slow_initialisation.spot, slow_initialisation.caller) if s is not None]
     return tuple(dict.fromkeys(view.place(s.file, s.line, function=s.function) for s in spots))
 

@@ -39,7 +39,7 @@ from stepscope.units import Ratio, format_rate, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 MB = 1e6
 
@@ -52,7 +52,7 @@ class Params:
     """Of the time: the least that a report calls low."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     sent = view.get(uploads_squeeze_input.build)
     if sent is None or sent.input_beside > MAX_INPUT * sent.input_usual:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.system.utilisation_dips import Dips
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,14 +56,14 @@ class Params:
     """What a dip is, and when dips are periodic."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding: the GPU's if there is one."""
     found = utilisation_dips.build(view, params.limits)[-1:]
     for dip in found:
         yield _finding(view, dip, params)
 
 
-def _finding(view: SessionView, dip: Dips, params: Params) -> Seen:
+def _finding(view: StepsView, dip: Dips, params: Params) -> Seen:
     by_others = dip.others_cores >= params.min_others_cores and dip.component in {"", "call"}
     told = by_others or dip.component in components_with(Trait.DIP_EXPLAINED) or bool(view.get(stalls.build))
     counted = dip.lost_ratio >= params.min_lost_ratio and not told

@@ -14,6 +14,7 @@ from stepscope.model.report.op_summary import OpTraceSummary, TracedSteps
 from stepscope.model.report.op_table import OpTable
 from stepscope.model.report.overhead import Overhead
 from stepscope.model.report.process_roles import ProcessSummary
+from stepscope.model.report.record_kinds import TaskKind
 from stepscope.model.report.step_summary import MakerKind, StepChoice, StepTimes, Throughput
 from stepscope.model.structs import Struct
 
@@ -83,17 +84,6 @@ Cause = Literal[
     "System: network",
     "Python: interpreter overhead",
     "unknown",
-]
-TaskKind = Literal[
-    "Session.run",
-    "tf.function",
-    "Keras loop",
-    "Keras function",
-    "model call",
-    "ONNX Runtime run",
-    "request",
-    "span",
-    "step",
 ]
 Outcome = Literal["found", "clear", "undecided", "not-applicable", "failed"]
 

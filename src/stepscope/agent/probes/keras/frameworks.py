@@ -21,7 +21,7 @@ def attach(state: AgentState, module: Foreign) -> None:
 
 
 def _detail(name: str) -> str:
-    """Keras' backend, as its own configuration tells; nothing is imported for it."""
+    """Keras' backend according to its own configuration, read without importing anything."""
     config = sys.modules.get("%s.src.backend.config" % name) or sys.modules.get("%s.src.backend.common" % name)
     backend = getattr(config, "backend", None)
     if not callable(backend):

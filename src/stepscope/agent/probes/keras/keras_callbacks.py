@@ -1,8 +1,8 @@
 """Callback hooks of Keras: the whole hook (HOOK), and each callback's own part of it (CALLBACK).
 
-A callback's hook is wrapped in the class that defines it, so that Keras' own test whether a hook is overridden
-(Keras 3 and 2: the ``_is_default`` mark of the base methods) sees what it saw before. It is named by the class that the
-user made: what several classes inherit from one is told apart.
+A callback's hook is wrapped in the class that defines it, so that Keras' own test for overridden hooks (Keras 3 and 2:
+the ``_is_default`` mark of the base methods) sees what it saw before. Its name contains the class that the user made:
+classes that inherit the same hook are distinguished.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stepscope.agent.state import AgentState
 
     Heirs = dict[tuple[type, str], dict[type, int]]
-    """(class that defines a hook, hook) to name ids by the class of the callback that inherits it."""
+    """(class that defines a hook, hook) -> name ids by the class of the callback that inherits it."""
 
 HOOKS = (
     "on_epoch_begin",
@@ -104,7 +104,7 @@ def _wrap_list(state: AgentState, original: Foreign, hook: str) -> Callable[...,
 
 
 def _rests(hook: str, kind: Kind) -> tuple[int, None] | None:
-    """Hooks of batches rest where steps are short."""
+    """(kind, no light replacement) for hooks of batches, which rest when steps are short; None for other hooks."""
     return (int(kind), None) if BATCH in hook else None
 
 
@@ -120,9 +120,9 @@ def _takes_batch(function: Foreign) -> bool:
 def _wrap_batch(
     state: AgentState, original: Foreign, hook: str, name: int, names: dict[type, int], *, whole: bool
 ) -> Callable[..., Foreign]:
-    """A batch hook: of the list (``whole``) or of one callback. Hot: several in every step.
+    """Wrap a batch hook: of the list (``whole``) or of one callback. Hot: several in every step.
 
-    ``names``: by the class of the callback, where that inherits the hook.
+    ``names``: name ids by the class of the callback, for inherited hooks.
     """
     local = shared(state).local
     kind = int(Kind.HOOK if whole else Kind.CALLBACK)
@@ -178,7 +178,7 @@ def _epoch(common: Foreign, loop: Foreign, hook: str) -> None:
 
 
 def _adopt_on(state: AgentState, cls: Foreign, method: str, base: Foreign, heirs: Heirs) -> None:
-    """Wrap the hooks of the callbacks of a list after its ``method``."""
+    """Patch ``method`` of a list of callbacks so that their hooks get wrapped first."""
     original = cls.__dict__.get(method)
     if original is None:
         return

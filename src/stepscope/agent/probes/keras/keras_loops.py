@@ -1,7 +1,7 @@
 """Calls of fit, evaluate, predict and *_on_batch of a Keras trainer, and what they know about their batches.
 
-Keras 3, Keras 2.15 and tf_keras. The methods of the trainer class are wrapped; a subclass that overrides one of them
-is reached when it calls its super class.
+Covers Keras 3, Keras 2.15 and tf_keras. The methods of the trainer class are wrapped; if a subclass overrides one, its
+call is seen when it calls its super class.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ METHODS = {
 }
 ROLES = {"fit": "train", "evaluate": "test", "predict": "predict"}
 MAX_KINDS = 1_000
-"""Different ``batch`` lines of one process."""
+"""Distinct ``batch`` lines of one process."""
 MAX_REPEATS = 64
-"""``batch`` lines of one role that say the same: a program that calls predict a million times logs this many."""
+"""Identical ``batch`` lines of one role: a program that calls predict a million times logs only this many."""
 
 
 def attach_trainer(state: AgentState, module: Foreign) -> None:
@@ -79,7 +79,7 @@ def _wrap(state: AgentState, original: Callable[..., Foreign], role: str) -> Cal
             state.write(this.start, end - this.start, samples, name, kind, flags, state.thread())
             if this.consumed and common.read_models is not None:
                 common.read_models(this)
-            if state.rest.on:  # the model, on which its counts hang, may go now
+            if state.rest.on:  # the model, which holds its counts, may be released now
                 note()
 
     return loop
@@ -92,7 +92,7 @@ def _samples(loop: Loop, args: tuple[Foreign, ...], kwargs: dict[str, Foreign]) 
 
 
 def attach_inputs3(state: AgentState, module: Foreign) -> None:
-    """Keras 3: ``EpochIterator.__init__`` knows the data adapter."""
+    """Patch ``EpochIterator.__init__`` of Keras 3, which knows the data adapter."""
     cls = getattr(module, "EpochIterator", None)
     why = "no EpochIterator" if cls is None else lacking(cls, "__init__", ("self", "x", "y"))
     if not why:
@@ -101,7 +101,7 @@ def attach_inputs3(state: AgentState, module: Foreign) -> None:
 
 
 def attach_inputs2(state: AgentState, module: Foreign) -> None:
-    """Keras 2: ``DataHandler.__init__`` knows the data adapter."""
+    """Patch ``DataHandler.__init__`` of Keras 2, which knows the data adapter."""
     cls = getattr(module, "DataHandler", None)
     why = "no DataHandler" if cls is None else lacking(cls, "__init__", ("self", "x", "y"))
     if not why:
@@ -159,7 +159,7 @@ def _look3(state: AgentState, handler: Foreign) -> dict[str, Foreign]:
     size = adapter.batch_size or _upstream(state, getattr(adapter, "_dataset", None)) or leading(first)
     steps = handler.steps_per_epoch or handler.num_batches or 0
     whole = not handler.steps_per_epoch or handler.steps_per_epoch == adapter.num_batches
-    # Only arrays tell: others raise NotImplementedError.
+    # Only arrays have it: others raise NotImplementedError.
     partial = getattr(adapter, "_partial_batch_size", 0) if whole else 0
     return _batch(adapter, int(size or 0), int(steps), int(partial))
 

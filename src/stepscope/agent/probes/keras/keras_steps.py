@@ -1,9 +1,9 @@
-"""Calls of Keras' compiled step functions: what ``make_{train,test,predict}_function`` set on the model.
+"""Calls of Keras' compiled step functions: those that ``make_{train,test,predict}_function`` set on the model.
 
-Where that is a tf.function object (Keras 2 throughout, Keras 3's predict) nothing is replaced: the object is noted,
-and the wrapper of ``Function.__call__`` (``tf_function``) writes EXECUTION for it. Where it is a plain Python function
-(Keras 3, and ``run_eagerly``) it is replaced by a wrapper that carries its attributes; while wrappers rest, by what
-only counts its calls (``agent.rest``).
+A tf.function object (Keras 2 throughout, Keras 3's predict) is not replaced: the object is noted, and the wrapper of
+``Function.__call__`` (``tf_function``) writes EXECUTION for it. A plain Python function (Keras 3, and ``run_eagerly``)
+is replaced by a wrapper that carries its attributes or, during a rest, by one that only counts its calls
+(``agent.rest``).
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Execution:
     def __init__(self, name: int, batches: int) -> None:
         self.name = name
         self.batches = batches
-        """steps_per_execution."""
+        """Batches per call: steps_per_execution."""
 
     def batches_now(self, loop: Loop | None) -> int:
-        """Batches in the call that has just ended: fewer at the end of an epoch, where its length is known."""
+        """Batches in the call that has just ended: fewer at the end of an epoch whose length is known."""
         if self.batches > 1 and loop is not None and loop.steps:
             return max(1, min(self.batches, loop.steps - loop.batch_at))
         return self.batches
@@ -94,12 +94,12 @@ def _patch_make(state: AgentState, cls: Foreign, role: str) -> str:
 
 
 def _set_untracked(model: Foreign, attribute: str, value: Foreign) -> None:
-    """Set a plain function on a model. Functions are nothing that Keras tracks, so its ``__setattr__`` may see it."""
+    """Set a plain function on a model. Keras does not track functions, so its ``__setattr__`` may see it."""
     setattr(model, attribute, value)
 
 
 def _adopt(state: AgentState, model: Foreign, function: Foreign, role: str) -> Foreign:
-    """What ``model`` shall call: ``function`` itself when it is a tf.function, else a wrapper of it."""
+    """The function that ``model`` should call: ``function`` itself if it is a tf.function, else a wrapper of it."""
     common = shared(state)
     if function is None or hasattr(function, MARK) or common.executions.get(function) is not None:
         return function
@@ -124,7 +124,7 @@ def _batches(model: Foreign) -> int:
 def _wrap(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the needed ones
     state: AgentState, execution: Execution, original: Foreign
 ) -> Callable[..., Foreign]:
-    """The same as the EXECUTION branch of ``tf_function``, for a plain function."""
+    """The EXECUTION branch of ``tf_function``, for a plain function."""
     local = shared(state).local
     iterators = shared(state).iterators.entries
     distributed = shared(state).iterators.entry_of_distributed
@@ -189,7 +189,7 @@ def _wrap(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the needed 
 
 
 def _takes_iterator(function: Foreign) -> bool:
-    """Whether its one parameter is called as ours is: then the wrapper needs no star, which saves 0.1 us."""
+    """Whether its one parameter has the same name as in our wrapper, which then needs no star and saves 0.1 us."""
     code = function.__code__
     variadic = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
     return code.co_argcount == 1 and not variadic and code.co_varnames[:1] == ("iterator",)

@@ -1,9 +1,10 @@
-"""Keras layers and optimizers: which line built each, and which one is at work while an op is made.
+"""Keras layers and optimizers: the line that built each, and the one that is active while an op is made.
 
-Keras 3 keeps a stack of name scopes with whoever opened them: layers, optimizers, losses. Keras 2 knows the layer that
-is being called. Each is told once, when it makes its first op. Keras 3 updates metrics outside of any scope: their ops
-are nobody's, and they are told when they are made; their variables have their names. Keras 2 knows no optimizer that is
-at work, nor does a thread that a distribution strategy has apply gradients: the frames of ``UPDATES`` tell it.
+Keras 3 keeps a stack of name scopes with the layer, optimizer or loss that opened each. Keras 2 knows the layer that is
+being called. Each is logged once, when it makes its first op. Keras 3 updates metrics outside any scope: their ops have
+no owner; metrics are logged when they are made, and their variables have their names. Keras 2 does not know the active
+optimizer, nor does a thread in which a distribution strategy applies gradients: there the frames of ``UPDATES``
+identify it.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ UPDATES = (
     "_distributed_apply",
     "_distributed_tf_update_step",
 )
-"""Methods of optimizers that make the ops of the update, and none of the gradients (``minimize`` does both)."""
+"""Methods of optimizers that make the ops of the update but none of the gradients (``minimize`` does both)."""
 OWNERS = "layer_owners"
 MAX_METRICS = 200
-"""That are told: some programs make new ones for each of many models."""
+"""Metrics logged in one process: some programs make new ones for each of many models."""
 
 
 class Owners:
@@ -53,7 +54,7 @@ class Owners:
         """Layer -> (file, function, line)."""
 
     def of(self, owner: Keras, outer: Keras = None) -> int:
-        """Id of what makes ops, ``outer`` encloses it; 0 for None."""
+        """Id of the object that makes ops; ``outer`` encloses it. 0 for None."""
         if owner is None:
             return 0
         entry = self._entries.get(id(owner))
@@ -74,7 +75,7 @@ class Owners:
 
 
 def _owners(state: AgentState) -> Owners:
-    """The one of this process."""
+    """The ``Owners`` of this process."""
     attributes = vars(state)
     if OWNERS not in attributes:
         attributes[OWNERS] = Owners(state)
@@ -83,7 +84,7 @@ def _owners(state: AgentState) -> Owners:
 
 
 def attach3(state: AgentState, module: Keras) -> None:
-    """Keras 3: patch ``Layer.__init__``, read its stack of name scopes."""
+    """For Keras 3: patch ``Layer.__init__``, read its stack of name scopes."""
     tracker: Keras = sys.modules.get("keras.src.backend.common.global_state")
     why = lacking(getattr(module, "Layer", None), "__init__", ("self",))
     why = why or ("" if hasattr(tracker, "GLOBAL_STATE_TRACKER") else "no GLOBAL_STATE_TRACKER")
@@ -104,7 +105,7 @@ def attach3(state: AgentState, module: Keras) -> None:
 
 
 def attach2(state: AgentState, module: Keras) -> None:
-    """Keras 2: patch ``Layer.__init__``, ask for the layer that is being called."""
+    """For Keras 2: patch ``Layer.__init__``, ask for the layer that is being called."""
     utils: Keras = sys.modules.get(module.__name__.rpartition(".")[0] + ".base_layer_utils")
     why = lacking(getattr(module, "Layer", None), "__init__", ("self",)) or lacking(utils, "call_context")
 
@@ -115,7 +116,7 @@ def attach2(state: AgentState, module: Keras) -> None:
 
 
 def attach_metrics(state: AgentState, module: Keras) -> None:
-    """Keras 3: patch ``Metric.__init__``."""
+    """For Keras 3: patch ``Metric.__init__``."""
     why = lacking(getattr(module, "Metric", None), "__init__", ("self",))
     if not why:
         cls = module.Metric
@@ -148,7 +149,7 @@ def _attach(state: AgentState, module: Keras, current: Callable[[], tuple[Keras,
 
 
 def _attach_optimizer(*classes: str, built: bool = True) -> Callable[[AgentState, Keras], None]:
-    """Know the updates of some classes; ``built``: patch ``__init__`` of the first one that is there."""
+    """An ``attach`` that notes the updates of some classes; ``built``: patch ``__init__`` of the first one present."""
 
     def attach(state: AgentState, module: Keras) -> None:
         found = [cls for cls in (getattr(module, name, None) for name in classes) if cls is not None]
@@ -173,7 +174,7 @@ def _updating(owners: Owners, frame: FrameType) -> int:
 
 
 def _either(first: Callable[[], int], second: Callable[[], int]) -> Callable[[], int]:
-    """A process may have Keras 3 and Keras 2 at once."""
+    """Combine two sources: a process may have Keras 3 and Keras 2 at once."""
     return lambda: first() or second()
 
 
@@ -190,13 +191,13 @@ def _wrap(state: AgentState, original: Callable[..., Foreign], built: Callable[.
         with state.guard("layers.built"):
             built(self, _built(self, caller(1)))
 
-    # Keras makes the config of a layer without an __init__ of its own by getfullargspec, which follows no __wrapped__.
+    # For a layer without its own __init__ Keras makes the config by getfullargspec, which ignores __wrapped__.
     vars(init)["__signature__"] = inspect.signature(original)
     return init
 
 
 def _built(layer: Keras, frame: FrameType | None) -> tuple[str, str, int]:
-    """Innermost user line that is not in an ``__init__`` of the layer itself."""
+    """Innermost user line outside the layer's own ``__init__`` methods."""
     while frame is not None:
         code = frame.f_code
         if frames.is_own(code.co_filename) and not _is_its_own(frame, layer):

@@ -1,6 +1,6 @@
-"""Sessions of ONNX Runtime: how each was set up, what making it takes (BUILD), and its runs (INFERENCE).
+"""Sessions of ONNX Runtime: their settings, the time to make them (BUILD), and their runs (INFERENCE).
 
-``run_async`` is left alone: it returns at once, and what it began ends on a thread that ONNX Runtime made.
+``run_async`` is left alone: it returns at once, and its work ends on a thread that ONNX Runtime made.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ RUNS = {
     "run_with_iobinding": (("self", "iobinding"), 0),
     "run_with_ortvaluevector": (("self", "run_options", "feed_names", "feeds"), 2),
 }
-"""Methods that run a session: first parameters, and which argument holds what the model is fed."""
+"""Methods that run a session: first parameters, and position of the argument with the model's inputs."""
 BINDS = {
     "bind_cpu_input": (("self", "name", "arr_on_cpu"), 1),
     "bind_ortvalue_input": (("self", "name", "ortvalue"), 1),
     "bind_input": (("self", "name", "device_type", "device_id", "element_type", "shape"), 4),
 }
-"""Methods of an IOBinding that bind an input: first parameters, and which argument has its shape."""
+"""Methods of an IOBinding that bind an input: first parameters, and position of the argument with its shape."""
 MAX_MODELS = 200
-"""Models told apart; what comes later is "other models"."""
+"""Models named separately; later ones are "other models"."""
 MAX_SETTINGS = 64
-"""Distinct settings told: a program that makes a session for each request makes them all alike."""
+"""Distinct settings logged: a program that makes a session for each request makes them all alike."""
 OTHER = "other models"
 _SPINNING = "session.intra_op.allow_spinning"
 
 
 class Models:
-    """Names of runs: by the session's model, and from where."""
+    """Names of runs: by the session's model and the calling line."""
 
     def __init__(self, state: AgentState) -> None:
         self._state = state
@@ -58,7 +58,7 @@ class Models:
         """IOBindings -> (name, leading dimension) of the input that was bound first."""
 
     def sites(self, session: Foreign) -> Sites:
-        """Where runs of a session are called from."""
+        """Call sites of runs of a session."""
         found: Sites | None = self._known.get(session)
         if found is None:
             text = model_of(session)
@@ -72,7 +72,7 @@ class Models:
         return found
 
     def tell(self, session: Foreign) -> None:
-        """Log how a session was set up, unless one just like it has been told."""
+        """Log the settings of a session, unless equal ones have been logged."""
         options = session.get_session_options()
         file, function, line = leaf(user_stack())
         fields = {
@@ -94,7 +94,7 @@ class Models:
 
 
 def model_of(session: Foreign) -> str:
-    """What a session's model is called: its file, or where it came as bytes its graph's name."""
+    """Name of a session's model: its file, or its graph's name if it was loaded from bytes."""
     path = getattr(session, "_model_path", None)
     if path:
         return os.path.basename(str(path))
@@ -102,7 +102,7 @@ def model_of(session: Foreign) -> str:
 
 
 def _entry(options: Foreign, key: str) -> str:
-    """An entry of the options' configuration, "" where it was not set: asking then raises."""
+    """An entry of the options' configuration, "" if it is not set: reading it then raises."""
     with contextlib.suppress(RuntimeError):
         return str(options.get_session_config_entry(key))
     return ""
@@ -122,9 +122,9 @@ def samples_of(fed: Foreign, bound: WeakIds) -> int:
 
 
 def _leading(value: Foreign) -> int:
-    """Of an array, of an OrtValue, whose shape is a method, or of a list that ONNX Runtime will make an array of."""
+    """Leading dimension of an array, of an OrtValue (whose shape is a method) or of a list that becomes an array."""
     shape = getattr(value, "shape", None)
-    if type(shape) is tuple:  # of NumPy, by far the most
+    if type(shape) is tuple:  # NumPy arrays, by far the most common
         return int(shape[0]) if shape else 0
     if callable(shape):
         found = shape()
@@ -133,7 +133,7 @@ def _leading(value: Foreign) -> int:
 
 
 def attach(state: AgentState, module: Foreign) -> None:
-    """Patch what makes a session, what runs it, and what binds inputs."""
+    """Patch the functions that make sessions, run them and bind inputs."""
     models = Models(state)
     base, cls = getattr(module, "Session", None), getattr(module, "InferenceSession", None)
     why = "no Session, or no InferenceSession" if base is None or cls is None else ""
@@ -162,7 +162,7 @@ def _attach_binding(state: AgentState, binding: Foreign, bound: WeakIds) -> None
 
 
 def _wrap_run(state: AgentState, original: Method, models: Models, parameter: str, place: int) -> Method:
-    """Record the run; what it is fed is the argument ``parameter``, at ``place`` where it comes without its name."""
+    """Record the run; the inputs are the argument ``parameter``, at position ``place`` if given without a name."""
     now = state.now
     caller = sys._getframe
     kind = int(Kind.INFERENCE)
@@ -190,7 +190,7 @@ def _wrap_run(state: AgentState, original: Method, models: Models, parameter: st
 
 
 def _wrap_making(state: AgentState, original: Method, models: Models) -> Method:
-    """Record that a session is made: its model is read, optimised, and given its memory."""
+    """Record the making of a session: its model is read, optimised, and given its memory."""
     sites = Sites(state, ("build", "InferenceSession"), text="InferenceSession", role="session")
     now = state.now
     caller = sys._getframe

@@ -1,6 +1,6 @@
 """Processes that the job starts, with the user's line: subprocess and multiprocessing.
 
-``os.fork`` and ``os.posix_spawn`` are left alone: their children are found by their parent in the process table.
+``os.fork`` and ``os.posix_spawn`` are left alone: their children are found through their parent in the process table.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The user's Python inside the input pipeline: py_function, numpy_function, generators, PyDataset and Sequence.
 
-Records appear on whatever thread runs them. No function is replaced: py functions are timed where TensorFlow's
+Records appear on the thread that runs the function. No function is replaced: py functions are timed where TensorFlow's
 registry calls them by token, a PyDataset's ``__getitem__`` in the class that defines it.
 """
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 MARK = "__stepscope_item__"
 GENERATOR_MODULE = "from_generator_op.py"
 MAX_TOLD = 10_000
-"""``pyfunction`` lines of one process."""
+"""``pyfunction`` lines logged in one process."""
 
 
 class Making:
-    """A Python function on its way into a graph."""
+    """A Python function that is being put into a graph."""
 
     __slots__ = ("function", "role")
 
@@ -104,7 +104,7 @@ def _wrap_insert(
 
 
 def _user_part(state: AgentState, making: Making) -> tuple[str, Foreign]:
-    """(role, function) to record; role "" for helpers of TensorFlow's own that run no user code."""
+    """(role, function) to record; role "" for TensorFlow's own helpers that run no user code."""
     file, _, _ = frames.code_lines(making.function)
     if not file.endswith(GENERATOR_MODULE) and "dataset_ops.py" not in file:
         return making.role, making.function

@@ -1,6 +1,6 @@
-"""What makes the thing that runs: models loaded or cloned, SavedModels, graphs and sessions (BUILD, outermost only).
+"""Calls that build what runs: models loaded or cloned, SavedModels, graphs and sessions (BUILD, outermost only).
 
-Also how many ops the graphs of sessions hold: read by the agent's thread, so that ``Session.run`` pays nothing.
+Also the number of ops in the graphs of sessions: read by the agent's thread, so that ``Session.run`` pays nothing.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     Attach = Callable[[AgentState, Foreign], None]
 
 READ_NS = 250_000_000
-"""Between two looks at the graphs."""
+"""Interval between two looks at the graphs."""
 MORE = 1.1
-"""Each line about a graph makes the wait for its next one so much longer: some hundred lines in a month."""
+"""Factor by which each line about a graph lengthens the wait for its next one: some hundred lines in a month."""
 MAX_GRAPHS = 8
-"""Graphs looked at, the latest: a program that makes one per session has another problem, and BUILD tells it."""
+"""Number of latest graphs watched: for a program that makes one per session, BUILD shows the problem."""
 
 
 def _attach_builds(owner: str, **roles: str) -> Attach:
@@ -54,7 +54,7 @@ def _wrap(
     role: str,
     made: Callable[[Foreign], object] | None = None,
 ) -> Callable[..., Foreign]:
-    """The wrapper; ``made`` is told the first argument once the call has ended well."""
+    """Wrap a function that builds; ``made`` gets its first argument after the call has succeeded."""
     sites = Sites(state, ("build", function), text=function, role=role)
     local = state.threads.local
     now = state.now
@@ -89,7 +89,7 @@ def _wrap(
 
 
 def _outside(frame: FrameType) -> FrameType:
-    """The first frame outside of the file of ``frame``: a class of TensorFlow's calls the one that it derives from."""
+    """The first frame outside the file of ``frame``: a class of TensorFlow's calls its base class."""
     library = frame.f_code.co_filename
     if "/tensorflow/" not in library:
         return frame
@@ -99,12 +99,12 @@ def _outside(frame: FrameType) -> FrameType:
 
 
 class Graphs:
-    """The graphs of the sessions that were made, and when to tell their sizes next."""
+    """The graphs of the sessions that were made, and when to log their sizes next."""
 
     def __init__(self, state: AgentState) -> None:
         self._state = state
         self._graphs: list[list[Foreign]] = []
-        """[weak reference, id, ops told, when to tell again, wait]."""
+        """[weak reference, id, logged number of ops, time of next log, wait] of each graph."""
         self._looked = 0
         self._watched = False
 
@@ -120,7 +120,7 @@ class Graphs:
         self._graphs.append([weakref.ref(graph), self._state.new_id("graph"), 0, 0, float(READ_NS)])
 
     def look(self, now_ns: int) -> None:
-        """Tell the graphs that have grown; on the agent's thread. Cost: below a microsecond a graph."""
+        """Log the graphs that have grown; on the agent's thread. Cost: below a microsecond a graph."""
         if now_ns - self._looked < READ_NS:
             return
         self._looked = now_ns

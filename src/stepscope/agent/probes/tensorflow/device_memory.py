@@ -1,8 +1,8 @@
-"""Asks TensorFlow's allocators what lives on each GPU: what is reserved there says nothing of it.
+"""Asks TensorFlow's allocators how much memory is live on each GPU: the reserved amount does not show it.
 
-``TFE_GetMemoryInfo`` reads two counters of the device's allocator under its lock, in microseconds; it is asked once in
-ten seconds, and only after the job itself has initialised the context: asking earlier would do that. A job without GPUs
-is asked nothing more once that is known.
+``TFE_GetMemoryInfo`` reads two counters of the device's allocator under its lock, in microseconds. It is called once in
+ten seconds, and only after the job itself has initialised the context, because an earlier call would do that. In a job
+without GPUs the calls stop once that is known.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 EVERY_NS = 10_000_000_000
 FIRST_NS = 3_000_000_000
-"""After the context stands: a short job shall have been asked, too."""
+"""Delay of the first call after the context exists: early enough to include short jobs."""
 
 
 class Reader:
-    """Tells the peak of each device when it has risen."""
+    """Logs the peak of each device when it has risen."""
 
     def __init__(self, state: AgentState, context: ModuleType) -> None:
         """``context`` is the module ``tensorflow.python.eager.context``."""
@@ -35,7 +35,7 @@ class Reader:
         self._told: dict[str, int] = {}
 
     def tick(self, now_ns: int) -> None:
-        """On the agent's thread."""
+        """Read the counters, on the agent's thread."""
         if self._done or now_ns < self._due or sys.is_finalizing():
             return
         context = self._context._context
@@ -63,7 +63,7 @@ class Reader:
 
 
 def attach(state: AgentState, module: ModuleType) -> None:
-    """Start asking, on the agent's ticks, where TensorFlow can tell."""
+    """Start reading on the agent's ticks, if TensorFlow has the function."""
     if not hasattr(module, "_context") or not hasattr(getattr(module, "Context", None), "get_memory_info"):
         report(state, "device_memory", "no-memory-info")
         return

@@ -1,4 +1,4 @@
-"""The nodes of graphs: noted when made (``graph_lines``), read late by the agent's thread (``graph_reader``)."""
+"""The nodes of graphs: noted when made (``node_lines``), read later by the agent's thread (``node_reader``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where sequences are padded. The arrays are looked at where a fit or a dataset is given them (``agent.padding``)."""
+"""The lines where sequences are padded. Arrays are examined when a fit or a dataset gets them (``agent.padding``)."""
 
 from __future__ import annotations
 

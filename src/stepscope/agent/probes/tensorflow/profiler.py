@@ -1,4 +1,4 @@
-"""The user's own profiler: when it starts and stops. It wins: one of ours is gone before it begins."""
+"""Starts and stops of the user's own profiler. It wins: ours is gone before it begins."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def _wrap_save(state: AgentState, original: Callable[..., Foreign], role: str) -
 
 
 def _bytes(result: Foreign, args: tuple[Foreign, ...], kwargs: dict[str, Foreign]) -> int:
-    """Size of what was written, where one or two stat calls tell it; 0 otherwise."""
+    """Size of the written files if one or two stat calls give it, else 0."""
     for candidate in (result, *args[1:3], kwargs.get("filepath"), kwargs.get("file_prefix"), *args[:1]):
         if isinstance(candidate, bytes):
             candidate = candidate.decode("utf-8", "replace")  # noqa: PLW2901 - the same path as text

@@ -1,6 +1,6 @@
-"""Servers of a cluster (tf.train.Server, tf.distribute.Server): which task of which job a process is.
+"""Servers of a cluster (tf.train.Server, tf.distribute.Server): the job and task of a process.
 
-A parameter server makes no step of its own: without this line it would look like a job that does nothing.
+A parameter server makes no steps: without this line it would look like a job that does nothing.
 """
 
 from __future__ import annotations

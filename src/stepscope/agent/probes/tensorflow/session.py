@@ -1,7 +1,7 @@
-"""Session.run of compat.v1, by what the user fetches; MonitoredSession and Estimator come down to it.
+"""Session.run of compat.v1, by fetches; MonitoredSession and Estimator use it too.
 
-A MonitoredSession asks its session for ``{"caller": what the user fetched, hook: what that hook fetches besides ...}``:
-the run is named by the first, the rest is told with the name.
+A MonitoredSession calls its session with ``{"caller": the user's fetches, hook: additional fetches of that hook ...}``:
+the run is named by the first; the others are logged with the name.
 
 Threads of a QueueRunner run their enqueue op some hundred times for each step. Those runs fill a queue and are never a
 step, and a record of each costs more than the budget: they are not measured (docs/decisions/0032-queue-runners.md).
@@ -31,32 +31,32 @@ if TYPE_CHECKING:
     Method = Callable[..., Foreign]
 
 MAX_NAMES = 200
-"""Distinct fetches told apart; what comes later is "other fetches"."""
+"""Distinct fetches named separately; later ones are "other fetches"."""
 MAX_PARTS = 6
 MAX_TEXT = 120
 OTHER = "other fetches"
 CALLER = "caller"
 NOTHING: tuple[str, ...] = ()
 ENQUEUE = "QueueEnqueue"
-"""Types of ops that put elements into a queue begin with this."""
+"""Prefix of the types of ops that put elements into a queue."""
 ENQUEUES = "enqueue"
 """Role of a run that does nothing else."""
 QUEUE_RUNNER = "tensorflow.python.training.queue_runner_impl"
 
 
 class Fetches:
-    """Names of runs: by what is fetched, and from where."""
+    """Names of runs: by fetches and calling line."""
 
     def __init__(self, state: AgentState) -> None:
         self._state = state
         self._sites: dict[tuple[str, tuple[str, ...]], Sites] = {}
         self._texts = WeakIds()
-        """Hooks -> (what it fetched last, its text)."""
+        """Hooks -> (last fetches, their text)."""
         self.tracing = Runs(state)
         self._other = Sites(state, ("session", OTHER), text=OTHER)
 
     def traced(self, original: Method, fetches: Foreign) -> Method:
-        """What to call for a run: ``original``, or what traces it too where this run is asked for."""
+        """The function to call for a run: ``original``, or one that also traces it if that is requested."""
         if type(fetches) is dict and CALLER in fetches:
             fetches = fetches[CALLER]
         return self.tracing.claim(original, fetched(fetches))
@@ -77,9 +77,9 @@ class Fetches:
         return self._named(fetched(fetches), added, fetches).name(frame)
 
     def _told(self, hook: Foreign, more: Foreign) -> str:
-        """What a hook fetches; it usually asks for the same object each time, which is remembered while it lives."""
+        """Text of a hook's fetches; a hook usually fetches the same object each time, remembered while it lives."""
         text = "%s: %s" % (type(hook).__name__, fetched(more))
-        with contextlib.suppress(TypeError):  # a hook that cannot be weakly referenced is asked again
+        with contextlib.suppress(TypeError):  # a hook that cannot be weakly referenced is asked each time
             self._texts.set(hook, (more, text))
         return text
 
@@ -97,7 +97,7 @@ class Fetches:
 
 
 def _outside(frame: FrameType) -> FrameType:
-    """The first frame outside of the file of ``frame``: MonitoredSession wraps itself several times."""
+    """The first frame outside the file of ``frame``: MonitoredSession wraps itself several times."""
     library = frame.f_code.co_filename
     while frame.f_back is not None and frame.f_code.co_filename == library:
         frame = frame.f_back
@@ -152,7 +152,7 @@ def _wrap(state: AgentState, original: Method, names: Fetches) -> Method:
 
 
 def _wrap_callables(state: AgentState, original: Method, names: Fetches) -> Method:
-    """``make_callable`` makes functions that run without ``run``; those that take feeds call it."""
+    """Wrap ``make_callable``, which makes functions that bypass ``run``; those that take feeds call it."""
     now = state.now
     caller = sys._getframe
     kind = int(Kind.SESSION_RUN)
@@ -193,7 +193,7 @@ def _wrap_callables(state: AgentState, original: Method, names: Fetches) -> Meth
 
 
 def fills_a_queue(frame: FrameType) -> bool:
-    """Whether a thread of a QueueRunner asks, with no line of the user's on its stack. Asked once for each thread."""
+    """Whether a thread of a QueueRunner is calling, with no user line on its stack. Checked once per thread."""
     asks: FrameType | None = frame
     while asks is not None:
         if asks.f_globals.get("__name__") == QUEUE_RUNNER:
@@ -212,13 +212,13 @@ def only_enqueues(fetches: object) -> bool:
 
 
 def fed(feed_dict: dict[object, object]) -> int:
-    """How many examples a run is fed, 0 where that is not known."""
+    """Number of examples that a run is fed, 0 if unknown."""
     first = next(iter(feed_dict))
     return examples(list(feed_dict.values())) or examples([feed_dict[first]], batched=is_open(first))
 
 
 def fetched(fetches: Foreign) -> str:
-    """Stable short text of what a run fetches: names of operations and tensors, in the order given."""
+    """Stable short text of a run's fetches: names of operations and tensors, in the order given."""
     names: list[str] = []
     _collect(fetches, names)
     text = ", ".join(names[:MAX_PARTS])

@@ -1,8 +1,8 @@
-"""Hooks of MonitoredSession, one by one (CALLBACK), by the class that the user made and the line of the method.
+"""Hooks of MonitoredSession, one by one (CALLBACK), by the user's class and the line of the method.
 
-A hook's method is wrapped in the class that defines it, for as long as the agent is there; only the outermost call on
-a thread is recorded: what a hook's method reaches by ``super()`` is a part of it. Methods of every run rest where runs
-are short (``agent.rest``).
+A hook's method is wrapped in the class that defines it, for as long as the agent is there. Only the outermost call on a
+thread is recorded: methods that it reaches by ``super()`` are part of it. Methods that are called in every run rest
+when runs are short (``agent.rest``).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ONCE = ("begin", "after_create_session", "end")
 
 
 def attach(state: AgentState, module: Foreign) -> None:
-    """Patch the making of ``_MonitoredSession``: hooks get their wrappers before the first of them is called."""
+    """Patch the construction of ``_MonitoredSession``: hooks get their wrappers before the first of them is called."""
     cls = getattr(module, "_MonitoredSession", None)
     base = getattr(getattr(module, "session_run_hook", None), "SessionRunHook", None)
     why = "no _MonitoredSession" if cls is None else lacking(cls, "__init__", ("self", "session_creator", "hooks"))

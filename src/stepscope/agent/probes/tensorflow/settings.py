@@ -19,7 +19,7 @@ class Switch(NamedTuple):
     function: str
     setting: str
     value: bool | None
-    """None: its first argument says it."""
+    """Value that it sets; None means its first argument."""
     parameters: tuple[str, ...] = ()
 
 
@@ -40,7 +40,7 @@ SWITCHES = {
     "tensorflow.python.framework.config": (Switch("enable_op_determinism", "op_determinism", True),),
     "tensorflow.python.data.ops.debug_mode": (Switch("enable_debug_mode", "data_debug_mode", True),),
 }
-"""By the module that defines them: they are patched there before TensorFlow's API takes them from it."""
+"""Switches by the module that defines them: they are patched there before TensorFlow's API imports them."""
 
 
 def attach(state: AgentState, module: Foreign) -> None:

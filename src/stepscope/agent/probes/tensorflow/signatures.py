@@ -90,7 +90,7 @@ def _leaf(was: Foreign, now: Foreign, path: str) -> tuple[str, str, Foreign, For
 
 
 def _children(value: Foreign) -> dict[str, Foreign]:
-    """Parts of a composite by their path; none for what has none."""
+    """Parts of a composite by path; empty for anything else."""
     if isinstance(value, (list, tuple)):
         return {"[%d]" % i: part for i, part in enumerate(value)}
     if isinstance(value, dict):

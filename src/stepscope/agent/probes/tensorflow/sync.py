@@ -1,4 +1,4 @@
-"""The host waits for a tensor or copies it: numpy(), float(), int(), bool(), numpy.asarray of an eager tensor."""
+"""Waits for or copies of a tensor by the host: numpy(), float(), int(), bool(), numpy.asarray of an eager tensor."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def attach(state: AgentState, module: Foreign) -> None:
 
 
 def _wrap(state: AgentState, original: Callable[..., Foreign], method: str) -> Callable[..., Foreign]:
-    """Two readings of the clock and a comparison around the call: most of them take below a microsecond."""
+    """Add two clock readings and a comparison around the call: most calls take below a microsecond."""
     text = method.strip("_")
     sites = Sites(state, ("sync", method), text=text)
     short_name = state.name(("sync", method), text)

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from stepscope.agent.state import AgentState
 
 FUNCTIONS = ("_map_func", "_predicate", "_scan_func", "_key_func", "_reduce_func", "_finalize_func", "_init_func")
-"""Attributes of datasets that hold a ``StructuredFunctionWrapper``; ``_func`` of it is the user's function."""
+"""Attributes of datasets that hold a ``StructuredFunctionWrapper``, whose ``_func`` is the user's function."""
 UNBATCHING = frozenset(("UnbatchDataset", "FlatMapDataset", "InterleaveDataset", "ParallelInterleaveDataset"))
-"""The batch size upstream says nothing about what comes out of these."""
+"""Transformations whose output size does not follow from the batch size upstream."""
 MAX_DATASETS = 20_000
-"""``dataset`` lines of one process; a job that builds pipelines in its loop is told by far fewer."""
+"""``dataset`` lines of one process; far fewer suffice for a job that builds pipelines in its loop."""
 UNKNOWN = -2
 INFINITE = -1
 
@@ -131,15 +131,15 @@ def _wrap_init(state: AgentState, original: Callable[..., Foreign], module: Fore
 
 
 def _in_memory(tensor: Foreign) -> object:
-    """The array of an eager tensor of integers on the host, which is no copy; else the tensor."""
+    """The array of an eager integer tensor on the host, without a copy; else the tensor."""
     read = getattr(tensor, "_numpy_internal", None)
     return read() if read is not None and tensor.dtype.is_integer and "CPU" in tensor.device else tensor
 
 
 def _construction(loop: Loop | None, cls: str, inputs: list[Made]) -> tuple[Foreign, ...] | None:
-    """What makes a dataset inside of a loop the same as one of an earlier call of that loop from the same line.
+    """Key that equates a dataset made inside a loop with one of an earlier call of that loop from the same line.
 
-    A program that calls predict for every row makes thirteen datasets each time: they are told once.
+    A program that calls predict for every row makes thirteen datasets each time: they are logged once.
     """
     if loop is None:
         return None
@@ -199,7 +199,7 @@ def _number(tensor: Foreign, default: int) -> int:
         return default
     try:
         return int(read())
-    except Exception:  # a symbolic tensor has the method and no value
+    except Exception:  # a symbolic tensor has the method but no value
         return default
 
 
@@ -208,7 +208,7 @@ def _own_batch(dataset: Foreign) -> int:
 
 
 def _batch(dataset: Foreign, cls: str, inputs: list[Made]) -> int:
-    """Elements per batch of what comes out: of the last batch() upstream, else 0."""
+    """Elements per output batch: of the last batch() upstream, else 0."""
     own = _own_batch(dataset)
     if own > 0:
         return own
@@ -218,7 +218,7 @@ def _batch(dataset: Foreign, cls: str, inputs: list[Made]) -> int:
 
 
 def _cardinality(dataset: Foreign, cls: str, inputs: list[Made], *, eager: bool) -> int:
-    """tf.data's cardinality, from what Python knows already: no op is run. -1 infinite, -2 unknown."""
+    """tf.data's cardinality, from what Python already knows: runs no op. -1 infinite, -2 unknown."""
     if eager and cls in SOURCES:
         return SOURCES[cls](dataset)
     if not eager or not inputs:
@@ -252,7 +252,7 @@ def _slices(dataset: Foreign) -> int:
 
 
 def _counted(cls: str, below: int, count: int) -> int:
-    """Cardinality of repeat, take and skip over an input of ``below`` elements; of anything else, unknown."""
+    """Cardinality of repeat, take and skip over an input of ``below`` elements; unknown for any other class."""
     if cls == "RepeatDataset" and count != UNKNOWN:
         endless = INFINITE if below else 0
         return endless if count < 0 else below * count if below >= 0 else below

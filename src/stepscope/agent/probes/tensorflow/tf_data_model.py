@@ -1,8 +1,8 @@
-"""Reads tf.data's live model of the iterators that a job consumes: who waits for whom inside a compiled step.
+"""Reads tf.data's live model of the iterators that a job consumes: shows who waits for whom inside a compiled step.
 
 ``IteratorGetModelProto`` (TensorFlow 2.17 and later) gives the last 100 gaps between one GetNext's end and the next
-one's start, and the self time of every stage. A read costs about 0.1 ms on whatever thread does it, so that reads are
-rare and stop being frequent after two minutes.
+one's start, and the self time of every stage. A read costs about 0.1 ms on the thread that does it, so reads are rare,
+and become rarer after two minutes.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from stepscope.agent.state import AgentState
 
 ENOUGH = 80
-"""Executions after which a read is worth it: the model keeps the last 100 gaps."""
+"""Executions after which a read is worthwhile: the model keeps the last 100 gaps."""
 FEW = 8
-"""Executions since the last read for which one is worth it when there will be none for a while."""
+"""Executions since the last read that make another read worthwhile if no more will follow for a while."""
 SOON_NS = 200_000_000
 LATE_NS = 1_000_000_000
 CALM_AFTER_NS = 120_000_000_000
 CALM_NS = 10_000_000_000
 MAX_COST = 0.001
 CALM_COST = 0.0003
-"""Share of the time since the first read that all reads may take before one at a loop's end, which may be the last
-chance, and before one on the agent's thread, for which there will be others."""
+"""Share of the time since the first read that all reads may have taken before another one on the agent's thread. Before
+one at a loop's end, which may be the last chance, it is ``MAX_COST``."""
 FREE_NS = 3_000_000
-"""What they may take at the start all the same: a short fit shall have a model, too. CPU time: what a starved machine
-adds to it is no cost of the read."""
+"""CPU time that reads may always take at the start, so that even a short fit has a model. It is CPU time because delays
+on a starved machine are not a cost of the read."""
 TRIES = 3
 RESOURCE = "_iterator_resource"
-"""Distributed iterators have none; they are known by the iterator of their first device."""
+"""Attribute with an iterator's resource. Distributed iterators have none; their first device's iterator stands in."""
 
 
 class Reader:
@@ -51,7 +51,7 @@ class Reader:
         self._spent = 0
 
     def tick(self, now_ns: int) -> None:
-        """On the agent's thread: read every iterator that is due. During a rest, nobody counts executions."""
+        """Read every iterator that is due, on the agent's thread. Executions are not counted during a rest."""
         if sys.is_finalizing() or self._state.rest.on or not self._affordable(now_ns, CALM_COST):
             return
         for iterator, consumed in self._common.iterators.alive():
@@ -59,7 +59,7 @@ class Reader:
                 self._read(iterator, consumed)
 
     def window_ends(self, now_ns: int) -> None:
-        """On the agent's thread, before a rest: what the last executions waited."""
+        """Read what the last executions waited for, on the agent's thread, before a rest."""
         for iterator, consumed in self._common.iterators.alive():
             new = consumed.ended - (consumed.reads[1] if consumed.reads else 0)
             if new >= FEW and not consumed.told and hasattr(iterator, RESOURCE):
@@ -67,7 +67,7 @@ class Reader:
                 self._read(iterator, consumed)
 
     def enough(self) -> bool:
-        """On the agent's thread: no iterator that is being consumed has still to be for a read to be worth it."""
+        """Whether every iterator being consumed has enough executions for a worthwhile read. On the agent's thread."""
         for iterator, consumed in self._common.iterators.alive():
             if consumed.told or not consumed.running or not hasattr(iterator, RESOURCE):
                 continue
@@ -89,7 +89,7 @@ class Reader:
         return due
 
     def _due_when_calm(self, consumed: Consumed, now_ns: int) -> bool:
-        """Reads come in pairs, so that differences between neighbours can be taken."""
+        """Whether a read is due in the calm phase: reads come in pairs, so that neighbours can be subtracted."""
         first = self._first_of_pair.pop(consumed.identity, None)
         if first is not None:
             return True
@@ -99,7 +99,7 @@ class Reader:
         return True
 
     def loop_ends(self, loop: Loop | None) -> None:
-        """On the training thread, when an epoch or a loop ends: the iterator may be gone at the next tick."""
+        """Read, on the training thread, when an epoch or a loop ends: the iterator may be gone at the next tick."""
         if loop is None or loop.role != "fit":
             return
         now = self._state.now()
@@ -116,7 +116,7 @@ class Reader:
         return self._spent <= FREE_NS + ratio * (now_ns - self._began)
 
     def _read(self, iterator: Foreign, consumed: Consumed) -> None:
-        """Read and log one model; again if a call began or ended meanwhile."""
+        """Read and log one model; repeat if a call began or ended meanwhile."""
         used = time.thread_time_ns()
         line: dict[str, Foreign] = {"t": "itermodel", "iterator": consumed.identity}
         proto = b""
@@ -140,7 +140,7 @@ class Reader:
 
 
 def attach(state: AgentState, module: Foreign) -> None:
-    """Start reading, on the agent's ticks and at the ends of loops; say once if TensorFlow lacks the op."""
+    """Start reading, on the agent's ticks and at the ends of loops; log once if TensorFlow lacks the op."""
     operation = getattr(module, "iterator_get_model_proto", None)
     if operation is None:
         report(state, "tf_data_model", "no-op")
@@ -164,13 +164,13 @@ def attach(state: AgentState, module: Foreign) -> None:
 
 
 def _tell_absence(state: AgentState) -> None:
-    """Log "no-op" once, for the first iterator that a compiled function consumes; soon: a capture may be wanted."""
+    """Log "no-op" once, for the first iterator that a compiled function consumes, and soon: a capture may be wanted."""
     common = shared(state)
     once = [True]
 
     def say(consumed: Consumed) -> None:
         try:
-            once.pop()  # two threads may come here
+            once.pop()  # two threads may get here
         except IndexError:
             return
         state.log({"t": "itermodel", "at": state.now(), "iterator": consumed.identity, "error": "no-op"})

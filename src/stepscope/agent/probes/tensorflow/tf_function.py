@@ -1,8 +1,8 @@
 """Calls and traces of tf.functions, with the reason of each retrace.
 
-A call is recorded when it comes from Python that executes eagerly, outside of tracing. A trace is what
-``tracing_compilation._create_concrete_function`` does: the look-ups around it run on every call and mean nothing. The
-reason of a retrace is the difference between the ``function_type`` of this trace and of the one before it.
+A call is recorded if it comes from Python that executes eagerly, outside tracing. A trace is one call of
+``tracing_compilation._create_concrete_function``: the look-ups around it run on every call and mean nothing. The reason
+of a retrace is the difference between the ``function_type`` of this trace and of the one before it.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 
 SIGNATURE_LIMIT = 400
 MAX_REPEATS = 20_000
-XLA_COMPILE = "_XlaMustCompile"  # of functions with jit_compile; source: polymorphic_function/attributes.py
+XLA_COMPILE = "_XlaMustCompile"  # attribute of functions with jit_compile; source: polymorphic_function/attributes.py
 LOOK_ARGS = 3
 LOOK_FIRST = 5
 LOOK_EVERY = 32
-"""The leading dimension is looked up on the first calls and then on every so many: it costs 2 us."""
+"""Calls between two look-ups of the leading dimension, after the first calls: a look-up costs 2 us."""
 
 POLYMORPHIC = "tensorflow.python.eager.polymorphic_function.polymorphic_function"
 CONCRETE = "tensorflow.python.eager.polymorphic_function.concrete_function"
@@ -77,7 +77,7 @@ def attach_calls(state: AgentState, module: Foreign) -> None:
             execution = shared(state).executions.get(function)
             python = getattr(function, "_python_function", None)
             where = defined(python)
-            # What a SavedModel restores is one function of TensorFlow's, under the name that the user gave.
+            # A function restored from a SavedModel is one function of TensorFlow's, under the name that the user gave.
             given = str(getattr(function, "_name", ""))
             text = given if given and owner(where["file"]) == "tensorflow" else name_of(python, given)
             name = state.name(("function", text, where["file"], where["line"]), text, **where)
@@ -91,7 +91,7 @@ def attach_calls(state: AgentState, module: Foreign) -> None:
 
 
 def attach_concrete(state: AgentState, module: Foreign) -> None:
-    """Patch ``ConcreteFunction.__call__``: signatures of loaded models, and what get_concrete_function gave."""
+    """Patch ``ConcreteFunction.__call__``: signatures of loaded models, and results of get_concrete_function."""
     cls = getattr(module, "ConcreteFunction", None)
     why = "no ConcreteFunction" if cls is None else lacking(cls, "__call__", ("self",))
     if not why:
@@ -114,7 +114,7 @@ def attach_concrete(state: AgentState, module: Foreign) -> None:
 def _wrap_call(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the needed ones
     state: AgentState, original: Callable[..., Foreign], entries: WeakIds, make: Callable[[Foreign], Entry]
 ) -> Callable[..., Foreign]:
-    """``__call__`` of a Function, or of a ConcreteFunction."""
+    """Wrap ``__call__`` of a Function, or of a ConcreteFunction."""
     local = shared(state).local
     iterators = shared(state).iterators.entries
     distributed = shared(state).iterators.entry_of_distributed
@@ -142,10 +142,10 @@ def _wrap_call(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the ne
         return entry
 
     def slot_of(args: tuple[Foreign, ...]) -> int:
-        """The first of a few arguments that is an iterator."""
+        """The position of the first iterator among the first few arguments."""
         for slot, arg in enumerate(args[:LOOK_ARGS]):
             if id(arg) in iterators or distributed(arg) is not None:
-                state.rest.forbid()  # each call takes batches: they must be counted
+                state.rest.forbid()  # each call takes batches, which must be counted
                 return slot
         return NO_ITERATOR
 
@@ -251,7 +251,7 @@ def attach_traces(state: AgentState, module: Foreign) -> None:
 
 
 class Traces:
-    """Tells of each trace: what is traced, why again, and for whom."""
+    """Logs each trace: what is traced, why again, and for whom."""
 
     def __init__(self, state: AgentState) -> None:
         self._state = state
@@ -299,7 +299,7 @@ class Traces:
 
     @staticmethod
     def _reason(history: History, function_type: Foreign, options: Foreign, first_key: int) -> dict[str, Foreign]:
-        """``ordinal``, ``cause`` and what changed. A first call that makes variables traces twice: once."""
+        """``ordinal``, ``cause`` and the change. A first call that makes variables traces twice, which counts once."""
         again = history.previous is not None and options is not history.scope and function_type == history.previous
         if not again:
             history.ordinal += 1

@@ -1,0 +1,71 @@
+"""The kinds of records: everything that a report and the timeline say of each, in one table.
+
+What a record is and what code may ask of several kinds stands in ``wire.kinds``, which the job's process knows too. The
+checker knows the report's words but not the records: so this table is by the kinds' names. A new kind needs a row in
+each of the two tables, and the probe that writes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+TaskKind = Literal[
+    "Session.run",
+    "tf.function",
+    "Keras loop",
+    "Keras function",
+    "model call",
+    "ONNX Runtime run",
+    "request",
+    "span",
+    "step",
+]
+"""What a task is made of, in report.json: calls of one kind of records, or requests, which may be of several kinds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """Everything that is said of one kind of records."""
+
+    drawn: str = ""
+    """The timeline's category of its spans; "": it has none."""
+    undrawn: str = ""
+    """What is left out of the timeline, and where it is shown instead; "": nothing."""
+    text: str = ""
+    """Text of a span whose record has none; "": the name of the kind."""
+    task: TaskKind | None = None
+    """What the report's table of tasks calls its calls; None: they are no task."""
+    step: str = ""
+    """Title of a step that is such a call, made of ``text`` and ``role`` of its name."""
+    rank: int | None = None
+    """How much such calls say about a step: the least rank says most. None: they make no steps."""
+
+
+KINDS: dict[str, About] = {
+    "step": About(drawn="step", text="step", task="step", step="stepscope.step", rank=0),
+    "execution": About(drawn="call", task="Keras function", step="Keras {role}", rank=1),
+    "loop": About(drawn="python", task="Keras loop", step="Keras {role}", rank=5),
+    "hook": About(drawn="callbacks"),
+    "callback": About(drawn="callbacks"),
+    "function": About(drawn="call", task="tf.function", step="tf.function {text}", rank=3),
+    "trace": About(drawn="tracing"),
+    "next": About(drawn="input", text="next batch", step="batch of tf.data", rank=9),
+    "pyfunc": About(drawn="input"),
+    "session_run": About(drawn="call", task="Session.run", step="Session.run", rank=2),
+    "save": About(drawn="saving"),
+    "summary": About(drawn="saving"),
+    "sync": About(drawn="wait", text="waits for a tensor"),
+    "gc": About(drawn="gc", text="garbage collection"),
+    "sample": About(undrawn="stack samples: they are in the flame graph"),
+    "model_call": About(drawn="call", task="model call", step="call of {text}", rank=7),
+    "apply": About(drawn="call", text="apply gradients", step="optimizer update", rank=6),
+    "span": About(drawn="python", task="span"),
+    "counts": About(undrawn="calls too short to be recorded one by one"),
+    "tick": About(),
+    "rest": About(drawn="other", text="calls only counted"),
+    "build": About(drawn="building"),
+    "metric": About(undrawn="values of metrics: they are in the charts"),
+    "inference": About(drawn="call", task="ONNX Runtime run", step="ONNX Runtime {text}", rank=8),
+}
+"""By the name of the kind, in the order of their numbers (a test). ``derive.kinds`` has it by kind."""
