@@ -101,19 +101,19 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
 
 def optimizers(frameworks: Mapping[str, str]) -> str:
     """Optimizers that leave unused rows alone in the running version of Keras, or in TensorFlow itself."""
-    legacy = "of tf_keras.optimizers.legacy: SGD, with momentum too, Adagrad or Ftrl"
+    legacy = "SGD (also with momentum), Adagrad or Ftrl of tf_keras.optimizers.legacy"
     if "tf_keras" in frameworks:
         return legacy
     version = _version(frameworks.get("keras", ""))
     if not version:
-        return "of tf.compat.v1.train: GradientDescentOptimizer, MomentumOptimizer, AdagradOptimizer or FtrlOptimizer"
+        return "GradientDescentOptimizer, MomentumOptimizer, AdagradOptimizer or FtrlOptimizer of tf.compat.v1.train"
     if version >= KERAS_3_15:
-        return "SGD without momentum, for the table alone by keras.optimizers.MultiOptimizer; with jit_compile=True"
+        return "SGD without momentum, for the table alone with keras.optimizers.MultiOptimizer; with jit_compile=True"
     if version >= KERAS_3:
         return "SGD without momentum, in fit with jit_compile=True (others of Keras 3 work on all rows, Adagrad too)"
     if version >= KERAS_2_11:
         return f"Adagrad, or {legacy.replace('tf_keras', 'tf.keras')} (plain SGD of this Keras works on all rows)"
-    return "SGD, with momentum too, Adagrad or Ftrl"
+    return "SGD (also with momentum), Adagrad or Ftrl"
 
 
 def _version(text: str) -> tuple[int, ...]:

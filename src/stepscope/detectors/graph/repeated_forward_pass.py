@@ -73,8 +73,8 @@ def _finding(view: SessionView, ops: NodeCosts, found: Sequence[Copy], share: Op
     heavy = [row for one in found for row in one.heavy]
     ratio = share.ratio
     return Seen(
-        title=f"the step computes the same forward pass again on the same input: {_counted(len(heavy))} "
-        f"that are also computed elsewhere in it, {format_ratio(ratio)} of the step",
+        title=f"the step computes the same forward pass again on the same input, {_counted(len(heavy))}: "
+        f"{format_ratio(ratio)} of the step",
         confidence=0.85,
         introduced_stage="training" if view.get(purpose.trains) else "prediction",
         where=graph_pattern.places(view, ops.index, heavy),

@@ -200,7 +200,7 @@ def _plain(stage: Stage) -> str:
         "MapAndBatch": "map and batch",
         "ParallelMapV2": "parallel map",
     }
-    return f"stage {words.get(stage.name, stage.name)}{name}"
+    return f"{words.get(stage.name, stage.name)} stage{name}"
 
 
 def _pipeline_stage(stage: Stage | None) -> PipelineStage:

@@ -100,8 +100,8 @@ def _finding(view: StepsView, found: PassStarts, params: Params, least: Ratio) -
             *((cut_cache.REMEDY,) if cut is not None else ()),
             *_remedies(skips=bool(skips), shuffled=any(d.cls == FILLS for d in found.causes)),
         ),
-        explanation="Counted is what these waits take beyond those for other batches. Elements that a transformation "
-        "consumes before it yields the first are computed again in each pass.",
+        explanation="The cost is the time of these waits beyond that of waits for other batches. Elements that a "
+        "transformation consumes before it yields the first are computed again in each pass.",
     )
 
 

@@ -87,7 +87,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         else ""
     )
     yield Seen(
-        title=f"the input pipeline's stage {stage.type} takes {format_ns(per_batch)} per batch{inside}; steps wait "
+        title=f"the input pipeline's {stage.type} stage takes {format_ns(per_batch)} per batch{inside}; steps wait "
         f"for it {format_ratio(wait)} of the time",
         confidence=0.85,
         cause="API: not using efficient API"
