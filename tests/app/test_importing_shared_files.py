@@ -117,13 +117,13 @@ FOUND = {
     "xplane/jax-cpu.xplane.pb": (
         "GRF010",
         "jit_train_step was compiled again in step 6",
-        "f32[128,256] is f32[96,256]",
+        "f32[128,256] became f32[96,256]",
     ),
     "xplane/jax-cpu.trace.json.gz": ("GRF010", "jit_train_step was compiled again in step 6"),
-    "xplane/tf-cpu-input-bound.xplane.pb": ("INP007", "stage Map takes 25.8 ms per batch", "98 % of it in Python"),
+    "xplane/tf-cpu-input-bound.xplane.pb": ("INP007", "Map stage takes 25.8 ms per batch", "98 % of it in Python"),
     "kineto/resnet50_num_workers_0.pt.trace.json.gz": (
         "INP007",
-        "makes each batch in the process that trains",
+        "makes each batch in the training process",
         "45.5 ms per batch",
     ),
     "xplane/gpu-multi-worker.xplane.pb": ("KRN005", "665 kernels a step"),

@@ -1,4 +1,4 @@
-"""What a detector is, the signals it may need, and how a set of detectors is run."""
+"""Detectors, the signals that they need, and how they are run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ P = TypeVar("P")
 
 
 class Signal(Enum):
-    """A kind of data that a session may hold. The value is what a report calls it."""
+    """A kind of data that a session may hold. The value is its name in reports."""
 
     STEPS = "steps"
     SAMPLES = "stack samples"
@@ -103,10 +103,10 @@ class Undecided:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureRequest:
-    """A detector has a suspicion that a capture would decide, or a finding whose cause one would name. Undecided until
-    the session holds one.
+    """A detector has a suspicion that a capture would decide, or a finding whose cause a capture would name. Undecided
+    until the session holds one.
 
-    Under ``run`` the sidecar makes the capture as soon as the budget allows it; else ``hint`` says how to have one.
+    Under ``run`` the sidecar makes the capture as soon as the budget allows; otherwise ``hint`` says how to get one.
     """
 
     kind: str
@@ -117,9 +117,9 @@ class CaptureRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What a detector found: a finding, but for what its ``Detector`` says of all of them.
+    """A finding without the parts that its ``Detector`` states for all of its findings.
 
-    Where ``severity`` or a part of the classification is given, it is this finding's; else ``cost`` decides the
+    If ``severity`` or a part of the classification is given, it applies to this finding; otherwise ``cost`` decides the
     severity, and the classification is the detector's.
     """
 
@@ -140,39 +140,39 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detector(Generic[P]):
-    """A detector is a value. ``detect`` is pure; ``since`` is the version that brought it."""
+    """A detector is a value. ``detect`` is pure; ``since`` is the first version that has it."""
 
     code: str
     name: str
     symptom: Symptom = "Time: slow execution time"
     cause: Cause = "unknown"
-    """Unknown: each finding says its own; so with the stages."""
+    """Unknown: each finding states its own; the same for the stages."""
     introduced_stage: Stage = "unknown"
     exposed_stage: Stage | None = None
-    """None: training, or prediction where the job does not train."""
+    """None: training, or prediction if the job does not train."""
     pipeline_stage: PipelineStage = "none"
     needs: frozenset[Signal]
     params: P
     detect: Callable[[StepsView, P], Iterator[Seen | Undecided | CaptureRequest]]
     """Given a ``StepsView`` wherever there are steps; a detector that does not need them takes a ``SessionView``."""
     yields_to: frozenset[str] = frozenset()
-    """Codes that say more about the same root: where one of them names a place that this one names, its finding is
-    the one that is reported."""
+    """Codes that are more specific about the same root: if one of their findings shares a place with this detector's,
+    only that finding is reported."""
     applies: Callable[[SessionView], str] | None = None
-    """Why it does not apply to this job at all (there is no GPU): "" where it does. Nothing is missing then."""
+    """Why it does not apply to this job at all (there is no GPU); "" if it applies. Nothing is missing then."""
     asks: Callable[[SessionView], str] | None = None
-    """Where nothing but an op trace is missing: what of this job makes it want one, "" where nothing does."""
+    """If only an op trace is missing: the reason why this job needs one, "" if there is none."""
     since: str = "0.1"
     status: str = "preview"
 
     @property
     def doc(self) -> str:
-        """Documentation: the docstring of its module."""
+        """The docstring of its module."""
         return inspect.cleandoc(sys.modules[self.detect.__module__].__doc__ or "")
 
 
 def present(view: SessionView) -> frozenset[Signal]:
-    """The signals that the session holds."""
+    """Signals that the session holds."""
     found = set()
     trace = view.traces.main
     if trace is not None:
@@ -281,16 +281,16 @@ def _finding(detector: Detector[object], seen: Seen, view: SessionView) -> Findi
 
 
 def _exposed(view: SessionView) -> Stage:
-    """The stage whose time is lost. A trace from elsewhere does not say whether it trained."""
+    """The stage whose time is lost. An imported trace does not say whether it trained."""
     if view.steps is None:
         return "unknown"
     return "training" if view.get(purpose.trains) else "prediction"
 
 
 def rank(finding: Finding) -> tuple[bool, bool, float, str]:
-    """What a report's order follows: cost, but what the user can change stands before what the machine does.
+    """Sort key of a report's findings: by cost, with what the user can change before what the machine does.
 
-    The machine's is what was set up elsewhere: no line of the job, and no setting that ``whatif`` could try on it.
+    The machine's findings were set up elsewhere: they name no line of the job, and no setting that ``whatif`` can try.
     """
     own = bool(finding.where) or any(remedy.what_if for remedy in finding.remedies)
     machine = finding.introduced_stage == "environment setting" and not own
@@ -298,13 +298,13 @@ def rank(finding: Finding) -> tuple[bool, bool, float, str]:
 
 
 def _one_per_root(detectors: Sequence[Detector[object]], findings: list[Finding]) -> list[Finding]:
-    """The findings without those that yield to another one about the same place."""
+    """The findings without those that yield to another finding about the same place."""
     yields_to = {d.code: d.yields_to for d in detectors}
     return [f for f in findings if not any(g.code in yields_to[f.code] and _meet(f, g) for g in findings)]
 
 
 def _meet(one: Finding, other: Finding) -> bool:
-    """Whether the first place of a finding, or its function, is among the other's places."""
+    """Whether the first place of a finding, or its function, is among the other finding's places."""
     if not one.where:
         return False
     first = one.where[0]
@@ -317,7 +317,7 @@ def _meet(one: Finding, other: Finding) -> bool:
 
 
 def _told_by(checked: Checked, findings: list[Finding], kept: list[Finding]) -> Checked:
-    """A detector all of whose findings yielded is clear: another one tells of the same root."""
+    """A detector all of whose findings yielded is clear: another detector reports the same root."""
     if checked.outcome != "found" or any(f.code == checked.detector for f in kept):
         return checked
     mine = [f for f in findings if f.code == checked.detector]
@@ -352,7 +352,7 @@ def cost_of(
 ) -> Cost:
     """Cost of a share of the steady wall time, within 0-1, with nanoseconds of the mean step.
 
-    A cost that is paid once is a share of another time: it gives its own ``ns_per_step``, spread over all steps.
+    A cost paid once is a share of another time: it has its own ``ns_per_step``, spread over all steps.
     """
     steps = view.steps
     trace = view.traces.main

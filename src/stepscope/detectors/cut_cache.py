@@ -1,4 +1,4 @@
-"""What the detectors of input say of a cache that is never read to its end."""
+"""Shared by the input detectors: a cache that is never read to its end."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from stepscope.model.log.events import DatasetMade
 
 REPEATS = "RepeatDataset"
-"""Makes more than one pass, by the class that tf.data makes."""
-WHY = "cache is never read to its end, as take stands behind it: it is thrown away"
+"""The dataset class that makes more than one pass."""
+WHY = "cache is never read to its end, because take follows it: it is discarded"
 REMEDY = Remedy(
     id="take-first",
-    text="take before the cache: a cache is kept only when a pass has read it to its end, so this one is filled anew "
-    "in each pass",
+    text="take before the cache: a cache is kept only after a pass has read it to its end, so this one is refilled in "
+    "each pass",
     safety="review",
 )
 
 
 def above(view: StepsView, made: Iterable[DatasetMade]) -> CutCache | None:
-    """The cache that should keep what one of these datasets makes, and does not; None where there is one pass only."""
+    """The cache that should keep the output of one of these datasets but does not; None if there is only one pass."""
     pipe, steps = view.pipeline, view.steps
     found = cut_caches.build(pipe.datasets)
     if found is None or found.below.isdisjoint(d.id for d in made):
@@ -37,5 +37,5 @@ def above(view: StepsView, made: Iterable[DatasetMade]) -> CutCache | None:
 
 
 def places(view: StepsView, found: CutCache) -> tuple[Place, ...]:
-    """Of the cache and of what cuts it short."""
+    """Places of the cache and of the take that cuts it short."""
     return tuple(p for d in (found.cache, found.take) if (p := view.dataset_place(d)) is not None)

@@ -1,4 +1,4 @@
-"""What detectors that find a pattern in the graph have in common: an op trace says what the pattern costs."""
+"""Shared by the detectors that find a pattern in the graph: an op trace says what the pattern costs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from stepscope.model.report.finding import Place
 
 MAX_PLACES = 4
-"""Lines in one finding."""
+"""Maximum number of lines in one finding."""
 
 
 class Weight(Protocol):
-    """What a pattern costs: an ``OpShare``, or what a detector makes of it."""
+    """Cost of a pattern: an ``OpShare``, or what a detector derives from it."""
 
     @property
     def ratio(self) -> float:
@@ -29,11 +29,11 @@ class Weight(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saving:
-    """What a remedy saves of the time of some ops: each part of the measured share is a figure of its own."""
+    """Part of the time of some ops that a remedy saves, with separate figures for estimate and bounds."""
 
     share: OpShare
     part: float
-    """Best guess of the saved part."""
+    """Best estimate of the saved part."""
     least: float
     """Lower end of the saved part."""
     most: float
@@ -87,7 +87,7 @@ def price(
     ops = view.node_costs
     if ops is None:
         if suspicion := ask(found[0]):
-            hint = f"an op trace shows {suspicion}: run stepscope trace JOB while it runs"
+            hint = f"{suspicion}; an op trace shows the cost: run stepscope trace JOB while it runs"
             yield CaptureRequest(kind="ops", missing=Signal.OP_TRACE, hint=hint)
         return
     weight, worst = max(((weigh(ops, one), one) for one in found), key=lambda weighed: weighed[0].ratio)
@@ -96,7 +96,7 @@ def price(
 
 
 def whole(find: Callable[[GraphIndex], F | None]) -> Callable[[GraphIndex], Sequence[F]]:
-    """What ``find`` finds is one pattern, however many parts it has."""
+    """Treat the result of ``find`` as one pattern, however many parts it has."""
 
     def found(index: GraphIndex) -> Sequence[F]:
         every = find(index)
@@ -106,7 +106,7 @@ def whole(find: Callable[[GraphIndex], F | None]) -> Callable[[GraphIndex], Sequ
 
 
 def places(view: SessionView, index: GraphIndex, rows: Iterable[int]) -> tuple[Place, ...]:
-    """The lines of user code that made some nodes, else those that built their layers; the first ones first."""
+    """Lines of user code that made some nodes, or else that built their layers, in order."""
     found: list[Place] = []
     for row in rows:
         line, layer = index.maker_of(row)

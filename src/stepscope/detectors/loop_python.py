@@ -1,4 +1,4 @@
-"""What detectors of the loop's own Python have in common: user code that no probe names, by stack samples."""
+"""Shared by the detectors of the loop's own Python: user code that no probe names, found by stack samples."""
 
 from __future__ import annotations
 
@@ -24,47 +24,47 @@ class Params:
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.10)
-    """Of steady wall time: a loop's own bookkeeping takes a few percent of short steps; for input see INP001."""
+    """Of steady wall time: a loop's bookkeeping takes a few percent of short steps; for input see INP001."""
     min_samples: int = 8
-    """Fewer say nothing about lines."""
+    """Fewer are too few to name lines."""
     max_tensorflow_ratio: Ratio = Ratio(0.5)
-    """Code that spends more inside of TensorFlow is an eager step (HST002), not slow Python."""
+    """Code that spends more than this inside TensorFlow is an eager step (HST002), not slow Python."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopPython:
-    """Some of the loop's own Python, by its samples."""
+    """Part of the loop's own Python, by its samples."""
 
     share: float
-    """Share of steady wall time of all of the loop's Python."""
+    """Share of the steady wall time in all of the loop's Python."""
     part: float
-    """What of it these spots have."""
+    """Part of ``share`` that falls on ``spots``."""
     spots: tuple[HotSpot, ...]
-    """The most sampled first."""
+    """Most sampled first."""
     samples: int
-    """Of all of the loop's Python."""
+    """Number of samples of all of the loop's Python."""
 
     @property
     def ratio(self) -> float:
-        """Share of steady wall time."""
+        """Share of the steady wall time."""
         return self.share * self.part
 
     @property
     def count(self) -> int:
-        """Samples on these spots."""
+        """Number of samples on these spots."""
         return sum(spot.samples for spot in self.spots)
 
     @property
     def top(self) -> HotSpot:
-        """The most sampled."""
+        """The most sampled spot."""
         return self.spots[0]
 
     def who(self, view: StepsView) -> str:
-        """What it runs in, mostly: a function, or lines of the loop itself."""
+        """Where most of the time goes: a function, or lines of the loop itself."""
         return who(view, self.top.culprit, self.top.lines[:3])
 
     def places(self, view: StepsView) -> tuple[Place, ...]:
-        """The most sampled lines of the function, the loop's statement that calls it, spans of the user's around it."""
+        """The most sampled lines of the function, the loop's statement that calls it, user spans around it."""
         culprit, statement = self.top.culprit, self.top.statement
         lines = self.top.lines[:3] or (culprit.line,)
         where = [view.place(culprit.file, min(lines), max(lines), culprit.function)]
@@ -78,7 +78,7 @@ class LoopPython:
         return tuple(dict.fromkeys(where))
 
     def evidence(self, view: StepsView, metric: str, params: Params) -> tuple[Evidence, ...]:
-        """The measured remainder, the samples that say whose it is, and the user's spans that hold most of it."""
+        """The measured remainder, the samples that attribute it, and the user spans that hold most of it."""
         return (
             Evidence(
                 metric="other_python_ratio",
@@ -96,18 +96,18 @@ class LoopPython:
         )
 
     def cost(self, view: StepsView) -> Cost:
-        """With the samples' interval."""
+        """With the interval of the samples."""
         low, high = stack_samples.confidence_interval(self.part, self.samples)
         return cost_of(view, self.ratio, low=self.share * low, high=self.share * high)
 
 
 def is_loop(view: StepsView, spot: Spot) -> bool:
-    """Whether a function makes the steps: nobody can run it less often than once a step."""
+    """Whether a function makes the steps, so that it cannot run less often than once a step."""
     return (spot.file, spot.function) in stack_samples.making_steps(view.samples, view.loop)
 
 
 def who(view: StepsView, spot: Spot, lines: Sequence[int] = ()) -> str:
-    """What code at a spot is called: by its function, or by its lines where the function makes the steps."""
+    """Name for the code at a spot: its function, or its lines if the function makes the steps."""
     if not is_loop(view, spot):
         return spot.function
     first, last = min(lines, default=spot.line), max(lines, default=spot.line)
@@ -115,7 +115,7 @@ def who(view: StepsView, spot: Spot, lines: Sequence[int] = ()) -> str:
 
 
 def find(view: StepsView, params: Params, wanted: Callable[[HotSpot], bool]) -> LoopPython | None:
-    """The loop's Python on the spots that are wanted; None where it takes too little or samples do not say."""
+    """The loop's Python on the wanted spots; None if it takes too little time or has too few samples."""
     anatomy = view.anatomy
     if anatomy.ratio("other-python") < params.min_ratio:
         return None

@@ -1,4 +1,4 @@
-"""What the detectors of input have in common: user Python inside of the pipeline, and waits that an op trace shows."""
+"""Shared by the input detectors: user Python inside the pipeline, and waits that an op trace shows."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ class Waited:
     cause: InputCause
     function: PythonFunction
     saved: float
-    """Share of steady wall time that goes with it."""
+    """Share of steady wall time that is saved without it."""
     step_ns: float
     per_batch_ns: float
-    """Its own time per step."""
+    """The function's own time per step."""
     hidden: bool
-    """No wait could be measured: the function is known to set the pace because it is never idle."""
+    """Whether no wait could be measured: the function is known to set the pace because it is never idle."""
 
     def evidence(self, params: Params) -> tuple[Evidence, ...]:
-        """Wait, time in Python, what the lock takes besides, time per batch; CPU time, where it says the cost."""
+        """Wait, time in Python, additional cost of the lock, time per batch; CPU time if it determines the cost."""
         cause, ref = self.cause, f"name:{self.function.name.id}"
         wait = Evidence(
             metric="input_wait_ratio",
@@ -68,7 +68,7 @@ class Waited:
         return made.busy_ratio if self.hidden and made is not None else self.cause.python_ratio
 
     def cost(self, view: StepsView) -> Cost:
-        """The wait is certain within its error, what lock and CPUs cost besides may be less."""
+        """The wait is certain within its error; the additional cost of lock and CPUs may be less."""
         cause, error = self.cause, 2 * self.cause.error_ratio
         basis = "modelled" if self.hidden else "measured"
         return cost_of(view, self.saved, low=cause.saved_low - error, high=cause.saved_high + error, basis=basis)
@@ -109,7 +109,7 @@ def _besides(view: StepsView, cause: InputCause, split: float) -> str:
 
 
 def traced(cause: InputCause) -> tuple[Evidence, ...]:
-    """How many steps of an op trace the wait was read from; nothing where tf.data's model or the loop showed it."""
+    """Number of steps of the op trace that shows the wait; nothing if tf.data's model or the loop showed it."""
     if not cause.traced_steps:
         return ()
     return (Evidence(metric="traced_steps", value=cause.traced_steps, unit="steps", refs=cause.captures),)
@@ -120,8 +120,8 @@ def by_trace(cause: InputCause) -> str:
     if not cause.traced_steps:
         return ""
     return (
-        f" The wait was read from an op trace of {cause.traced_steps} steps, whose share of the step is taken for all: "
-        "tf.data keeps no model of it that could be read."
+        f" The wait comes from an op trace of {cause.traced_steps} steps and is assumed to be the same share of all "
+        "steps: tf.data has no model of it that can be read."
     )
 
 
@@ -150,7 +150,7 @@ def find(view: StepsView, limit: Limit, params: Params) -> Waited | None:
 
 
 def own_places(view: StepsView, function: PythonFunction) -> list[Place]:
-    """The function itself, and the lines that its time goes to."""
+    """The function itself, and the lines that take its time."""
     name, inside = function.name, function.inside
     places = [view.place(name.file, name.line, name.end_line, name.text)] if name.file else []
     if inside is not None:
@@ -160,6 +160,6 @@ def own_places(view: StepsView, function: PythonFunction) -> list[Place]:
 
 
 def made_places(view: StepsView, function: PythonFunction) -> list[Place]:
-    """Where the function was put into the graph, the innermost line first."""
+    """Where the function was put into the graph, innermost line first."""
     stack = function.made.stack[-2:] if function.made is not None else []
     return [view.place(file, line, function=where) for file, where, line in reversed(stack)]

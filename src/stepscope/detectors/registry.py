@@ -1,4 +1,4 @@
-"""All detectors, by hand, sorted by code."""
+"""All detectors, listed by hand and sorted by code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the detectors on op traces have in common: whose trace it is, and on what their findings rest."""
+"""Shared by the detectors on op traces: evidence with the capture that it comes from."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ _PREFIX = "StatefulPartitionedCall/"
 
 
 def refs(trace: OpView) -> tuple[str, ...]:
-    """The capture that figures of a trace rest on."""
+    """The capture that a trace's figures come from."""
     return (trace.ref,) if trace.ref else ()
 
 
 def evidence(trace: OpView, metric: str, value: float, unit: str, threshold: float | None = None) -> Evidence:
-    """A figure of a trace."""
+    """A figure from a trace."""
     return Evidence(metric=metric, value=value, unit=unit, threshold=threshold, refs=refs(trace))
 
 
 def steps(trace: OpView) -> Evidence:
-    """How many steps a finding rests on."""
+    """Number of steps that a finding is based on."""
     return evidence(trace, "traced_steps", len(trace.periods), "steps")
 
 
 def short(name: str) -> str:
-    """An op's name as users know it: without the call of the whole function around it."""
+    """An op's name as users know it: without the call of the enclosing function."""
     return name.removeprefix(_PREFIX)
 
 
 def stage_places(view: SessionView) -> tuple[Place, ...]:
-    """Where the slowest stage of the input was made, and its function, where level 0 recorded them."""
+    """Where the slowest stage of the input was made, and its function, if the run recorded them."""
     pipe = view.pipeline
     made = pipe.slowest.datasets if pipe is not None and pipe.slowest is not None else ()
     places = [p for d in made if (p := view.dataset_place(d)) is not None]

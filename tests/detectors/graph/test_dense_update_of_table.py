@@ -72,8 +72,12 @@ V1 = "tf.compat.v1.train"
             "SGD without momentum, in fit with jit_compile=True",
             "MultiOptimizer",
         ),
-        ({"tensorflow": "2.15.1", "keras": "2.15.0"}, "Adagrad, or of tf.keras.optimizers.legacy", "jit_compile"),
-        ({"tensorflow": "2.8.0", "keras": "2.8.0"}, "SGD, with momentum too, Adagrad or Ftrl", "legacy"),
+        (
+            {"tensorflow": "2.15.1", "keras": "2.15.0"},
+            "Adagrad, or SGD (also with momentum), Adagrad or Ftrl of tf.keras.optimizers.legacy",
+            "jit_compile",
+        ),
+        ({"tensorflow": "2.8.0", "keras": "2.8.0"}, "SGD (also with momentum), Adagrad or Ftrl", "legacy"),
         (
             {"tensorflow": "2.21.0", "keras": "3.15.1", "tf_keras": "2.21.0"},
             "tf_keras.optimizers.legacy",

@@ -62,8 +62,8 @@ def test_a_multi_hot_matrix_is_a_sum_of_looked_up_rows(*, bincount: bool) -> Non
     job = running(bag_tables(bincount=bincount), ("table/MatMul:MatMul", 60_000))
     findings, _, _ = run(ALL, job.view())
     assert [f.code for f in findings] == ["GRF007"]
-    assert "added up by multiplying with a multi-hot matrix of 12,000 columns: 60 %" in findings[0].title
-    assert "add them up" in findings[0].remedies[0].text
+    assert "summed by multiplying with a multi-hot matrix of 12,000 columns: 60 %" in findings[0].title
+    assert "sum them" in findings[0].remedies[0].text
     assert asked(bag_tables(bincount=bincount)) == ["GRF007"]
 
 

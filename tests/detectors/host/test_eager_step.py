@@ -77,8 +77,8 @@ def test_the_function_that_the_step_calls_is_named() -> None:
     (found,) = find(beside_metric())
     assert found.code == "HST002"
     assert "no tf.function" not in found.title
-    assert "outside of its tf.function train_step, which takes 8.0 %" in found.title
-    assert "outside of its tf.function train_step" in found.remedies[0].text
+    assert "outside its tf.function train_step, which takes 8.0 %" in found.title
+    assert "outside its tf.function train_step" in found.remedies[0].text
     assert ("train.py", 10) in [(p.file, p.line) for p in found.where]
 
 
@@ -87,7 +87,7 @@ def test_eager_work_beside_keras_step_is_said_to_be_beside_it() -> None:
     job = Job()
     job.execution("train").every(PERIOD, STEPS, dur=8 * MS, start=85 * MS, arg=1)
     found = next(f for f in find(eager(49, 39, job=job)) if f.code == "HST002")
-    assert "outside of Keras' compiled train step" in found.title
+    assert "outside Keras' compiled train step" in found.title
 
 
 def test_functions_that_run_eagerly_by_a_setting_are_told_with_its_line() -> None:
@@ -97,7 +97,7 @@ def test_functions_that_run_eagerly_by_a_setting_are_told_with_its_line() -> Non
     eager(12, 9, job=job, below=(MAIN, FUNCTION_CALL))
     found = next(f for f in find(job) if f.code in {"HST002", "GRF003"})
     assert found.code == "HST002"
-    assert "by tf.config.run_functions_eagerly at train.py:3" in found.title
+    assert "because of tf.config.run_functions_eagerly at train.py:3" in found.title
     assert found.remedies[0].id == "remove-run-functions-eagerly"
     job.event(Setting(name="run_functions_eagerly", value=False, file=SCRIPT, line=4, function="main"))
     found = next(f for f in find(job) if f.code == "HST002")

@@ -67,7 +67,7 @@ def test_a_period_in_seconds() -> None:
     (found,) = look(job)[0]
     assert (found.code, found.confidence) == ("HST009", 0.6)  # no samples: who it is is unknown
     assert "every 3" in found.title
-    assert " s " in found.title
+    assert " s, for " in found.title
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,9 @@ def test_callbacks_that_inherit_one_method_are_one_finding() -> None:
     (found,) = find(job)
     assert found.code == "HST004"
     assert found.cost.ratio == pytest.approx(0.4)
-    assert "4 callbacks that inherit one on_train_batch_end (Norms, Dead, Trend and 1 more) take 40 ms" in found.title
+    assert (
+        "4 callbacks that inherit the same on_train_batch_end (Norms, Dead, Trend and 1 more) take 40 ms" in found.title
+    )
     assert {p.line for p in found.where} == {30}
 
 

@@ -74,7 +74,7 @@ FIXTURES = Fixtures(
         cost=0.6,
         where=(("train.py", 71), ("train.py", 15)),
         metrics=("input_wait_ratio", "stage_ns_per_batch", "stage_ns_per_element", "stage_parallelism"),
-        title=("stage map decode", "60 ms per batch", "train.py:71", "60 %"),
+        title=("map stage decode", "60 ms per batch", "train.py:71", "60 %"),
         introduced="data preparation",
         pipeline_stage="preprocessing",
         remedy="parallel-map",
@@ -154,7 +154,7 @@ def test_what_is_thrown_away_should_not_be_made(by: str) -> None:
     (found,) = find(filtered(8, by=by))
     assert found.code == "INP001"
     assert found.remedies[0].id == f"{by.lower()}-first"
-    assert f"88 % of what it makes is thrown away by {by.lower()} behind it" in found.title
+    assert f"{by.lower()} after it discards 88 % of its output" in found.title
     assert ("train.py", 72) in [(p.file, p.line) for p in found.where]
 
 
@@ -219,7 +219,7 @@ def test_a_map_that_op_determinism_takes_its_threads() -> None:
     """It was asked to run in parallel and does not: more of the same is no remedy, the setting is a place."""
     (found,) = find(one_thread("Map"))
     assert found.code == "INP001"
-    assert "op determinism (train.py:3) has it run one element at a time" in found.title
+    assert "op determinism (train.py:3) makes it run one element at a time" in found.title
     assert [r.id for r in found.remedies][:2] == ["stateless-random", "batch-before-map"]
     assert ("train.py", 3) in [(p.file, p.line) for p in found.where]
 

@@ -18,7 +18,7 @@ FIXTURES = Fixtures(
         cost=9 * 400 / (10 * 219 + 9 * 400),
         where=(("train.py", 72), ("train.py", 71)),
         metrics=("first_batches_ratio", "first_batch_ns", "passes"),
-        title=("wait of 400 ms for its first batch", "skip behind a map"),
+        title=("wait of 400 ms for its first batch", "skip follows a map"),
         introduced="data preparation",
         pipeline_stage="preprocessing",
         remedy="throw-away-first",
@@ -51,20 +51,20 @@ def said(job: Job) -> list[tuple[str, list[int]]]:
 
 def test_what_skip_throws_away() -> None:
     """Skip behind a map that throws away half of the elements, or a number that is not known."""
-    named = (": skip behind a map, which makes what is thrown away", [72, 71])
+    named = (": skip follows a map, which computes what is discarded", [72, 71])
     assert said(starting(100 * MS, left=50)) == [named]
     assert said(starting(100 * MS)) == [named]
 
 
 def test_shuffle_fills_its_buffer() -> None:
     """Shuffle makes nothing in vain: the map is not accused."""
-    assert said(starting(100 * MS, by="Shuffle")) == [(": shuffle behind a map fills its buffer", [72])]
+    assert said(starting(100 * MS, by="Shuffle")) == [(": shuffle follows a map and fills its buffer from it", [72])]
 
 
 def test_a_cache_that_take_cuts_short() -> None:
     """The map runs again in each pass, for the cache is thrown away: both are named."""
     (found,) = find(starting(100 * MS, by="Shuffle", cached=True))
-    assert "the cache is never read to its end, as take stands behind it" in found.title
+    assert "the cache is never read to its end, because take follows it" in found.title
     assert [p.line for p in found.where] == [73, 74, 71]
     assert found.remedies[0].id == "take-first"
 

@@ -18,7 +18,7 @@ FIXTURES = Fixtures(
         cost=0.6,
         where=(),
         metrics=("input_wait_ratio", "stage_ns_per_batch", "python_ratio", "traced_steps"),
-        title=("stage Map", "95 % of it in Python", "60 %"),
+        title=("Map stage", "95 % of it in Python", "60 %"),
         introduced="data preparation",
         exposed="unknown",
         pipeline_stage="preprocessing",
@@ -55,7 +55,7 @@ def _found(job: Job) -> list[Finding]:
 
 def test_a_loader_without_workers_is_told_with_its_time() -> None:
     (finding,) = _found(loaded(WAIT))
-    assert "makes each batch in the process that trains: its next takes 40 ms per batch" in finding.title
+    assert "makes each batch in the training process: its next takes 40 ms per batch" in finding.title
     assert finding.cost.ratio == pytest.approx(0.4, abs=0.01)
     assert finding.severity == "high"
     assert {e.metric: e.value for e in finding.evidence}["in_process_ratio"] == 1

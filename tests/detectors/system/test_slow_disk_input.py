@@ -50,5 +50,5 @@ def test_memory_that_holds_no_files_is_named_as_why_the_disk_is_read_again() -> 
     for held in (0.99, 0.9, 0.0):
         (found,) = find(from_disk(0.95, held=held))
         remedies = [remedy.id for remedy in found.remedies]
-        said.append(("page cache and is read again" in found.explanation, "raise-memory" in remedies))
+        said.append(("the page cache does not keep the data" in found.explanation, "raise-memory" in remedies))
     assert said == [(True, True), (False, False), (False, False)]

@@ -97,7 +97,7 @@ def test_a_companion_of_the_job_is_named_with_its_line() -> None:
     job.child(901, "python evaluate.py", line=77)
     (found,) = find(job)
     assert [(p.file, p.line) for p in found.where] == [("train.py", 77)]
-    assert "started itself" in found.title
+    assert "itself started" in found.title
 
 
 def test_a_neighbour_is_not_named_for_a_job_that_it_does_not_slow() -> None:
@@ -152,7 +152,7 @@ def test_processes_that_the_job_started_are_told_apart_by_name() -> None:
     job.rival("python archive.py", cores=0.6, seconds=10, pid=903, child=True)
     job.rival("/usr/bin/indexer", cores=0.4, seconds=10, pid=904)
     (found,) = find(job)
-    assert "processes that the job started itself (python archive.py) take" in found.title
+    assert "processes that the job itself started (python archive.py) take" in found.title
 
 
 def test_the_remedy_is_for_the_processes_that_the_title_names() -> None:

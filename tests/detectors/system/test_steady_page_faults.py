@@ -258,7 +258,7 @@ def test_without_a_window_one_is_asked_for() -> None:
 def test_a_window_names_call_code_and_allocator() -> None:
     """Jemalloc's madvise: who faults, by which call, the cost by samples, and a remedy that can be applied."""
     found = look_with_window(MADVISED, free=seen.FREE, name="jemalloc")
-    assert "jemalloc gives memory back with madvise(MADV_DONTNEED)" in found.title
+    assert "jemalloc returns memory with madvise(MADV_DONTNEED)" in found.title
     assert "__memmove_avx512 in tensorflow::ConcatCPU" in found.title
     assert (found.cause, found.introduced_stage) == ("System: allocator", "environment setting")
     assert found.cost.ratio == pytest.approx(0.4, abs=0.02)
@@ -271,7 +271,7 @@ def test_a_window_names_call_code_and_allocator() -> None:
 def test_the_c_librarys_munmap() -> None:
     """Large blocks of glibc's: its own knob first."""
     found = look_with_window(UNMAPPED, free=LIBC_FREE, name="glibc")
-    assert "the C library's malloc gives memory back with munmap" in found.title
+    assert "the C library's malloc returns memory with munmap" in found.title
     assert [r.id for r in found.remedies] == ["glibc-keep", "preload-jemalloc", "onednn-pool"]
 
 

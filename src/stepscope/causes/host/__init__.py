@@ -1,1 +1,1 @@
-"""What the host does in the steps that it need not do."""
+"""Unnecessary work of the host in the steps."""

@@ -1,4 +1,4 @@
-"""What the steps of a session run op by op from Python, and the setting that makes them.
+"""Time that the steps of a session run op by op from Python, and the setting that causes it.
 
 Serves eager_step, run_eagerly and small_batch.
 """
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def build(view: SessionView) -> EagerTime | None:
-    """The time that runs op by op; None where nothing does."""
+    """The time that runs op by op; None if there is none."""
     if view.steps is not None and view.steps.kind == Kind.SESSION_RUN:
-        return None  # a program of sessions adds ops to a graph: nothing of it runs eagerly
+        return None  # a program with sessions adds ops to a graph: nothing of it runs eagerly
     return eager.build(view.samples, keras=_of_keras(view))
 
 
 def setting(view: SessionView) -> str | None:
-    """Which setting makes the steps run eagerly, see ``eager.setting``; None where none does."""
+    """The setting that makes the steps run eagerly, see ``eager.setting``; None if there is none."""
     return eager.setting(view.get(build), keras=_of_keras(view)) if view.steps is not None else None
 
 

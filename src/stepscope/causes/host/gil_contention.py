@@ -1,16 +1,16 @@
 """How long the step's thread waits for the interpreter lock, and which threads hold it meanwhile.
 
-The kernel counts for how long a thread ran and was ready to run; the rest of the time it was blocked. The agent's looks
-(``agent.sampling.lock_watch``) tell how often it was blocked in something else than the lock. The difference is what it
-waited for the lock.
+The kernel counts how long a thread ran and was ready to run; the rest of the time it was blocked. The agent's looks
+(``agent.sampling.lock_watch``) show how often something other than the lock blocked it. The difference is its wait for
+the lock.
 
-Looks are not counted that find it waiting: who looks has just been given the lock, and perhaps by the very thread that
-is looked at, which then waits because of the look. A thread that is blocked elsewhere does not care about the lock, so
-that is seen as often as it is true. Other threads cannot have held the lock for longer than they ran or wanted to.
+Looks that find it waiting are not counted: the observing thread has just been given the lock, perhaps by the very
+thread it looks at, which then waits because of the look. The lock does not affect a thread that is blocked elsewhere,
+so such looks are unbiased. Other threads cannot have held the lock for longer than they ran or were ready to.
 
-Who waits for the lock wakes up every 5 ms to ask for it, and is then ready for a CPU: where CPUs are short, part of the
-wait passes so. Of the time in which it was ready counts the part that waiting is of the looks that find it not blocked
-elsewhere; the interval is from none of it to all.
+A thread that waits for the lock wakes up every 5 ms to ask for it, and is then ready for a CPU: if CPUs are scarce,
+part of the wait appears as such. Of the time in which it was ready, the part counts that waiting has among the looks
+that do not find it blocked elsewhere; the interval is from none of it to all.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """Threads of the process that run the same Python function beside the steps."""
+    """Threads of the process, other than the step's, that run the same Python function."""
 
     threads: tuple[str, ...]
     """Their names."""
@@ -48,11 +48,11 @@ class Holder:
     spot: Spot
     """Where they are sampled most often."""
     lines: tuple[int, ...]
-    """Of that function, the most sampled first."""
+    """Lines of that function, most sampled first."""
     samples: int
-    """On that function."""
+    """Number of samples on that function."""
     in_pipeline: bool
-    """What they run is called by the input pipeline."""
+    """Whether the input pipeline calls what they run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,31 +60,31 @@ class LockWaits:
     """The step's thread and the interpreter lock. Shares of the wall time from the first to the last steady step."""
 
     blocked: float
-    """It neither ran nor was ready to."""
+    """Share in which it neither ran nor was ready to."""
     ready: float
-    """It waited for a CPU."""
+    """Share in which it waited for a CPU."""
     elsewhere: float
-    """It was blocked in something else than the lock."""
+    """Share in which something other than the lock blocked it."""
     elsewhere_low: float
     elsewhere_high: float
     looks: int
     waiting: float
-    """Of the looks that did not find it blocked elsewhere, those that found it waiting for the lock."""
+    """Of the looks that did not find it blocked elsewhere, the share that found it waiting for the lock."""
     waiting_at: Spot | None
     """The line of user code where it waits most often."""
     component: ComponentName | Literal[""]
-    """Of the anatomy, in which it waits most often; "" where no look found it waiting."""
+    """Component of the step in which it waits most often; "" if no look found it waiting."""
     holders: tuple[Holder, ...]
-    """Who most likely holds the lock first."""
+    """The most likely holder of the lock first."""
 
     @property
     def held(self) -> float:
-        """The most that others can have held the lock."""
+        """The longest time that others can have held the lock."""
         return min(1.0, sum(holder.wanted for holder in self.holders))
 
     @property
     def ratio(self) -> float:
-        """What the step's thread waited for the lock while others held it."""
+        """Time that the step's thread waited for the lock while others held it."""
         return self._within(self.blocked - self.elsewhere + self.ready * self.waiting)
 
     @property
@@ -94,7 +94,7 @@ class LockWaits:
 
     @property
     def high(self) -> float:
-        """Upper end."""
+        """Upper end of its interval at 95 %."""
         return self._within(self.blocked - self.elsewhere_low + (self.ready if self.waiting else 0.0))
 
     def _within(self, waited: float) -> float:
@@ -110,9 +110,9 @@ class _Use:
 
 
 def build(view: SessionView, min_cores: float) -> LockWaits | None:
-    """None where the samples of threads do not cover the steady steps.
+    """None if the samples of threads do not cover the steady steps.
 
-    A thread that takes less than ``min_cores`` of a CPU counts as no holder.
+    A thread that takes less than ``min_cores`` of a CPU does not count as a holder.
     """
     steps = view.steps
     if steps is None:
@@ -160,7 +160,7 @@ def build(view: SessionView, min_cores: float) -> LockWaits | None:
 
 
 def _used(table: ThreadTable, window: tuple[int, int]) -> dict[int, _Use]:
-    """By native id; a thread has a row only for each second in which it did something."""
+    """CPU use by native id; a thread has a row only for each second in which it did something."""
     found = {}
     length = window[1] - window[0]
     for native in np.unique(table.native):
@@ -193,7 +193,7 @@ def _holders(
     groups: dict[tuple[str, str], list[tuple[int, list[Sample]]]] = {}
     for thread, use in used.items():
         every = [s for s in stack_samples.thread_samples(steps.worker, [thread]) if window[0] <= s.at <= window[1]]
-        taken = [s for s in every if s.weight_ns] or every  # at work, if it was ever seen so
+        taken = [s for s in every if s.weight_ns] or every  # at work, if ever seen so
         if taken and use.run + use.ready >= min_cores:
             functions = Counter((s.file, s.function) for s in map(_spot, taken))
             groups.setdefault(functions.most_common(1)[0][0], []).append((thread, taken))
@@ -222,7 +222,7 @@ def _spot(sample: Sample) -> Spot:
 
 
 def _in_pipeline(view: SessionView, threads: list[int]) -> bool:
-    """Whether most samples of these threads lie in calls of the input pipeline's."""
+    """Whether most samples of these threads lie in calls made by the input pipeline."""
     steps = view.steps
     if steps is None:
         return False

@@ -1,6 +1,6 @@
-"""Gradients that are asked for one variable at a time: each call goes back through the model anew.
+"""Gradients computed one variable at a time: each call repeats the backward pass.
 
-In eager code only: in a graph equal nodes are merged.
+Only in eager code: in a graph equal nodes are merged.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class SeparateGradients:
     ratio: float
     """Share of the time of all samples of the steady steps."""
     samples: int
-    """Of them; ``of`` of all."""
+    """Number of samples in the statement; ``of`` counts all samples."""
     of: int
 
 
 def build(taken: Sequence[Sample], sources: Mapping[str, str]) -> SeparateGradients | None:
-    """The costliest statement; None without any."""
+    """The costliest statement; None if there is none."""
     weight: Counter[tuple[str, str, int]] = Counter()
     count: Counter[tuple[str, str, int]] = Counter()
     for sample in taken:
@@ -55,13 +55,15 @@ def build(taken: Sequence[Sample], sources: Mapping[str, str]) -> SeparateGradie
 
 
 def asks_for_one(source: str, line: int) -> bool:
-    """Whether a loop or comprehension at a line asks for the gradient of the same target by what it goes through."""
+    """Whether a loop or comprehension at a line computes the gradient of the same target with respect to its loop
+    variable.
+    """
     tree = loop_source.parsed(source)
     return tree is not None and any(_separate(call, through, made) for call, through, made in _in_loops(tree, line))
 
 
 def _in_loops(tree: ast.Module, line: int) -> Iterator[tuple[ast.Call, frozenset[str], frozenset[str]]]:
-    """Calls at a line inside of a loop, the names that it goes through, and those and what it makes in each turn."""
+    """Calls at a line inside a loop, the loop's variables, and those plus the names that it binds in each iteration."""
     for node in ast.walk(tree):
         if isinstance(node, ast.For):
             through = _names([node.target])
@@ -76,7 +78,7 @@ def _in_loops(tree: ast.Module, line: int) -> Iterator[tuple[ast.Call, frozenset
 
 
 def _separate(call: ast.Call, through: frozenset[str], made: frozenset[str]) -> bool:
-    """``tape.gradient(loss, variable)``, where the loop goes through the variables and the loss stays."""
+    """Whether it is ``tape.gradient(loss, variable)`` in a loop through the variables with a constant loss."""
     if not (isinstance(call.func, ast.Attribute) and call.func.attr == "gradient"):
         return False
     given = {word.arg: word.value for word in call.keywords}

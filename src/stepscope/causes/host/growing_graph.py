@@ -1,7 +1,7 @@
-"""Whether the graph of a session keeps growing while it is run, and what that costs.
+"""Whether the graph of a session keeps growing while it runs, and what that costs.
 
 A run of fetches that were never run before makes the session prune and optimise the whole graph for them, and the more
-ops the graph has, the longer that takes. Fetches that a program makes anew are run once or twice each.
+ops the graph has, the longer that takes. Fetches that a program creates again in each step are run once or twice each.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from stepscope.derive.steps_view import StepsView
 
 MANY_RUNS = 3
-"""Fetches that were run so often are no fetches made anew."""
+"""Fetches that ran this often are not newly made."""
 OTHER_FETCHES = "other fetches"
-"""What the session probe calls fetches beyond the first hundreds: a program with so many makes them anew."""
+"""Name that the session probe gives fetches beyond the first hundreds: a program with so many keeps creating them."""
 OP_CREATION = "/framework/op_def_library.py"
 USUAL_PERCENTILE = 10
-"""Of the runs of lasting fetches: what a run without anything new takes, undisturbed."""
+"""Percentile of the runs of lasting fetches: the undisturbed time of a run without new ops."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,24 +38,24 @@ class GraphGrowth:
     last_ops: int
     ops_per_step: float
     until_ratio: float
-    """When it was last seen to have grown, of the steady steps' time."""
+    """When it was last seen to have grown, as a share of the steady steps' time."""
     fresh_runs: int
-    """Steady runs of fetches that were made anew."""
+    """Steady runs of newly made fetches."""
     fresh_ns: int
-    """What they took beyond a usual run."""
+    """Time of these runs beyond a usual run."""
     building_ns: int
-    """Python that adds ops to the graph, by samples."""
+    """Time of Python that adds ops to the graph, by samples."""
     lines: tuple[tuple[str, str, int, int], ...]
-    """(file, function, first line, last line) of user code that adds the ops or runs them, the costliest first."""
+    """(file, function, first line, last line) of user code that adds the ops or runs them, costliest first."""
 
     @property
     def total_ns(self) -> int:
-        """Everything."""
+        """Sum of both times."""
         return self.fresh_ns + self.building_ns
 
 
 def build(view: StepsView) -> GraphGrowth | None:
-    """None where no session's graph was looked at during the steady steps."""
+    """None if no session's graph was read during the steady steps."""
     steps = view.steps
     sizes: dict[int, list[GraphSize]] = {}
     for event in steps.worker.all(GraphSize):
@@ -82,13 +82,13 @@ def build(view: StepsView) -> GraphGrowth | None:
 
 
 def _ops_at(told: list[GraphSize], moment: int) -> int:
-    """The last size told before a moment, the first one before that."""
+    """The last size reported before a moment, or else the first one."""
     before = [t.ops for t in told if t.at <= moment]
     return before[-1] if before else told[0].ops
 
 
 def _fresh_runs(view: StepsView) -> tuple[int, int, tuple[tuple[str, str, int, int], ...]]:
-    """Steady runs of fetches made anew: how many, their time beyond a usual run, and the lines that run them."""
+    """Steady runs of newly made fetches: their number, their time beyond a usual run, and the lines that run them."""
     steps = view.steps
     runs = view.calls(Kind.SESSION_RUN)
     texts = {number: name.text for number, name in view.names.items()}

@@ -1,6 +1,6 @@
-"""Which lines of the user's code a session names, and what the steps are known to pay for them.
+"""Which lines of the user's code a session names, and what they are known to cost the steps.
 
-A line is **seen** when a record names it or the body of the function that it stands in:
+A line is **seen** if a record names it or the body of its function:
 
 - ``sample``: a stack sample of any thread of any process, at any time of the run, has it or its function on the stack;
 - ``call``: something was called or made there: a timed call, a trace, a dataset, an iterator, a model;
@@ -8,13 +8,13 @@ A line is **seen** when a record names it or the body of the function that it st
 - ``node``: it made an op of a graph that was read.
 
 Its **heat** is the share of the steady wall time that the place is known to cost: never a guess, and 0 for a line that
-was seen and no more. It is known in two cases:
+was only seen. It is known in two cases:
 
-- calls that are timed one by one and whose whole time goes with the line: saving, summaries, loading and building;
-- stack samples of the steps' thread within the steady steps whose innermost line of the user's is this one. Time inside
-  of a compiled call is not counted: it is the work that the line asks for, whichever way it is written. Nor is tracing,
-  which is told by function, or a line that only leads to another one of the user's. Waiting for the input counts where
-  the caller says so: it is the input's cost, not that of the loop's head.
+- calls that are timed one by one and whose whole time belongs to the line: saving, summaries, loading and building;
+- stack samples of the steps' thread within the steady steps whose innermost user line is this one. Time inside a
+  compiled call is not counted: it is the work that the line requests, however it is written. Neither is tracing, which
+  is reported by function, or a line that only leads to another user line. Waiting for the input counts if the caller
+  asks for it: it is the input's cost, not that of the loop's header.
 
 Serves the report, which joins findings with the source.
 """
@@ -64,13 +64,13 @@ _LOCALS = ".<locals>"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heat:
-    """What a range of lines is known to cost: a share of the steady wall time with its 95 % interval."""
+    """Known cost of a range of lines: a share of the steady wall time with its 95 % interval."""
 
     ratio: float = 0.0
     low: float = 0.0
     high: float = 0.0
     samples: int = 0
-    """On these lines; 0 where calls were timed."""
+    """Number of samples on these lines; 0 if calls were timed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +84,12 @@ class _Spent:
 
 
 class HotLines:
-    """What a session knows about lines. Files are named as the session names them (absolute)."""
+    """What a session knows about lines. Files have the names that the session uses (absolute)."""
 
     def __init__(self, view: SessionView) -> None:
         self._reasons: dict[str, dict[int, set[Reason]]] = {}
         self._functions: dict[str, set[str]] = {}
-        """Qualified names; before Python 3.11 a stack holds plain ones, and they stand here as ``*.name``."""
+        """Qualified names; before Python 3.11 a stack holds plain ones, stored here as ``*.name``."""
         self._ranges: dict[str, set[tuple[int, int]]] = {}
         for worker in view.workers:
             self._name(worker)
@@ -117,7 +117,7 @@ class HotLines:
         return frozenset(found)
 
     def heat(self, file: str, first: int, last: int, *, waits: bool = False) -> Heat:
-        """What lines are known to cost.
+        """Known cost of lines.
 
         Args:
             file: absolute path.
@@ -145,7 +145,7 @@ class HotLines:
         return tuple(sorted((r for r in rows if r[2] >= least), key=lambda r: (-r[2], r[0], r[1]))[:limit])
 
     def files(self) -> tuple[str, ...]:
-        """The files that have lines that are seen, those that steps pay most for first."""
+        """Files with seen lines, in descending order of cost to the steps."""
         spent = {file: sum(s.weight_ns for s in parts) for file, parts in self._spent.items()}
         every = {*self._reasons, *self._functions, *self._ranges}
         return tuple(sorted(every, key=lambda file: (-spent.get(file, 0), -len(self._reasons.get(file, ())), file)))
@@ -174,21 +174,21 @@ class HotLines:
 
 
 def _plain_names(worker: Worker) -> bool:
-    """Whether the process's Python knows functions by their plain names only."""
+    """Whether the process's Python knows functions only by their plain names."""
     started = next(iter(worker.all(ProcessStarted)), None)
     numbers = [int(part) for part in (started.python if started else "").split(".")[:2] if part.isdecimal()]
     return len(numbers) == len(QUALIFIED_SINCE) and tuple(numbers) < QUALIFIED_SINCE
 
 
 def _nodes(table: GraphTable) -> Iterator[tuple[str, int]]:
-    """(file, line) of what made nodes of graphs, each once."""
+    """(file, line) of the code that made nodes of graphs, each once."""
     made = table.line > 0
     for file, line in np.unique(np.stack([table.file[made], table.line[made]]), axis=1).T.tolist():
         yield table.strings[file], line
 
 
 def _calls(event: AnyEvent) -> Iterator[tuple[str, int]]:
-    """(file, line) of what was called or made."""
+    """(file, line) of the calls and constructions of an event."""
     if isinstance(event, Name):
         yield event.call_file, event.call_line
     elif isinstance(event, (DatasetMade, ModelBuilt, Setting, ChildStarted, ThreadDied)):
@@ -227,9 +227,9 @@ def _spent(taken: Sequence[Sample], loop: tuple[str, str] | None) -> dict[str, t
 
 
 def _counts(sample: Sample, loop: tuple[str, str] | None) -> bool:
-    """Whether a sample's time is its line's own: not a graph's, and not that of making one.
+    """Whether a sample's time belongs to its line: not to a graph, and not to building one.
 
-    Inside of a step's call, Python of the user's that the framework calls (a layer that runs eagerly) is its line's.
+    Inside a step's call, user Python that the framework calls (a layer that runs eagerly) belongs to its line.
     """
     if sample.component != "call":
         return sample.component != "tracing"
@@ -239,7 +239,7 @@ def _counts(sample: Sample, loop: tuple[str, str] | None) -> bool:
 
 
 def _timed(view: SessionView) -> dict[str, list[tuple[int, float]]]:
-    """(line, share of the steady wall time) of calls whose whole time goes with their line, by file."""
+    """(line, share of the steady wall time) of calls whose whole time belongs to their line, by file."""
     found: dict[str, list[tuple[int, float]]] = {}
     steps = view.steps
     if steps is not None and steps.steady_ns:

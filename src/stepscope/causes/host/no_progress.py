@@ -1,8 +1,8 @@
-"""Whether a job that did not end well had stopped making progress, and where its threads were then.
+"""Whether a job that did not end normally had stopped making progress, and where its threads were then.
 
 Progress is any record of work: a step, a batch, a save, a call. A job that computes after its last step (long
-evaluation by other means, statistics, a last file) uses CPU time, and so does a child that it waits for. What waits
-uses none, and its thread stands in one function.
+evaluation by other means, statistics, a last file) uses CPU time, and so does a child that it waits for. A job that
+waits uses none, and its thread stays in one function.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ class ThreadAt:
 
     name: str
     main: bool
-    """The one that makes the steps, or the main thread."""
+    """Whether it is the thread that makes the steps, or the main thread."""
     spot: Spot | None
     """The innermost line of user code."""
     inside: str
-    """The function that it called, "" for a call in C that leaves no frame."""
+    """The function that this line called, "" for a call in C that leaves no frame."""
     module: str
     """The file of that function, without folders."""
     framework: bool
-    """The user's line was inside of TensorFlow or Keras."""
+    """Whether the user's line was inside TensorFlow or Keras."""
     waits_for_cluster: bool
     same_ratio: float
     """Share of its samples in the same function of user code."""
@@ -60,14 +60,14 @@ class Standstill:
     since_ns: int
     until_ns: int
     longest_before_ns: int
-    """The longest time without work before, since the first step; 0 without steps."""
+    """The longest earlier time without work, since the first step; 0 without steps."""
     work_ns: int
     """From the first step, or the start, to the end."""
     cores: float
-    """CPUs that the process used meanwhile; -1 where no sample tells."""
+    """CPUs that the process used meanwhile; -1 if no sample shows it."""
     children_cores: float
     moved_bytes: int
-    """Read or written by the process meanwhile."""
+    """Bytes that the process read or wrote meanwhile."""
     threads: tuple[ThreadAt, ...]
     """The step's thread first. A thread that was not seen any more has the place where it was seen last."""
     died: tuple[ThreadDied, ...] = ()
@@ -75,12 +75,12 @@ class Standstill:
 
     @property
     def length_ns(self) -> int:
-        """How long nothing was done."""
+        """Length of the time without work."""
         return self.until_ns - self.since_ns
 
 
 def build(view: SessionView) -> Standstill | None:
-    """None where no thread was ever sampled."""
+    """None if no thread was ever sampled."""
     session, steps = view.session, view.steps
     session, steps = view.session, view.steps
     worker = steps.worker if steps is not None else next((w for w in view.workers if _sampled(w)), None)

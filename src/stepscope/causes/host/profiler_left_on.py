@@ -1,4 +1,4 @@
-"""The user's own profiler: in which steps it recorded, and what these took longer than the others."""
+"""The user's own profiler: which steps it recorded, and how much longer these took than the others."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from stepscope.model.session.session import Worker
 
 LEAST_STEPS = 20
-"""Of either kind: with fewer nothing is said of what recording costs."""
+"""Minimum number of steps of either kind: with fewer the cost of recording is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profiled:
-    """What is known of a profiler that recorded."""
+    """Known facts about a profiler that recorded."""
 
     steps: int
-    """Steady ones that it recorded, and as large a part of those that we only counted."""
+    """Steady steps that it recorded, plus as large a part of the steps that were only counted."""
     time_ratio: float
     """Share of the steady time."""
     wall_ns: int
@@ -32,13 +32,13 @@ class Profiled:
     slower: float | None
     """Median recorded step over that of the others, less one; None: there are too few of them."""
     stop_ns: int
-    """What writing down the records took, when it was stopped."""
+    """Time for writing the records when it was stopped."""
     started: UserProfiler
-    """The first time."""
+    """The first start of the profiler."""
 
 
 def build(steps: Steps) -> Profiled | None:
-    """None where no steady step was recorded."""
+    """None if no steady step was recorded."""
     started = [told for told in steps.worker.all(UserProfiler) if told.action == "start"]
     if not started or not steps.steady_count:
         return None
@@ -64,7 +64,7 @@ def build(steps: Steps) -> Profiled | None:
 
 
 def _periods(worker: Worker, until: int) -> Intervals:
-    """When it recorded; one that was not stopped goes on ``until`` a moment."""
+    """Times in which it recorded; a profiler that was not stopped recorded until ``until``."""
     starts, ends = [], []
     began: int | None = None
     for told in worker.all(UserProfiler):

@@ -1,8 +1,8 @@
 """Models, SavedModels, graphs and sessions that are built or loaded again and again within the steady steps.
 
-A build costs the call itself (BUILD), layers that user code makes around it (samples), and the tracing that the new
-thing needs before it runs (first traces of functions that belong to a framework, and what the first run of a new
-session takes beyond a usual one). The first build of the job is no part of it: one is needed.
+A build costs the call itself (BUILD), layers that user code makes around it (samples), and the tracing that its result
+needs before it runs (first traces of functions that belong to a framework, and the time of a new session's first run
+beyond a usual one). The job's first build is not included, because one is needed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from stepscope.model.records import I64
 
 COMPILED = "compiled"
-"""Role of builds that are known by Keras' ``compile`` only."""
+"""Role of builds that are known only by Keras' ``compile``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,40 +40,40 @@ class Builder:
     line: int
     function: str
     builds: int
-    """Within the steady steps, without the first of all."""
+    """Number of builds within the steady steps, without the job's first."""
     total_ns: int
-    """Of the calls themselves."""
+    """Time of the calls themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuilds:
-    """What is built again and again, and what that takes of the steady steps."""
+    """Repeated builds, and their time in the steady steps."""
 
     builders: tuple[Builder, ...]
-    """The costliest first."""
+    """Costliest first."""
     build_ns: int
     around_ns: int
-    """Layers made in user code, by samples."""
+    """Time of layers made in user code, by samples."""
     tracing_ns: int
-    """First traces after a build, and first runs of new sessions beyond a usual run."""
+    """Time of first traces after a build, and of first runs of new sessions beyond a usual run."""
     trains: bool
-    """Something is trained in the steady steps: a model of its own for each fold or trial is what one may want."""
+    """Whether something is trained in the steady steps: a new model for each fold or trial may be intended."""
     lines: tuple[tuple[str, str, int, int], ...]
-    """(file, function, first line, last line) of user code that makes layers, the most sampled first."""
+    """(file, function, first line, last line) of user code that makes layers, most sampled first."""
 
     @property
     def total_ns(self) -> int:
-        """Everything."""
+        """Sum of all parts."""
         return self.build_ns + self.around_ns + self.tracing_ns
 
     @property
     def builds(self) -> int:
-        """How often the line that builds most often did."""
+        """Number of builds of the line that builds most often."""
         return max(b.builds for b in self.builders)
 
 
 def build(view: StepsView, min_builds: int, min_compiles: int) -> Rebuilds | None:
-    """None where nothing is built again.
+    """None if nothing is built again.
 
     Args:
         view: The session.
@@ -104,7 +104,7 @@ def build(view: StepsView, min_builds: int, min_compiles: int) -> Rebuilds | Non
 
 
 def _called(view: StepsView, calls: Calls, min_builds: int) -> list[Builder]:
-    """Lines that call what the probe knows to build."""
+    """Lines with calls that the probe knows to build."""
     if not len(calls):
         return []
     steady = calls.where(calls.starts > int(calls.starts.min())).begun_in(view.steps.windows)
@@ -128,7 +128,7 @@ def _called(view: StepsView, calls: Calls, min_builds: int) -> list[Builder]:
 
 
 def _compiled(view: StepsView, spans: intervals.Intervals, min_builds: int, min_compiles: int) -> list[Builder]:
-    """Lines that compile Keras models in the steady steps, outside of a load."""
+    """Lines that compile Keras models in the steady steps, outside a load."""
     steps = view.steps
     lo, hi = steps.windows
     at: dict[tuple[str, int], int] = {}
@@ -153,7 +153,7 @@ def _within(at: int, spans: intervals.Intervals) -> bool:
 
 
 def _first_traces(steps: Steps, spans: intervals.Intervals, first: int) -> int:
-    """Time in first traces of frameworks' functions after the first build, outside of builds."""
+    """Time in first traces of frameworks' functions after the first build, outside builds."""
     records = steps.worker.records
     events = {t.id: t for t in steps.worker.all(Traced) if t.ordinal == 1 and t.owner != "user"}
     mine = (records.kind == Kind.TRACE) & (records.thread == steps.thread) & (records.start_ns > first)
@@ -165,7 +165,7 @@ def _first_traces(steps: Steps, spans: intervals.Intervals, first: int) -> int:
 
 
 def _first_runs(view: StepsView, calls: Calls, min_builds: int) -> int:
-    """What the first run of each new session takes beyond the usual run of its fetches or model, where there is one."""
+    """Time of the first run of each new session beyond the usual run of its fetches or model, if there is one."""
     made = calls.named(n.id for n in view.names.values() if n.role == "session").starts
     runs = view.calls(*kinds_with(Trait.SESSION))
     if len(made) < min_builds or not len(runs):

@@ -1,9 +1,10 @@
-"""Code that a graph holds many times over: what a Python loop leaves behind that ran while the graph was made.
+"""Code that a graph contains many times: the trace of a Python loop that ran while the graph was built.
 
-A turn of such a loop makes the ops of the same lines again, in the same layer. A loop over layers does not: each layer
-makes them once. A loop over weights does, but each turn reads weights of its own, so it is no repeated computation.
+Each iteration of such a loop makes the ops of the same lines again, in the same layer. A loop over layers does not:
+each layer makes them once. A loop over weights does, but each iteration reads its own weights, so it is not a repeated
+computation.
 
-Serves unrolled_python_loop, beside the cause of its name.
+Serves unrolled_python_loop, in addition to the cause of that name.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 READS = ("ReadVariableOp", "ResourceGather")
 ARGUMENT = "Placeholder"
 MAX_PER_TURN = 4
-"""Ops of one kind that a line makes in each turn; the rarest kind of a line's ops tells the turns."""
+"""Ops of one kind that a line makes in each iteration; the rarest kind of a line's ops gives the number of
+iterations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,18 +32,19 @@ class Repeated:
     """The repeated code of one graph."""
 
     turns: int
-    """How often the code was repeated."""
+    """Number of repetitions of the code."""
     nodes: int
     ratio: float
-    """Share of the nodes that are neither gradients, which grow with the nodes that they are of, nor an optimizer's."""
+    """Share of the nodes that are neither gradients, whose number grows with the nodes that they belong to, nor an
+    optimizer's."""
     variables: int
-    """That it reads."""
+    """Number of variables that it reads."""
     loop: tuple[str, str, int, int] | None
-    """(file, function, first line, last line) of the ``for ... in range(...)`` around most of it, where one is."""
+    """(file, function, first line, last line) of the ``for ... in range(...)`` around most of it, if there is one."""
 
 
 def build(index: GraphIndex, graph: int, sources: Mapping[str, str], min_turns: int) -> Repeated | None:
-    """Code that stands in a graph at least ``min_turns`` times; None without any."""
+    """Code that a graph contains at least ``min_turns`` times; None if there is none."""
     table = index.table
     rows = table.rows_of(graph)
     forward = _forward(index, rows)
@@ -74,7 +77,7 @@ def _forward(index: GraphIndex, rows: slice) -> list[int]:
 
 
 def _variables(index: GraphIndex, row: int) -> set[int]:
-    """Arguments that stand for the variables that a node reads, by itself or by a read of its own."""
+    """Arguments that stand for the variables that a node reads, directly or through a separate read op."""
     table = index.table
     near = [row, *(i for i in table.inputs_of(row).tolist() if i >= 0)]
     handles = {int(table.inputs_of(r)[0]) for r in near if table.type_of(r) in READS and len(table.inputs_of(r))}

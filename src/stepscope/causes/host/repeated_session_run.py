@@ -1,7 +1,7 @@
-"""Runs of a session that another run of the same step could have been: the same feed, nodes that it computes anyway.
+"""Runs of a session that another run of the same step makes redundant: the same feed, nodes that it computes anyway.
 
 ``session.run(train_op, feed)``, then ``session.run(loss, feed)`` and ``session.run(accuracy, feed)``: each run computes
-what its fetches need, so the forward pass is computed three times.
+everything that its fetches need, so the forward pass is computed three times.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ _PLAIN = frozenset(
 """Nodes that compute nothing."""
 _CHANGES = ("Assign", "Apply", "ResourceApply", "ResourceScatter", "ResourceSparseApply", "Scatter", "SparseApply")
 _TAKES = ("IteratorGetNext", "OneShotIterator", "QueueDequeue", "ReaderRead")
-"""Ops that give something else each time: another run of them is another batch."""
+"""Ops whose result differs each time: another run of them is another batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rerun:
-    """A run whose fetches the main run could give."""
+    """A run whose fetches the main run could return."""
 
     run: NamedTime
     shared: float
-    """Part of its computing nodes that the main run computes too."""
+    """Share of its computing nodes that the main run also computes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +53,11 @@ class Reruns:
 
     main: NamedTime
     others: tuple[Rerun, ...]
-    """The longest first."""
+    """Longest first."""
 
     @property
     def lost_ns(self) -> float:
-        """Time in what was computed before, within the steady steps."""
+        """Time in nodes that were already computed, within the steady steps."""
         return sum(other.run.total_ns * other.shared for other in self.others)
 
     @property
@@ -67,7 +67,7 @@ class Reruns:
 
 
 def build(view: StepsView, min_runs: float, min_shared: float) -> Reruns | None:
-    """The costliest group of runs; None where each step has one, or their feeds and graphs are not known.
+    """The costliest group of runs; None if each step has only one, or their feeds and graphs are unknown.
 
     Args:
         view: The session.
@@ -112,7 +112,7 @@ def _of_group(index: GraphIndex, group: list[NamedTime], min_shared: float) -> R
 
 
 def _needed(index: GraphIndex, fetches: str) -> frozenset[int]:
-    """Rows of the computing nodes that some fetches need; empty where one of them is not found in one graph.
+    """Rows of the computing nodes that some fetches need; empty if one of them is not found in one graph.
 
     Tables hold no control inputs: what a training op waits for is found by its name, under which optimizers put it.
     """
@@ -129,7 +129,7 @@ def _needed(index: GraphIndex, fetches: str) -> frozenset[int]:
 
 
 def _waits(index: GraphIndex, row: int) -> bool:
-    """Whether a fetched node is there to have others run before it."""
+    """Whether a fetched node only serves to make others run before it."""
     return index.table.type_of(row).startswith(("NoOp", *_CHANGES))
 
 
@@ -145,9 +145,9 @@ def _above(index: GraphIndex, seeds: Iterable[int]) -> set[int]:
 
 
 def feed_of(source: str, line: int) -> str | None:
-    """What the call of ``run`` at a line feeds, as it is written and where its names were last bound.
+    """The feed of the call of ``run`` at a line, as written, and where its names were last bound.
 
-    None where it feeds nothing, or the source does not parse.
+    None if it feeds nothing, or the source does not parse.
     """
     try:
         tree = ast.parse(source)

@@ -1,7 +1,7 @@
-"""What a job does before its first steady step: import, own code, model building, tracing and first calls, first batch.
+"""The time before a job's first steady step: import, own code, model building, tracing and first calls, first batch.
 
-One-off time: it is set against the time from the end of the imports to the last step. Records say what is tracing,
-first calls and the first batch; of the rest, stack samples say whose code it is.
+One-off time: it is compared with the time from the end of the imports to the last step. Records show tracing, first
+calls and the first batch; stack samples divide the rest by its code.
 """
 
 from __future__ import annotations
@@ -34,31 +34,31 @@ class Startup:
     import_ns: int
     """From the start to the last framework's import; not part of ``span_ns``."""
     length_ns: int
-    """From then to the first steady step."""
+    """From that import to the first steady step."""
     span_ns: int
-    """From then to the last step."""
+    """From that import to the last step."""
     calls_ns: int
-    """Tracing, first calls, warm-up steps."""
+    """Time of tracing, first calls, warm-up steps."""
     first_batch_ns: int
-    """Waiting for batches outside of calls."""
+    """Time waiting for batches outside calls."""
     building_ns: int
-    """Making layers and models, as far as samples tell."""
+    """Time for making layers and models, by samples."""
     own_ns: int
-    """The user's own code, what it called in C and in TensorFlow included."""
+    """Time of the user's own code, including what it called in C and in TensorFlow."""
     cluster_ns: int
-    """Waiting for other tasks of the cluster: neither the user's code nor an input."""
+    """Time waiting for other tasks of the cluster: neither the user's code nor an input."""
     spot: Spot | None
     """The line of the function with the largest part of ``own_ns``."""
     caller: Spot | None
     """The user's line from which that function was called."""
     spot_ns: int
     spot_cpu_ns: int
-    """CPU time within: what a busy machine does not stretch."""
+    """CPU time within the function, which a busy machine does not stretch."""
     samples: int
     making_ns: int
-    """Of ``spot_ns``, within calls that make a session, or load a model or a graph."""
+    """Part of ``spot_ns`` within calls that make a session, or load a model or a graph."""
     making: str
-    """What they are called: ``InferenceSession``, ``load_model``; "" where there is none."""
+    """Name of these calls: ``InferenceSession``, ``load_model``; "" if there are none."""
 
 
 def build(view: StepsView) -> Startup | None:
@@ -105,7 +105,7 @@ def build(view: StepsView) -> Startup | None:
 
 
 def _longest(view: StepsView) -> str:
-    """The kind of call that builds and took the longest."""
+    """The building call that took the longest."""
     builds = view.calls(Kind.BUILD)
     if not len(builds):
         return ""

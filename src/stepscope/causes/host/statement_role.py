@@ -1,4 +1,4 @@
-"""What the statements of the user's loop do for the step, of which stack samples tell the time.
+"""What the statements of the user's loop do for the step; stack samples give their time.
 
 Serves python_input_in_loop and slow_python_in_loop.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def build(view: SessionView, spot: HotSpot) -> loop_source.Role:
     """The role of a hot spot's statement.
 
-    User code that the call's own statement reaches makes its arguments, or is given its result.
+    User code reached from the call's own statement makes its arguments, or receives its result.
     """
     if view.loop is None or view.steps is None or spot.statement is None:
         return "unknown"

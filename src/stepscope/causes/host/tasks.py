@@ -1,8 +1,8 @@
-"""Tasks: what the job does again and again, each with its exact count, its times, its outliers and its trend.
+"""Tasks: what the job does repeatedly, each with its exact count, its times, its outliers and its trend.
 
 A task is all calls of one meaning in one process: a ``Session.run`` by what the user fetched, a tf.function by its
-definition, a Keras loop by the line that calls it, a compiled Keras function, an eager call of a model, a span of the
-user's own. In a loop that only infers, the call that serves it is a request.
+definition, a Keras loop by the line that calls it, a compiled Keras function, an eager call of a model, a user span. In
+a loop that only infers, the call that serves it is a request.
 
 Counts are exact. In gaps (``derive.steps.gaps``) calls are counted by kind, and shared out by what was called just
 before. A fast job's calls are not all recorded one by one: of ``Flag.THINNED`` records each stands for
@@ -41,19 +41,19 @@ KINDS = {kind: about.task for kind, about in kinds.KINDS.items() if about.task}
 _REQUESTS = frozenset(kinds_with(Trait.TASK))
 MAX_TASKS = 1_000
 WARM_FACTOR = 3.0
-"""First calls of so many medians warm up, and say nothing about the calls that nobody timed. As steps do
-(``step_finder.SLOW_FACTOR``)."""
+"""First calls of more than this many medians are warm-up, and say nothing about the calls that were not timed. The same
+holds for steps (``step_finder.SLOW_FACTOR``)."""
 FENCE = 3.0
 """Outer fence, in interquartile ranges above the third quartile. Source: Tukey, Exploratory Data Analysis, 1977."""
 OUTLIER_FACTOR = 2.0
-"""An outlier takes at least so many medians: where calls hardly vary, the fence alone is too near."""
+"""An outlier takes at least this many medians: if calls hardly vary, the fence alone is too close."""
 TREND_PARTS = 20
 MIN_TREND_CALLS = 100
-"""Five calls a part: a median of fewer says little."""
+"""Five calls per part: a median of fewer is unreliable."""
 TREND_Z = 2.58
 """Two-sided 1 % of the normal distribution."""
 MIN_TREND_RATIO = 0.05
-"""What changes less than this is steady: clocks of processors alone drift by some percent."""
+"""A smaller change counts as steady: clocks of processors alone drift by some percent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class _Calls:
     starts: I64
     durs: I64
     thinned: I64
-    """1 where the record stands for others too."""
+    """1 if the record also stands for others."""
     counted: I64
     counted_starts: I64
     counted_ns: int
@@ -116,7 +116,7 @@ _NAMES = 1 << 32
 
 
 def _meaning(kind: Kind, name: Name | None) -> _Meaning:
-    """What makes two names of one kind the same task."""
+    """The key that two names of one kind share if they are the same task."""
     if name is None:
         return ("", "", 0)
     if kind == Kind.FUNCTION:
@@ -134,7 +134,7 @@ def _uses(records: RecordTable, rows: I64) -> dict[int, int]:
 
 
 def _calls(records: RecordTable, rows: I64, skipped: int) -> _Calls:
-    """Records and counted calls apart."""
+    """Split records and counted calls."""
     counted = rows[records.kind[rows] == Kind.COUNTS]
     alone = rows[records.kind[rows] != Kind.COUNTS]
     return _Calls(
@@ -150,7 +150,7 @@ def _calls(records: RecordTable, rows: I64, skipped: int) -> _Calls:
 
 
 def _added(names: dict[int, Name], used: dict[int, int]) -> tuple[TaskPart, ...]:
-    """What hooks fetched besides, most often first."""
+    """Additional fetches of hooks, most often first."""
     parts: Counter[str] = Counter()
     for name, calls in used.items():
         for text in names[name].added if name in names else ():
@@ -210,9 +210,9 @@ def _place(view: SessionView, name: Name) -> Place | None:
 
 
 def _usual_ns(calls: _Calls, weights: F64) -> float:
-    """Mean of a call once the task is under way: what stands for the calls that nobody timed.
+    """Mean of a call once the task is under way: it stands for the calls that were not timed.
 
-    Calls that trace, and the unbroken run of slow calls that the task begins with, are no such calls.
+    Calls that trace, and the unbroken run of slow calls at the beginning of the task, are left out.
     """
     if not len(calls.durs):
         return calls.counted_ns / max(1, int(calls.counted.sum()))
@@ -228,7 +228,7 @@ def _usual_ns(calls: _Calls, weights: F64) -> float:
 
 
 def _weights(calls: _Calls, counted: int) -> F64:
-    """For how many calls each record stands. float64[record]."""
+    """Number of calls for which each record stands. float64[record]."""
     thinned = int(calls.thinned.sum())
     each = counted / thinned if thinned else 0.0
     return np.asarray(1.0 + each * calls.thinned, np.float64)
@@ -268,7 +268,7 @@ def _trend(starts: I64, durs: I64) -> float | None:
 
 
 def _request_names(view: SessionView) -> set[int]:
-    """Names of the call that serves a loop which only infers; none where anything in the process trains."""
+    """Names of the call that serves an inference-only loop; none if anything in the process trains."""
     steps = view.steps
     if steps is None or steps.call is None:
         return set()

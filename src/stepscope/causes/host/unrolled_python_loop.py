@@ -1,6 +1,6 @@
-"""What the first traces of a job cost, and the Python loops that ran while they were made.
+"""Cost of a job's first traces, and the Python loops that ran while they were made.
 
-One-off time: it is set against the time from model building to the last step, without imports.
+One-off time: it is compared with the time from model building to the last step, without imports.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from stepscope.model.session.session import Worker
 
 ALIKE = 0.7
-"""Of a graph's nodes: a second trace of the same code lacks what makes variables."""
+"""Share of a graph's nodes: a second trace of the same code lacks the ops that make variables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,15 +50,15 @@ class FirstTraces:
     tracing_ns: int
     """Time in traces and graph compilation."""
     nodes: int
-    """Of the largest graph."""
+    """Number of nodes of the largest graph."""
     nodes_per_variable: float
-    """Of that graph, one variable at least; infinite where its variables are not known."""
+    """The same per variable, at least one variable; infinite if its variables are unknown."""
     steps: int
     """All steps, warm-up included."""
     loops: tuple[UnrolledLoop, ...]
-    """The most sampled first."""
+    """Most sampled first."""
     graph: int
-    """Id of it in the table of nodes, or of its second trace; 0 where neither was read to its end."""
+    """Id of that graph in the table of nodes, or of its second trace; 0 if neither was read completely."""
 
     @property
     def ratio(self) -> float:
@@ -92,9 +92,9 @@ def build(view: StepsView) -> FirstTraces | None:
 
 
 def _read_of(worker: Worker, nodes: int) -> int:
-    """The largest traced graph that was read and is about as large as one of so many nodes; 0 for none.
+    """The largest traced graph that was read and has about ``nodes`` nodes; 0 for none.
 
-    The first trace of a function that makes variables is thrown away, and the second one, of the same code, is kept.
+    The first trace of a function that makes variables is discarded, and the second one, of the same code, is kept.
     """
     reads = [g for g in worker.all(GraphRead) if g.role == "function" and g.state == "read"]
     largest = max(reads, key=lambda g: g.nodes, default=None)

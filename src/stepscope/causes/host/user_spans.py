@@ -1,4 +1,4 @@
-"""The user's own spans against the step: how much of the Python between the calls lies inside of each.
+"""The user's own spans and the step: how much of the Python between the calls lies inside each span.
 
 Serves detectors of the loop's own Python (``detectors.loop_python``).
 """
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from stepscope.model.log.events import Name
 
 NAMED_FROM = 0.5
-"""A span explains a finding when at least this share of the finding's time lies inside of it."""
+"""A span explains a finding if at least this share of the finding's time lies inside it."""
 
 
 def python_inside(view: StepsView) -> list[tuple[Name, float]]:
-    """Spans of the step's thread by the share of the steady wall time that is Python inside of them, largest first."""
+    """Spans of the step's thread by the share of the steady wall time that is Python inside them, largest first."""
     steps, anatomy = view.steps, view.anatomy
     painting = anatomy.painting
     python = painting.layer == painting.background
@@ -40,6 +40,6 @@ def explaining(view: StepsView, ratio: float) -> list[tuple[Name, float]]:
 
     Args:
         view: the session.
-        ratio: what the finding costs, of steady wall time.
+        ratio: cost of the finding, as a share of the steady wall time.
     """
     return [(name, inside) for name, inside in python_inside(view) if inside >= NAMED_FROM * ratio]

@@ -1,8 +1,9 @@
-"""Which allocator serves a process: what the collector saw from outside, the agent from inside, and windows of stacks.
+"""Which allocator serves a process: seen by the collector from outside, by the agent from inside, and in windows of
+stacks.
 
-TensorFlow's tensors are oneDNN's pool's where oneDNN is on: malloc, whichever it is, then serves the rest.
+If oneDNN is on, its pool serves TensorFlow's tensors: malloc, whichever it is, then serves the rest.
 
-Serves steady_page_faults, beside the cause of its name.
+Serves steady_page_faults, in addition to the cause of that name.
 """
 
 from __future__ import annotations
@@ -28,25 +29,25 @@ _LIBRARIES = {
 }
 _NAMES = {"glibc": "the C library's malloc", "": "the allocator", "unknown": "the allocator", "other": "the allocator"}
 GENERATOR = "GeneratorDataset"
-"""Class of the dataset behind ``Dataset.from_generator``, and behind Python generators that Keras is given."""
+"""Class of the dataset behind ``Dataset.from_generator``, and behind Python generators given to Keras."""
 PINS_THRESHOLD = (2, 21)
 """The first TensorFlow whose generator dataset calls mallopt(M_MMAP_THRESHOLD, 128 KiB). glibc then no longer raises
 the threshold to the size of freed blocks, so every larger block is mapped again. Source: generator_dataset_op.cc of
-2.21.0, whose log line names M_TRIM_THRESHOLD; the wheels of 2.16 to 2.20 do not hold that line."""
+2.21.0, whose log line names M_TRIM_THRESHOLD; the wheels of 2.16 to 2.20 do not contain that line."""
 _HOW = {"preloaded": "preloaded", "linked": "linked", "static": "linked in"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
-    """Who serves what."""
+    """The allocators that serve a process."""
 
     allocator: str
-    """glibc, jemalloc ...; "" not known."""
+    """glibc, jemalloc ...; "" if unknown."""
     info: AllocatorInfo | None
     pool: str
-    """oneDNN: its pool serves the tensors; none: malloc does; "" not known, or there is no TensorFlow."""
+    """oneDNN: its pool serves the tensors; none: malloc does; "" if unknown, or there is no TensorFlow."""
     causes: FaultCauses | None = None
-    """What a window of native stacks saw."""
+    """Fault causes from a window of native stacks."""
     without_arena: InferenceSession | None = None
     """The first session of ONNX Runtime whose arena was switched off."""
     pinned_by: DatasetMade | None = None
@@ -54,17 +55,17 @@ class Serving:
 
     @property
     def name(self) -> str:
-        """As a sentence has it."""
+        """The allocator's name as used in a sentence."""
         return _NAMES.get(self.allocator, self.allocator)
 
     @property
     def tensors_on_malloc(self) -> bool:
-        """TensorFlow's tensors are malloc's, and need not be."""
+        """Whether malloc serves TensorFlow's tensors although it need not."""
         return self.pool == "none"
 
     @property
     def sentence(self) -> str:
-        """What is known, for the long report."""
+        """The known facts, for the long report."""
         how = f" ({_HOW[self.info.how]})" if self.info is not None and self.info.how in _HOW else ""
         text = f"The allocator is {self.name}{how}"
         shown = {k: v for k, v in (self.info.settings if self.info else {}).items() if not k.startswith("TF_")}
@@ -76,7 +77,7 @@ class Serving:
 
 
 def build(view: SessionView) -> Serving:
-    """Of the process that makes the steps. A library that was seen giving memory back counts most."""
+    """For the process that makes the steps. A library seen returning memory has priority."""
     session = view.session
     causes = fault_causes.build(session, view.steps)
     worker = view.worker or next((w for w in session.workers if w.info.pid == session.manifest.job_pid), None)

@@ -1,12 +1,12 @@
-"""How many CPUs the steps could use at once while their thread waits for work that other threads do.
+"""How many CPUs the steps could use at once while their thread waits for the work of other threads.
 
-Runnable threads do not tell: a thread of Eigen's pools that finds no work spins for some before it sleeps, and one op
-after the other is handed from thread to thread. What tells is the work itself:
+The number of runnable threads does not show it: an idle thread of Eigen's pools spins for a while before it sleeps, and
+successive ops pass from thread to thread. The work itself shows it:
 
-- ops of an op trace. One that takes long is cut into pieces for all threads of the pool; a short one is not, so of
-  short ones only those that are in flight at the same time run on several CPUs. An op whose thread was taken off its
-  CPU says nothing about that, and neither does what was in flight beside it;
-- the stage that limits the input: how many calls it makes at once.
+- ops of an op trace. A long op is cut into pieces for all threads of the pool; a short one is not, so short ops use
+  several CPUs only if they are in flight at the same time. An op whose thread was preempted is no evidence, and neither
+  are the ops in flight with it;
+- the stage that limits the input: the number of calls it makes at once.
 
 Serves contention.
 """
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
 
 MIN_SHARED_NS = 100_000
-"""An op that takes so long on one CPU is shared out over the threads of its pool. Source: Eigen's TensorCostModel asks
+"""An op that takes this long on one CPU is split over the threads of its pool. Source: Eigen's TensorCostModel requires
 100,000 cycles (kStartupCycles) and as many for each further thread; TensorFlow's Shard 10,000 for each piece."""
 PREEMPTED_NS, PREEMPTED_FACTOR = 1_000_000, 10
-"""An op that takes longer than a scheduler's slice at its shortest, and than so many times its median, was taken off
-its CPU. Source: kernel, base_slice_ns 0.7 to 4 ms."""
+"""An op was preempted if it takes longer than a scheduler's shortest slice, and than this many times its median.
+Source: kernel, base_slice_ns 0.7 to 4 ms."""
 FASTEST = 0.3
-"""Of the traced steps, the fastest: those that had the CPUs. With one CPU, nothing runs at once."""
+"""Fastest part of the traced steps, which had the CPUs. With one CPU, nothing runs at once."""
 AUTOTUNE = -1
-"""Of calls in parallel that were asked for: as many as tf.data finds useful."""
+"""Requested number of parallel calls: as many as tf.data finds useful."""
 MIN_PYTHON_RATIO = 0.5
-"""Of the wait for the input, covered by Python functions of the pipeline: they are what is waited for."""
+"""Share of the input wait covered by the pipeline's Python functions from which they are what the steps wait for."""
 
 
 def of_ops(trace: OpView, cpus: float) -> tuple[float, float]:
-    """CPUs that the ops of the traced steps could use at once, ``cpus`` at most; 1 where no op is seen. And the least.
+    """CPUs that the ops of the traced steps could use at once, at most ``cpus``; 1 if no op is seen. Also the least.
 
-    How well a long op is shared out is not known: at least half of the other CPUs are taken to be of use.
+    How well a long op is split is unknown: at least half of the other CPUs are assumed to be useful.
     """
     events = trace.trace.events
     undelayed = trace.periods.dur_ns <= np.quantile(trace.periods.dur_ns, FASTEST)
@@ -75,10 +75,10 @@ def of_ops(trace: OpView, cpus: float) -> tuple[float, float]:
 
 
 def of_input(steps: Steps, pipeline: Pipeline, wait_ratio: float, cpus: float) -> float | None:
-    """CPUs that the stage which limits the input could use at once, ``cpus`` at most; None where that is not known.
+    """CPUs that the limiting stage of the input could use at once, at most ``cpus``; None if unknown.
 
     Python functions hold the interpreter lock, unless the libraries that they call release it; ops of a stage that
-    makes one call after the other may still be shared out.
+    makes one call after the other may still be split.
     """
     stage = pipeline.slowest
     most = max(1.0, cpus)

@@ -1,18 +1,18 @@
 """Who else used the CPUs that the job wanted: neighbours, the job's own companions, the hypervisor, a cgroup quota.
-Tasks of the job's own cluster share its work, and are nobody else.
+Tasks of the job's own cluster share its work and do not count as others.
 
-A thread that is runnable but not running waits (schedstat). Waits of threads do not add up: many of them wait at once,
-and threads of a pool wait that have nothing to do. What a step loses is
+A thread that is runnable but not running waits (schedstat). Waits of threads do not add up: many wait at once,
+including idle pool threads. A step loses
 
 - the time that its own thread waited for a CPU, and
 - while that thread was blocked, the time that others needed beyond what they would need with all the CPUs that their
-  work can use at once (``causes.system.concurrency``), at most what they waited. Where that number is not known, the
-  loss lies between that of one CPU and that of all, and half way is told. Steps that are as short as a scheduler's
+  work can use at once (``causes.system.concurrency``), at most the time they waited. If that number is unknown, the
+  loss lies between that of one CPU and that of all, and the report gives the middle. Steps as short as a scheduler's
   slice show it, too: the fastest of them had the CPUs.
 
 Only what others took counts: a job with more runnable threads than CPUs makes itself wait.
 
-Serves starved_cpu, and all that ask what neighbours took.
+Serves starved_cpu, and all causes that need to know what neighbours took.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 T = TypeVar("T", "HostTable", "ProcessTable")
 
 MIN_THROTTLED_RATIO = 0.05
-"""A cgroup that is throttled for less of the time does not wait for its quota."""
+"""A cgroup throttled for a smaller share of the time does not wait for its quota."""
 ERROR = 0.25
-"""Of ``lost_ratio``, at least. Source: docs/benchmarks/contention.md, programs that the model was not made on: the
+"""Least error of ``lost_ratio``. Source: docs/benchmarks/contention.md, programs that the model was not made on: the
 interval held the truth in 13 of 13 runs, its middle was off by 0 to 25 points of the time."""
 MIN_TOLD = 0.5
-"""Share of the time of which it must be known how many CPUs its work could use."""
+"""Share of the time for which the number of usable CPUs must be known."""
 MIN_STEPS, FASTEST = 30, 0.1
-"""Steps, for the quantile that says what a step takes that nothing delays."""
+"""Number of steps, and the quantile of their times that stands for an undelayed step."""
 MIN_SPAN_NS = 1_500_000_000
-"""Sampling is once a second: less than this says nothing."""
+"""Sampling is once a second: a shorter span is too uncertain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class Rival:
     cores: float
     pids: tuple[int, ...]
     child: bool
-    """The job started it."""
+    """Whether the job started it."""
     started: ChildStarted | None
 
 
@@ -66,12 +66,12 @@ class StepThread:
 
     run: float
     wait: float
-    """It was runnable and had no CPU."""
+    """Share in which it was runnable and had no CPU."""
     at_once: float | None = None
-    """CPUs that the others' work could use at once; None: not known."""
+    """CPUs that the others' work could use at once; None: unknown."""
     at_once_low: float = 1.0
     slowed: float = 0.0
-    """How much longer the mean step is than the fastest ones, of the mean step."""
+    """Excess of the mean step over the fastest ones, as a share of the mean step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,15 +84,15 @@ class Contention:
     got: float
     """CPU time of the job's measured processes."""
     wanted: float
-    """Threads of theirs that ran or were runnable, on average."""
+    """Threads of these processes that ran or were runnable, on average."""
     others: float
-    """Without tasks of the job's own cluster."""
+    """CPUs that others used, without tasks of the job's own cluster."""
     steal: float
     throttled: float
     """CPUs that the cgroup's quota withheld while it throttled."""
     rivals: tuple[Rival, ...]
     thread: StepThread | None = None
-    """None where threads were not sampled, or there are no steps: all threads are then taken together."""
+    """None if threads were not sampled, or there are no steps: all threads are then taken together."""
 
     @property
     def withheld(self) -> float:
@@ -101,12 +101,12 @@ class Contention:
 
     @property
     def crowd(self) -> float:
-        """CPUs that its threads would use alone on the host and without a quota, did none of them wait for another."""
+        """CPUs that its threads would use alone on the host and without a quota, if none of them waited for another."""
         return max(self.got, min(self.wanted, self.available))
 
     @property
     def lost(self) -> float:
-        """Of those, CPUs that others withheld."""
+        """Part of ``crowd`` that others withheld."""
         return max(0.0, min(self.crowd - self.got, self.withheld))
 
     @property
@@ -127,13 +127,13 @@ class Contention:
 
     @property
     def low(self) -> float:
-        """Of ``lost_ratio``: what is told for sure, and never nearer than its error was measured to be."""
+        """Lower end of ``lost_ratio``, at least the measured error away from it."""
         near = (1.0 - ERROR) * self.lost_ratio
         return near if self.thread is None else min(near, self._bounds()[0])
 
     @property
     def high(self) -> float:
-        """Likewise."""
+        """Upper end, likewise."""
         far = min(1.0, (1.0 + ERROR) * self.lost_ratio)
         return far if self.thread is None else max(far, self._bounds()[1])
 
@@ -143,7 +143,7 @@ class Contention:
         return min(ends), max(ends)
 
     def _lost(self, at_once: float) -> float:
-        """Where the work that the step's thread is blocked for could use so many CPUs at once."""
+        """Loss if the work that the step's thread is blocked for could use ``at_once`` CPUs."""
         if self.thread is None:
             return 0.0
         run, wait = self.thread.run, self.thread.wait
@@ -154,7 +154,7 @@ class Contention:
 
 
 def build(view: SessionView) -> Contention | None:
-    """None where the samples do not cover the steady steps; of a process that was attached to, over all samples."""
+    """None if the samples do not cover the steady steps; for a process that was attached to, over all samples."""
     session, steps = view.session, view.steps
     if min(len(session.host), len(session.process)) <= 1:
         return None
@@ -200,7 +200,7 @@ def build(view: SessionView) -> Contention | None:
 
 
 def _step_thread(view: SessionView, steps: Steps, window: tuple[int, int], cpus: float) -> StepThread | None:
-    """None where it was not sampled."""
+    """None if it was not sampled."""
     natives = {t.id: t.native for t in steps.worker.all(ThreadSeen)}
     table = view.session.threads
     mine = table.take((table.pid == steps.worker.info.pid) & (table.native == natives.get(steps.thread, 0)))
@@ -219,7 +219,9 @@ def _step_thread(view: SessionView, steps: Steps, window: tuple[int, int], cpus:
 
 
 def _at_once(view: SessionView, steps: Steps, for_input: float, cpus: float) -> tuple[float, float | None]:
-    """(least, CPUs) that what the step's thread is blocked for could use at once; ``for_input``: share of the input."""
+    """(least, CPUs) that the work for which the step's thread is blocked could use at once; ``for_input``: share of the
+    input.
+    """
     trace = view.traces.main
     ops, low = concurrency.of_ops(trace, cpus) if trace is not None else (None, 1.0)
     made = concurrency.of_input(steps, view.pipeline, for_input, cpus) if view.pipeline is not None else None
@@ -231,7 +233,7 @@ def _at_once(view: SessionView, steps: Steps, for_input: float, cpus: float) -> 
 
 
 def _slowed(view: SessionView, steps: Steps) -> float:
-    """How much longer than the fastest steps the mean one is, waits for the input left out, of the mean step."""
+    """Excess of the mean step over the fastest steps, without waits for the input, as a share of the mean step."""
     anatomy = view.anatomy
     if anatomy is None or not len(anatomy.per_step):
         return 0.0
@@ -244,7 +246,7 @@ def _slowed(view: SessionView, steps: Steps) -> float:
 
 
 def _delta(counter: I64) -> float:
-    """Growth of a counter; 0 where the host does not tell (-1)."""
+    """Growth of a counter; 0 if the host does not report it (-1)."""
     return float(max(0, int(counter[-1]) - int(counter[0]))) if int(counter[0]) >= 0 else 0.0
 
 

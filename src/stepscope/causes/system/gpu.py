@@ -1,4 +1,4 @@
-"""What the GPUs did, from NVML's samples: during the steady steps, and when they were first used.
+"""Use of the GPUs, from NVML's samples: during the steady steps, and when they were first used.
 
 Serves all detectors of the GPU.
 """
@@ -32,10 +32,10 @@ class Gpu:
     """Share of each sample's period in which a kernel ran. float64[sample]."""
     reserved_bytes: int
     job_reserved_bytes: int
-    """-1 where NVML does not tell; 0 in containers that hide process numbers."""
+    """-1 if NVML does not say; 0 in containers that hide process numbers."""
     total_bytes: int
     live_bytes: int
-    """Of tensors at their peak, as the framework's allocator told the agent; -1 unknown."""
+    """Peak bytes of tensors, as the framework's allocator reported them to the agent; -1 unknown."""
     first_used_ns: int
     """When the device was first seen busy in the whole run; -1 never."""
 
@@ -76,10 +76,10 @@ def build(view: StepsView) -> tuple[Gpu, ...]:
 
 
 def live_peaks(session: Session) -> dict[str, tuple[list[int], list[int]]]:
-    """What lived on each device at its peak, by the host's number of it: (times, bytes), as the job told it.
+    """Peak of live bytes on each device, by the host's device number: (times, bytes), as the job reported it.
 
-    The job counts the devices that it sees, NVML all of the host's: ``CUDA_VISIBLE_DEVICES`` joins them where it lists
-    numbers. Processes that share a device add up. CUDA's own order, fastest first, is taken to be NVML's.
+    The job counts the devices that it sees, NVML all of the host's: ``CUDA_VISIBLE_DEVICES`` maps them if it lists
+    numbers. Processes that share a device are summed. CUDA's own order, fastest first, is assumed to be NVML's.
     """
     found: dict[str, tuple[list[int], list[int]]] = {}
     told: dict[str, dict[int, int]] = {}
@@ -100,6 +100,6 @@ def live_peaks(session: Session) -> dict[str, tuple[list[int], list[int]]]:
 
 
 def no_gpu(view: SessionView) -> str:
-    """Why detectors of GPUs do not apply: "" where there is one, or its samples."""
+    """Why detectors of GPUs do not apply: "" if there is a GPU, or samples of one."""
     host = view.session.manifest.host
     return "" if host.gpus or len(view.session.gpus) else "this host has no NVIDIA GPU"

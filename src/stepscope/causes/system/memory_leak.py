@@ -1,9 +1,10 @@
-"""Memory of the process that makes the steps: whether it grows for as long as the steps go on.
+"""Memory of the process that makes the steps: whether it grows as long as the steps continue.
 
-What counts is memory of its own: pages of files and shared memory (mapped data sets, our ring) are the kernel's to take
-back. The growth is one of the steady steps only, so what a model, a first trace or a shuffle buffer takes is in it no
-more; what fills once and then stands still is told by the slope of the tail, memory that was reserved before and is
-only touched now (an arena, a replay buffer of zeros) by the address space, which grows with a leak and not with it.
+Only the process's own memory counts: the kernel can reclaim pages of files and shared memory (mapped data sets, our
+ring). The growth is that of the steady steps, so it does not include memory for a model, a first trace or a shuffle
+buffer. The slope of the tail excludes memory that fills once and then stays constant. The address space excludes memory
+that was reserved before and is only touched now (an arena, a replay buffer of zeros): it grows with a leak, but not
+with that.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from stepscope.model.records import F64, I64, ProcessTable
 
 MIN_TAIL = 0.4
-"""The tail of a growth that goes on has this share of the whole slope at least: an arena grows in jumps."""
+"""Least share of the whole slope that the tail of a lasting growth has: an arena grows in jumps."""
 MIN_RESERVED_RATIO = 0.5
 """Growth of the address space per growth of memory; a leak has about 1."""
 
@@ -36,9 +37,9 @@ class MemoryGrowth:
     trend: Trend
     """Bytes, and bytes per step."""
     goes_on: bool
-    """It rises over the whole run and has not come to an end."""
+    """Whether it rises over the whole run and has not levelled off."""
     reserved_ratio: float
-    """Growth of the address space per growth of memory; 1 where it is not known."""
+    """Growth of the address space per growth of memory; 1 if unknown."""
     span_ns: int
     steps: int
     graphs: int
@@ -48,7 +49,7 @@ class MemoryGrowth:
     system_ns: int
     """CPU time in the kernel."""
     cache_fills: bool
-    """The input has a cache whose first pass may not have ended within the run."""
+    """Whether the input has a cache whose first pass may not have ended within the run."""
 
     @property
     def per_second(self) -> float:
@@ -57,7 +58,7 @@ class MemoryGrowth:
 
 
 def build(view: StepsView) -> MemoryGrowth | None:
-    """None where too few samples of the process lie within the steady ones."""
+    """None if too few samples of the process lie within the steady ones."""
     session, steps = view.session, view.steps
     lo, hi = steps.windows
     table = session.process.take(session.process.pid == steps.worker.info.pid)
@@ -86,7 +87,7 @@ def build(view: StepsView) -> MemoryGrowth | None:
 
 
 def own_bytes(table: ProcessTable) -> I64:
-    """Resident memory without files and shared memory; with them where an older session does not tell them apart."""
+    """Resident memory without files and shared memory; including them if an older session does not separate them."""
     result: I64 = table.rss_bytes - np.maximum(table.shared_bytes, 0)
     return result
 
@@ -100,7 +101,7 @@ def step_numbers(steps: Steps, at: I64) -> F64:
 
 
 def _cache_fills(steps: Steps) -> bool:
-    """There is a cache, and nothing shows that its first pass ended before the middle of the steady steps."""
+    """Whether there is a cache, and nothing shows that its first pass ended before the middle of the steady steps."""
     caches = [d for d in steps.worker.all(DatasetMade) if d.cls.startswith("Cache")]
     if not caches:
         return False
@@ -113,7 +114,7 @@ def _cache_fills(steps: Steps) -> bool:
 
 
 def _consumed(steps: Steps, caches: list[DatasetMade], until: int) -> bool:
-    """As many samples were taken until then as the largest cache holds."""
+    """Whether as many samples were taken until then as the largest cache holds."""
     if any(d.cardinality <= 0 for d in caches):
         return False
     taken = int(steps.samples[steps.starts < until].sum())

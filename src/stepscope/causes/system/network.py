@@ -1,9 +1,9 @@
-"""Whether the input comes over the network, whether the wire is full, and whether it is ever idle.
+"""Whether the input comes over the network, whether the link is saturated, and whether it is ever idle.
 
-Three things look alike in a chart of bytes a second, and are told apart here. A wire that is full delivers all the
-time while the steps wait, and what it delivers is read at once. A reader that is too slow (decoding, interpreter)
-also makes a steady stream, but data lies unread in the kernel. A reader that asks for one piece after another leaves
-gaps in the wire while the steps compute.
+Three things look alike in a chart of bytes per second and are distinguished here. A saturated link delivers all the
+time while the steps wait, and its data is read at once. A reader that is too slow (decoding, interpreter) also makes a
+steady stream, but data lies unread in the kernel. A reader that requests one piece after another leaves gaps on the
+link while the steps compute.
 
 Serves choppy_network_input and network_input_at_capacity.
 """
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from stepscope.model.records import F64
 
 ON_RATIO = 0.25
-"""Of the wire's usual busy rate (95th percentile): an interval with less is a gap."""
+"""Share of the link's usual busy rate (95th percentile): an interval with less is a gap."""
 MIN_IN = 100_000.0
-"""Bytes a second: less is no input of a step that anybody waits for."""
+"""Bytes per second: less is not a significant input of a step."""
 UNREAD_S = 0.005
-"""Data unread for longer than this at the wire's rate (at least 64 KiB) is a reader that does not keep up."""
+"""Data unread for longer than this at the link's rate (at least 64 KiB) means that the reader does not keep up."""
 MIN_UNREAD = 65_536
 FULL_ON = 0.85
-"""The wire is full when it delivers in this share of the waiting time; gaps shorter than a look do not show."""
+"""The link is saturated if it delivers in this share of the waiting time; gaps shorter than a look do not show."""
 FULL_LINK = 0.85
 """Of a link's stated speed: headers and acknowledgements take the rest."""
 MAX_UNREAD = 0.34
@@ -39,26 +39,26 @@ MAX_UNREAD = 0.34
 MIN_JOB = 0.5
 """The process's own connections must account for this share of what arrives."""
 MIN_CONTRAST = 0.4
-"""The wire delivers in this much more of the waiting time than of the other time: it is waited for, and only then."""
+"""The link delivers in this much more of the waiting time than of the other time: the steps wait for it."""
 MIN_OVERLAP = 0.1
-"""Share of the time that overlapping would save; below, nobody notices."""
+"""Share of the time that overlapping would save; less is negligible."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rhythm:
-    """Bursts and gaps of the wire against the waiting of the steps."""
+    """Bursts and gaps of the link against the waiting of the steps."""
 
     on_waiting_ratio: float
-    """Share of the waiting time in which the wire delivers."""
+    """Share of the waiting time in which the link delivers."""
     on_working_ratio: float
     """Share of the other time in which it does."""
     gap_ratio: float
-    """Share of all time in which the wire is idle."""
+    """Share of all time in which the link is idle."""
     overlap_ratio: float
-    """Share of the time that would be saved if the wire delivered while the steps compute: the lesser of waiting for
-    the wire, and computing beside an idle wire."""
+    """Share of the time that would be saved if the link delivered while the steps compute: the smaller of waiting for
+    the link and computing while it is idle."""
     interval_s: float
-    """How long an interval is that this was seen in."""
+    """Length of the intervals in which this was observed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,23 +67,22 @@ class Network:
 
     mean_in: float
     busy_in: float
-    """90th percentile: what it delivers when it delivers."""
+    """90th percentile: the rate while it delivers."""
     steadiness: float
-    """Least over usual: the 10th percentile of the seconds' rates over the 90th."""
+    """Lowest over typical: the 10th percentile of the seconds' rates over the 90th."""
     link: float
     """Speed of the link as its driver states it; -1 unknown."""
     job_ratio: float | None
-    """Share of the received bytes that the process's own connections account for; None where the kernel tells
-    nothing about them."""
+    """Share of the received bytes that the process's own connections account for; None if the kernel does not say."""
     unread_ratio: float | None
     """Share of the looks at those connections that found unread data; None for fewer than two looks."""
     on_ratio: float | None
-    """Share of the close looks in which the wire delivered while the steps waited; None without close looks."""
+    """Share of the close looks in which the link delivered while the steps waited; None without close looks."""
     rhythm: Rhythm | None
 
     @property
     def is_full(self) -> bool | None:
-        """Whether the wire delivers all it can to this process while the steps wait; None where that is not known."""
+        """Whether the link delivers as much as it can to this process while the steps wait; None if unknown."""
         if self.link > 0 and self.mean_in >= FULL_LINK * self.link:
             return True
         if self.unread_ratio is not None and self.unread_ratio > MAX_UNREAD:
@@ -96,7 +95,7 @@ class Network:
 
     @property
     def is_choppy(self) -> bool:
-        """Whether the steps wait for the wire in turns with computing beside an idle wire."""
+        """Whether waiting for the link alternates with computing while it is idle."""
         rhythm = self.rhythm
         if rhythm is None or rhythm.overlap_ratio < MIN_OVERLAP:
             return False
@@ -104,7 +103,7 @@ class Network:
 
 
 def build(view: StepsView) -> Network | None:
-    """None where nothing came over a network."""
+    """None if nothing came over a network."""
     used = view.get(resources.build)
     if used is None or used.wire is None:
         return None
@@ -130,7 +129,7 @@ def _job_ratio(resources: Resources) -> float | None:
     if wire is None or len(process) < counters.DIFFERENCE or int(process.tcp_rx_bytes.min()) < 0:
         return None
     change = np.flatnonzero(np.diff(process.tcp_rx_bytes) > 0)
-    if len(change) < counters.DIFFERENCE:  # connections are looked at every third second: from one look to another
+    if len(change) < counters.DIFFERENCE:  # connections are sampled every third second: from one look to the next
         return 0.0
     first, last = int(change[0]) + 1, int(change[-1]) + 1
     mine = float(process.tcp_rx_bytes[last] - process.tcp_rx_bytes[first])
@@ -148,7 +147,7 @@ def _unread_ratio(resources: Resources, busy: float) -> float | None:
 
 
 def delivering(looks: Looks) -> F64:
-    """1 for each interval in which the wire delivers, 0 for gaps. float64[interval]."""
+    """1 for each interval in which the link delivers, 0 for gaps. float64[interval]."""
     busy = float(np.percentile(looks.net_in, 95))
     result: F64 = (looks.net_in >= max(ON_RATIO * busy, 1.0)).astype(float)
     return result
@@ -163,7 +162,7 @@ def _on_ratio(looks: Looks | None) -> float | None:
 
 
 def _rhythm(resources: Resources) -> Rhythm | None:
-    """From the seconds where they show it, else from the close looks: cycles may be longer or shorter than either."""
+    """From the seconds if they show it, else from the close looks: cycles may be longer or shorter than either."""
     found = [r for looks in (resources.looks, resources.bursts) if looks and (r := _rhythm_of(looks)) is not None]
     return max(found, key=lambda r: r.overlap_ratio, default=None)
 

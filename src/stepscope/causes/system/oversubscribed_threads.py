@@ -1,8 +1,8 @@
-"""How many threads of the job share its CPUs, and what they pay for it in context switches.
+"""How many threads of the job share its CPUs, and their cost in context switches.
 
-Threads that are runnable at once tell crowding from a large pool that sleeps; the number of threads that share the work
-evenly tells it from one busy thread beside many small ones. Neighbours make each thread wait longer but no more
-threads runnable, so both hold on a busy machine.
+The number of threads runnable at once distinguishes oversubscription from a large pool that sleeps; the number of
+threads that share the work evenly distinguishes it from one busy thread among many small ones. Neighbours make each
+thread wait longer but make no more threads runnable, so both hold on a busy machine.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SETTINGS = re.compile(
     r"set_int(?:ra|er)_op_parallelism_threads|int(?:ra|er)_op_parallelism_threads\s*=|private_threadpool_size"
     r"|int(?:ra|er)_op_num_threads\s*=|max_intra_op_parallelism|ThreadPool(?:Executor)?\(|Thread\(|set_num_threads|OMP_NUM_THREADS|MKL_NUM_THREADS"
 )
-"""Where Python code says how many threads there shall be."""
+"""Python code that sets a number of threads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,15 +44,15 @@ class Oversubscription:
     switches: float
     """Context switches per second of CPU time."""
     python_ratio: float
-    """Share of the threads' CPU time in threads of the job's own Python, the step's thread left out."""
+    """Share of the threads' CPU time in threads of the job's own Python, without the step's thread."""
     spot: Spot | None
-    """Where these run."""
+    """Where these threads run."""
     settings: tuple[tuple[str, int], ...]
     """(file, line) of user code that sets numbers of threads."""
 
 
 def build(view: StepsView) -> Oversubscription | None:
-    """None where the samples of threads do not cover the steady steps."""
+    """None if the samples of threads do not cover the steady steps."""
     steps, others = view.steps, view.get(contention.build)
     if others is None:
         return None
@@ -95,7 +95,7 @@ def _used(native: I64, run_ns: I64) -> dict[int, int]:
 
 
 def _python_threads(view: StepsView, used: dict[int, int]) -> tuple[float, Spot | None]:
-    """CPU time of threads that run the user's Python beside the steps, and the line most sampled there."""
+    """CPU time of threads, other than the step's, that run the user's Python, and the line most sampled there."""
     steps = view.steps
     records = steps.worker.records
     numbers = [int(t) for t in np.unique(records.thread[records.kind == Kind.SAMPLE]) if t != steps.thread]

@@ -1,8 +1,9 @@
-"""The threads that run user Python for the input: are they ever idle, and what would the step take without them?
+"""The threads that run user Python for the input: whether they are ever idle, and how long the step would take without
+them.
 
-Python's interpreter lock and a scarce CPU make input and step lengthen each other, so the wait for the input is the
-least that better input saves. What the rest of the job computes says the most: without the input's Python a step takes
-no longer than that on one core, and no less than that spread over all cores.
+Python's interpreter lock and a scarce CPU make input and step slow each other down, so the wait for the input is the
+least that better input saves. The rest of the job's computation gives the bounds: without the input's Python a step
+takes no longer than that on one core, and no less than that spread over all cores.
 
 Serves input_cause and detectors of Python in the pipeline.
 """
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
     from stepscope.derive.steps_view import StepsView
 
 MAX_LOST_RATIO = 0.15
-"""With more of its CPUs taken by others, CPU time says little about the job."""
+"""If others take more of its CPUs, CPU time says little about the job."""
 BETWEEN_FACTOR = 3
-"""A pause between two calls of up to so many medians is the pipeline's own work around a call: a full buffer makes it
+"""A pause between two calls of up to this many medians is the pipeline's own work around a call: a full buffer makes it
 pause for a step."""
 MAX_BETWEEN_NS = 1_000_000
 
@@ -40,9 +41,9 @@ class Producer:
     """Shares of the steady wall time."""
 
     python_ratio: float
-    """At least one function ran."""
+    """Share in which at least one function ran."""
     busy_ratio: float
-    """The same, with the pauses between two calls that are too short to be a wait for a full buffer."""
+    """The same, including pauses between two calls that are too short to be a wait for a full buffer."""
     cpu_ratio: float
     """CPU time of the threads that ran them, in cores."""
     own_ratio: float
@@ -51,12 +52,12 @@ class Producer:
     """CPUs that the job may use."""
 
     def step_ratio(self) -> tuple[float, float]:
-        """What a step without the input's Python would take of the present one: at least, at most."""
+        """Length of a step without the input's Python relative to now: least, most."""
         return min(1.0, self.own_ratio / max(1.0, self.cores)), min(1.0, self.own_ratio)
 
 
 def build(view: StepsView, functions: Sequence[PythonFunction]) -> Producer | None:
-    """None where CPU time was not sampled, others took too much of it, or a device computes besides."""
+    """None if CPU time was not sampled, others took too much of it, or a device also computes."""
     steps, others = view.steps, view.get(contention.build)
     if others is None or not functions or view.get(gpu.build):
         return None
@@ -83,7 +84,7 @@ def threads(steps: Steps, functions: Sequence[PythonFunction]) -> set[int]:
 
 
 def _busy_ratio(steps: Steps, functions: Sequence[PythonFunction]) -> float:
-    """0 where calls are thinned: their pauses are then not known."""
+    """0 if calls are thinned: their pauses are then unknown."""
     records = steps.worker.records
     mine = (records.kind == Kind.PYFUNC) & np.isin(records.name, [f.name.id for f in functions])
     if (records.flags[mine] & Flag.THINNED).any() or steps.steady_ns == 0:
@@ -103,9 +104,9 @@ def _busy_ratio(steps: Steps, functions: Sequence[PythonFunction]) -> float:
 def cpu_ratio(view: StepsView, natives: set[int], process_cores: float) -> float:
     """CPU time of some threads over wall time, within the steady steps.
 
-    Keras and tf.data make new threads each epoch, and records may name those of some epochs only: where a thread that
-    is asked for ends before the steps do, or lives too short to be sampled twice, what the process used beyond all
-    threads that were sampled twice counts, too.
+    Keras and tf.data make new threads each epoch, and records may name those of some epochs only: if a requested thread
+    ends before the steps do, or is too short-lived to be sampled twice, the process's CPU time beyond all threads that
+    were sampled twice also counts.
     """
     steps = view.steps
     if not natives:

@@ -1,6 +1,6 @@
-"""The steady steps second by second: how much of each second waited for input, and what the resources did meanwhile.
+"""The steady steps second by second: the share of each second that waited for input, and the resources meanwhile.
 
-What is compared here is compared within one run: seconds that waited with seconds that did not, on one time axis.
+Comparisons are made within one run: seconds that waited with seconds that did not, on one time axis.
 
 Serves all causes that compare resources with waits.
 """
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 MIN_INTERVALS = 3
 """Fewer seconds cannot be compared."""
 BURST_GAP_NS = 500_000_000
-"""Two looks of a burst are 20 ms apart; more means that another burst began."""
+"""Two looks of a burst are 20 ms apart; a longer gap means that another burst began."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looks:
-    """Intervals between looks, long (a second) or short (those of bursts). float64[interval], rates a second."""
+    """Intervals between looks, long (a second) or short (those of bursts). float64[interval], rates per second."""
 
     seconds: F64
     wait_ratio: F64 | None
-    """Share of each interval that waited for input; None where that cannot be seen."""
+    """Share of each interval that waited for input; None if unknown."""
     net_in: F64
     net_out: F64
     cpu_cores: F64
@@ -52,16 +52,16 @@ class Looks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """What the resources did during the steady steps."""
+    """The resources during the steady steps."""
 
     edges: I64
     """Times of the samples, int64[interval + 1]."""
     looks: Looks
-    """About one a second."""
+    """About one per second."""
     bursts: Looks | None
-    """50 a second in short bursts, where the network moved; None where there were none."""
+    """50 per second in short bursts, while the network carried data; None if there were none."""
     progress: F64
-    """Steps a second. float64[interval]."""
+    """Steps per second. float64[interval]."""
     others_cores: F64
     wire: Wire | None
     process: ProcessTable
@@ -69,12 +69,12 @@ class Resources:
 
     @property
     def span_s(self) -> float:
-        """Length of what was sampled."""
+        """Length of the sampled time in seconds."""
         return float(self.edges[-1] - self.edges[0]) / 1e9
 
 
 def build(view: StepsView) -> Resources | None:
-    """None where the samples do not cover the steady steps, or there are none of these resources."""
+    """None if the samples do not cover the steady steps, or none of these resources was sampled."""
     steps, pipe, session = view.steps, view.pipeline, view.session
     if len(steps.windows[0]) == 0 or not len(session.cores):
         return None
@@ -107,10 +107,10 @@ def build(view: StepsView) -> Resources | None:
 
 
 def input_waits(steps: Steps, pipe: Pipeline) -> Intervals:
-    """When the steps waited for their input.
+    """Times in which the steps waited for their input.
 
-    Pulled from Python: inside of ``next``, less what a batch that is ready costs. Inside of a compiled call: at its
-    beginning, for what it took beyond the mean call's own work, which tf.data's model gives.
+    Pulled from Python: inside ``next``, less the cost of a ready batch. Inside a compiled call: at its beginning, for
+    the time beyond the mean call's own work, which tf.data's model gives.
     """
     if pipe.windows:
         made = calls.of(steps, steps.kind).begun_in(steps.windows)

@@ -1,8 +1,8 @@
 """Parts of the step that take longer and longer, and what rises in them.
 
-The parts of the anatomy are looked at one by one: work of the job's own that grows shows in one of them, long before
-the whole step stands out of its noise. What slows the machine (a neighbour, heat) and what makes the work of a step
-larger by plan (longer sequences, larger batches) slows the others with it, and is no rise of that part.
+The parts of the anatomy are examined one by one: growing work of the job itself shows in one of them long before the
+whole step exceeds its noise. A slower machine (a neighbour, heat) and steps that grow by design (longer sequences,
+larger batches) slow the other parts too, and do not count as a rise of that part.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from stepscope.model.records import F64
 
 _LEAST_REST = 0.02
-"""The rest of the step tells nothing of the machine where it is less than this share of it."""
+"""If the rest of the step is less than this share of it, it says nothing about the machine."""
 _ENDS = 5
-"""The first and the last fifth of the steps are set against each other to see whose time has grown."""
+"""The first and the last fifth of the steps are compared to see whose time has grown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Rise:
     start_ns: float
     """What the component took at the start."""
     excess_ns: float
-    """Of the mean step, above that."""
+    """Excess of the mean step over ``start_ns``."""
     factor: float
     """End over start, of the component."""
     rest_factor: float
@@ -87,7 +87,7 @@ def build(view: StepsView) -> tuple[Rise, ...]:
 
 
 def _per_sample(view: StepsView, values: F64) -> F64:
-    """Times as if every step had as many samples as the mean one: a larger batch is no slower step."""
+    """Times as if every step had the mean number of samples: a larger batch does not count as a slower step."""
     steps = view.steps
     samples = steps.samples[steps.steady].astype(np.float64)
     if len(samples) != len(values) or not (samples > 0).all():
@@ -97,7 +97,7 @@ def _per_sample(view: StepsView, values: F64) -> F64:
 
 
 def _factor(at: F64, values: F64, step_ns: float) -> float:
-    """End over start of what is left of the step; 1 where that is too little to tell."""
+    """End over start of the rest of the step; 1 if that is too little to measure."""
     line = trend.fit(at, values)
     if line is None or line.first < _LEAST_REST * step_ns:
         return 1.0
@@ -114,7 +114,7 @@ def _who(view: StepsView, component: ComponentName) -> tuple[Name | None, Spot |
 
 
 def _grown_name(view: StepsView, component: ComponentName, early: int, late: int) -> Name | None:
-    """The name whose usual call has grown most, by its calls, from the first to the last part of the run."""
+    """The name whose usual call has grown most, from the first to the last part of the run."""
     kinds, steps = NAMED_BY.get(component), view.steps
     if kinds is None:
         return None
@@ -141,7 +141,7 @@ def _grown_spot(view: StepsView, component: ComponentName, early: int, late: int
             continue
         key = (spot.file, spot.function)
         if component == "call" and (sample.in_tensorflow or key == view.loop):
-            continue  # it waits for TensorFlow: what rises is not this line's Python
+            continue  # it waits for TensorFlow: the rise is not in this line's Python
         if sample.at < early:
             growth[key] -= sample.weight_ns
         elif sample.at >= late:

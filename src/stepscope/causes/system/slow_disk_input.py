@@ -1,6 +1,6 @@
-"""Whether the process reads from a disk, and whether that disk or its cgroup's limit is at its end.
+"""Whether the process reads from a disk, and whether that disk or its cgroup's limit is exhausted.
 
-A disk that is busy all the time the steps wait cannot deliver more to a reader that asks as it does. Reads that the
+A disk that is busy all the time the steps wait cannot deliver more to a reader with this access pattern. Reads that the
 page cache answers, and pipelines that decode, leave the disk idle.
 """
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from stepscope.model.records import I64
 
 MIN_READ = 200_000.0
-"""Bytes a second: less is no input of a step that anybody waits for."""
+"""Bytes per second: less is not a significant input of a step."""
 FULL_BUSY = 0.7
-"""Share of the time with a request in flight from which the disk is what a reader waits for: one that asks for a piece
+"""Share of the time with a request in flight from which the reader waits for the disk: a reader that requests one piece
 at a time and does nothing else reaches 0.75 (a loop device capped at 400 requests a second, busy neighbours), one that
 decodes between its reads 0.1."""
 FULL_LIMIT = 0.85
-"""Of what the cgroup may read."""
+"""Share of the cgroup's read limit."""
 FULL_MEMORY = 0.95
-"""Of what the cgroup may hold: the kernel takes pages back in portions, so that it is never quite full."""
+"""Share of the cgroup's memory limit: the kernel reclaims pages in batches, so it is never quite full."""
 MIN_JOB = 0.5
-"""Of the device's reads, the process's own; else it is somebody else who keeps the disk busy."""
+"""The process's share of the device's reads below which another process keeps the disk busy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,27 +47,28 @@ class DiskInput:
     """Requests in flight, on average over the busy time."""
     request_bytes: float
     limit: float
-    """What the cgroup may read; -1 for no limit."""
+    """The cgroup's limit for reads; -1 for no limit."""
     memory_limit: int
-    """Bytes that the cgroup may hold, page cache included; -1 for no limit."""
+    """The cgroup's memory limit in bytes, page cache included; -1 for no limit."""
     memory_ratio: float
-    """What it holds of that: near 1, the page cache pushes out what the next epoch will read again. 0 without one."""
+    """Used share of that limit: near 1, the page cache evicts what the next epoch will read again. 0 without a
+    limit."""
 
     @property
     def limit_ratio(self) -> float:
-        """What is read of what may be read; 0 without a limit."""
+        """Rate of reads as a share of the limit; 0 without a limit."""
         return self.job_read / self.limit if self.limit > 0 else 0.0
 
     @property
     def is_full(self) -> bool:
-        """Whether the disk, or what the cgroup lets through, is at its end with this process's reads."""
+        """Whether this process's reads exhaust the disk or the cgroup's limit."""
         if self.limit_ratio >= FULL_LIMIT:
             return True
         return self.busy_ratio >= FULL_BUSY and self.job_ratio >= MIN_JOB
 
     @property
     def is_squeezed(self) -> bool:
-        """Whether the cgroup's memory has no room for what is read to stay in the page cache."""
+        """Whether the cgroup's memory is too full for the page cache to keep what is read."""
         return self.memory_ratio >= FULL_MEMORY
 
     @property
@@ -77,7 +78,7 @@ class DiskInput:
 
 
 def build(view: StepsView) -> DiskInput | None:
-    """None where the process reads next to nothing from disks, or the kernel does not say how much."""
+    """None if the process reads next to nothing from disks, or the kernel does not say how much."""
     used = view.get(resources.build)
     if used is None or len(used.process) < counters.DIFFERENCE:
         return None

@@ -1,9 +1,10 @@
-"""Stalls that come back with a period, counted in steps or in seconds, and what runs in them.
+"""Periodic stalls, counted in steps or in seconds, and what runs in them.
 
-Each part of the step is looked at alone, as in ``rising``: a shared machine delays the step's call at any moment, and
-what a program does every N steps stands out in its own part. Stalls by chance have intervals of any length; an interval
-counts as regular when it is one, two or three times the median one, within a tenth. Of exponential intervals one in
-five is, so that four of five say period with an error of half a percent. Ends of epochs are left out: they are wanted.
+Each part of the step is examined separately, as in ``rising_step_time``: a shared machine delays the step's call at any
+moment, while work that a program does every N steps stands out in its own part. Random stalls have intervals of any
+length; an interval counts as regular if it is one, two or three times the median one, within a tenth. Of exponential
+intervals one in five is, so requiring four of five gives an error of half a percent. Ends of epochs are left out: they
+are intended.
 
 Serves periodic_stall and utilisation_dips.
 """
@@ -34,23 +35,23 @@ if TYPE_CHECKING:
 
 MIN_STALLS = 5
 MIN_REGULAR = 0.8
-"""Share of the intervals."""
+"""Share of the intervals that must be regular."""
 TOLERANCE = 0.1
 MAX_MULTIPLE = 3
 MIN_STEP_SHARE = 0.5
 """A stall is longer than this share of the median step, and than ``NOISE_FACTOR`` times the noise of its part."""
 NOISE_FACTOR = 6
 MAX_STALLED_RATIO = 0.34
-"""What happens in more than every third step is the step."""
+"""Whatever happens in more than every third step belongs to the step."""
 _JOIN = 3
-"""Stalled steps so close together are one stall."""
+"""Stalled steps this close together are one stall."""
 _SAME_SIZE = 0.4
 """Stalls of less than this share of the large ones are something else."""
 _ENRICHED = 3.0
-"""Code of another thread, or a neighbour, is named when it is that much more active in stalls than outside."""
+"""Code of another thread, or a neighbour, is named if it is this much more active in stalls than outside."""
 _MIN_RIVAL_CORES = 0.3
 MIN_EXPLAINED = 0.5
-"""Of the stalls' time: another function that the program calls every N steps, such as a validation, is its work."""
+"""Share of the stalls' time from which another function, called every N steps (a validation), explains them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,22 +65,22 @@ class Stalls:
     period_ns: float
     """Median interval, in time."""
     by_time: bool
-    """The seconds between stalls are more alike than the steps."""
+    """Whether the seconds between stalls vary less than the steps."""
     regular_ratio: float
-    """Share of the intervals that are regular, by the better of the two."""
+    """Share of the intervals that are regular, in the better of the two units."""
     stall_ns: float
-    """Of one stall, beyond the usual."""
+    """Length of one stall beyond the usual time."""
     excess_ns: float
-    """All of them together."""
+    """Sum over all stalls."""
     first_steps: tuple[int, ...]
     """Step numbers at which stalls began."""
     name: Name | None
     spot: Spot | None
     """User code of the step's thread in the stalls."""
     thread_spot: Spot | None
-    """User code of another thread that runs in stalls rather than outside."""
+    """User code of another thread that runs more in stalls than outside."""
     rival: str
-    """A process that is busy in stalls rather than outside; "" for none."""
+    """A process that is busier in stalls than outside; "" for none."""
     samples: int
 
 
@@ -99,7 +100,7 @@ def build(view: StepsView) -> tuple[Stalls, ...]:
 
 
 def _epoch_ends(steps: Steps) -> Bool:
-    """Steps in which a pass over the data ended or began, and the ones after them."""
+    """Steps in which a pass over the data ended or began, and the steps after them."""
     names = [n.id for n in steps.worker.all(Name) if n.hook == EPOCH_END]
     pulls = calls.of(steps, Kind.NEXT)
     ends = calls.of(steps, Kind.HOOK).named(names).starts, pulls.starts[pulls.flagged(Flag.END)]
@@ -156,7 +157,7 @@ def _of_part(view: StepsView, component: ComponentName, part: F64, step_ns: floa
 
 
 def _other_calls_ns(view: StepsView, windows: tuple[I64, I64]) -> int:
-    """Time of calls that begin in the windows and are not the step's own."""
+    """Time of calls that begin in the windows and are not the step's call."""
     steps = view.steps
     if steps.call is None:
         return 0
@@ -166,7 +167,7 @@ def _other_calls_ns(view: StepsView, windows: tuple[I64, I64]) -> int:
 
 
 def _regular(intervals: F64) -> tuple[float, float]:
-    """Share of the intervals that are a small multiple of the median one, and how far those are from it."""
+    """Share of the intervals that are a small multiple of the median one, and their deviation from it."""
     base = float(np.median(intervals))
     if base <= 0:
         return 0.0, 1.0
@@ -178,7 +179,7 @@ def _regular(intervals: F64) -> tuple[float, float]:
 
 
 def _inside(at: I64, windows: tuple[I64, I64]) -> Bool:
-    """Which moments lie within the sorted, disjoint windows."""
+    """Mask of the moments within the sorted, disjoint windows."""
     lo, hi = windows
     k = np.searchsorted(lo, at, side="right") - 1
     result: Bool = (k >= 0) & (at < hi[np.maximum(k, 0)])
@@ -222,7 +223,7 @@ def _spot(view: StepsView, component: ComponentName, windows: tuple[I64, I64]) -
 
 
 def _other_thread(view: StepsView, windows: tuple[I64, I64]) -> Spot | None:
-    """User code of another thread that is sampled much more in the stalls than outside of them."""
+    """User code of another thread that is sampled much more often in the stalls than outside them."""
     steps = view.steps
     records = steps.worker.records
     threads = np.unique(records.thread[records.kind == Kind.SAMPLE])
@@ -271,7 +272,7 @@ def _rival(view: StepsView, windows: tuple[I64, I64]) -> str:
 
 
 def _overlap(edges: I64, windows: tuple[I64, I64]) -> Bool:
-    """Which sampling intervals, by their ends, hold a stall."""
+    """Mask of the sampling intervals, given by their ends, that hold a stall."""
     result = np.zeros(len(edges), bool)
     for lo, hi in zip(*windows, strict=True):
         first, last = np.searchsorted(edges, [lo, hi])

@@ -1,10 +1,9 @@
-"""Page faults of the process that makes the steps: how many a step, and what share of its CPU time they take.
+"""Page faults of the process that makes the steps: their number per step and their share of its CPU time.
 
-Arithmetic over counters, no profiler: faults x what one costs on this host (the collector measures it) / CPU time. A
-fault of a huge page costs fifty times one of a small page and counts as one, too. How many there were is only counted
-for the whole host: those of this process are at most its faults, and its time in the kernel bounds what they cost. The
-steady part is cut into equal parts, so that faults which never end are told from those of a warm-up that lies in it,
-and from bursts.
+Arithmetic over counters, no profiler: faults x the cost of one on this host (measured by the collector) / CPU time. A
+fault of a huge page costs fifty times one of a small page and also counts as one. Their number is only known for the
+whole host: those of this process are at most its faults, and its time in the kernel bounds their cost. The steady part
+is cut into equal parts, to distinguish faults that never end from those of a warm-up within it, and from bursts.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ if TYPE_CHECKING:
     from stepscope.model.records import F64, I64, MemoryTable, ProcessTable
 
 ATTACHED = "attach"
-"""The manifest's mode of a process that was started without stepscope."""
+"""The manifest's mode for a process that was started without stepscope."""
 PARTS, MIN_PARTS = 8, 3
 PAGE_BYTES = 4096
 HUGE_PAGES = 512
-"""Pages in a huge page, of 2 MiB: costs of others are not measured (``collector.samplers.fault_cost``)."""
+"""Small pages per huge page of 2 MiB: the cost of other sizes is not measured (``collector.samplers.fault_cost``)."""
 MIN_ROUNDS = 3
-"""Measurements of a fault's cost: fewer say little on a busy host."""
+"""Measurements of a fault's cost: on a busy host fewer are too uncertain."""
 _QUARTILE, _FAST = 0.25, 0.1
 
 
@@ -41,7 +40,7 @@ class FaultCost:
     high_ns: float
     release_ns: float
     huge_ns: float = 0.0
-    """Of a huge page; 0 where none was given to the collector: all faults are then taken for small ones."""
+    """Cost of a huge page; 0 if the collector received none: all faults are then treated as small ones."""
     huge_release_ns: float = 0.0
 
 
@@ -51,14 +50,15 @@ class Faults:
 
     pid: int
     steps: float
-    """Steps within what was sampled; 0 where there are none."""
+    """Steps within the sampled time; 0 if there are none."""
     span_ns: int
     minor: int
     major: int
     huge: int
-    """Of ``minor``, those that were given huge pages: at most, where others on the host were given some, too."""
+    """Upper bound of the faults in ``minor`` that received huge pages: others on the host may have received some
+    too."""
     faulting_ns: float
-    """What the minor ones took."""
+    """Time of the minor faults."""
     cpu_ns: int
     system_ns: int
     wait_ns: int
@@ -67,7 +67,7 @@ class Faults:
     part_ratios: F64
     """Share of CPU time in faults, in each part of the steady steps. float64[part]."""
     kept_ratio: float
-    """Pages that came to stay (growth of memory of its own) per fault; 0 where what is touched is given back."""
+    """Pages that stayed (growth of its own memory) per fault; 0 if all touched pages are returned."""
 
     @property
     def per_step(self) -> float:
@@ -81,22 +81,22 @@ class Faults:
 
     @property
     def huge_per_step(self) -> float:
-        """Of those per step."""
+        """Faults of huge pages per step."""
         return self.huge / max(1.0, self.steps)
 
     @property
     def huge_per_second(self) -> float:
-        """Of those per second."""
+        """Faults of huge pages per second."""
         return self.huge / (self.span_ns / 1e9)
 
     @property
     def ratio(self) -> float:
-        """Share of CPU time in faults. What is spent in the kernel bounds it."""
+        """Share of CPU time in faults, bounded by the time in the kernel."""
         return min(self.faulting_ns, self.system_ns) / max(1, self.cpu_ns)
 
     @property
     def churn_ratio(self) -> float:
-        """Share of CPU time in faults and in giving the same pages back."""
+        """Share of CPU time in faults and in returning the same pages."""
         released = (self.minor - self.huge) * self.cost.release_ns + self.huge * self.cost.huge_release_ns
         both = self.faulting_ns + released * (1.0 - self.kept_ratio)
         return min(both, self.system_ns) / max(1, self.cpu_ns)
@@ -108,7 +108,7 @@ class Faults:
 
     @property
     def busy(self) -> float:
-        """Share of wall time in which the process ran or wanted to: 1 at most, however many threads it has."""
+        """Share of wall time in which the process ran or was ready to: at most 1, however many threads it has."""
         return min(1.0, (self.cpu_ns + self.wait_ns) / max(1, self.span_ns))
 
     @property
@@ -118,10 +118,10 @@ class Faults:
 
 
 def build(view: SessionView) -> Faults | None:
-    """None where too few samples lie within the steady steps, or nobody measured what a fault costs.
+    """None if too few samples lie within the steady steps, or the cost of a fault was not measured.
 
-    Of a process that was attached to, which makes no steps that could be seen: over all that was sampled. Who attaches
-    looks at what has been up for a while.
+    For a process that was attached to and has no visible steps: over all samples, because such a process has usually
+    been running for a while.
     """
     session, steps = view.session, view.steps
     cost = cost_of(session.memory)
@@ -162,7 +162,7 @@ def build(view: SessionView) -> Faults | None:
 
 
 def cost_of(memory: MemoryTable) -> FaultCost | None:
-    """What the collector measured; None where it measured too little."""
+    """The collector's measurement; None if it measured too little."""
     faults = memory.fault_ns[memory.fault_ns > 0]
     if len(faults) < MIN_ROUNDS:
         return None
@@ -181,7 +181,7 @@ def cost_of(memory: MemoryTable) -> FaultCost | None:
 
 
 def huge_faults(table: ProcessTable, memory: MemoryTable, cost: FaultCost) -> I64:
-    """Between each two samples of a process, its faults that were given huge pages, at most. int64[sample - 1]."""
+    """Upper bound of a process's faults that received huge pages, between successive samples. int64[sample - 1]."""
     known = memory.huge_faults >= 0
     minor = counters.growth(table.minor_faults)
     if cost.huge_ns <= 0 or not known.any():
@@ -192,7 +192,7 @@ def huge_faults(table: ProcessTable, memory: MemoryTable, cost: FaultCost) -> I6
 
 
 def faulting_ns(table: ProcessTable, huge: I64, cost: FaultCost) -> F64:
-    """What the faults between each two samples of a process took. float64[sample - 1]."""
+    """Time of a process's faults between successive samples. float64[sample - 1]."""
     small = counters.growth(table.minor_faults) - huge
     found: F64 = small * cost.fault_ns + huge * cost.huge_ns
     return found

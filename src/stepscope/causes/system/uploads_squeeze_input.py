@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 ACKNOWLEDGED = 0.05
 """Acknowledgements per byte received: 66 bytes for every second full segment, and more on small windows."""
 MIN_OUT = 200_000.0
-"""Bytes a second that make an upload."""
+"""Bytes per second that make an upload."""
 OF_MOST = 0.3
-"""Of the busiest second's uploads: less is not the upload but its beginning or end."""
+"""Share of the busiest second's uploads: less is only the beginning or end of an upload."""
 MIN_SECONDS = 3
 """Of each kind: with and without uploads."""
 MAX_INPUT = 0.8
-"""Of the usual input, what arrives beside uploads at most."""
+"""Largest share of the usual input that arrives during uploads."""
 MIN_WAIT_MORE = 0.15
-"""By which the share of waiting must be higher while something is uploaded."""
+"""Least increase of the waiting share during uploads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,23 +35,23 @@ class Uploads:
     share_ratio: float
     """Share of the time with uploads."""
     sent: float
-    """While uploading."""
+    """Rate during uploads."""
     input_beside: float
     input_usual: float
     wait_beside: float | None
-    """Share of the time that steps wait; None where that cannot be seen."""
+    """Share of the time that steps wait; None if unknown."""
     wait_usual: float | None
 
     @property
     def squeezes(self) -> bool:
-        """Whether less input arrives beside uploads, and steps wait for it."""
+        """Whether less input arrives during uploads, and steps wait for it."""
         if self.input_usual < MIN_OUT or self.input_beside > MAX_INPUT * self.input_usual:
             return False
         return self.wait_beside is not None and self.wait_more >= MIN_WAIT_MORE
 
     @property
     def wait_more(self) -> float:
-        """By which the share of waiting is higher while something is uploaded."""
+        """Increase of the waiting share during uploads."""
         return (self.wait_beside or 0.0) - (self.wait_usual or 0.0)
 
     @property
@@ -61,7 +61,7 @@ class Uploads:
 
 
 def build(view: StepsView) -> Uploads | None:
-    """None where nothing is uploaded, or always."""
+    """None if nothing is uploaded, or always."""
     used = view.get(resources.build)
     if used is None or used.wire is None:
         return None
@@ -85,7 +85,7 @@ def build(view: StepsView) -> Uploads | None:
 
 
 def _uploading(looks: Looks) -> Bool:
-    """Seconds in which much is sent, acknowledgements apart."""
+    """Seconds in which much is sent, not counting acknowledgements."""
     sent = np.maximum(0.0, looks.net_out - ACKNOWLEDGED * looks.net_in)
     result: Bool = sent >= max(MIN_OUT, OF_MOST * float(sent.max(initial=0.0)))
     return result

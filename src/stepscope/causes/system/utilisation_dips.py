@@ -1,7 +1,7 @@
-"""Dips of utilisation that come back with a period, and what the steps do in them.
+"""Periodic dips of utilisation, and what the steps do in them.
 
 Seconds are compared with seconds: a dip is a second in which CPU or GPU do much less than usual. What the step's thread
-did in those seconds beyond what it usually does is what runs at that period.
+does in those seconds beyond its usual work is what runs with that period.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ class Limits:
     """What a dip is, and when dips are periodic."""
 
     dip_ratio: Ratio = Ratio(0.6)
-    """Of the usual (median) utilisation: less is a dip."""
+    """Share of the usual (median) utilisation: less is a dip."""
     min_usual: float = 0.2
-    """Cores, or share of a GPU, that must usually be busy: the dips of something idle say nothing."""
+    """Cores, or share of a GPU, that must usually be busy: dips of an idle resource mean nothing."""
     min_dips: int = 5
-    """Fewer are regular by chance."""
+    """Fewer may be regular by chance."""
     min_period_s: float = 3.0
-    """Samples come once a second: dips that are closer are noise between neighbouring samples."""
+    """Samples come once a second: closer dips are noise between neighbouring samples."""
     max_dip_ratio: Ratio = Ratio(0.5)
-    """Dips that last longer than half of the time are the rule, not the dip."""
+    """Dips that last longer than half of the time are the rule."""
     max_spread: float = 0.35
-    """Standard deviation over mean of the distances between dips, at most: by chance it is near 1."""
+    """Standard deviation over mean of the distances between dips, at most: for random dips it is near 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,17 +52,17 @@ class Dips:
     """Cores, or share of the device."""
     within: float
     share_ratio: float
-    """Share of the time that is dip."""
+    """Share of the time in dips."""
     lost_ratio: float
-    """Share of the time that is lost: the steps made in dips against those made otherwise."""
+    """Share of the time that is lost, from the steps made in dips and outside them."""
     component: ComponentName | Literal[""]
-    """What the step's thread does more of in dips."""
+    """The component of the step that takes more time in dips."""
     others_cores: float
-    """What other processes use in dips beyond what they use otherwise."""
+    """Cores that other processes use in dips beyond their use outside."""
 
 
 def build(view: StepsView, limits: Limits) -> tuple[Dips, ...]:
-    """Dips of CPU and of the GPUs; empty where there are none."""
+    """Dips of CPU and of the GPUs; empty if there are none."""
     used = view.get(resources.build)
     if used is None:
         return ()
@@ -105,7 +105,7 @@ def _of(what: str, use: F64, view: StepsView, resources: Resources, limits: Limi
 
 
 def _component(view: StepsView, edges: I64, low: Bool) -> ComponentName | Literal[""]:
-    """The component that takes most time more in a step of a dip than in another step; "" for none."""
+    """The component with the largest increase of time per step in dips; "" for none."""
     anatomy = view.anatomy
     if len(anatomy.per_step) == 0:
         return ""

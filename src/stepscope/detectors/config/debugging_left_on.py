@@ -1,26 +1,26 @@
-"""A debugging mode of TensorFlow checks, or writes down, what every op of the step gives.
+"""A debugging mode of TensorFlow checks or records the output of every op of the step.
 
 ## What it detects
 `tf.debugging.enable_check_numerics()` or `tf.debugging.experimental.enable_dump_debug_info()` in a job whose compiled
-steps spend a tenth of their time or more in the ops that these put behind every other op.
+steps spend a tenth of their time or more in the ops that these modes insert after every other op.
 
 ## Why it matters
-The check reads every tensor that the step makes once more, and nothing can be fused across it: steps of many
-small ops take several times as long. It is there to find one NaN, and stays on when that is found.
+The check reads every tensor of the step once more, and nothing can be fused across it: steps of many small ops take
+several times as long. It serves to find one NaN, and is often left on afterwards.
 
 ## Evidence
 From the log of the run: which mode was turned on, and where. From the graph: `checking_ops`. From an op trace:
-`checking_ratio`, share of the steps in these ops, and of what the framework spends around ops by their part of these
+`checking_ratio`, share of the steps in these ops, plus their part of the time that the framework spends around all ops
 (`handing_out_ratio`).
 
 ## Known limits
-Ops that could be fused without the checks are not part of the cost: more is saved. Checks that the program itself asks
-for (`tf.debugging.check_numerics`) are not meant. The debug mode of tf.data is told with the Python that it runs
+Fusion that the checks prevent is not part of the cost: the real saving is larger. Checks that the program itself makes
+(`tf.debugging.check_numerics`) are not included. The debug mode of tf.data is reported with the Python that it runs
 (INP002).
 
 ## Remedy
-Turn the mode off (`tf.debugging.disable_check_numerics`), or on by a flag of the program; `tf.debugging.check_numerics`
-on the loss alone finds a NaN as well, a step late.
+Turn the mode off (`tf.debugging.disable_check_numerics`), or make it a flag of the program;
+`tf.debugging.check_numerics` on the loss alone also finds a NaN, one step later.
 
 ## References
 TensorFlow: tf.debugging.enable_check_numerics ("comes at a performance cost"), Debugger V2.
@@ -54,7 +54,7 @@ CHECKS = (
     "DebugNumericSummaryV2",
     "DebugIdentityV2",
 )
-"""Ops that nobody but these modes makes. Source: tensorflow/python/debug/lib."""
+"""Ops that only these modes create. Source: tensorflow/python/debug/lib."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,16 +67,16 @@ class Params:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cost:
-    """What the checks cost: shares of the traced steps."""
+    """Cost of the checks, as shares of the traced steps."""
 
     checks: float
-    """In the checks themselves."""
+    """Share in the checks themselves."""
     handing: float
-    """In handing them out to threads, by their part of all ops."""
+    """Share in dispatching them to threads, by their part of all ops."""
 
     @property
     def ratio(self) -> float:
-        """Both."""
+        """Sum of both shares."""
         return self.checks + self.handing
 
 
@@ -89,14 +89,14 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | CaptureRequest]:
         view,
         graph_pattern.whole(_checks),
         params.min_ratio,
-        ask=lambda rows: f"{len(rows):,} ops of the graphs check what the others give ({MODES[on.name]}); their cost",
+        ask=lambda rows: f"{len(rows):,} ops of the graphs check the outputs of others ({MODES[on.name]})",
         weigh=_cost,
         see=lambda ops, rows, cost: _finding(view, ops, on, rows, cost, params),
     )
 
 
 def _checks(index: GraphIndex) -> list[int]:
-    """Rows of the checks, those of tf.data left out."""
+    """Rows of the checks, without those of tf.data."""
     return [row for row in index.table.of_types(*CHECKS).tolist() if not index.of_data(int(index.table.graph[row]))]
 
 
@@ -109,8 +109,8 @@ def _cost(ops: NodeCosts, rows: list[int]) -> _Cost:
 def _finding(view: StepsView, ops: NodeCosts, on: Setting, rows: list[int], cost: _Cost, params: Params) -> Seen:
     ratio = min(1.0, cost.ratio)
     return Seen(
-        title=f"{MODES[on.name]} is on: {format_ratio(ratio)} of the step goes to {len(rows):,} ops that check "
-        "what the others give",
+        title=f"{MODES[on.name]} is on: {len(rows):,} ops that check the outputs of others take "
+        f"{format_ratio(ratio)} of the step",
         confidence=0.95,
         where=(view.place(on.file, on.line, function=on.function),) if on.file else (),
         evidence=(
@@ -123,18 +123,18 @@ def _finding(view: StepsView, ops: NodeCosts, on: Setting, rows: list[int], cost
         remedies=(
             Remedy(
                 id="debugging-off",
-                text=f"turn it off: remove {MODES[on.name]}, or let a flag of the program ask for it; to watch for a "
-                "NaN check the loss alone",
+                text=f"turn it off: remove {MODES[on.name]}, or make it a flag of the program; to watch for a NaN, "
+                "check the loss alone",
             ),
         ),
-        explanation="The graph shows an op behind each other one that the mode put there, the op trace their time. "
-        "What the framework spends on handing them out is counted by their part of all ops; what could be fused "
-        "without them is not: more is saved.",
+        explanation="The graph shows a check after each other op, which the mode inserted; the op trace shows their "
+        "time. The framework's time to dispatch them is counted by their part of all ops. Fusion that they prevent is "
+        "not counted: the real saving is larger.",
     )
 
 
 def _mode(view: SessionView) -> Setting | None:
-    """The debugging mode that was turned on last, and not off again."""
+    """The debugging mode that was turned on last and not off again."""
     on: dict[str, Setting] = {}
     for setting in view.worker.all(Setting) if view.worker is not None else ():
         on.pop(setting.name, None)

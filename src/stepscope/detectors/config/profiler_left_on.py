@@ -2,21 +2,21 @@
 
 ## What it detects
 TensorFlow's profiler, started by the program (`tf.profiler.experimental.start`, `Profile`, Keras' TensorBoard callback
-with `profile_batch`), in a fifth of the steady time or more, and in fifty steps at least.
+with `profile_batch`), that records a fifth of the steady time or more, and at least fifty steps.
 
 ## Why it matters
-It writes down every op: steps of many short ops take up to half as long again, memory grows with each of them, and
-stopping it writes all of that in the training thread. Some tens of steps tell the same.
+It records every op: steps of many short ops take up to half as long again, memory grows with each of them, and stopping
+the profiler writes all of that on the training thread. A few tens of steps show the same.
 
 ## Evidence
 `recorded_ratio`: share of the steady time in which it recorded. `recorded_steps`. `slower_ratio`: how much longer the
-recorded steps are than those without it in the same run, by their medians. `stop_ns`: what stopping it took.
+recorded steps are than the other steps of the same run, by their medians. `stop_ns`: the time that stopping it took.
 
-Measured (bench/cases/73-profiler-all-epochs, TensorFlow 2.21): 3.4 times faster without; most of it is stopping it.
+Measured (bench/cases/73-profiler-all-epochs, TensorFlow 2.21): 3.4x faster without it; stopping it is most of that.
 
 ## Known limits
-Where it recorded all steps there is nothing to compare with: what it costs them is then modelled, as what recording
-costs steps of some milliseconds.
+If it recorded all steps, there is nothing to compare with: its cost is then modelled as that of recording steps of some
+milliseconds.
 
 ## Remedy
 Record some steps of the steady part: `profile_batch=(10, 20)`, or `start` and `stop` around them.
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from stepscope.derive.steps_view import StepsView
 
 SLOWER, LEAST, MOST = 0.06, 0.0, 0.5
-"""How much longer recorded steps take, where this run cannot tell. Measured: 0.06 on Keras steps of 5 ms, 0.5 on steps
-of 3 ms with a callback (docs/benchmarks/capture.md; the pair named in docs/detectors.md)."""
+"""How much longer recorded steps take, if this run does not show it. Measured: 0.06 on Keras steps of 5 ms, 0.5 on
+steps of 3 ms with a callback (docs/benchmarks/capture.md; the pair named in docs/detectors.md)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +51,11 @@ class Params:
     """Thresholds."""
 
     min_time_ratio: Ratio = Ratio(0.2)
-    """Of the steady time, recorded."""
+    """Share of the steady time that is recorded."""
     min_steps: int = 50
-    """Recorded: fewer are what somebody wants to look at."""
+    """Recorded steps: fewer are recorded to be looked at."""
     min_ratio: Ratio = Ratio(0.03)
-    """Of the steady time, lost: the least that a report calls low."""
+    """Share of the steady time that is lost: the least that a report calls low."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
@@ -72,7 +72,7 @@ def _slower(found: Profiled) -> float:
 
 
 def _lost(found: Profiled, slower: float) -> float:
-    """Share of the time of the steps and of what stopping took."""
+    """Share of the time of the steps and of stopping the profiler."""
     in_steps = found.wall_ns * found.time_ratio * (1 - 1 / (1 + max(0.0, slower)))
     return (in_steps + found.stop_ns) / (found.wall_ns + found.stop_ns)
 
@@ -84,7 +84,7 @@ def _finding(view: StepsView, found: Profiled, params: Params) -> Seen:
     how = (
         f"recorded steps take {format_ratio(found.slower)} longer"
         if found.slower is not None
-        else "what that costs them cannot be told, for there are no others"
+        else "their slowdown is unknown, because there are no others to compare with"
     )
     if found.stop_ns:
         how += f"; stopping it took {format_ns(found.stop_ns)}"
@@ -105,12 +105,11 @@ def _finding(view: StepsView, found: Profiled, params: Params) -> Seen:
         remedies=(
             Remedy(
                 id="profile-some-steps",
-                text="record some steps of the steady part alone, as profile_batch=(10, 20) of Keras' TensorBoard "
-                "callback does, and stop the profiler there",
+                text="record only some steps of the steady part, as profile_batch=(10, 20) of Keras' TensorBoard "
+                "callback does, and then stop the profiler",
             ),
         ),
-        explanation="When the profiler was started and stopped stands in the log of the run; steps are told apart by "
-        "that.",
+        explanation="The log of the run says when the profiler was started and stopped; that separates the steps.",
     )
 
 

@@ -1,29 +1,30 @@
 """Steps of a few samples each, whose time is the fixed cost of a step rather than work on the samples.
 
 ## What it detects
-Training, or one call of Keras' `predict` or `evaluate`, on batches of eight samples or fewer, many of them in a pass
-over the data, whose compiled step takes so little time for each op of its graph that scheduling the ops is most of it.
+Training, or one call of Keras' `predict` or `evaluate`, on batches of eight samples or fewer, with many batches in a
+pass over the data, where the compiled step takes so little time per op of its graph that scheduling the ops is most of
+it.
 
 ## Why it matters
-Calling the step and scheduling its ops costs the same for four samples as for a hundred. Where that is most of the
-step, a larger batch does more samples in nearly the same time.
+Calling the step and scheduling its ops costs the same for four samples as for a hundred. If that is most of the step, a
+larger batch processes more samples in nearly the same time.
 
 ## Evidence
-`ns_per_op`: time of the call, less what neighbours take from the CPUs, for each op of the step's graph; scheduling an
-op and starting its kernel takes one or two microseconds. `fixed_ratio`: share of the steady wall time in the call and
-in Keras' own loop, and of taking batches that Keras itself cuts from arrays. `batch`, `batches`:
-samples of a step, and steps of a pass or of the run.
+`ns_per_op`: time of the call, less what neighbours take from the CPUs, per op of the step's graph; scheduling an op and
+starting its kernel takes one or two microseconds. `fixed_ratio`: share of the steady wall time in the call, in Keras'
+own loop, and in taking batches that Keras itself cuts from arrays. `batch`, `batches`: samples of a step, and steps of
+a pass or of the run.
 
 ## Known limits
-The batch size is a parameter of the training: a larger one may want another learning rate, and what it gains is
-modelled, for 128 samples or 32 times the batch. Batches of 16 and more are taken as chosen. Steps whose ops take longer
-(convolutions, loops in the graph) are not small. Where no pipeline makes the batches (an environment that gives one
-observation at a time, requests one by one) there is no larger batch to take, and nothing is said. Many calls of
+The batch size is a parameter of the training: a larger one may need another learning rate, and its gain is modelled,
+for 128 samples or 32 times the batch. Batches of 16 and more are assumed to be intended. Steps whose ops take longer
+(convolutions, loops in the graph) are not small. If no pipeline makes the batches (an environment that gives one
+observation at a time, requests one by one), no larger batch is possible and nothing is reported. Many calls of
 `predict` on little data each are HST003.
 
 ## Remedy
-A larger `batch_size` (in training with a learning rate to it); where the small batch is wanted, `steps_per_execution`
-of ten or more in `compile`, or a loop over the batches inside of the tf.function.
+A larger `batch_size` (in training with a matching learning rate); if the small batch is intended, `steps_per_execution`
+of ten or more in `compile`, or a loop over the batches inside the tf.function.
 
 ## References
 Keras documentation of Model.compile, steps_per_execution; FSE'22 study, improper hyper parameter.
@@ -52,8 +53,8 @@ if TYPE_CHECKING:
 
 
 CALL_NS = 200_000
-"""What calling a compiled function takes whatever is in it: most of predict's call for a graph of a few dozen ops.
-Measured: 150 to 300 us with TensorFlow 2.21."""
+"""Fixed cost of calling a compiled function: most of predict's call for a graph of a few dozen ops. Measured: 150 to
+300 us with TensorFlow 2.21."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,15 +62,15 @@ class Params:
     """Thresholds."""
 
     max_batch: int = 8
-    """Samples: 16 and 32 are what many papers choose."""
+    """Samples: many papers choose 16 and 32."""
     min_batches: int = 100
-    """In a pass over the data, or in the steady steps: there must be more samples to take."""
+    """In a pass over the data, or in the steady steps: more samples must be available."""
     max_ns_per_op: int = 4_000
     """Measured: 1,000 to 2,000 for a network of 64 units and four rows, 6,000 and more for one of 768 and 128 rows."""
     min_fixed_ratio: Ratio = Ratio(0.6)
-    """Of steady wall time: else something else is the cause."""
+    """Of steady wall time: below it the cause is something else."""
     wanted_batch: int = 128
-    """What the gain is modelled for; at most 32 times the batch."""
+    """Batch for which the gain is modelled; at most 32 times the batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,20 +114,20 @@ def _trains(view: StepsView) -> bool:
 
 
 def _infers(view: StepsView) -> bool:
-    """The steps are batches of a predict or evaluate that was given many of them."""
+    """Whether the steps are batches of a predict or evaluate call with many of them."""
     steps = view.steps
     return steps.kind == Kind.EXECUTION and view.get(purpose.predicts)
 
 
 def _has_datasets(view: StepsView) -> bool:
-    """Whether the program makes datasets itself: those that Keras makes of arrays stand at the line of its loop."""
+    """Whether the program itself makes datasets: those that Keras makes from arrays have the line of its loop."""
     loops = {(name.call_file, name.call_line) for name in view.names.values() if name.call_file}
     made = view.steps.worker.all(DatasetMade)
     return any(d.file and (d.file, d.line) not in loops for d in made)
 
 
 def _batches(view: StepsView) -> _Batches | None:
-    """What the steps train on, where something of the program makes batches: an argument of fit, or a dataset."""
+    """The steps' batches, if something in the program makes them: an argument of fit, or a dataset."""
     steps = view.steps
     worker = steps.worker
     made = [d for d in worker.all(DatasetMade) if d.batch > 0 and d.file]
@@ -145,7 +146,7 @@ def _batches(view: StepsView) -> _Batches | None:
 
 _MANY_STEPS_A_CALL = Remedy(
     id="steps-per-execution",
-    text="or keep the batch and run many steps in one call: steps_per_execution in compile, a loop inside of the "
+    text="or keep the batch and run many steps in one call: steps_per_execution in compile, or a loop inside the "
     "tf.function",
 )
 
@@ -175,14 +176,14 @@ def _finding(view: StepsView, batches: _Batches, fixed: float, per_op: float, pa
         remedies=(
             Remedy(
                 id="larger-batch",
-                text=f"take a larger batch size, {larger} or more: the results are the same"
+                text=f"use a larger batch size, {larger} or more: the results are the same"
                 if infers
-                else f"take a larger batch size, 32 to {larger}, and tune the learning rate with it",
+                else f"use a larger batch size, 32 to {larger}, and tune the learning rate with it",
             ),
             *(() if infers else (_MANY_STEPS_A_CALL,)),
         ),
-        explanation="The ops of the step take hardly longer than scheduling them does, so the time of a step does not "
-        "depend on how many samples it has.",
+        explanation="The ops of the step take hardly longer than their scheduling, so the time of a step does not "
+        "depend on the number of its samples.",
     )
 
 

@@ -1,27 +1,27 @@
-"""A fit validates on batches so small that validating a sample costs more than training on one.
+"""A fit validates on batches so small that a validated sample costs more than a training sample.
 
 ## What it detects
-Validation inside of `fit` that takes a tenth of the time or more, on batches of a quarter of the training's size or
-less, and for each sample at least twice what training takes.
+Validation inside `fit` that takes a tenth of the time or more, on batches of at most a quarter of the training's size,
+at twice the training time per sample or more.
 
 ## Why it matters
-Validation runs forward only: for each sample it should cost a third of training. Each batch has a fixed cost, for the
-call, Keras' loop and the scheduling of the ops; with batches of one sample every sample pays it.
+Validation runs only the forward pass: per sample it should cost a third of training. Each batch has a fixed cost, for
+the call, Keras' loop and the scheduling of the ops; with batches of one sample every sample pays it.
 
 ## Evidence
 `validation_ratio`: share of the steady time inside of `evaluate`, gaps of the duty cycle included.
 `cost_ratio`: time for a validated sample to time for one that is trained on. `validation_batch`, `training_batch`.
 
-Measured (bench/cases/36-validation-of-single-rows): 3.9 times as fast without `validation_batch_size=1`; said was that
-82 % would be saved, and 74 % were.
+Measured (bench/cases/36-validation-of-single-rows): 3.9x faster without `validation_batch_size=1` (74 % saved);
+predicted 82 %.
 
 ## Known limits
-What is won is modelled: a sample is taken to cost as much as in training, which is the most that it should. Samples
-that differ in size (whole images for validation, crops for training) look the same.
+The gain is modelled: a sample is assumed to cost as much as in training, which is the most that it should. Samples that
+differ in size (whole images for validation, crops for training) look the same.
 
 ## Remedy
-`validation_batch_size` of the training's size or more, or a validation dataset in larger batches: it changes no weight.
-Keras takes `batch_size` where none is given.
+`validation_batch_size` of the training's size or more, or a validation dataset in larger batches: it changes no
+weights. Keras uses `batch_size` if none is given.
 
 ## References
 Keras documentation of Model.fit, validation_batch_size.
@@ -54,15 +54,15 @@ class Params:
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.10)
-    """Of the steady time, that validation takes."""
+    """Share of the steady time that validation takes."""
     max_batch_ratio: Ratio = Ratio(0.25)
-    """Of the training's batch."""
+    """Relative to the training's batch."""
     min_cost_ratio: float = 2.0
-    """Of a validated sample to one that is trained on."""
+    """Time per validated sample over time per training sample."""
 
 
 class _Batches(NamedTuple):
-    """Samples of a batch, of training and of validation; samples of one validation."""
+    """Samples per batch, of training and of validation; samples of one validation."""
 
     training: int
     validation: int
@@ -91,7 +91,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
 
 
 def _batches(steps: Steps) -> _Batches | None:
-    """What the last fit that validates knows of its batches."""
+    """The batches of the last fit that validates."""
     seen = [batch for batch in steps.worker.all(BatchSeen) if batch.size > 0]
     training = [batch for batch in seen if batch.role == "train"]
     fits = {batch.loop for batch in training}
@@ -106,7 +106,7 @@ def _finding(view: StepsView, batches: _Batches, ratio: float, cost_ratio: float
     saved = ratio * (1.0 - 1.0 / cost_ratio)
     return Seen(
         title=f"validation on batches of {batches.validation} takes {format_ratio(ratio)} of the time: a sample costs "
-        f"{cost_ratio:.3g} times what it costs in training, on batches of {batches.training}",
+        f"{cost_ratio:.3g}x what it costs in training, on batches of {batches.training}",
         confidence=0.85,
         where=_places(view, batches.validation),
         evidence=(
@@ -120,7 +120,7 @@ def _finding(view: StepsView, batches: _Batches, ratio: float, cost_ratio: float
             Remedy(
                 id="larger-validation-batch",
                 text=f"validation_batch_size={batches.training} or more in fit, or the validation dataset in batches "
-                "of that size: it changes no weight",
+                "of that size: it changes no weights",
                 safety="safe",
             ),
         ),

@@ -1,1 +1,1 @@
-"""Detectors of how devices are used."""
+"""Detectors of the use of devices."""

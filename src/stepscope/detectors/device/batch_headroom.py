@@ -2,22 +2,22 @@
 
 ## What it detects
 Live bytes at their peak fill a small part of the device's memory, and the device is not busy all the time: a larger
-batch would fit and would give it more to do at once.
+batch would fit and would give it more work at once.
 
 ## Why it matters
-Small batches leave kernels short and launch-bound, and pay the host's part of the step once for few samples. How much
-larger the batch could be cannot be read off the usual tools: TensorFlow reserves nearly all memory whatever it needs.
+Small batches make kernels short and launch-bound, and the host's part of the step is paid for few samples. The usual
+tools do not show how much larger the batch could be: TensorFlow reserves nearly all memory whatever it needs.
 
 ## Evidence
 `live_bytes`: tensors at their peak as TensorFlow's own allocator counts them; `total_bytes` of the device;
 `batch_allowed`: the largest batch that fits into 90 % of it if memory grew in proportion to the batch, a lower bound,
-for weights and optimiser state do not grow; `gpu_busy_ratio`.
+because weights and optimiser state do not grow; `gpu_busy_ratio`.
 
 ## Known limits
-Live bytes come from inside of the job (`tf.config.experimental.get_memory_info`, every ten seconds): not from compat.v1
-sessions without an eager context, nor from jobs that nothing was armed in. No real GPU was seen yet: tested beside a
-library that replays NVML's readings. Larger batches change training: learning rate and generalisation are yours to
-judge, and no time is promised.
+Live bytes come from inside the job (`tf.config.experimental.get_memory_info`, every ten seconds): not from compat.v1
+sessions without an eager context, nor from jobs without the agent. Not yet tried on a real GPU: tested with a library
+that replays NVML's readings. Larger batches change training: learning rate and generalisation are yours to judge, and
+no speed-up is promised.
 
 ## Remedy
 Try twice the batch size, with the learning rate adjusted, and compare samples per second.
@@ -51,13 +51,13 @@ class Params:
     """Thresholds."""
 
     min_growth: float = 2.0
-    """Times the batch that must fit."""
+    """How many times larger the batch must be able to get."""
     max_busy_ratio: Ratio = Ratio(0.9)
     """A device that is busier gains little."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
-    """Yield at most one finding, information: what a larger batch brings is not measured."""
+    """Yield at most one finding, as information: the gain of a larger batch is not measured."""
     steps = view.steps
     if steps.steady_count == 0:
         return
@@ -84,7 +84,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
         ),
         cost=cost_of(view, 0.0, basis="prior"),
         remedies=(Remedy(id="larger-batch", text="try twice the batch size with the learning rate adjusted"),),
-        explanation="Reserved memory says nothing of this: TensorFlow takes nearly all of it at its start.",
+        explanation="Reserved memory does not show this: TensorFlow takes nearly all of it when it starts.",
     )
 
 

@@ -1,11 +1,11 @@
-"""The GPU is busy all the time: only the ops are left to improve.
+"""The GPU is busy all the time: only its ops can be improved.
 
 ## What it detects
-During the steady steps a kernel runs on every GPU nearly all the time, and it stays so.
+During the steady steps a kernel runs on every GPU nearly all the time.
 
 ## Why it matters
-Nothing on the host holds the device up: faster input, fewer callbacks or more threads bring nothing. What is left is
-what runs on the device: mixed precision, fused ops, XLA, layouts, a smaller model, or more devices.
+Nothing on the host delays the device: faster input, fewer callbacks or more threads gain nothing. What remains is the
+work on the device: mixed precision, fused ops, XLA, layouts, a smaller model, or more devices.
 
 ## Evidence
 `gpu_busy_ratio`: mean of NVML's utilisation over the samples of the steady steps; `least_busy_ratio`: its 5th
@@ -13,11 +13,10 @@ percentile.
 
 ## Known limits
 NVML counts time in which at least one kernel runs: a device that runs one small kernel after another is "busy" and may
-still do a tenth of what it could. An op trace tells. Tested with replayed readings only: no GPU was seen by these
-tests.
+still reach a tenth of its capacity. An op trace shows it. Tested with replayed readings only, not on a GPU.
 
 ## Remedy
-Take an op trace of some steps and improve the ops that take most.
+Record an op trace of some steps and improve the ops that take most.
 
 ## References
 NVML API reference, nvmlUtilization_t; training-pipeline analysis (Rand 2020).
@@ -49,11 +48,11 @@ class Params:
     min_busy_ratio: Ratio = Ratio(0.95)
     """Mean over the steady steps of the least busy device."""
     min_least_ratio: Ratio = Ratio(0.85)
-    """5th percentile of its samples: no second in which it waits."""
+    """5th percentile of its samples: it never waits for a second."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
-    """Yield at most one finding, information: it costs nothing."""
+    """Yield at most one finding, as information: it costs nothing."""
     busy = min(gpu.busy_ratio for gpu in view.get(gpu.build))
     least = min(float(np.percentile(gpu.busy, 5)) for gpu in view.get(gpu.build))
     if busy < params.min_busy_ratio or least < params.min_least_ratio:
@@ -61,7 +60,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     count = len(view.get(gpu.build))
     yield Seen(
         title=f"{'the GPU is' if count == 1 else f'all {count} GPUs are'} busy {format_ratio(busy)} of the time: only "
-        "the ops on it are left to improve",
+        f"{'its' if count == 1 else 'their'} ops can be improved",
         severity="info",
         confidence=0.9,
         evidence=(
@@ -70,7 +69,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
         ),
         cost=cost_of(view, 0.0),
         remedies=(
-            Remedy(id="improve-ops", text="take an op trace; try mixed precision, XLA (jit_compile=True), fused ops"),
+            Remedy(id="improve-ops", text="record an op trace; try mixed precision, XLA (jit_compile=True), fused ops"),
         ),
         explanation="The device never waits for the host. Advice about input, callbacks or threads does not apply.",
     )

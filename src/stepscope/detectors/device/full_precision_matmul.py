@@ -1,26 +1,25 @@
 """Matrix products and convolutions run in 32 bits on a device with tensor cores.
 
 ## What it detects
-Kernels of matrix products and convolutions that use no tensor cores and no 16-bit numbers, on a GPU that has them, for
-a large part of the step.
+Kernels of matrix products and convolutions that use neither tensor cores nor 16-bit numbers, on a GPU with tensor
+cores, for a large part of the step.
 
 ## Why it matters
-Tensor cores do such kernels two to eight times as fast in 16 bits, and half of the bytes are moved.
+Tensor cores run such kernels two to eight times as fast in 16 bits, and half of the bytes are moved.
 
 ## Evidence
 From an op trace with a device's work: `full_precision_ratio`, share of the steps in such kernels; `tensor_core_ratio`,
 share in kernels with tensor cores; `capability`: major compute capability.
 
 ## Known limits
-Kernels are told by their names (884, 1688, hmma, xmma ...). The gain is modelled: half of the time, between a third
-and four fifths. Mixed precision changes numbers; a loss scale may be needed.
+Kernels are recognised by their names (884, 1688, hmma, xmma ...). The gain is modelled: half of the time, between a
+third and four fifths. Mixed precision changes numbers; a loss scale may be needed.
 
 ## Remedy
-`keras.mixed_precision.set_global_policy("mixed_float16")` (or bfloat16 from Ampere on); sizes of layers in multiples
-of 8.
+`keras.mixed_precision.set_global_policy("mixed_float16")` (or bfloat16 from Ampere on); layer sizes in multiples of 8.
 
 ## References
-NVIDIA: training with mixed precision; xprof's kernel statistics, by which tensor cores are told.
+NVIDIA: training with mixed precision; xprof's kernel statistics, which recognise tensor cores in the same way.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Params:
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.3)
-    """Of the traced steps: below it twice the speed gains little."""
+    """Of the traced steps: below it, doubling the speed gains little."""
 
 
 GAIN, LEAST, MOST = 0.5, 0.33, 0.8
@@ -69,11 +68,11 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         return
     if not kernels.has_tensor_cores:
         if not kernels.capability:
-            yield Undecided(missing=Signal.DEVICE_TRACE, hint="the trace does not say which device it is of")
+            yield Undecided(missing=Signal.DEVICE_TRACE, hint="the trace does not name its device")
         return
     yield Seen(
         title=f"matrix products and convolutions run in 32 bits for {format_ratio(ratio)} of the step, on a GPU whose "
-        "tensor cores do them in 16 (mixed precision)",
+        "tensor cores could run them in 16 bits (mixed precision)",
         confidence=0.8,
         evidence=(
             trace_evidence.evidence(trace, "full_precision_ratio", ratio, "ratio", params.min_ratio),
@@ -83,7 +82,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         ),
         cost=cost_of(view, GAIN * ratio, low=LEAST * ratio, high=MOST * ratio, basis="modelled"),
         remedies=(Remedy(id="mixed-precision", text=f"{_MIXED[trace.framework]}; layer sizes in multiples of 8"),),
-        explanation="The kernels' names say that they compute in 32 bits without tensor cores.",
+        explanation="The kernels' names show that they compute in 32 bits without tensor cores.",
     )
 
 

@@ -4,15 +4,15 @@
 Copies from host to device during which the device computes nothing.
 
 ## Why it matters
-The bus is ten to a hundred times slower than the device's memory. Frames that are sent as 32-bit floats take four
-times as long as the bytes that they were decoded to, and larger ones than the model looks at take longer still.
+The bus is ten to a hundred times slower than the device's memory. Frames sent as 32-bit floats take four times as long
+as the bytes that they were decoded to, and frames larger than the model needs take longer still.
 
 ## Evidence
 From an op trace with a device's work: `copy_ratio`, share of the steps in copies to the device that no kernel hides;
-`bytes_per_step` and `bytes_per_s` where the trace tells sizes.
+`bytes_per_step` and `bytes_per_s` if the trace gives sizes.
 
 ## Known limits
-What kernels hide costs nothing and is not counted. Copies within and between devices are others.
+Copies hidden by kernels cost nothing and are not counted. Copies within and between devices are not included.
 
 ## Remedy
 Copy while the device computes (`prefetch_to_device`, prefetch as the last stage), send small types (uint8) and convert
@@ -45,7 +45,7 @@ class Params:
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.10)
-    """Of the traced steps: Nsight and xprof tell of transfers from a tenth on."""
+    """Of the traced steps: Nsight and xprof report transfers from a tenth on."""
 
 
 _AHEAD = {
@@ -69,7 +69,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     seconds = 1e-9 * float(trace.trace.events.dur_ns[rows].sum())
     size = f" ({format_bytes(per_step)} a step)" if sent else ""
     yield Seen(
-        title=f"copies from host to device{size} take {format_ratio(ratio)} of the step, with no kernel beside them",
+        title=f"copies from host to device{size} take {format_ratio(ratio)} of the step, with no kernel running",
         confidence=0.9,
         evidence=(
             trace_evidence.evidence(trace, "copy_ratio", ratio, "ratio", params.min_ratio),
@@ -84,7 +84,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
                 text=f"copy the next batch while the device computes: {_AHEAD[trace.framework]}",
             ),
             Remedy(id="smaller-types", text="send the type that was decoded (uint8) and convert it on the device"),
-            Remedy(id="smaller-inputs", text="resize and crop before the copy to what the model looks at"),
+            Remedy(id="smaller-inputs", text="resize and crop before the copy to the size that the model uses"),
         ),
         explanation="Only copies that no kernel hides are counted.",
     )

@@ -5,22 +5,22 @@ A host with an NVIDIA GPU on which the job makes steps, while no kernel runs on 
 and the job has reserved none of its memory.
 
 ## Why it matters
-TensorFlow falls back to the CPU without an error when its CUDA libraries do not fit, when a package for the CPU alone
-is installed, or when `CUDA_VISIBLE_DEVICES` hides the devices. The job runs, only many times slower.
+TensorFlow falls back to the CPU without an error if its CUDA libraries do not fit, if a CPU-only package is installed,
+or if `CUDA_VISIBLE_DEVICES` hides the devices. The job runs, only many times slower.
 
 ## Evidence
-`gpu_busy_ratio`: mean of NVML's utilisation in the steady steps; `reserved_bytes`: device memory in use by anybody;
+`gpu_busy_ratio`: mean of NVML's utilisation in the steady steps; `reserved_bytes`: device memory in use by any process;
 `compute_ratio`: share of the step that is computing, which is what a device could take over.
 
 ## Known limits
 How much faster the device would be is not measured: the cost is unknown, at most the share that is computing, and the
-report asks instead of judging. Small models can be faster on the CPU, and a job may leave the device alone on purpose.
-In containers NVML may hide which process uses a device; then any memory in use there clears the finding. Tested with
+report asks instead of judging. Small models can be faster on the CPU, and a job may leave the device unused on purpose.
+In containers NVML may hide which process uses a device; any memory in use there then clears the finding. Tested with
 replayed readings only.
 
 ## Remedy
-`stepscope doctor` says whether this TensorFlow can use the device, and why not. Install `tensorflow[and-cuda]`; look at
-CUDA_VISIBLE_DEVICES and at TensorFlow's warnings at its import.
+`stepscope doctor` says whether this TensorFlow can use the device, and why not. Install `tensorflow[and-cuda]`; check
+CUDA_VISIBLE_DEVICES and TensorFlow's warnings at import.
 
 ## References
 TensorFlow: Install with pip, Use a GPU. FSE'22 study, "Processor: not using GPU".
@@ -50,7 +50,7 @@ class Params:
     max_busy_ratio: Ratio = Ratio(0.01)
     """Mean over the steady steps, of the busiest device."""
     used_bytes: int = 1_000_000_000
-    """A job that reserves as much uses the GPU. Drivers and display servers hold less; TensorFlow reserves nearly
+    """A job that reserves this much uses the GPU. Drivers and display servers hold less; TensorFlow reserves nearly
     all."""
     min_compute_ratio: Ratio = Ratio(0.03)
     """Of the step: a device cannot save more. Less is information (the least that a report calls low)."""
@@ -79,11 +79,11 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
         remedies=(
             Remedy(
                 id="use-gpu",
-                text="if it is to use it: install tensorflow[and-cuda], look at CUDA_VISIBLE_DEVICES and tf.device",
+                text="if it should use it: install tensorflow[and-cuda], check CUDA_VISIBLE_DEVICES and tf.device",
                 what_if="stepscope doctor",
             ),
         ),
-        explanation="No kernel ran on the device during the steady steps and none of its memory is the job's.",
+        explanation="No kernel ran on the device during the steady steps, and the job holds none of its memory.",
     )
 
 

@@ -1,12 +1,12 @@
-"""The device waits for the host to hand it kernels.
+"""The device waits for the host to launch kernels.
 
 ## What it detects
-A device that is idle with nothing in its queue while the host is busy handing out ops: driver calls, the host's side
-of device ops, executor and eager dispatch.
+A device that is idle with an empty queue while the host is busy launching ops: driver calls, the host's side of device
+ops, executor and eager dispatch.
 
 ## Why it matters
-Launching an op costs the host 5 to 20 us whatever the op does. Where kernels are shorter than that, the device
-finishes each before the next arrives, and a faster device gains nothing.
+Launching an op costs the host 5 to 20 us whatever the op does. If kernels are shorter than that, the device finishes
+each before the next arrives, and a faster device gains nothing.
 
 ## Evidence
 From an op trace with a device's work: `launch_idle_ratio`, share of the steps in which the device was idle, its queue
@@ -14,7 +14,7 @@ empty, and the host launching; `kernels_per_step`, `kernel_ns`: mean duration; `
 call.
 
 ## Known limits
-Recording each launch makes launching slower, by the capture's own figure. What a remedy saves is at most this share.
+Recording each launch slows launching, by the capture's own figure. A remedy saves at most this share.
 
 ## Remedy
 Give the device more work per launch: a larger batch, `jit_compile=True` (fusion), a `tf.function` around eager code,
@@ -45,8 +45,8 @@ class Params:
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.25)
-    """Of the traced steps. xprof calls kernel launch high from 15 %; but recording each call lengthens it, so a smaller
-    share may be the trace's own: a ResNet-50 that keeps its V100 busy shows 21 % (kineto's sample)."""
+    """Of the traced steps. xprof calls kernel launch high from 15 %; but recording lengthens each call, so a smaller
+    share may come from the trace itself: a ResNet-50 that keeps its V100 busy shows 21 % (kineto's sample)."""
 
 
 LAUNCHING = ("launch", "runtime")
@@ -72,7 +72,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     per_step = len(kernels.row) / max(1, len(trace.periods))
     mean = float(kernels.dur_ns.mean())
     yield Seen(
-        title=f"kernel launch: the device waits {format_ratio(ratio)} of the step for the host to hand it work; "
+        title=f"kernel launch: the device waits {format_ratio(ratio)} of the step for the host to launch work; "
         f"{per_step:,.0f} kernels a step take {format_ns(mean)} each",
         confidence=0.85,
         evidence=(
@@ -90,7 +90,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
             ),
             Remedy(id="fewer-calls", text=_FEWER[trace.framework]),
         ),
-        explanation="The device had finished all that was handed to it, and the host was launching the next.",
+        explanation="The device had finished all queued work, and the host was launching more.",
     )
 
 

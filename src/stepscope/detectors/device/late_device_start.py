@@ -1,20 +1,20 @@
 """The GPU starts to work long after the job has started.
 
 ## What it detects
-The time from the start of the process that makes the steps to the first second in which its GPU is busy, where that is
-a large part of the run.
+The time from the start of the process that makes the steps to the first second in which its GPU is busy, if it is a
+large part of the run.
 
 ## Why it matters
 Importing, reading data into memory, building and tracing the model cost money on an instance that is paid for its GPU.
-In short jobs, in hyper parameter searches and after every restart this is paid again.
+Short jobs, hyper parameter searches and restarts pay it again each time.
 
 ## Evidence
 `start_ratio`: that time over the time from the start of the process to its last step; `start_s`: the time itself;
-`first_step_s`: when the first step began, which tells loading before it from waiting in it.
+`first_step_s`: when the first step began, which separates loading before it from waiting in it.
 
 ## Known limits
-It is paid once: a longer run makes its share smaller, so the cost is that of this run. Samples come once a second. What
-the time went into is told by the detectors of slow initialisation. Tested with replayed readings only.
+It is paid once: a longer run makes its share smaller, so the cost is that of this run. Samples come once a second. The
+detectors of slow initialisation report what the time was spent on. Tested with replayed readings only.
 
 ## Remedy
 Load data while the model is built, or read it in a pipeline instead of at the start; prepare data offline; keep a
@@ -46,7 +46,7 @@ class Params:
     """Thresholds."""
 
     min_start_s: float = 20.0
-    """Imports of TensorFlow and CUDA's own start take ten seconds and more on a cold machine."""
+    """Importing TensorFlow and starting CUDA takes ten seconds and more on a cold machine."""
     min_start_ratio: Ratio = Ratio(0.1)
     """Of the time from the process's start to its last step."""
 
@@ -79,7 +79,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
             ),
             Remedy(id="prepare-offline", text="prepare the data offline, once for all runs"),
         ),
-        explanation="Until then the device was idle. The time is paid once a run, and again after every restart.",
+        explanation="Until then the device was idle. The time is paid once per run, and again after every restart.",
     )
 
 

@@ -5,15 +5,15 @@ Transposes that change the order of channels for convolutions: those that Tensor
 graph, and the conversion kernels of cuDNN.
 
 ## Why it matters
-A transpose computes nothing and moves every byte twice. They come in where parts of a model want channels first and
-others last, or where an op exists in one layout only, so that the optimiser cannot cancel them.
+A transpose computes nothing and moves every byte twice. They appear if parts of a model use channels first and others
+channels last, or if an op exists in one layout only, so that the optimiser cannot cancel them.
 
 ## Evidence
-From an op trace: `transpose_ratio`, share of the steps in such ops on the device (on the host where there is none);
+From an op trace: `transpose_ratio`, share of the steps in such ops on the device (on the host if there is none);
 `transposes_per_step`.
 
 ## Known limits
-Transposes that the model itself asks for (attention) are not meant, and are not counted.
+Transposes that are part of the model itself (attention) are not counted.
 
 ## Remedy
 One layout for the whole model: `data_format="channels_last"` (and with mixed precision on tensor cores), no
@@ -74,8 +74,8 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         return
     per_step = len(rows) / max(1, len(trace.periods))
     yield Seen(
-        title=f"{per_step:.0f} layout transposes a step take {format_ratio(ratio)} of it: parts of the model want "
-        "channels first, others last",
+        title=f"{per_step:.0f} layout transposes a step take {format_ratio(ratio)} of it: parts of the model use "
+        "channels first, others channels last",
         confidence=0.85,
         evidence=(
             trace_evidence.evidence(trace, "transpose_ratio", ratio, "ratio", params.min_ratio),
@@ -84,7 +84,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         ),
         cost=cost_of(view, ratio, low=ratio / 2),
         remedies=(Remedy(id="one-layout", text='one layout for the whole model: data_format="channels_last"'),),
-        explanation="The transposes were put in by TensorFlow's layout optimiser or by cuDNN, not by the model.",
+        explanation="TensorFlow's layout optimiser or cuDNN inserted the transposes, not the model.",
     )
 
 

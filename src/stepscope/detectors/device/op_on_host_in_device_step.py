@@ -1,19 +1,18 @@
 """An op runs on the host's CPUs in the middle of a step, and the device waits for it.
 
 ## What it detects
-Ops on the host's executor threads that do not launch anything on the device, while the device is idle with nothing in
-its queue.
+Ops on the host's executor threads that launch nothing on the device, while the device is idle with an empty queue.
 
 ## Why it matters
-An op without a kernel for the device, or placed on the CPU, breaks the step in two: its inputs are copied back, the
-device runs dry, the host computes, the result is copied there again.
+An op without a kernel for the device, or placed on the CPU, breaks the step in two: its inputs are copied to the host,
+the device runs out of work, the host computes, the result is copied to the device.
 
 ## Evidence
 From an op trace with a device's work: `host_op_ratio`, share of the steps in which the device was idle and ops ran on
 the host; `op_ns_per_step`: time of the op with the most of it.
 
 ## Known limits
-Ops of the input pipeline are not meant. What the device could not have done anyway (string ops) cannot move.
+Ops of the input pipeline are not included. Ops that the device cannot run (string ops) cannot move.
 
 ## Remedy
 Use an op that has a kernel for the device (types: int32 and strings often have none), drop `with tf.device("cpu")`, or
@@ -64,7 +63,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     (name, kind), longest = _longest(trace)
     per_step = longest / max(1, len(trace.periods))
     yield Seen(
-        title=f"{trace_evidence.short(name)} ({kind}) runs on the host's CPU in each step, {format_ns(per_step)}, and "
+        title=f"{trace_evidence.short(name)} ({kind}) runs on the host's CPU in each step, {format_ns(per_step)}; "
         f"the device waits {format_ratio(ratio)} of the step for ops on the host",
         confidence=0.85,
         evidence=(
@@ -79,12 +78,12 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
             ),
             Remedy(id="op-in-pipeline", text="or do it in the input pipeline, where it runs while the device computes"),
         ),
-        explanation="The device had nothing in its queue while the op ran.",
+        explanation="The device's queue was empty while the op ran.",
     )
 
 
 def _longest(trace: OpView) -> tuple[Op, int]:
-    """The host's op with the most time in which the device waits for it."""
+    """The host op for which the device waits longest."""
     events, windows = trace.trace.events, trace.breakdown.when("host-compute")
     rows = trace.domain.rows(Activity.OP)
     inside = intervals.clipped_sum(events.start_ns[rows], events.end_ns[rows], windows)

@@ -1,20 +1,20 @@
 """The step is many short kernels with gaps between them, which a compiler would fuse.
 
 ## What it detects
-A device whose time between kernels that are already in its queue is a large part of the step, because there are
-hundreds of short kernels, most of them neither matrix products nor convolutions.
+A device that spends a large part of the step between kernels that are already in its queue, because there are hundreds
+of short kernels, most of them neither matrix products nor convolutions.
 
 ## Why it matters
 The device needs one to five microseconds from one kernel to the next, and each reads its input from memory and writes
-its output back. Fused, a chain of element-wise ops is one kernel.
+its output back. When fused, a chain of element-wise ops is one kernel.
 
 ## Evidence
 From an op trace with a device's work: `gap_ratio`, share of the steps between two kernels of which the second was in
-the queue; `kernels_per_step`; `kernel_ns`: median duration; `fusible_ratio`: share of the kernels that are no
+the queue; `kernels_per_step`; `kernel_ns`: median duration; `fusible_ratio`: share of the kernels that are not
 products.
 
 ## Known limits
-Recording kernels lengthens the gaps. What fusing saves is modelled: the gaps of the kernels that can be fused.
+Recording kernels lengthens the gaps. The saving is modelled: the gaps of the kernels that can be fused.
 
 ## Remedy
 `jit_compile=True` in `compile` or `tf.function`; fused layers (fused batch normalisation, `tf.nn.gelu`), larger
@@ -49,12 +49,12 @@ class Params:
     min_ratio: Ratio = Ratio(0.10)
     """Of the traced steps."""
     min_kernels: int = 100
-    """A step: with fewer, single gaps are what is to be looked at."""
+    """Per step: with fewer, look at the single gaps instead."""
     max_kernel_ns: int = 50_000
-    """Median: between longer kernels the gaps are no large part."""
+    """Median: between longer kernels the gaps are a small part."""
     max_gap_ns: int = 20_000
     """Mean: a device takes a few microseconds from one kernel to the next; longer gaps have other causes (kernels that
-    the file leaves out, other streams)."""
+    the file omits, other streams)."""
     min_fusible_ratio: Ratio = Ratio(0.5)
     """Of the kernels."""
 
@@ -96,7 +96,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         ),
         cost=cost_of(view, saved, low=saved / 2, high=gaps, basis="modelled"),
         remedies=(Remedy(id="jit-compile", text=_COMPILED[trace.framework]),),
-        explanation="The kernels were in the device's queue: what passes between two of them is the device's own.",
+        explanation="The kernels were already in the device's queue, so the gaps between them are the device's own.",
     )
 
 

@@ -1,1 +1,1 @@
-"""Detectors of work in the step's graphs that is not needed."""
+"""Detectors of unnecessary work in the step's graphs."""

@@ -1,31 +1,31 @@
-"""The compiled step computes something anew in each call that never changes.
+"""Each call of the compiled step recomputes something that never changes.
 
 ## What it detects
 Costly ops (products, solves, factorisations, convolutions, transforms, sorts, look-ups of many rows) of the compiled
-step that depend on nothing but tensors which the function captured from outside, constants, and variables that neither
-a graph of the process nor Python writes: the inverse of a fixed covariance, a basis that is made orthogonal, a table of
-positions; in a loop that only predicts whatever is made of the weights alone.
+step that depend only on tensors captured from outside the function, constants, and variables that neither a graph of
+the process nor Python writes: the inverse of a fixed covariance, an orthogonalised basis, a table of positions; in a
+loop that only predicts, anything computed from the weights alone.
 
 ## Why it matters
-A `tf.function` is compiled once, but all of its ops run in each call. TensorFlow computes beforehand only what is made
-of constants within the function; a tensor that it captured is an argument, which might be another next time.
+A `tf.function` is compiled once, but all of its ops run in each call. TensorFlow precomputes only what derives from
+constants within the function; a captured tensor is an argument, which might differ in the next call.
 
 ## Evidence
-From the graph: which nodes depend on neither the arguments nor on anything that is written. From an op trace:
+From the graph: nodes that depend neither on the arguments nor on anything that is written. From an op trace:
 `constant_ratio`, share of the steps in these nodes.
 
-Measured on TensorFlow 2.21: bench/cases/77-inverse-each-call 2.02 times as fast (50 %), said was 49 %; a solve of
-weights in a loop that predicts 21 times (95 %), said was 89 %; both beside other work.
+Measured on TensorFlow 2.21, both with other work on the machine: bench/cases/77-inverse-each-call 2.02x faster (50 % of
+the step), predicted 49 %; a solve of weights in a loop that predicts 21x faster (95 %), predicted 89 %.
 
 ## Known limits
-Ops of a few microseconds are in no trace once they have run some 90 times. Where Python itself sets a variable, in a
-loop or function and outside of any graph (`v.assign`, `set_weights`, an optimizer in eager code), no variable counts as
-one that never changes. Code of a library that does so is not seen. Work inside of functions that read variables, and
-what TensorFlow 1's sessions compute, is not seen.
+Ops of a few microseconds are missing from traces once they have run some 90 times. If Python itself sets a variable, in
+a loop or function and outside any graph (`v.assign`, `set_weights`, an optimizer in eager code), no variable counts as
+constant. Library code that does so is not seen. Work inside functions that read variables, and work of TensorFlow 1
+sessions, is not seen.
 
 ## Remedy
-Compute it once outside of the function, where the tensor is made (`__init__`, `build`), and use the result; keep it in
-a variable with `trainable=False` where it belongs into checkpoints, or changes now and then.
+Compute it once outside the function, where the tensor is made (`__init__`, `build`), and use the result; keep it in a
+variable with `trainable=False` if it belongs into checkpoints, or changes occasionally.
 
 ## References
 TensorFlow guide "Better performance with tf.function", captured tensors; FSE'22 study, inefficient API usage.
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
 _NAMED = 2
-"""Types of ops in a title."""
+"""Maximum number of op types in a title."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class Params:
     min_ratio: Ratio = Ratio(0.10)
     """Of the traced steps."""
     min_elements: int = 1_000
-    """That a costly op works on: a matrix of 30 x 30 costs no more than starting its op."""
+    """Elements that a costly op works on: a matrix of 30 x 30 costs no more than starting its op."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
@@ -71,7 +71,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
             lambda index: constant_work_in_step.build(index, view.session.sources, params.min_elements)
         ),
         params.min_ratio,
-        ask=lambda _: "each call computes what never changes; what that costs",
+        ask=lambda _: "each call recomputes something that never changes",
         weigh=lambda ops, found: ops.of_nodes(found.nodes),
         see=lambda ops, found, share: _finding(view, ops, found, share, params),
     )
@@ -81,7 +81,7 @@ def _finding(view: SessionView, ops: NodeCosts, found: ConstantWork, share: OpSh
     heavy = ops.costliest(found.heavy) or list(found.heavy)
     kinds = list(dict.fromkeys(ops.index.table.type_of(row) for row in heavy))[:_NAMED]
     return Seen(
-        title=f"each call of the step computes the same {' and '.join(kinds)}, from values that never change: "
+        title=f"each call of the step recomputes the same {' and '.join(kinds)}, from values that never change: "
         f"{format_ratio(share.ratio)} of the step",
         confidence=0.85,
         where=graph_pattern.places(view, ops.index, heavy),
@@ -93,8 +93,8 @@ def _finding(view: SessionView, ops: NodeCosts, found: ConstantWork, share: OpSh
         remedies=(
             Remedy(
                 id="compute-once",
-                text="compute it once outside of the compiled function, where these values are made, and use the "
-                "result; in a variable with trainable=False where they change now and then",
+                text="compute it once outside the compiled function, where these values are made, and use the result; "
+                "in a variable with trainable=False if they change occasionally",
             ),
         ),
         explanation="These nodes of the graph read captured tensors, constants, and variables that nothing writes, "

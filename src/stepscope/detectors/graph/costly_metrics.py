@@ -1,26 +1,26 @@
 """Metrics that are updated in each training step take a large part of it.
 
 ## What it detects
-Ops of the compiled training step of which nothing but a metric's counters comes - neither the loss nor a gradient, nor
-anything that the step hands out, needs them - and which take 15 % of the step or more: an AUC that compares each
-prediction with hundreds of thresholds, a confusion matrix of every pixel.
+Ops of the compiled training step that only feed a metric's counters - neither the loss nor a gradient, nor any output
+of the step, needs them - and that take 15 % of the step or more: an AUC that compares each prediction with hundreds of
+thresholds, a confusion matrix of every pixel.
 
 ## Why it matters
-A metric of the training data is read once an epoch and computed in each step. Validation computes the same on the data
+A metric on the training data is read once an epoch but computed in each step. Validation computes the same on the data
 that matter, in a fraction of the steps.
 
 ## Evidence
-From the graph: which nodes serve metrics alone. From an op trace: `metric_ratio`, share of the steps in them;
-`metric_ops`, how many they are.
+From the graph: nodes that serve only metrics. From an op trace: `metric_ratio`, share of the steps in them;
+`metric_ops`, their number.
 
 ## Known limits
-Metrics that are computed in called functions, or eagerly, are not seen. What a metric shares with the loss is not
-counted. Other counters that the program keeps itself (how often a class was seen) look the same and are named by their
-variables; those that gradients are made with (a codebook, a bank of features) are none.
+Metrics computed in called functions, or eagerly, are not seen. Work that a metric shares with the loss is not counted.
+Other counters of the program (how often a class was seen) look the same and are named by their variables; those that
+take part in gradients (a codebook, a bank of features) are not counted.
 
 ## Remedy
-Measure it on validation data only (`evaluate`, or a callback each epoch); for AUC `num_thresholds` in place of a list
-of thresholds: evenly spaced ones are counted in buckets, whatever their number.
+Measure it on validation data only (`evaluate`, or a callback each epoch); for AUC use `num_thresholds` instead of a
+list of thresholds: evenly spaced thresholds are counted in buckets, whatever their number.
 
 ## References
 Keras, AUC and metrics_utils.update_confusion_matrix_variables (`thresholds_distributed_evenly`); FSE'22 study,
@@ -51,9 +51,9 @@ class Params:
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.15)
-    """Of the traced steps. Accuracy and averages take some per cent of the steps of small models."""
+    """Of the traced steps. Accuracy and averages take a few percent of the steps of small models."""
     named_ratio: Ratio = Ratio(0.25)
-    """Of all metrics' time: one that takes less is not named."""
+    """Share of the time of all metrics below which a metric is not named."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
@@ -78,7 +78,7 @@ def _finding(view: SessionView, ops: NodeCosts, found: Sequence[MetricWork], sha
     named = [name for name, ratio in each.items() if name and ratio >= params.named_ratio * share.ratio]
     words = ", ".join(sorted(named, key=lambda name: -each[name])) or "counters"
     return Seen(
-        title=f"{words}: {format_ratio(share.ratio)} of the training step goes to metrics and serves nothing else",
+        title=f"{words}: metrics that nothing else needs take {format_ratio(share.ratio)} of the training step",
         confidence=0.85,
         where=_places(view, ops, sorted(named, key=lambda name: -each[name]), nodes),
         evidence=(
@@ -90,18 +90,18 @@ def _finding(view: SessionView, ops: NodeCosts, found: Sequence[MetricWork], sha
         remedies=(
             Remedy(
                 id="metric-on-validation",
-                text="compute it on validation data only, or once in many steps; an AUC with num_thresholds in place "
-                "of thresholds counts in buckets",
+                text="compute it on validation data only, or once in many steps; an AUC with num_thresholds instead of "
+                "thresholds counts in buckets",
                 safety="review",
             ),
         ),
-        explanation="In the graph of the step these nodes lead to counters alone: variables that are not trained, "
-        "written with what no gradient has a part in. The op trace shows their time.",
+        explanation="In the graph of the step these nodes lead only to counters: untrained variables, written with "
+        "values that take no part in any gradient. The op trace shows their time.",
     )
 
 
 def _places(view: SessionView, ops: NodeCosts, metrics: Sequence[str], nodes: Sequence[int]) -> tuple[Place, ...]:
-    """Lines that made the metrics, as far as they are known, then lines of code that is no layer's."""
+    """Lines that made the metrics, if known, then lines of code outside layers."""
     made = {layer.name: layer for layer in ops.index.layers.values() if layer.line}
     built = [made[name.partition("/")[0]] for name in metrics if name.partition("/")[0] in made]
     places = [view.place(layer.file, layer.line, function=layer.function) for layer in built]

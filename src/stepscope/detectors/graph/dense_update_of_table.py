@@ -1,30 +1,30 @@
 """Each step looks up some rows of a large table, and works on all of them.
 
 ## What it detects
-An embedding of at least a million numbers of which a step gathers rows, where ops on arrays of the whole table's shape
+An embedding of at least a million numbers from which a step gathers rows, if ops on arrays of the whole table's shape
 (decay of the optimizer's moments, a regularizer, a gradient that was made dense) take a tenth of the step or more.
-Tables that are multiplied with as a whole as well, as output weights of a language model are, are not meant.
+Tables that are also multiplied as a whole, such as output weights of a language model, are not included.
 
 ## Why it matters
-A batch of 256 touches 256 rows of a million. Adam and RMSprop change the moments of all rows in each step, rows that
-were never looked up included: a dozen passes over the table, which a larger batch does not make cheaper and more data
-make no rarer. Which other optimizers do the same depends on the version of Keras (see Remedy).
+A batch of 256 touches 256 rows of a million. Adam and RMSprop change the moments of all rows in each step, including
+rows that were never looked up: a dozen passes over the table, whose cost does not depend on the size of the batch or of
+the data. Which other optimizers do the same depends on the version of Keras (see Remedy).
 
 ## Evidence
-From the graph: `table_elements`, and `looked_up_rows` where its shapes say so. From an op trace: `table_ratio`, share
-of the steps in ops on all of the table.
+From the graph: `table_elements`, and `looked_up_rows` if its shapes show it. From an op trace: `table_ratio`, share of
+the steps in ops on all of the table.
 
-Measured (bench/cases/50-adam-on-large-table): 14 times the samples a second with SGD on TensorFlow 2.21, beside other
-programs; said was that 89 % would be saved, and 93 % were. Keras 2.15 makes the gradient dense with SGD, too.
+Measured (bench/cases/50-adam-on-large-table): 14x the samples a second with SGD on TensorFlow 2.21 (93 % saved), with
+other programs running; predicted 89 %. Keras 2.15 makes the gradient dense with SGD, too.
 
 ## Known limits
-Which optimizer suits the model is not known here: one that leaves unused rows alone trains differently. Found by shape:
-two tables of one shape count as one.
+Which optimizer suits the model is not known here: one that leaves unused rows alone trains differently. Tables are
+found by shape: two tables of the same shape count as one.
 
 ## Remedy
 An optimizer that changes only the rows of the batch; fewer rows (rare values share one, hashing); a regularizer on
-the rows that were looked up instead of the table. Measured, ms a step with a table of 500,000 x 32 and batches of 256,
-on two CPUs beside other programs (least of three fits; ranges are of several such runs):
+the rows that were looked up instead of the table. Measured, ms per step with a table of 500,000 x 32 and batches of
+256, on two CPUs with other programs running (least of three fits; ranges are of several such runs):
 
 | optimizer | Keras 3.15, fit | with jit_compile=True | in a loop | Keras 2.15, fit | legacy, fit |
 |---|---|---|---|---|---|
@@ -35,9 +35,9 @@ on two CPUs beside other programs (least of three fits; ranges are of several su
 | RMSprop | 203 | | 97 | 504 | 149 |
 | Adam | 134-355 | 96-170 | 261 | 339 | 703 |
 
-So of these, on Keras 3 only SGD without momentum gains much, above all with jit_compile=True; on Keras 2.15 Adagrad
-does, and all but Adam and RMSprop of `tf.keras.optimizers.legacy`. tf_keras 2.21 is as Keras 2.15. In Keras 3.15 a
-`keras.optimizers.MultiOptimizer` gives the table SGD and the rest Adam: 46 ms a step instead of 136, with
+On Keras 3 only SGD without momentum gains much, above all with jit_compile=True; on Keras 2.15 Adagrad does, and all
+but Adam and RMSprop of `tf.keras.optimizers.legacy`. tf_keras 2.21 behaves like Keras 2.15. In Keras 3.15 a
+`keras.optimizers.MultiOptimizer` gives the table SGD and the rest Adam: 46 ms per step instead of 136, with
 jit_compile=True 1.4 instead of 99. The advice for Keras before 2.11, and for tf.compat.v1.train, was not measured.
 
 ## References
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
 
 KERAS_3_15, KERAS_3, KERAS_2_11 = (3, 15), (3, 0), (2, 11)
-"""Versions from which Keras' optimizers are others: 2.11 and 3.0 have new ones, 3.15 has MultiOptimizer."""
+"""Versions in which Keras' optimizers change: 2.11 and 3.0 have new ones, 3.15 has MultiOptimizer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class Params:
     min_elements: int = 1_000_000
     """Of the table: 4 MB, and as much for each moment."""
     min_unused: Ratio = Ratio(0.75)
-    """Of the table's rows, that a look-up does not touch: a small table is touched as a whole anyway."""
+    """Share of the table's rows that a look-up does not touch: a small table is touched as a whole anyway."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
@@ -93,29 +93,27 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
         view,
         find,
         params.min_ratio,
-        ask=lambda one: (
-            f"each step works on all {one.table.shape[0]:,} rows of a table that it looks rows up in; what that costs"
-        ),
+        ask=lambda one: f"each step works on all {one.table.shape[0]:,} rows of a table from which it looks up some",
         weigh=lambda ops, one: ops.of_nodes(one.nodes),
         see=lambda ops, one, share: _finding(view, ops, one, share, params),
     )
 
 
 def optimizers(frameworks: Mapping[str, str]) -> str:
-    """Those that leave unused rows alone in the version of Keras that runs, or in TensorFlow's own."""
-    legacy = "of tf_keras.optimizers.legacy: SGD, with momentum too, Adagrad or Ftrl"
+    """Optimizers that leave unused rows alone in the running version of Keras, or in TensorFlow itself."""
+    legacy = "SGD (also with momentum), Adagrad or Ftrl of tf_keras.optimizers.legacy"
     if "tf_keras" in frameworks:
         return legacy
     version = _version(frameworks.get("keras", ""))
     if not version:
-        return "of tf.compat.v1.train: GradientDescentOptimizer, MomentumOptimizer, AdagradOptimizer or FtrlOptimizer"
+        return "GradientDescentOptimizer, MomentumOptimizer, AdagradOptimizer or FtrlOptimizer of tf.compat.v1.train"
     if version >= KERAS_3_15:
-        return "SGD without momentum, for the table alone by keras.optimizers.MultiOptimizer; with jit_compile=True"
+        return "SGD without momentum, for the table alone with keras.optimizers.MultiOptimizer; with jit_compile=True"
     if version >= KERAS_3:
         return "SGD without momentum, in fit with jit_compile=True (others of Keras 3 work on all rows, Adagrad too)"
     if version >= KERAS_2_11:
         return f"Adagrad, or {legacy.replace('tf_keras', 'tf.keras')} (plain SGD of this Keras works on all rows)"
-    return "SGD, with momentum too, Adagrad or Ftrl"
+    return "SGD (also with momentum), Adagrad or Ftrl"
 
 
 def _version(text: str) -> tuple[int, ...]:
@@ -127,7 +125,7 @@ def _finding(view: SessionView, ops: NodeCosts, found: TableUpdate, share: OpSha
     rows, width = found.table.shape
     touched = f"{found.rows:,}" if found.rows else "a few"
     return Seen(
-        title=f"each step looks up {touched} of the {rows:,} rows of a table and works on all: "
+        title=f"each step looks up {touched} of the {rows:,} rows of a table but works on all of them: "
         f"{format_ratio(share.ratio)} of the step",
         confidence=0.8 if found.rows else 0.7,
         where=graph_pattern.places(view, ops.index, [found.lookup]),
@@ -141,7 +139,7 @@ def _finding(view: SessionView, ops: NodeCosts, found: TableUpdate, share: OpSha
         remedies=(
             Remedy(
                 id="update-looked-up-rows",
-                text=f"an optimizer that changes only the rows of the batch: {optimizers(view.frameworks)}; no "
+                text=f"use an optimizer that changes only the rows of the batch: {optimizers(view.frameworks)}; no "
                 "regularizer on the whole table; or fewer rows (hashing)",
             ),
         ),

@@ -1,24 +1,23 @@
-"""Part of the step is computed in double precision, in a model of single precision.
+"""Part of the step is computed in double precision, although the model has single precision.
 
 ## What it detects
 Ops of the step that make or read `float64` or `complex128` and take a large part of it, in a graph whose trainable
 weights are not `float64`.
 
 ## Why it matters
-NumPy's numbers are `float64` unless told otherwise, and TensorFlow keeps what it is given: constants, tables and
-batches made with NumPy carry double precision into everything that they touch, until somebody casts. Twice the bytes
-are moved, half as many numbers fit a vector unit, oneDNN has no such kernels, and most GPUs compute them at a 32nd of
-the speed.
+NumPy's numbers are `float64` by default, and TensorFlow keeps the type: constants, tables and batches made with NumPy
+carry double precision into everything that they touch, until a cast. Twice the bytes are moved, half as many numbers
+fit a vector unit, oneDNN has no such kernels, and most GPUs compute them at a 32nd of the speed.
 
 ## Evidence
-From the graph: types, and those of the weights. From an op trace: `double_ratio`, share of the steps in such ops.
+From the graph: the types of tensors and weights. From an op trace: `double_ratio`, share of the steps in such ops.
 
-Measured (bench/cases/37-double-precision-features): TensorFlow 2.21: 2.7 times less CPU time in single precision;
-said was that 56 % would be saved, and 63 % were. TensorFlow 2.15: said was 56 %.
+Measured (bench/cases/37-double-precision-features): TensorFlow 2.21: single precision takes 2.7x less CPU time (63 %
+saved); predicted 56 %. TensorFlow 2.15: predicted 56 %.
 
 ## Known limits
-The gain is modelled: 60 % of the time. Where the weights themselves are `float64` the precision was chosen, and
-nothing is said; nor where results need it (sums of many small numbers, ill-conditioned systems) can be told.
+The gain is modelled: 60 % of the time. If the weights themselves are `float64`, the precision was chosen, and nothing
+is reported. Whether results need it (sums of many small numbers, ill-conditioned systems) is unknown.
 
 ## Remedy
 `astype("float32")` where arrays are made, `tf.constant(x, tf.float32)`, `tf.cast` at the beginning of the step.
@@ -56,9 +55,9 @@ class Params:
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.10)
-    """Of the traced steps, that single precision is predicted to save."""
+    """Share of the traced steps that single precision is predicted to save."""
     min_elements: int = 10_000
-    """Without a trace: of an array that is worth asking about; a dimension that is not known may be of any size."""
+    """Without a trace: size of an array worth asking about; an unknown dimension may have any size."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
@@ -74,7 +73,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
 
 
 def _in_single_model(index: GraphIndex) -> list[int]:
-    """Rows of ops that work in double precision; none where the weights do, or there are no weights."""
+    """Rows of ops that work in double precision; none if the weights do, or there are no weights."""
     weights = whole_arrays.weights(index)
     if not weights or any(weight.dtype in DOUBLE for weight in weights):
         return []
@@ -85,7 +84,7 @@ def _suspicion(view: SessionView, rows: list[int], params: Params) -> str:
     index = view.graphs
     if index is None or not any(_large(index, row, params.min_elements) for row in rows):
         return ""
-    return "a model of single precision works in double precision here and there; what that costs"
+    return "a single-precision model computes in double precision in places"
 
 
 def _large(index: GraphIndex, row: int, least: int) -> bool:
@@ -96,8 +95,8 @@ def _large(index: GraphIndex, row: int, least: int) -> bool:
 def _finding(view: SessionView, ops: NodeCosts, rows: list[int], saving: graph_pattern.Saving, params: Params) -> Seen:
     costliest = ops.costliest(rows)
     return Seen(
-        title=f"{format_ratio(saving.share.ratio)} of the step is computed in double precision (float64), though "
-        "the weights are of single precision",
+        title=f"{format_ratio(saving.share.ratio)} of the step is computed in double precision (float64), although "
+        "the weights have single precision",
         confidence=0.8,
         where=graph_pattern.places(view, ops.index, costliest),
         evidence=(
@@ -109,7 +108,7 @@ def _finding(view: SessionView, ops: NodeCosts, rows: list[int], saving: graph_p
         remedies=(
             Remedy(
                 id="single-precision",
-                text='make arrays float32 where they come from (NumPy makes float64): astype("float32"), '
+                text='make arrays float32 at their source (NumPy makes float64): astype("float32"), '
                 "tf.constant(x, tf.float32), or tf.cast at the beginning of the step",
             ),
         ),

@@ -1,39 +1,39 @@
-"""Each epoch computes the same features of the same examples again: layers that are never trained, on the plain batch.
+"""Each epoch recomputes the same features of the same examples: untrained layers on the unaugmented batch.
 
 ## What it detects
-Keras' `fit` in which products and convolutions with frozen weights, on the batch as the dataset hands it out, take a
-large part of the step, while the same examples come in every epoch: a pretrained base whose `trainable` is off, under a
-new head, and no augmentation.
+Keras' `fit` in which products and convolutions with frozen weights, on the batch as the dataset yields it, take a large
+part of the step, while the same examples come in every epoch: a pretrained base with `trainable` off, under a new head,
+and no augmentation.
 
 ## Why it matters
-A frozen base gives each example the same features in every epoch. Where they are computed once, what is left to train
-is the head: small layers on small arrays.
+A frozen base gives each example the same features in every epoch. If they are computed once, only the head remains to
+be trained: small layers on small arrays.
 
 ## Evidence
-From the graph: which products depend on the batch and on weights that nothing writes, by ops that give the same each
-time. `frozen_ratio`: share of the traced steps in these nodes, what prepares the batch for them, and what is made of
-them alone. `saved_ratio`: that, but for the first pass. `frozen_products`: how many of them are products and
-convolutions. `passes`: over the same data, as far as they were seen.
+From the graph: products that depend on the batch and on weights that nothing writes, through deterministic ops.
+`frozen_ratio`: share of the traced steps in these nodes, in those that prepare the batch for them, and in those that
+depend on them alone. `saved_ratio`: the same without the first pass. `frozen_products`: the number of products and
+convolutions among them. `passes`: observed passes over the same data.
 
-Measured (bench/cases/75-frozen-encoder, 20 epochs, TensorFlow 2.21, a single run beside other work): 2.8 times faster;
-said was that 64 to 74 % would be saved, and 65 % were.
+Measured (bench/cases/75-frozen-encoder, 20 epochs, TensorFlow 2.21, a single run with other work on the machine): 2.8x
+faster (65 % saved); predicted 64 to 74 %.
 
 ## Known limits
-Of `fit` with datasets, and in Keras 3 with arrays, only (Keras 2 makes one iterator of all passes over arrays): in
-loops of one's own the graph does not say whether its arguments are the dataset's. Which dataset feeds the steps must
-be known: by tf.data's model (TensorFlow 2.17) or an op trace. Data from Python (generators, `PyDataset`,
-`py_function`) may be augmented there: nothing is said. Anything random in the functions of any dataset of the process
-counts as augmentation. An op trace is asked for by itself only where the second pass has begun when the graphs are
-looked at, early in the run; without a trace nothing is said. Under XLA no ops are seen. Weights that Python sets from
-outside of graphs (a teacher that follows at the end of each epoch) look frozen; layers that another graph of the
-process trains, a fine-tuning behind the first `fit`, do not. A net that the step also runs on something else, as a
-loss does on the model's output, has to stay. The cost counts the passes that were seen, so of a long training it is
-too low; ops of a validation by the same names count as the step's; that features are read instead of examples is not
+Only for `fit` with datasets, and in Keras 3 also with arrays (Keras 2 makes one iterator of all passes over arrays): in
+custom loops the graph does not say whether its arguments are the dataset's. The dataset that feeds the steps must be
+known: by tf.data's model (TensorFlow 2.17) or an op trace. Data from Python (generators, `PyDataset`, `py_function`)
+may be augmented there: nothing is reported. Anything random in the functions of any dataset of the process counts as
+augmentation. An op trace is requested automatically only if the second pass has begun when the graphs are read, early
+in the run; without a trace nothing is reported. Under XLA no ops are seen. Weights that Python sets from outside graphs
+(a teacher that follows at the end of each epoch) look frozen; layers that another graph of the process trains, a
+fine-tuning after the first `fit`, do not. A net that the step also runs on something else, as a loss does on the
+model's output, cannot be removed. The cost counts only the observed passes, so it is too low for a long training; ops
+of a validation with the same names count as the step's; the time to read features instead of examples is not
 subtracted.
 
 ## Remedy
 Compute the features once, `features = base.predict(data)`, and train the head on them; or map the dataset through the
-frozen base and `cache()` behind it. For inference put both into one model again.
+frozen base and `cache()` after it. For inference put both into one model again.
 
 ## References
 Keras guide "Transfer learning & fine-tuning": "An alternative, lightweight workflow"; FSE'22 study, inefficient API
@@ -66,9 +66,9 @@ class Params:
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.20)
-    """Of the traced steps: to keep features takes memory and a change of the program."""
+    """Of the traced steps: keeping features takes memory and a change of the program."""
     min_passes: int = 2
-    """Over the same data: before the second began there is nothing to compute again."""
+    """Over the same data: before the second pass nothing is recomputed."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | CaptureRequest]:
@@ -80,7 +80,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | CaptureRequest]:
         view,
         graph_pattern.whole(lambda index: frozen_features_recomputed.build(index, step_graphs.build(steps))),
         params.min_ratio,
-        ask=lambda found: f"{len(found.heavy):,} products of frozen layers are made of the plain batch; their time",
+        ask=lambda found: f"{len(found.heavy):,} products of frozen layers work on the unaugmented batch",
         weigh=lambda ops, found: ops.of_nodes(found.nodes),
         see=lambda ops, found, share: _finding(view, ops, found, share, passes, params),
     )
@@ -90,7 +90,7 @@ def _finding(view: StepsView, ops: NodeCosts, found: FrozenLayers, share: OpShar
     again = 1 - 1 / passes
     saved = share.ratio * again
     return Seen(
-        title=f"frozen layers compute the same features of the same examples in every epoch: {_counted(found)} with "
+        title=f"frozen layers recompute the same features of the same examples in every epoch: {_counted(found)} with "
         f"weights that are never updated, {format_ratio(share.ratio)} of the step",
         confidence=0.8,
         where=graph_pattern.places(view, ops.index, found.heavy),
@@ -105,14 +105,14 @@ def _finding(view: StepsView, ops: NodeCosts, found: FrozenLayers, share: OpShar
         remedies=(
             Remedy(
                 id="features-once",
-                text="compute the features of the frozen layers once, with base.predict(data) or with cache() behind "
-                "a map that runs them, and train the head alone on them",
+                text="compute the features of the frozen layers once, with base.predict(data) or with cache() after a "
+                "map that runs them, and train only the head on them",
                 safety="review",
             ),
         ),
         explanation="The graph of the step shows products whose weights nothing writes and whose data are the batch as "
-        "the dataset hands it out, by ops that give the same each time; the functions of the dataset hold nothing "
-        "random, and the same data came in more than one pass. The op trace shows what these ops take.",
+        "the dataset yields it, through deterministic ops; the dataset's functions contain nothing random, and the "
+        "same data came in more than one pass. The op trace shows the time of these ops.",
     )
 
 

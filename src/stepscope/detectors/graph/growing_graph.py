@@ -1,8 +1,8 @@
-"""A program of sessions adds ops to its graph in the loop, so that runs take longer and longer.
+"""A program with sessions adds ops to its graph in the loop, so that runs take longer and longer.
 
 ## What it detects
-A graph of compat.v1 whose number of ops rises with the steps to the end of the run, with the runs of what was added,
-or the Python that adds it, taking a noticeable part of the steady wall time: `session.run(variable.assign(value))`,
+A compat.v1 graph whose number of ops rises with the steps until the end of the run, if the runs of the added ops, or
+the Python that adds them, take a noticeable part of the steady wall time: `session.run(variable.assign(value))`,
 `session.run(tf.reduce_mean(x))`, a loss or an optimizer that is made in each step.
 
 ## Why it matters
@@ -10,13 +10,13 @@ A session prunes and optimises the whole graph before the first run of every new
 seconds in one that a long loop has filled. The graph is kept in memory until the end.
 
 ## Evidence
-`growing_ratio`: share of the steady wall time of runs of fetches that were made anew, beyond a usual run, and of Python
-that adds ops, by samples. `ops_per_step`: how the graph grows, read by the agent's thread at most four times a second;
+`growing_ratio`: share of the steady wall time in runs of newly made fetches, beyond a usual run, and in Python that
+adds ops, by samples. `ops_per_step`: growth of the graph, read by the agent's thread at most four times a second;
 `graph_ops` at the end; `fresh_runs`.
 
 ## Known limits
-What a run of lasting fetches takes longer in a larger graph is not part of the cost. A graph that grows by little now
-and then (a saver made at the end) is no finding.
+The extra time of runs of old fetches in a larger graph is not part of the cost. A graph that occasionally grows by
+little (a saver made at the end) is not a finding.
 
 ## Remedy
 Make every op before the loop and feed what changes through a placeholder (`variable.load(value, session)` or one assign
@@ -52,10 +52,10 @@ class Params:
     min_ratio: Ratio = Ratio(0.03)
     """Of steady wall time: the least that a report calls low."""
     min_ops_per_step: float = 0.05
-    """One op in twenty steps is no finished graph."""
+    """With one op in twenty steps a graph is not finished."""
     min_until_ratio: Ratio = Ratio(0.75)
-    """Of the steady steps' time: a graph that was finished during the run is no problem any more. The agent tells sizes
-    at intervals of a tenth of the run so far: one that grows to the end was seen to in the last fifth."""
+    """Of the steady steps' time: a graph that was finished during the run is no longer a problem. The agent records
+    sizes at intervals of a tenth of the run so far: a graph that grows to the end grew in the last fifth too."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
@@ -73,13 +73,13 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
 def _finding(view: StepsView, growth: GraphGrowth, ratio: float, params: Params) -> Seen:
     steady = view.steps.steady_ns
     runs = (
-        f"{growth.fresh_runs:,} runs of what was added take {format_ns(growth.fresh_ns / growth.fresh_runs)} each"
+        f"{growth.fresh_runs:,} runs of the added ops take {format_ns(growth.fresh_ns / growth.fresh_runs)} each"
         if growth.fresh_ns >= growth.building_ns and growth.fresh_runs
         else f"adding takes {format_ns(growth.building_ns)} in all"
     )
     return Seen(
-        title=f"the graph grows by {growth.ops_per_step:.2g} ops a step, to {growth.last_ops:,}: ops are added to it "
-        f"in the loop, and {runs}: {format_ratio(ratio)} of the time",
+        title=f"the graph grows by {growth.ops_per_step:.2g} ops a step, to {growth.last_ops:,}: the loop adds ops to "
+        f"it, and {runs}: {format_ratio(ratio)} of the time",
         confidence=0.95,
         where=tuple(view.place(file, first, last, name) for file, name, first, last in growth.lines),
         evidence=(
@@ -94,10 +94,10 @@ def _finding(view: StepsView, growth: GraphGrowth, ratio: float, params: Params)
                 id="build-graph-once",
                 text="make these ops once, before the loop, and feed what changes through a placeholder",
             ),
-            Remedy(id="finalize-graph", text="call graph.finalize() before the loop: what adds to it then raises"),
+            Remedy(id="finalize-graph", text="call graph.finalize() before the loop: code that adds to it then raises"),
         ),
-        explanation="A session prepares the whole graph anew for fetches that it has not run before, and the graph has "
-        "more ops in every step.",
+        explanation="A session prepares the whole graph again for fetches that it has not run before, and the graph "
+        "has more ops in every step.",
     )
 
 

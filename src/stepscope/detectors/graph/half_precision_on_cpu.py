@@ -1,11 +1,11 @@
 """The step computes in half precision on a CPU.
 
 ## What it detects
-Ops of a step on the CPU that compute with `float16`, products or convolutions among them, and take a large part of it:
-a program of mixed precision, written for a GPU, that runs where there is none.
+Ops of a step on the CPU that compute with `float16`, including products or convolutions, and take a large part of it: a
+mixed-precision program, written for a GPU, that runs without one.
 
 ## Why it matters
-TensorFlow's kernels for CPUs compute `float16` number by number, by turning each into single precision and back. What
+TensorFlow's CPU kernels compute `float16` number by number, by converting each to single precision and back. What
 halves the time on a GPU multiplies it here.
 
 ## Evidence
@@ -15,12 +15,12 @@ Measured (bench/cases/72-half-precision-on-cpu, a CPU with instructions for floa
 precision on TensorFlow 2.21; dense layers of 512 took 160 times as long, and in `bfloat16` 1.25 times.
 
 ## Known limits
-The gain is modelled. Whether a CPU and a build of TensorFlow have kernels of their own for `float16` (AMX-FP16) is not
-looked at. Tables and batches that are only stored in it are not meant. Types are known where the graph was read, so
-an eager step is not seen; nor is `bfloat16` meant, for which many CPUs have instructions.
+The gain is modelled. Whether a CPU and a build of TensorFlow have native kernels for `float16` (AMX-FP16) is not
+checked. Tables and batches that are only stored in it are not included. Types are known only if the graph was read, so
+an eager step is not seen. `bfloat16`, for which many CPUs have instructions, is not included either.
 
 ## Remedy
-`keras.mixed_precision.set_global_policy("float32")` where no GPU is there, or run the job on one.
+`keras.mixed_precision.set_global_policy("float32")` if there is no GPU, or run the job on one.
 
 ## References
 TensorFlow guide "Mixed precision": float16 is for GPUs of compute capability 7.0 and later.
@@ -53,7 +53,7 @@ MOVES = frozenset(
         *("StridedSlice", "Tile", "Transpose", "Unpack"),
     }
 )
-"""Ops that copy or convert numbers and compute none: as quick in half precision."""
+"""Ops that copy or convert numbers and compute none: as fast in half precision."""
 GAIN, LEAST, MOST = 0.98, 0.9, 0.995
 """Shares of the time that single precision saves. Measured: 0.98 of convolutions, 0.994 of products."""
 
@@ -63,7 +63,7 @@ class Params:
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.10)
-    """Of the traced steps, that single precision is predicted to save."""
+    """Share of the traced steps that single precision is predicted to save."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
@@ -75,14 +75,14 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
         view,
         graph_pattern.whole(_emulated),
         params.min_ratio,
-        ask=lambda _: "the step computes in half precision; whether on a CPU, and what that costs",
+        ask=lambda _: "the step computes in half precision, perhaps on a CPU",
         weigh=lambda ops, rows: graph_pattern.Saving(share=ops.of_nodes(rows), part=GAIN, least=LEAST, most=MOST),
         see=lambda ops, rows, saving: _finding(view, ops, rows, saving, params),
     )
 
 
 def _emulated(index: GraphIndex) -> list[int]:
-    """Rows of ops that compute; none without products, which may run under the name of what is fused to them."""
+    """Rows of ops that compute; none without products, which may run under the name of the op fused to them."""
     rows = [row for row in precision.working_in(index, HALF) if index.table.type_of(row) not in MOVES]
     return rows if any(index.table.type_of(row) in HEAVY for row in rows) else []
 
@@ -90,7 +90,7 @@ def _emulated(index: GraphIndex) -> list[int]:
 def _finding(view: SessionView, ops: NodeCosts, rows: list[int], saving: graph_pattern.Saving, params: Params) -> Seen:
     return Seen(
         title=f"{format_ratio(saving.share.ratio)} of the step is computed in half precision (float16) on a CPU, "
-        "which has to be emulated",
+        "which has to emulate it",
         confidence=0.9,
         where=graph_pattern.places(view, ops.index, ops.costliest(rows)),
         evidence=(
@@ -102,12 +102,12 @@ def _finding(view: SessionView, ops: NodeCosts, rows: list[int], saving: graph_p
         remedies=(
             Remedy(
                 id="single-precision",
-                text='compute in single precision where no GPU is: keras.mixed_precision.set_global_policy("float32"), '
-                "or tf.float32 where float16 is asked for",
+                text="compute in single precision if there is no GPU: "
+                'keras.mixed_precision.set_global_policy("float32"), or tf.float32 where float16 is requested',
             ),
         ),
-        explanation="The graph shows the types of all tensors, the op trace that the ops which work on float16 run on "
-        "the CPU, and their time.",
+        explanation="The graph shows the types of all tensors; the op trace shows that the ops on float16 run on the "
+        "CPU, and their time.",
     )
 
 

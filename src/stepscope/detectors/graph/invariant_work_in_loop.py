@@ -1,35 +1,35 @@
-"""A loop of the graph computes the same in each of its turns.
+"""A loop of the graph recomputes the same result in each iteration.
 
 ## What it detects
 Costly ops (products, solves, factorisations, convolutions, transforms, sorts, look-ups of many rows) in the body of a
 loop of the compiled step - `tf.while_loop`, `for ... in tf.range` under AutoGraph, `tf.scan`, a Keras RNN with its
-cell - that depend only on what no turn changes: captured tensors, variables that the body does not write, variables of
-the loop that it hands back as they were, constants. An RNN cell that derives its transition matrix from the weights is
-one, or a decoder that projects the encoder's output once more for each word.
+cell - that depend only on what no iteration changes: captured tensors, variables that the body does not write, loop
+variables that it returns unchanged, constants. Examples are an RNN cell that derives its transition matrix from the
+weights, or a decoder that projects the encoder's output again for each word.
 
 ## Why it matters
-TensorFlow runs the whole body in each turn; only XLA moves such work out of a loop. For 72 time steps it is done 72
-times where once would do, and so is its gradient.
+TensorFlow runs the whole body in each iteration; only XLA moves such work out of a loop. With 72 time steps it is done
+72 times instead of once, and so is its gradient.
 
 ## Evidence
-From the graph: what a turn can change, and so which nodes give the same in all of them. From an op trace:
+From the graph: what an iteration can change, and so which nodes give the same result in all of them. From an op trace:
 `invariant_ratio`, share of the steps in these nodes and their gradients; `turns`, how often one of them ran each time
-the loop did; `saved_ratio`, all but one turn of it.
+the loop did; `saved_ratio`, all but one iteration of it.
 
-Measured on TensorFlow 2.21: bench/cases/74-projection-each-word 2.48 times as fast (60 %), said was 51 %; an
-orthogonal RNN cell that solves at 72 time steps 2.4 times (59 %), said was 72 %.
+Measured on TensorFlow 2.21: bench/cases/74-projection-each-word 2.48x faster (60 %), predicted 51 %; an orthogonal RNN
+cell that solves at 72 time steps 2.4x faster (59 %), predicted 72 %.
 
 ## Known limits
-Ops of a few microseconds are in no trace once they have run some 90 times: beside many of them more is said than saved.
-Of a gradient what runs in the ops' own gradient counts; lists that keep a result of each turn for it, which a result
-made once does not need, do not. Work inside of functions that read variables (a `tf.function` called in the body), in
-branches that a turn decides on, and behind the shape of something that changes is not seen, nor loops of TensorFlow 1's
-control flow. What is made of constants alone is computed before the loop by TensorFlow itself.
-A loop of Python around calls of a compiled function is none of this.
+Ops of a few microseconds are missing from traces once they have run some 90 times: next to many of them the prediction
+is too high. Of a gradient, the ops' own gradient counts; lists that keep a result of each iteration for it, which a
+result computed once does not need, do not. Work inside functions that read variables (a `tf.function` called in the
+body), in branches that an iteration decides on, and behind the shape of something that changes is not seen, nor are
+loops of TensorFlow 1's control flow. TensorFlow itself computes what derives from constants alone before the loop. A
+Python loop around calls of a compiled function is not included.
 
 ## Remedy
-Compute it before the loop and hand the result in: in `call` of the layer that holds the cell (`class MyRNN(RNN)`, which
-sets it on the cell before `super().call`), or above the loop. The gradient is taken once as well.
+Compute it before the loop and pass the result in: in `call` of the layer that holds the cell (`class MyRNN(RNN)`, which
+sets it on the cell before `super().call`), or above the loop. The gradient is then also computed once.
 
 ## References
 TensorFlow: grappler's loop optimizer moves invariant nodes only when it is set to aggressive; FSE'22 study, inefficient
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
 _NAMED = 2
-"""Types of ops in a title."""
+"""Maximum number of op types in a title."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,22 +63,22 @@ class Params:
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.10)
-    """Of the traced steps, that computing it once is predicted to save."""
+    """Share of the traced steps that computing it once is predicted to save."""
     min_elements: int = 1_000
-    """That a costly op works on: a matrix of 30 x 30 costs no more than starting its op."""
+    """Elements that a costly op works on: a matrix of 30 x 30 costs no more than starting its op."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cost:
-    """What the work of one loop costs."""
+    """Cost of the work in one loop."""
 
     share: OpShare
     turns: float
-    """Each time that the loop runs."""
+    """Iterations each time that the loop runs."""
 
     @property
     def left_out(self) -> float:
-        """Of the share, with one turn of it kept."""
+        """Part of the share that is saved if one iteration is kept."""
         return 1 - 1 / self.turns if self.turns > 1 else 0.0
 
     @property
@@ -93,7 +93,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
         view,
         lambda index: invariant_work_in_loop.build(index, params.min_elements),
         params.min_ratio,
-        ask=lambda _: "a loop of the graph computes the same in each of its turns; what that costs",
+        ask=lambda _: "a loop of the graph recomputes the same result in each iteration",
         weigh=_cost,
         see=lambda ops, work, cost: _finding(view, ops, work, cost, params),
     )
@@ -111,8 +111,8 @@ def _finding(view: SessionView, ops: NodeCosts, work: InvariantWork, cost: _Cost
     places = graph_pattern.places(view, ops.index, heavy)
     where = f" in {places[0].function}" if places and places[0].function else ""
     return Seen(
-        title=f"a loop of the graph computes the same {' and '.join(kinds)}{where} in each of its "
-        f"{cost.turns:,.0f} turns, from what no turn changes: {format_ratio(share.ratio)} of the step",
+        title=f"a loop of the graph recomputes the same {' and '.join(kinds)}{where} in each of its "
+        f"{cost.turns:,.0f} iterations, from values that no iteration changes: {format_ratio(share.ratio)} of the step",
         confidence=0.85,
         where=places,
         evidence=(
@@ -125,14 +125,14 @@ def _finding(view: SessionView, ops: NodeCosts, work: InvariantWork, cost: _Cost
         remedies=(
             Remedy(
                 id="compute-before-loop",
-                text="compute it once before the loop and hand the result in; of an RNN's cell in call of the layer "
-                "around it, which sets it on the cell before super().call",
+                text="compute it once before the loop and pass the result in; for an RNN's cell in call of the "
+                "enclosing layer, which sets it on the cell before super().call",
                 safety="review",
             ),
         ),
         explanation="These nodes of the loop's body read captured tensors, variables that it does not write, and "
-        "constants, so each turn (of an RNN each time step) gets the same result. The op trace shows their time and "
-        "that of their gradients.",
+        "constants, so each iteration (of an RNN each time step) gets the same result. The op trace shows their time "
+        "and that of their gradients.",
     )
 
 

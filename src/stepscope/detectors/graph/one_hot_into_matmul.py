@@ -2,29 +2,29 @@
 
 ## What it detects
 `tf.one_hot` whose result goes into a matrix product (`tf.matmul`, `tensordot`, `einsum`, a `Dense` layer) of the
-compiled step, where the matrix and the product take a large part of the step. Likewise a multi-hot or count matrix
-(`CategoryEncoding`, `tf.math.bincount`, the maximum or sum of one-hot rows): a bag of words. Likewise the product with
-the matrix on its side (`tf.matmul(one_hot, rows, transpose_a=True)`), which adds up rows by category.
+compiled step, if the matrix and the product take a large part of the step. Also a multi-hot or count matrix
+(`CategoryEncoding`, `tf.math.bincount`, the maximum or sum of one-hot rows): a bag of words. Also the product with the
+transposed matrix (`tf.matmul(one_hot, rows, transpose_a=True)`), which sums rows by category.
 
 ## Why it matters
-A product with a one-hot matrix multiplies every row of the table with zero but one: for 12,000 categories 12,000
-times the work of copying that row, once more for the gradient, and the matrix has to be made and read.
+A product with a one-hot matrix multiplies all rows of the table but one by zero: for 12,000 categories 12,000 times the
+work of copying that row, once more for the gradient, and the matrix has to be made and read.
 
 ## Evidence
 From the graph: the one-hot matrix, its `depth`, and the products with it. From an op trace: `product_ratio`, share of
 the steps in these and their gradients.
 
-Measured (bench/cases/35-one-hot-into-matmul): TensorFlow 2.21, 12,000 categories: 13 times
-as fast with a gather; said was that 89 % would be saved, and 92 % were. TensorFlow 2.15: 9.8 times, 95 and 90 %.
+Measured (bench/cases/35-one-hot-into-matmul): TensorFlow 2.21, 12,000 categories: 13x faster with a gather (92 %
+saved); predicted 89 %. TensorFlow 2.15: 9.8x faster (90 %); predicted 95 %.
 
 ## Known limits
-A matrix that is changed before it is multiplied (masked, smoothed) is not followed. On TPUs, whose matrix units are
-made for it, nothing is said.
+A matrix that is changed before the product (masked, smoothed) is not followed. On TPUs, whose matrix units are made for
+it, nothing is reported.
 
 ## Remedy
 `tf.gather(table, ids)` or `tf.nn.embedding_lookup`, `keras.layers.Embedding` instead of one-hot and `Dense`. For a
-multi-hot matrix the sum of these rows; where an id that occurs twice must count once, `tf.unique` or weights of 0.
-Sums by category are `tf.math.unsorted_segment_sum`.
+multi-hot matrix the sum of these rows; if an id that occurs twice must count once, `tf.unique` or weights of 0. Sums by
+category are `tf.math.unsorted_segment_sum`.
 
 ## References
 TensorFlow: `tf.nn.embedding_lookup`; FSE'22 study, not using an efficient API.
@@ -57,7 +57,7 @@ class Params:
     min_ratio: Ratio = Ratio(0.10)
     """Of the traced steps."""
     min_depth: int = 256
-    """Without a trace: a product with fewer columns is no more work than what is around it, and nothing is asked."""
+    """Without a trace: a product with fewer columns costs no more than the ops around it, and none is requested."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
@@ -79,7 +79,7 @@ def _suspicion(found: Sequence[OneHotProducts], params: Params) -> str:
     deepest = max(one.columns for one in found)
     if deepest < params.min_depth:
         return ""
-    return f"a {_kind(found)} matrix of {deepest:,} columns is multiplied; what that costs"
+    return f"a {_kind(found)} matrix of {deepest:,} columns is multiplied"
 
 
 def _share(ops: NodeCosts, found: Sequence[OneHotProducts]) -> OpShare:
@@ -94,13 +94,13 @@ def _finding(
     depth = found[0].columns
     columns = f" of {depth:,} columns" if depth else ""
     bag, grouped = found[0].bag, found[0].products == found[0].by_category
-    what, instead = ("added up by category", "a segment sum") if grouped else ("looked up", "gather")
+    what, instead = ("summed by category", "a segment sum") if grouped else ("looked up", "gather")
     if bag and not grouped:
-        what = "added up"
+        what = "summed"
     places = graph_pattern.places(view, ops.index, [row for one in found for row in (one.one_hot, *one.products)])
     return Seen(
         title=f"rows are {what} by multiplying with a {_kind(found)} matrix{columns}: "
-        f"{format_ratio(share.ratio)} of the step, {instead} does it for next to nothing",
+        f"{format_ratio(share.ratio)} of the step; {instead} costs next to nothing",
         confidence=0.9,
         where=places,
         evidence=(
@@ -110,8 +110,8 @@ def _finding(
         ),
         cost=cost_of(view, share.ratio, low=share.low, high=share.high),
         remedies=_remedies(found, bag=bag),
-        explanation=f"The graph shows the {_kind(found)} matrix on one side of the products, the op trace their time "
-        "and that of their gradients.",
+        explanation=f"The graph shows the {_kind(found)} matrix on one side of the products; the op trace shows their "
+        "time and that of their gradients.",
     )
 
 
@@ -119,10 +119,10 @@ def _remedies(found: Sequence[OneHotProducts], *, bag: bool) -> tuple[Remedy, ..
     remedies = []
     if any(set(one.products) - set(one.by_category) for one in found):
         text = "look the rows up: tf.gather(table, ids), tf.nn.embedding_lookup, or keras.layers.Embedding"
-        text += ", and add them up: tf.reduce_sum over the ids of a sample" if bag else ""
+        text += ", and sum them: tf.reduce_sum over the ids of a sample" if bag else ""
         remedies.append(Remedy(id="gather", text=text))
     if any(one.by_category for one in found):
-        text = "add the rows up by their ids: tf.math.unsorted_segment_sum(rows, ids, num_segments)"
+        text = "sum the rows by their ids: tf.math.unsorted_segment_sum(rows, ids, num_segments)"
         remedies.append(Remedy(id="segment-sum", text=text))
     return tuple(remedies)
 

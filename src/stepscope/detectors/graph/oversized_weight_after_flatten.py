@@ -1,24 +1,24 @@
-"""A dense layer on flattened feature maps holds a weight so large that working on it takes the step.
+"""A dense layer on flattened feature maps has a weight so large that work on it dominates the step.
 
 ## What it detects
-A `Flatten` of feature maps (or `tf.reshape`) before a matrix product with a weight of at least four million numbers,
-where the ops on arrays of that weight's shape (product, gradient, optimizer) take a quarter of the step or more.
+A `Flatten` of feature maps (or `tf.reshape`) before a matrix product with a weight of at least four million numbers, if
+the ops on arrays of that weight's shape (product, gradient, optimizer) take a quarter of the step or more.
 
 ## Why it matters
-Each position of the maps has weights of its own: 64 x 64 positions of 16 channels into 256 units are 17 million. The
-product is cheap beside what training does with the weight: its gradient is as large, and Adam reads and writes three
-arrays of that size in every step, however small the batch.
+Each position of the maps has its own weights: 64 x 64 positions of 16 channels into 256 units are 17 million. The
+product is cheap compared with what training does with the weight: its gradient is as large, and Adam reads and writes
+three arrays of that size in every step, however small the batch.
 
 ## Evidence
 From the graph: `weight_elements`, and `positions` that were flattened. From an op trace: `weight_ratio`, share of the
 steps in ops on all of the weight.
 
-Measured (bench/cases/38-dense-after-flatten): TensorFlow 2.21: 13.9 times as fast with
-GlobalAveragePooling2D; said was that 76 % would be saved, and 93 % were. TensorFlow 2.15: said was 77 %.
+Measured (bench/cases/38-dense-after-flatten): TensorFlow 2.21: 13.9x faster with GlobalAveragePooling2D (93 % saved);
+predicted 76 %. TensorFlow 2.15: predicted 77 %.
 
 ## Known limits
-It is a matter of the model: pooling changes what the network can tell, for most images to its good. Output weights of
-large vocabularies, which no Flatten feeds, are not meant.
+It depends on the model: pooling changes what the network can distinguish, for most images to its benefit. Output
+weights of large vocabularies, which no Flatten feeds, are not included.
 
 ## Remedy
 `GlobalAveragePooling2D` (or a convolution with strides, or `MaxPooling2D` down to a few positions) before the dense
@@ -52,7 +52,7 @@ class Params:
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.25)
-    """Of the traced steps: the remedy changes the model, so that it has to bring much."""
+    """Of the traced steps: the remedy changes the model, so it has to gain much."""
     min_elements: int = 4_000_000
     """Of the weight: 16 MB, and 48 MB more of gradient and moments, beyond the caches of a core."""
 
@@ -63,7 +63,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
         view,
         lambda index: list(whole_arrays.flat_products(index, params.min_elements)),
         params.min_ratio,
-        ask=lambda one: f"a dense layer on flattened maps has {one.weight.elements:,} weights; what that costs",
+        ask=lambda one: f"a dense layer on flattened maps has {one.weight.elements:,} weights",
         weigh=lambda ops, one: ops.of_nodes(one.nodes),
         see=lambda ops, one, share: _finding(view, ops, one, share, params),
     )
@@ -73,7 +73,7 @@ def _finding(view: SessionView, ops: NodeCosts, found: FlatProduct, share: OpSha
     saved = share.ratio * (1 - 1 / found.places)
     return Seen(
         title=f"a dense layer on flattened maps of {found.places:,} positions has {found.weight.elements:,} weights: "
-        f"{format_ratio(share.ratio)} of the step is work on them",
+        f"work on them takes {format_ratio(share.ratio)} of the step",
         confidence=0.75,
         where=graph_pattern.places(view, ops.index, [found.product]),
         evidence=(

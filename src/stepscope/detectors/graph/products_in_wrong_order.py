@@ -1,24 +1,23 @@
-"""Matrix products in an order that makes a large matrix between them, which the other order does not need.
+"""Matrix products in an order that creates a large intermediate matrix, which the other order avoids.
 
 ## What it detects
-Two matrix products of the compiled step one after the other, (A B) C, with nothing but a scaling between them, that
-take less than half of the multiplications as A (B C), and a large part of the step.
+Two successive matrix products of the compiled step, (A B) C, with at most a scaling between them, that take a large
+part of the step and would need less than half of the multiplications as A (B C).
 
 ## Why it matters
 Both orders give the same result. Attention without a softmax over 1,024 positions of 32 numbers makes a matrix of a
 million scores for each sample; multiplied from the right it makes one of a thousand, for a thirtieth of the work.
 
 ## Evidence
-From the graph: both products and their shapes; `left_ratio`, the other order's part of the multiplications. From an op
+From the graph: both products and their shapes; `left_ratio`, the other order's share of the multiplications. From an op
 trace: `product_ratio`, share of the steps in these and their gradients.
 
-Measured: TensorFlow 2.21, two layers of linear attention over 1,024 positions: 3.8 times as fast (3.6 to
-4.3, three pairs).
+Measured: TensorFlow 2.21, two layers of linear attention over 1,024 positions: 3.8x faster (3.6 to 4.3, three pairs).
 
 ## Known limits
-The cost is modelled by counting multiplications: small products run less well than large ones. Products whose shapes
-the graph leaves open are not followed, nor are `einsum` and products with something other than a scaling between them
-(softmax, a mask, a bias), which cannot be turned round. The result differs in its last digits.
+The cost is modelled by counting multiplications: small products run less efficiently than large ones. Products whose
+shapes the graph leaves open are not followed, nor are `einsum` and products with something other than a scaling between
+them (softmax, a mask, a bias), which cannot be reordered. The result differs in its last digits.
 
 ## Remedy
 Multiply the last two first: `tf.matmul(q, tf.matmul(k, v, transpose_a=True))`.
@@ -53,16 +52,16 @@ class Params:
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.10)
-    """Of the traced steps, that the other order saves."""
+    """Share of the traced steps that the other order saves."""
     max_left: Ratio = Ratio(0.5)
-    """Of the multiplications: between orders that are nearly as much work shapes of products decide."""
+    """Share of the multiplications: if the two orders need nearly the same work, the shapes of products decide."""
     min_between: int = 4_096
     """Elements of the matrix between the products; without a trace a smaller one is not asked about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cost:
-    """What all chains of a step cost."""
+    """Cost of all chains of a step."""
 
     share: OpShare
     largest: ProductChain
@@ -82,7 +81,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
         graph_pattern.whole(find),
         params.min_ratio,
         ask=lambda found: (
-            f"matrix products make one of {found[0].shape[0]:,} x {found[0].shape[1]:,} on the way; what that costs"
+            f"matrix products create an intermediate matrix of {found[0].shape[0]:,} x {found[0].shape[1]:,}"
         ),
         weigh=_cost,
         see=lambda ops, found, cost: _finding(view, ops, found, cost, params),
@@ -104,8 +103,8 @@ def _finding(view: SessionView, ops: NodeCosts, found: Sequence[ProductChain], c
     part = saved / share.ratio if share.ratio else 0.0
     rows, columns = largest.shape
     return Seen(
-        title=f"matrix products in the wrong order make a matrix of {rows:,} x {columns:,} on the way: "
-        f"{format_ratio(share.ratio)} of the step, the other order takes {format_ratio(largest.left)} of the work",
+        title=f"matrix products in the wrong order create an intermediate matrix of {rows:,} x {columns:,}: "
+        f"{format_ratio(share.ratio)} of the step; the other order takes {format_ratio(largest.left)} of the work",
         confidence=0.85,
         where=graph_pattern.places(view, ops.index, [row for one in found for row in (one.first, one.second)]),
         evidence=(
@@ -117,13 +116,13 @@ def _finding(view: SessionView, ops: NodeCosts, found: Sequence[ProductChain], c
         remedies=(
             Remedy(
                 id="other-order",
-                text="multiply the last two first: A (B C) in place of (A B) C, as in tf.matmul(q, tf.matmul(k, v, "
+                text="multiply the last two first: A (B C) instead of (A B) C, as in tf.matmul(q, tf.matmul(k, v, "
                 "transpose_a=True)) for attention without a softmax",
                 safety="review",
             ),
         ),
-        explanation="The graph shows the shapes of both products and that nothing but a scaling lies between them, "
-        "the op trace their time and that of their gradients. What the other order saves is counted in "
+        explanation="The graph shows the shapes of both products and that at most a scaling lies between them; the op "
+        "trace shows their time and that of their gradients. The saving of the other order is counted in "
         "multiplications.",
     )
 

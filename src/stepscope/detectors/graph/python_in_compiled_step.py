@@ -1,25 +1,24 @@
-"""Python code runs inside of the compiled step: `tf.py_function` or `tf.numpy_function` in the model, loss or metric.
+"""Python code runs inside the compiled step: `tf.py_function` or `tf.numpy_function` in the model, loss or metric.
 
 ## What it detects
 Functions that were put into the graph of the step (not of the input pipeline) with `tf.py_function` or
 `tf.numpy_function`, and that run for a large part of the steady steps.
 
 ## Why it matters
-The function holds Python's interpreter lock, runs on one core, and its tensors are handed out of the runtime and back;
-on a GPU the step waits for the copies besides. Nothing of it can be fused, placed or run at the same time.
+The function holds Python's interpreter lock, runs on one core, and its tensors are copied out of the runtime and back;
+on a GPU the step also waits for the copies. Nothing of it can be fused, placed or run at the same time.
 
 ## Evidence
-From the graph: the node that calls Python, outside of functions of tf.data, and its line. From the records of level 0,
-call by call, no trace needed: `python_busy_ratio`, share of the steady steps in which the functions ran;
+From the graph: the node that calls Python, outside functions of tf.data, and its line. From the recorded calls
+(level 0), without a trace: `python_busy_ratio`, share of the steady steps in which the functions ran;
 `python_ns_per_step`; `python_calls`.
 
-Measured (bench/cases/34-numpy-function-in-step): TensorFlow 2.21: 2.2 times as fast with
-TensorFlow ops; said was that 58 % would be saved, and 56 % were. TensorFlow 2.15: 2.0 times in CPU time,
-said was 57 %.
+Measured (bench/cases/34-numpy-function-in-step): TensorFlow 2.21: 2.2x faster with TensorFlow ops (56 % saved);
+predicted 58 %. TensorFlow 2.15: 2.0x less CPU time; predicted 57 %.
 
 ## Known limits
-The ops that replace the Python need time too: `low` of the cost is half. Python that the runtime runs beside other ops
-counts in full.
+The ops that replace the Python also need time: `low` of the cost is half. Python that the runtime overlaps with other
+ops counts in full.
 
 ## Remedy
 TensorFlow ops; or do it in the input pipeline, where it runs while the step computes; or once before training,
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
 
 CALLS_PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 LEAST = 0.5
-"""Of the time in Python, what ops that do the same are taken to save at least. Source: M2 of the static-check
+"""Least share of the time in Python that ops for the same work are assumed to save. Source: M2 of the static-check
 measurements, 2.1 to 3.0 times for functions that do next to nothing."""
 
 
@@ -93,8 +92,8 @@ def _finding(view: StepsView, functions: list[PythonFunction], ratio: float, par
     per_step = sum(f.total_ns for f in functions) / max(1, count)
     more = f" and {len(functions) - 1} more" if len(functions) > 1 else ""
     return Seen(
-        title=f"{first.name.text}{more} runs as Python inside of the compiled step (tf.{first.role}): "
-        f"{format_ns(per_step)}, {format_ratio(ratio)} of each",
+        title=f"{first.name.text}{more} runs as Python inside the compiled step (tf.{first.role}): "
+        f"{format_ns(per_step)} per step, {format_ratio(ratio)} of the time",
         confidence=0.9,
         where=_places(view, functions),
         evidence=(
@@ -112,7 +111,7 @@ def _finding(view: StepsView, functions: list[PythonFunction], ratio: float, par
             Remedy(
                 id="use-tensorflow-ops",
                 text=f"write {first.name.text} with TensorFlow ops: Python holds the interpreter lock (GIL), runs on "
-                "one core and takes its tensors out of the runtime and back",
+                "one core and copies its tensors out of the runtime and back",
             ),
             Remedy(
                 id="python-in-pipeline",
@@ -120,7 +119,7 @@ def _finding(view: StepsView, functions: list[PythonFunction], ratio: float, par
                 + (f", or once {drawn.IF_THE_SAME}" if draw is None else ""),
             ),
         ),
-        explanation="The graph of the step holds the call of Python; each call was timed where TensorFlow makes it.",
+        explanation="The graph of the step contains the call of Python; each call was timed where TensorFlow makes it.",
     )
 
 

@@ -5,24 +5,23 @@ Steps of an op trace in which XLA compiles a program that had run before in the 
 or TensorFlow's `jit_compile`.
 
 ## Why it matters
-A compiled program holds for one set of shapes. A batch of another size, a sequence of another length or a new static
-argument compiles it anew, which takes as long as many steps, and happens again for every new shape.
+A compiled program is valid for one set of shapes. A batch of another size, a sequence of another length or a new static
+argument recompiles it, which takes as long as many steps and recurs for every new shape.
 
 ## Evidence
-`recompilation_ratio`: what the steps with a repeated compilation took beyond the median of the others, of the time of
-all traced steps. `compilations`: how many programs they compiled. The cause is read from the programs' signatures,
-which the trace holds: the parameters whose shapes differ between the program that ran before and the one that ran
-after.
+`recompilation_ratio`: the time of steps with a recompilation beyond the median of the others, as a share of all traced
+steps. `compilations`: the number of programs that they compiled. The cause is read from the programs' signatures in the
+trace: the parameters whose shapes differ between the program that ran before and the one that ran after.
 
 ## Known limits
-A program that is compiled for the first time in the trace is no repeated one. The share is of the traced steps: how
-often it happens in the rest of the job is not known from them. Where signatures are equal or not held, the cause is
-not told. A trace is asked for where a function with `jit_compile` was traced for shapes that are not known (one trace
-serves them all, and says nothing of what XLA does), or traced again.
+A program that is compiled for the first time in the trace is not a recompilation. The share is of the traced steps: how
+often it happens in the rest of the job is unknown. If signatures are equal or missing, the cause is not named. A trace
+is requested if a function with `jit_compile` was traced for unknown shapes (one trace serves them all, and says nothing
+about what XLA does), or traced again.
 
 ## Remedy
-Keep shapes constant: drop or pad the last partial batch, pad sequences to a few lengths (buckets), pass what changes
-as an array instead of a Python value.
+Keep shapes constant: drop or pad the last partial batch, pad sequences to a few lengths (buckets), pass what changes as
+an array instead of a Python value.
 
 ## References
 JAX documentation, "jax_explain_cache_misses"; XLA: shapes are part of a program.
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
 MAX_CHANGES = 2
-"""Parameters that the title names."""
+"""Maximum number of parameters named in the title."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +101,7 @@ def _finding(view: SessionView, trace: OpView, again: list[Compilation], ratio: 
 
 
 def _places(view: SessionView, main: Compilation) -> tuple[Place, ...]:
-    """The user's function with ``jit_compile`` whose name the program bears; else the only one that there is."""
+    """The user's function with ``jit_compile`` whose name the program has; else the only one there is."""
     compiled = [t for t in _compiled(view) if t.owner == "user" and t.file]
     named = [t for t in compiled if t.function and t.function in main.program] or compiled
     found = dict.fromkeys(view.place(t.file, t.line, t.end_line, t.function) for t in named)
@@ -119,7 +118,7 @@ def _compiled(view: SessionView) -> list[Traced]:
 
 
 def _of_many_shapes(view: SessionView) -> str:
-    """A function that XLA may compile again and again, although it is traced once."""
+    """A function that XLA may compile many times, although it is traced once."""
     for made in _compiled(view):
         if "None" in made.signature or made.ordinal > 1:
             return f"XLA compiles {made.function} for each shape that it is called with, and its shapes change"
@@ -129,7 +128,7 @@ def _of_many_shapes(view: SessionView) -> str:
 def _because(changes: tuple[Change, ...]) -> str:
     if not changes:
         return ""
-    told = [f"{c.before} is {c.now} now" for c in changes[:MAX_CHANGES]]
+    told = [f"{c.before} became {c.now}" for c in changes[:MAX_CHANGES]]
     more = f" and {len(changes) - MAX_CHANGES} more" if len(changes) > MAX_CHANGES else ""
     return f", because shapes changed: {', '.join(told)}{more}"
 

@@ -1,26 +1,26 @@
 """The step computes the same part of a model twice on the same input.
 
 ## What it detects
-Products and convolutions of the compiled step that another part of the same graph computes as well - the same ops, the
-same weights, the same input - taking a large part of the step: a model that is called once for the loss and once more
-for each metric, or one model for each layer whose output a loss looks at, all of which begin with the same layers.
+Products and convolutions of the compiled step that another part of the same graph also computes - the same ops, the
+same weights, the same input - taking a large part of the step: a model that is called once for the loss and again for
+each metric, or one model for each layer whose output a loss uses, all of which begin with the same layers.
 
 ## Why it matters
-A forward pass is a third of a training step. TensorFlow merges equal ops, but not ones that read variables: each call
-of the model reads its weights anew, so all of it runs again.
+A forward pass is a third of a training step. TensorFlow merges equal ops, but not ops that read variables: each call of
+the model reads its weights again, so all of it runs again.
 
 ## Evidence
-From the graph: which nodes compute what others do. From an op trace: `repeated_ratio`, share of the steps in these
-nodes and in their gradients; `repeated_products`, how many of them are products and convolutions.
+From the graph: nodes that compute what others compute. From an op trace: `repeated_ratio`, share of the steps in these
+nodes and in their gradients; `repeated_products`, the number of products and convolutions among them.
 
 ## Known limits
-A second pass that follows the update of the weights sees the new ones. It is meant only where metrics alone come of it:
-with the first pass's result these are of the weights before the update, as Keras' own are. One behind an update whose
-result is handed out, or that gradients are taken of (sharpness-aware minimisation), is left alone. Dropout makes two
-passes differ from it on, and what differs is not meant. Updates inside of called functions are not seen.
+A second pass after the update of the weights sees the new ones. It counts only if nothing but metrics uses it: with the
+first pass's result these are of the weights before the update, as Keras' own metrics are. A pass after an update whose
+result is returned, or differentiated (sharpness-aware minimisation), is left alone. Dropout makes two passes differ
+from it on, and what differs does not count. Updates inside called functions are not seen.
 
 ## Remedy
-Keep the result of the first call and hand it to the metrics: `accuracy.update_state(y, logits)`. Where several layers'
+Keep the result of the first call and pass it to the metrics: `accuracy.update_state(y, logits)`. If several layers'
 outputs are needed, one model with all of them: `keras.Model(inputs, [a.output, b.output])`.
 
 ## References
@@ -62,8 +62,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
         graph_pattern.whole(repeated_forward_pass.build),
         params.min_ratio,
         ask=lambda found: (
-            f"{sum(len(one.heavy) for one in found):,} products of the step's graph are computed "
-            "elsewhere in it; what they cost"
+            f"{sum(len(one.heavy) for one in found):,} products of the step's graph are also computed elsewhere in it"
         ),
         weigh=_share,
         see=lambda ops, found, share: _finding(view, ops, found, share, params),
@@ -74,8 +73,8 @@ def _finding(view: SessionView, ops: NodeCosts, found: Sequence[Copy], share: Op
     heavy = [row for one in found for row in one.heavy]
     ratio = share.ratio
     return Seen(
-        title=f"the step computes the same forward pass again on the same input: {_counted(len(heavy))} "
-        f"that are computed elsewhere in it, {format_ratio(ratio)} of the step",
+        title=f"the step computes the same forward pass again on the same input, {_counted(len(heavy))}: "
+        f"{format_ratio(ratio)} of the step",
         confidence=0.85,
         introduced_stage="training" if view.get(purpose.trains) else "prediction",
         where=graph_pattern.places(view, ops.index, heavy),
@@ -88,20 +87,20 @@ def _finding(view: SessionView, ops: NodeCosts, found: Sequence[Copy], share: Op
         remedies=(
             Remedy(
                 id="reuse-result",
-                text="call the model once and hand its result to the loss and to every metric, as in "
-                "accuracy.update_state(y, logits); for outputs of several layers make one model that gives them all",
+                text="call the model once and pass its result to the loss and to every metric, as in "
+                "accuracy.update_state(y, logits); for outputs of several layers make one model that returns them all",
                 safety="review",
             ),
         ),
         explanation="Nodes of the graph that have the same type, read the same variables and get the same inputs "
-        "compute the same. A pass after the update of the weights counts where metrics alone come of it: with the "
-        "first pass's result they are of the weights before the update, as Keras' own are. The op trace shows the time "
-        "of what could be left out.",
+        "compute the same. A pass after the update of the weights counts if only metrics use it: with the first pass's "
+        "result they are of the weights before the update, as Keras' own are. The op trace shows the time of what "
+        "could be left out.",
     )
 
 
 def _share(ops: NodeCosts, found: Sequence[Copy]) -> OpShare:
-    """With gradients where both passes have some: they add up before they pass the one that stays."""
+    """With gradients if both passes have some: they are summed before they reach the pass that stays."""
     gradients = all(one.differentiated for one in found)
     return ops.of_nodes([row for one in found for row in one.nodes], gradients=gradients)
 

@@ -2,24 +2,23 @@
 
 ## What it detects
 New traces of a function that was traced before, in the steady steps, with the reason: a Python value that changes, a
-shape or dtype that changes, another structure or object, or a function that is made anew in the loop.
+shape or dtype that changes, another structure or object, or a function that the loop makes again.
 
 ## Why it matters
 A trace runs the Python body again and builds, optimises and instantiates a graph: tens to thousands of milliseconds,
-against a step of a few. Step time is lost although nothing but the arguments changed.
+compared with a step of a few. Step time is lost although nothing but the arguments changed.
 
 ## Evidence
-`retrace_ratio`: share of the steady wall time in tracing and in what the tracing calls took beyond the usual call
-of the same function. `traces`: how many, in how many steps. The signatures before and after say what changed.
+`retrace_ratio`: share of the steady wall time in tracing, plus the time of the tracing calls beyond the usual call of
+the same function. `traces`: their number, and in how many steps. The signatures before and after show what changed.
 
 ## Known limits
-A bounded number of traces (a last partial batch, two or three shapes) is no finding. What is traced because the model
-was loaded or built anew is told with that (HST007). Traces inside of another trace
-count with it.
+A bounded number of traces (a last partial batch, two or three shapes) is not a finding. Traces because the model was
+loaded or built again are reported with that (HST007). Traces inside another trace count with it.
 
 ## Remedy
 Pass changing numbers as tensors (`tf.constant(x)`); fix or relax shapes (`reduce_retracing=True`, an `input_signature`
-with None, padding, `drop_remainder=True`); make the function once, outside of the loop.
+with None, padding, `drop_remainder=True`); make the function once, outside the loop.
 
 ## References
 TensorFlow guide on tf.function, section "Controlling retracing".
@@ -63,9 +62,9 @@ REMEDIES = {
     ),
     "shape": ("relax-shapes", RELAX_SHAPES),
     "dtype": ("fix-dtype", "convert {argument} to one dtype before the call"),
-    "structure": ("fix-structure", "pass {argument} always in the same structure"),
+    "structure": ("fix-structure", "always pass {argument} in the same structure"),
     "object": ("pass-tensors", "do not pass new Python objects as {argument}: pass tensors, or make the object once"),
-    "new-function": ("make-function-once", "make the tf.function once, outside of the loop, and call that one"),
+    "new-function": ("make-function-once", "make the tf.function once, outside the loop, and call that one"),
     "other": ("pass-tensors", "give the function arguments that do not change in type, shape or Python value"),
 }
 
@@ -128,7 +127,7 @@ def _reason(group: RetraceGroup) -> str:
         "dtype": f"the dtype of {argument} changes{change}",
         "structure": f"the structure of {argument} changes",
         "object": f"{argument} is a new Python object each time",
-        "new-function": "the tf.function is made anew each time",
+        "new-function": "the tf.function is made again each time",
     }.get(group.cause, f"its arguments change{change}")
 
 

@@ -1,28 +1,27 @@
-"""A loop of the graph works row by row, although its turns do not need each other.
+"""A loop of the graph works row by row, although its iterations are independent.
 
 ## What it detects
-A `tf.map_fn`, or a loop over rows under AutoGraph, inside of the compiled step: each turn reads its own row, and hands
-on nothing but its result or a sum. A recurrence (`tf.scan`, RNN) hands on a state and is not meant, nor is a loop
-around training steps, which changes variables.
+A `tf.map_fn`, or a loop over rows under AutoGraph, inside the compiled step: each iteration reads its own row, and
+passes on nothing but its result or a sum. A recurrence (`tf.scan`, RNN) passes on a state and does not count, nor does
+a loop around training steps, which changes variables.
 
 ## Why it matters
-The executor starts each op of each turn by itself: 5 to 20 us, whatever it does, once more for its gradient, and one
-after another. For 128 rows and 20 ops that is tens of milliseconds; on the whole batch each op is started once.
+The executor starts each op of each iteration separately: 5 to 20 us, whatever it does, once more for its gradient, and
+one after another. For 128 rows and 20 ops that is tens of milliseconds; on the whole batch each op is started once.
 
 ## Evidence
-From the graph: the loop and what its turns hand on. From an op trace: `loop_ratio`, share of the steps from the first
-op of the loop to its last, that of its gradient included; `turns_per_step`: how often one of its ops was seen to run;
-`saved_ratio`: without the time that the ops took beyond the 10 us that starting one takes, which the whole batch takes
-as well. Ops of a few microseconds are in no trace once they have run some 90 times: moments without any op, between
-what the loop needs and what needs it, count as the loop's by its part of the nodes that may run then.
+From the graph: the loop and what its iterations pass on. From an op trace: `loop_ratio`, share of the steps from the
+first op of the loop to its last, including its gradient's; `turns_per_step`: how often one of its ops was seen to run;
+`saved_ratio`: the same without the time that the ops took beyond the 10 us for starting one, which the whole batch
+needs too. Ops of a few microseconds are missing from traces once they have run some 90 times: moments without any op,
+between what the loop needs and what needs it, count as the loop's by its part of the nodes that may run then.
 
-Measured (bench/cases/33-map-fn-in-loss): TensorFlow 2.21, 128 rows: 5.3 times as
-fast on the whole batch; said was that 81 % would be saved, and 81 % were.
-TensorFlow 2.15: 3.7 times in wall time and 2.4 in CPU time (73 and 58 %), said was 53 %.
+Measured (bench/cases/33-map-fn-in-loss): TensorFlow 2.21, 128 rows: 5.3x faster on the whole batch (81 % saved);
+predicted 81 %. TensorFlow 2.15: 3.7x in wall time and 2.4x in CPU time (73 and 58 %); predicted 53 %.
 
 ## Known limits
-Ops for which there is no batched form cannot be told. Turns that work for long (more than 10 us an op) gain less, and
-then nothing is said.
+Ops without a batched form are not recognised. Iterations that work for long (more than 10 us an op) gain less, and
+nothing is then reported.
 
 ## Remedy
 Work on the whole batch: most ops take leading dimensions (`tf.matmul`, `tf.gather(batch_dims=1)`, `tf.math.top_k`,
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
 START_NS = 10_000
-"""What starting an op takes, next to which smaller ones take nothing. Measured in traces of loops: 5 to 20 us."""
+"""Time for starting an op, in which smaller ops are negligible. Measured in traces of loops: 5 to 20 us."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,15 +58,15 @@ class Params:
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.10)
-    """Of the traced steps, that working on the whole batch is predicted to save."""
+    """Share of the traced steps that working on the whole batch is predicted to save."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cost:
-    """What the loops of a step cost."""
+    """Cost of the loops of a step."""
 
     loops: list[IndependentLoop]
-    """Those that cost something, the costliest first."""
+    """Loops that cost something, the costliest first."""
     share: OpShare
 
     @property
@@ -82,7 +81,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
         view,
         graph_pattern.whole(independent_loops.build),
         params.min_ratio,
-        ask=lambda _: "a loop of the graph works row by row; whether that costs anything",
+        ask=lambda _: "a loop of the graph works row by row",
         weigh=_cost,
         see=lambda ops, _, cost: _finding(view, ops, cost, params),
     )
@@ -102,7 +101,7 @@ def _finding(view: SessionView, ops: NodeCosts, cost: _Cost, params: Params) -> 
     share, saved = cost.share, cost.ratio
     places = graph_pattern.places(view, ops.index, [loop.row for loop in cost.loops])
     where = f" in {places[0].function}" if places and places[0].function else ""
-    turns = f"{share.turns:,.0f} turns of small ops a step, " if share.turns else "small ops, "
+    turns = f"{share.turns:,.0f} iterations of small ops a step, " if share.turns else "small ops, "
     return Seen(
         title=f"a loop of the graph{where} works row by row: {turns}"
         f"{format_ratio(share.ratio)} of it (map_fn, or a loop over rows)",
@@ -128,8 +127,8 @@ def _finding(view: SessionView, ops: NodeCosts, cost: _Cost, params: Params) -> 
                 "batch_dims; or tf.vectorized_map instead of tf.map_fn",
             ),
         ),
-        explanation="What a turn of the loop hands on to the next is only its counter, its result, or a sum: no turn "
-        "needs the one before.",
+        explanation="An iteration of the loop passes only its counter, its result, or a sum on to the next: the "
+        "iterations are independent.",
     )
 
 

@@ -1,8 +1,8 @@
 """A setting makes compiled steps run op by op: `run_eagerly=True`, or `tf.config.run_functions_eagerly(True)`.
 
 ## What it detects
-Steps of Keras, or calls of a tf.function, that are compiled by default and yet run from Python one op at a time, while
-what Python and dispatch take, not the ops' computation, is a large share of the steady wall time.
+Steps of Keras, or calls of a tf.function, that are compiled by default but run from Python one op at a time, if Python
+and dispatch, not the ops' computation, take a large share of the steady wall time.
 
 ## Why it matters
 These settings are for debugging. Each op then costs tens of microseconds of Python and dispatch before its kernel
@@ -14,14 +14,14 @@ innermost frame is Python rather than the call that runs an op. Keras' own step,
 of a tf.function, shows that a setting is the reason: both are compiled otherwise.
 
 ## Known limits
-With large ops, whose computation takes the time, Python's share is small and nothing is said: compiling such a step
-saves next to nothing. The saving is modelled: Python's share, and of the ops' share as much as dispatch takes beside
+With large ops, whose computation takes the time, Python's share is small and nothing is reported: compiling such a step
+saves next to nothing. The saving is modelled: Python's share, plus the part of the ops' share that dispatch takes with
 that much Python (2 parts, measured on steps of small ops). `model.run_eagerly = True` after compile is placed at the
-call of fit. An eager step that nobody ever compiled is HST002.
+call of fit. An eager step that was never compiled is HST002.
 
 ## Remedy
-Leave `run_eagerly` off outside of debugging, remove `tf.config.run_functions_eagerly(True)`; to debug one step, use
-`tf.print` or a call of the Python function itself.
+Leave `run_eagerly` off except for debugging, remove `tf.config.run_functions_eagerly(True)`; to debug one step, use
+`tf.print` or call the Python function itself.
 
 ## References
 Keras documentation of Model.compile, argument run_eagerly; TensorFlow guide "Better performance with tf.function",
@@ -56,7 +56,7 @@ class Params:
     min_python_ratio: Ratio = Ratio(0.10)
     """Of the steady samples in eager Python itself. Measured: 0.07 for products of 1500 x 2500, 0.4 for small ops."""
     min_samples: int = 20
-    """Fewer say nothing."""
+    """Fewer are too few to conclude from."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
@@ -96,7 +96,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
 
 
 def _places(view: SessionView, setting: str) -> tuple[Place, ...]:
-    """The line of the setting where it is known, else the call of fit; then the user's code that calls the ops."""
+    """The line of the setting if known, else the call of fit; then the user's code that calls the ops."""
     worker, places = view.worker, []
     if worker is not None and setting == "run_eagerly":
         places = [view.place(m.file, m.line) for m in worker.all(ModelBuilt) if m.run_eagerly and m.file][-1:]

@@ -1,27 +1,27 @@
-"""A Python loop was unrolled into the graph, and making that graph takes a large part of the job.
+"""A Python loop was unrolled into the graph, and building that graph takes a large part of the job.
 
 ## What it detects
-A `for ... in range(...)` of user code that ran while a function was traced, so that its body stands in the graph once
-per turn, in a job that spends a large part of its time from model building to the last step on tracing.
+A `for ... in range(...)` of user code that ran while a function was traced, so that the graph contains its body once
+per iteration, in a job that spends a large part of its time from model building to the last step on tracing.
 
 ## Why it matters
-Every turn adds its ops, their gradients and their optimisation. Graphs of thousands of nodes take seconds to minutes
-to make, use memory, and run no faster than a loop inside of the graph.
+Every iteration adds its ops, their gradients and their optimisation. Graphs of thousands of nodes take seconds to
+minutes to build, use memory, and run no faster than a loop inside the graph.
 
 ## Evidence
-`tracing_ratio`: share of the time from model building to the last step (imports left out) in traces. `graph_nodes`: ops
-of the largest graph. Of the graph's nodes: `turns`: how often the same line made the same kind of op in the same layer;
-`loop_ratio`: share of the nodes that are such copies; `variables`: weights that they read. Turns that read weights of
-their own are a loop over layers, which is none of this.
+`tracing_ratio`: share of the time from model building to the last step (without imports) in traces. `graph_nodes`: ops
+of the largest graph. From the graph's nodes: `turns`: how often the same line made the same kind of op in the same
+layer; `loop_ratio`: share of the nodes that are such copies; `variables`: weights that they read. Iterations that read
+their own weights are a loop over layers, which does not count.
 
 A job that ends within seconds after its last trace has no table of nodes. Then `loop_ratio` is the share of the samples
-in user code of that time with the loop on the stack, and `nodes_per_variable` tells the loop: a stack of twelve
+in user code of that time with the loop on the stack, and `nodes_per_variable` identifies the loop: a stack of twelve
 transformer blocks trains with 20 nodes per variable, 80 time steps of a recurrent cell with 400 or more.
 
 ## Known limits
-Loops over something else than a range are not looked at. What the large graph costs in each step is not part of the
-cost. It is paid once: `ratio` is its share of the time from model building to the last step, and `ns_per_step` the same
-time divided by the steps of the run, so that a longer run has a smaller one.
+Only loops over a range are examined. The cost of the large graph in each step is not included. The cost is paid once:
+`ratio` is its share of the time from model building to the last step, and `ns_per_step` the same time divided by the
+steps of the run, so that a longer run has a smaller one.
 
 ## Remedy
 Use a loop of the graph: `tf.while_loop`, `tf.scan`, `for i in tf.range(n)` under AutoGraph, or `keras.layers.RNN` with
@@ -55,22 +55,22 @@ class Params:
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.15)
-    """Of the time from model building to the last step: below it a long first step is no finding."""
+    """Of the time from model building to the last step: below it a long first step is not a finding."""
     min_loop_ratio: Ratio = Ratio(0.3)
-    """Of the nodes, or of the tracing time sampled in user code."""
+    """Share of the nodes, or of the tracing time sampled in user code."""
     min_nodes: int = 1_000
     """Ops of the largest graph; M3 of the static-check measurements: range(300) made 1,202."""
     min_turns: int = 16
-    """A dozen turns make a graph that is no larger than those of deep networks."""
+    """A dozen iterations make a graph no larger than those of deep networks."""
     min_nodes_per_variable: float = 100.0
     """Of the largest graph. Measured: layers in a loop 8 to 20, time steps in a loop 380 to 2,400."""
     min_samples: int = 10
-    """Fewer say nothing about lines."""
+    """Fewer are too few to name lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Loop:
-    """The loop, and how it is known."""
+    """The loop, and the evidence for it."""
 
     place: tuple[str, str, int, int]
     """File, function, first and last line."""
@@ -87,7 +87,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     known = index is not None and traces.graph in index.graphs
     if not known and not stack_samples.sampled(view.steps):
         yield Undecided(
-            missing=Signal.NODES, hint=f"a graph of {traces.nodes:,} nodes was not read, nor its making seen"
+            missing=Signal.NODES, hint=f"a graph of {traces.nodes:,} nodes was neither read nor seen being built"
         )
         return
     loop = _by_nodes(view, traces, params) if known else _by_samples(traces, params)
@@ -157,12 +157,12 @@ def _finding(view: StepsView, traces: FirstTraces, loop: _Loop, params: Params) 
         remedies=(
             Remedy(
                 id="loop-in-graph",
-                text="loop inside of the graph: keras.layers.RNN with a cell, tf.while_loop, tf.scan, or tf.range "
-                "under AutoGraph",
+                text="loop inside the graph: keras.layers.RNN with a cell, tf.while_loop, tf.scan, or tf.range under "
+                "AutoGraph",
             ),
-            Remedy(id="vectorise", text="or compute all time steps at once, where they do not depend on each other"),
+            Remedy(id="vectorise", text="or compute all time steps at once, if they do not depend on each other"),
         ),
-        explanation="The loop is Python: tracing runs it turn by turn and puts its ops into the graph each time.",
+        explanation="The loop is Python: tracing runs each iteration and adds its ops to the graph each time.",
     )
 
 

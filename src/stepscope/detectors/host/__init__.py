@@ -1,1 +1,1 @@
-"""Detectors of what Python and the framework do on the host."""
+"""Detectors of the work of Python and the framework on the host."""

@@ -1,26 +1,25 @@
-"""Each call of a tf.function copies NumPy arrays that it is given into tensors.
+"""Each call of a tf.function copies its NumPy arguments into tensors.
 
 ## What it detects
-Calls of tf.functions in the steady steps that spend a seventh of the time or more, and a millisecond of each step, on
-making tensors of the NumPy arrays among their arguments, before anything of the function runs.
+Calls of tf.functions in the steady steps that spend at least a seventh of the time, and at least a millisecond of each
+step, on converting NumPy arguments to tensors before the function starts to run.
 
 ## Why it matters
-An array is copied on the thread that calls, and on a GPU sent to the device, in each call anew: also one that never
-changes, such as a matrix of embeddings, which is a hundred megabytes each time.
+Each call copies the array on the calling thread and, on a GPU, sends it to the device, even if it never changes, such
+as a matrix of embeddings: a hundred megabytes each time.
 
 ## Evidence
-`copy_ratio`: share of the stack samples of the steady steps that fall on the conversion of an argument, inside of the
-call; `samples`: all of them. `call_ratio`: share of the steady wall time in the calls.
+`copy_ratio`: share of the stack samples of the steady steps that fall on the conversion of an argument inside the call;
+`samples`: the number of all samples. `call_ratio`: share of the steady wall time in the calls.
 
 ## Known limits
-Which of the arguments is large is not looked at, and small arrays in short steps are left alone: what making a tensor
-costs whatever its size stays, also where it is a fifth of the step. Arrays that change with each step have to be copied
-once; tf.data does it beside the step. What user code converts itself (`tf.constant` in the loop) is told as Python of
-the loop.
+Which argument is large is not determined. Small arrays in short steps are not reported: the fixed cost of making a
+tensor remains, even where it is a fifth of the step. Arrays that change with each step must be copied once; tf.data
+does so while the step runs. Conversions in user code (`tf.constant` in the loop) are reported as Python of the loop.
 
 ## Remedy
-Make what does not change a tensor (`tf.constant`) or a `tf.Variable` once, before the loop; take what changes from a
-`tf.data.Dataset` with `prefetch`.
+Convert what does not change to a tensor (`tf.constant`) or a `tf.Variable` once, before the loop; take what changes
+from a `tf.data.Dataset` with `prefetch`.
 
 ## References
 TensorFlow guide on tf.function, "Controlling retracing": pass tensors; FSE'22 study, inefficient data transmission.
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps_view import StepsView
 
 CONVERSION = ("/framework/constant_op.py", "convert_to_eager_tensor")
-"""File and function that make a tensor of an array. Source: TensorFlow 2.15 to 2.21."""
+"""File and function that convert an array to a tensor. Source: TensorFlow 2.15 to 2.21."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +51,12 @@ class Params:
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.15)
-    """Of the samples. Small batches of arrays take a few percent (clean programs of bench/cases)."""
+    """Share of the samples. Small batches of arrays take a few percent (clean programs of bench/cases)."""
     min_copy_ns: int = 1_000_000
-    """A step. Making a tensor of an array takes up to 0.1 ms whatever its size; a replay batch of five took 0.4 ms, and
-    there is nothing to make once."""
+    """Per step. Making a tensor of an array takes up to 0.1 ms whatever its size; a replay batch of five arrays took
+    0.4 ms, and none of them could be converted once and kept."""
     min_samples: int = 20
-    """Fewer say nothing."""
+    """Fewer are too few to conclude from."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
@@ -73,13 +72,13 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
 
 
 def _mean_ns(view: StepsView) -> float:
-    """Of a steady step."""
+    """Mean duration of a steady step."""
     steps = view.steps
     return steps.steady_ns / steps.steady_count if steps.steady_count else 0.0
 
 
 def _converts(sample: Sample) -> bool:
-    """Whether a sample lies in the conversion of an argument, below the call of a tf.function."""
+    """Whether a sample lies in the conversion of an argument below the call of a tf.function."""
     if sample.component != "call":
         return False
     below = sample.below_user()
@@ -90,8 +89,8 @@ def _converts(sample: Sample) -> bool:
 def _finding(view: StepsView, mine: list[Sample], ratio: float, calls: float, params: Params) -> Seen:
     low, high = stack_samples.confidence_interval(ratio, len(view.samples))
     return Seen(
-        title=f"each call copies NumPy arrays into tensors, {format_ns(ratio * _mean_ns(view))} a step: "
-        f"{format_ratio(ratio)} of the time, before anything of the function runs",
+        title=f"each call copies NumPy arrays into tensors before its function runs, "
+        f"{format_ns(ratio * _mean_ns(view))} a step: {format_ratio(ratio)} of the time",
         confidence=0.9,
         where=tuple(view.place(file, first, last, name) for file, name, first, last in stack_samples.lines_of(mine)),
         evidence=(
@@ -103,13 +102,13 @@ def _finding(view: StepsView, mine: list[Sample], ratio: float, calls: float, pa
         remedies=(
             Remedy(
                 id="convert-once",
-                text="make arrays that do not change tensors once, before the loop (tf.constant, or a tf.Variable that "
-                "the function reads)",
+                text="convert arrays that do not change to tensors once, before the loop (tf.constant, or a "
+                "tf.Variable that the function reads)",
             ),
             Remedy(id="feed-by-dataset", text="take arrays that change from a tf.data.Dataset with prefetch"),
         ),
-        explanation="The stacks of the step lead from the call of the tf.function into the conversion of its "
-        "arguments. A tensor is handed over as it is.",
+        explanation="These stacks lead from the call of the tf.function into the conversion of its arguments. A "
+        "tensor is passed without a copy.",
     )
 
 

@@ -1,22 +1,22 @@
-"""Checkpoints, weights or summaries are written on the training thread, too often.
+"""The training thread writes checkpoints, weights or summaries too often.
 
 ## What it detects
 Saving (checkpoint, weights, SavedModel) or summary writing that the training thread does itself and that takes a
 noticeable part of the steady wall time.
 
 ## Why it matters
-While the thread serialises and writes, no step runs. The cost grows with the model and with the slowness of the disk,
-and shows in other tools as "all others".
+While the thread serialises and writes, no step runs. The cost grows with the size of the model and with a slower disk,
+and appears in other tools as "all others".
 
 ## Evidence
 `saving_ratio`: share of the steady wall time, each call timed. `save_ns`: one call. `steps_between`: steady steps
 per call.
 
-`epochs`: passes over the data that ended in these steps; one checkpoint for each is what most jobs want, and is said
-only where it takes a quarter of the time.
+`epochs`: passes over the data that ended in these steps; one checkpoint per epoch is what most jobs want, and is
+reported only if it takes a quarter of the time.
 
 ## Known limits
-Files written by other means (np.save, pickle) are other Python, not saving.
+Files written in other ways (np.save, pickle) count as other Python, not as saving.
 
 ## Remedy
 Save less often (once an epoch, or by time), weights only, to a local disk, or in the background
@@ -50,11 +50,11 @@ class Params:
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.05)
-    """Of steady wall time: some saving is what everybody wants."""
+    """Of steady wall time: some saving is always wanted."""
     min_epoch_ratio: Ratio = Ratio(0.25)
-    """Where there is one save an epoch at most: epochs are short then, and the save is wanted."""
+    """If there is at most one save an epoch: epochs are then short, and the save is wanted."""
     min_calls: int = 2
-    """Within the steady steps: a single one says nothing about a rate."""
+    """Within the steady steps: one call does not give a rate."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
@@ -110,7 +110,7 @@ def _finding(
         ),
         cost=cost_of(view, ratio, low=0.95 * ratio, high=1.02 * ratio),
         remedies=_save_remedies(each_epoch=calls <= passes + 1) if kind is Kind.SAVE else _summary_remedies(),
-        explanation="The training thread serialises and writes; the next step starts when it is done.",
+        explanation="The training thread serialises and writes; the next step starts only when it is done.",
     )
 
 

@@ -1,26 +1,26 @@
 """The step runs op by op in Python instead of as a compiled function.
 
 ## What it detects
-Training or inference whose calls into TensorFlow come from Python one op at a time, with no tf.function around them,
-while Python's part of it, not the ops, takes a large share of the steady wall time.
+Training or inference that calls TensorFlow from Python one op at a time, outside any tf.function, where Python's part,
+not the ops, takes a large share of the steady wall time.
 
 ## Why it matters
 Each eager op costs tens of microseconds of Python and dispatch before its kernel starts; steps of many small ops run
 several times slower than as a graph.
 
 ## Evidence
-`eager_ratio`: share of the samples of the steady steps whose stack goes from user code into TensorFlow outside of any
+`eager_ratio`: share of the samples of the steady steps whose stack goes from user code into TensorFlow outside any
 compiled function. `python_ratio`: those of them whose innermost frame is Python rather than the call that runs an op.
-`compiled_ratio`: of the steps, in compiled functions that they call as well, which are named; `function_ratio`: eager
-within tf.functions that a setting, which is named, has run so.
+`compiled_ratio`: share of the steps in compiled functions that they also call, which are named; `function_ratio`: share
+in tf.functions that run eagerly because of a setting, which is named.
 
 ## Known limits
-Large ops hide the dispatch: then Python's share is small and nothing is said. The predicted saving is modelled:
-Python's share, and of the op calls' share as much as dispatch inside of the runtime takes beside that much Python (2
-parts, measured on steps of small ops). A step that would be compiled but for a setting is GRF003.
+Large ops hide the dispatch: Python's share is then small and nothing is reported. The predicted saving is modelled:
+Python's share, plus the part of the op calls that dispatch inside the runtime takes with that much Python (2 parts,
+measured on steps of small ops). A step that would be compiled but for a setting is GRF003.
 
 ## Remedy
-Put the step into one `@tf.function`; where it calls one, what runs outside of that as well.
+Put the step into one `@tf.function`; if it already calls one, move the rest into it too.
 
 ## References
 TensorFlow guide "Better performance with tf.function"; FSE'22 study, confusion with computation model.
@@ -54,7 +54,7 @@ class Params:
     min_python_ratio: Ratio = Ratio(0.15)
     """Of the steady samples in eager Python itself."""
     min_samples: int = 20
-    """Fewer say nothing."""
+    """Fewer are too few to conclude from."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
@@ -90,7 +90,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Beside:
-    """What of the steps is a tf.function, and why the rest is not."""
+    """The part of the steps that is a tf.function, and why the rest is not."""
 
     text: str
     remedies: tuple[Remedy, ...]
@@ -99,7 +99,7 @@ class _Beside:
 
 
 def _beside(view: StepsView, eager: EagerTime) -> _Beside:
-    """The function that the steps call, or the setting that has it run eagerly as well."""
+    """The function that the steps call, or the setting that makes it run eagerly too."""
     rows = view.named_times(*kinds_with(Trait.COMPILED))
     if not rows:
         text = "decorate the step with @tf.function, so that it runs as one graph"
@@ -112,14 +112,14 @@ def _beside(view: StepsView, eager: EagerTime) -> _Beside:
         place = view.place(setting.file, setting.line, function=setting.function)
         text = "remove tf.config.run_functions_eagerly(True), and decorate the whole step with @tf.function"
         return _Beside(
-            text=f"{called} as well, by tf.config.run_functions_eagerly at {place.file}:{place.line}",
+            text=f"{called} too, because of tf.config.run_functions_eagerly at {place.file}:{place.line}",
             remedies=(Remedy(id="remove-run-functions-eagerly", text=text),),
             where=(place,),
             evidence=(Evidence(metric="function_ratio", value=eager.function_ratio, unit="ratio"),),
         )
-    text = f"put what runs outside of {called} into a @tf.function as well: best the whole step into one"
+    text = f"put the code outside {called} into a @tf.function too: preferably the whole step into one"
     return _Beside(
-        text=f"outside of {called}, which takes {format_ratio(share)}",
+        text=f"outside {called}, which takes {format_ratio(share)}",
         remedies=(Remedy(id="use-tf-function", text=text),),
         where=(view.place(name.file, name.line, function=name.text),) if name.file else (),
         evidence=(Evidence(metric="compiled_ratio", value=share, unit="ratio"),),
@@ -127,7 +127,7 @@ def _beside(view: StepsView, eager: EagerTime) -> _Beside:
 
 
 def _setting(view: StepsView) -> Setting | None:
-    """Where functions were told to run eagerly, if they still are."""
+    """The call that set functions to run eagerly, if that still holds."""
     made = view.worker.all(Setting)
     last = next((s for s in reversed(made) if s.name == "run_functions_eagerly"), None)
     return last if last is not None and last.value and last.file else None

@@ -5,7 +5,7 @@
 tenth or more of the steady wall time.
 
 ## Why it matters
-Each call runs over a whole data set on the training thread. Once an epoch this is what one wants; every few batches it
+Each call runs over a whole data set on the training thread. Once an epoch this is usually wanted; every few batches it
 multiplies the cost of validation.
 
 ## Evidence
@@ -13,7 +13,7 @@ multiplies the cost of validation.
 steady steps per call.
 
 ## Known limits
-Whether so frequent a validation is wanted (early stopping on very long epochs) only the user knows.
+Whether such frequent validation is wanted (early stopping on very long epochs) only the user knows.
 
 ## Remedy
 Evaluate in `on_epoch_end` or through `validation_data` and `validation_freq`, or on a small sample.
@@ -87,7 +87,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         between = (steps.steady_count + steps.skipped) / calls
         yield Seen(
             title=f"the callback {row.name.text} calls model.{name.role} every {between:.3g} batches, "
-            f"{format_ns(spent / calls)} each: {format_ratio(ratio)} of the time goes into validation",
+            f"{format_ns(spent / calls)} each: validation takes {format_ratio(ratio)} of the time",
             confidence=0.95,
             where=tuple(where),
             evidence=(
@@ -109,7 +109,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
                 ),
                 Remedy(id="evaluate-a-sample", text="or on a small fixed sample of the validation set"),
             ),
-            explanation="The calls run over the whole set on the training thread, between two batches.",
+            explanation="The calls run over the whole data set on the training thread, between two batches.",
         )
 
 

@@ -5,27 +5,27 @@ The thread that makes the steps waits a tenth of the time or more for CPython's 
 threads of the job hold: threads that keep statistics, parse, log, serve or prepare data in Python.
 
 ## Why it matters
-One thread at a time runs Python. A step lets go of the lock in each call of TensorFlow and needs it again to go on;
-a thread that computes in Python gives it back only after 5 ms (`sys.getswitchinterval`). A step of 3 ms that comes back
-once then takes 8 ms, however many CPUs are idle.
+Only one thread at a time runs Python. A step releases the lock in each call of TensorFlow and needs it again to
+continue; a thread that computes in Python releases it only after 5 ms (`sys.getswitchinterval`). A step of 3 ms that
+needs it back once then takes 8 ms, however many CPUs are idle.
 
 ## Evidence
-`lock_wait_ratio`: share of the time in which the step's thread was blocked, less that in which it was blocked in
-something else, and a part of that in which it was ready for a CPU; at most what the other threads ran or were ready to.
-`blocked_ratio`, `ready_ratio`: by schedstat. `elsewhere_ratio`: share of `looks` that found it blocked in another
-system call than the wait for the lock (/proc/self/task/TID/syscall, five a second at most). `holder_cores`: CPUs that
-the threads named ran on; `samples_on_code`: their stack samples in the function named.
+`lock_wait_ratio`: share of the time in which the step's thread was blocked, less the share in which something else
+blocked it, plus a part of the share in which it was ready for a CPU; at most the time that the other threads ran or
+were ready to. `blocked_ratio`, `ready_ratio`: from schedstat. `elsewhere_ratio`: share of `looks` (samples) that found
+it blocked in a system call other than the wait for the lock (/proc/self/task/TID/syscall, at most five a second).
+`holder_cores`: CPUs that the threads named ran on; `samples_on_code`: their stack samples in the function named.
 
 ## Known limits
-The cost is the time that the step's thread waits. Less is won where other CPUs are not free, or where a device has
-queued work meanwhile: no more is claimed than the GPU is idle. Python that tf.data calls may hold the lock too; where
-the steps wait for what it makes, INP002 or INP003 says so instead. In 10 s there are some 45 looks, which tell the
-share within 15 points. Where others use the CPUs (CFG001), part of the wait for the lock passes as wait for a CPU,
-which is estimated: the cost is then rather too low.
+The cost is the time that the step's thread waits. The gain is smaller if no other CPUs are free, or if a device has
+queued work meanwhile: the claim never exceeds the time that the GPU is idle. Python called by tf.data may hold the lock
+too; if the steps wait for its results, INP002 or INP003 reports it instead. In 10 s there are about 45 looks, which
+give the share within 15 points. If others use the CPUs (CFG001), part of the wait for the lock appears as a wait for a
+CPU; that part is estimated, and the cost is then rather too low.
 
 ## Remedy
-Do the work in another process (`multiprocessing`, a subprocess), in NumPy or other native code that lets go of the
-lock, less often, or after training. To try it in a line: `sys.setswitchinterval(0.0005)` makes each wait shorter.
+Do the work in another process (`multiprocessing`, a subprocess), in NumPy or other native code that releases the lock,
+less often, or after training. A one-line experiment: `sys.setswitchinterval(0.0005)` makes each wait shorter.
 
 ## References
 CPython: Python/ceval_gil.c, sys.setswitchinterval; Linux: proc(5), Documentation/scheduler/sched-stats.rst.
@@ -57,13 +57,13 @@ class Params:
     min_ratio: Ratio = Ratio(0.10)
     """Of the time from the first to the last steady step."""
     min_low: Ratio = Ratio(0.03)
-    """Lower end of its interval: few looks say little."""
+    """Lower end of its interval: few samples give a wide interval."""
     min_looks: int = 15
-    """Fewer say nothing."""
+    """Fewer are too few to conclude from."""
     sure_low: Ratio = Ratio(0.10)
-    """A lower end from which on nothing else explains it."""
+    """Lower end from which nothing else can explain the wait."""
     min_holder_cores: float = 0.02
-    """A thread that takes less of a CPU holds nobody up."""
+    """A thread that takes less of a CPU does not delay the step."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
@@ -96,8 +96,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         ),
         cost=cost_of(view, ratio, low=low, high=min(waits.high, idle)),
         remedies=_remedies(holder),
-        explanation="The step's thread could go on and waits for CPython's interpreter lock, which one thread has at a "
-        "time. More CPUs, a faster model or a faster input do not help.",
+        explanation="The step's thread is ready to run but waits for CPython's interpreter lock, which only one "
+        "thread holds at a time. More CPUs, a faster model or a faster input do not help.",
     )
 
 
@@ -128,22 +128,23 @@ def _remedies(holder: Holder) -> tuple[Remedy, ...]:
     function = holder.spot.function
     process = Remedy(
         id="move-to-process",
-        text=f"run {function} in a process of its own (multiprocessing), which has an interpreter lock of its own",
+        text=f"run {function} in a separate process (multiprocessing), which has its own interpreter lock",
     )
     workers = Remedy(
         id="input-in-processes",
-        text="make the input in processes (use_multiprocessing=True of a PyDataset) or of TensorFlow ops",
+        text="make the input in processes (use_multiprocessing=True of a PyDataset) or with TensorFlow ops",
     )
     return (
         workers if holder.in_pipeline else process,
         Remedy(
             id="let-go-of-lock",
-            text="or let native code do it that lets go of the lock: NumPy on whole arrays, numba with nogil, pyarrow",
+            text="or use native code that releases the lock: NumPy on whole arrays, numba with nogil, pyarrow",
         ),
         Remedy(id="do-it-less-often", text=f"or run {function} less often, or after training"),
         Remedy(
             id="switch-interval",
-            text="to try in a line: sys.setswitchinterval(0.0005) has threads give the lock back ten times as soon",
+            text="a one-line experiment: sys.setswitchinterval(0.0005) makes threads release the lock ten times as "
+            "soon",
         ),
     )
 

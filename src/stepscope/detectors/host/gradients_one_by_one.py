@@ -1,26 +1,26 @@
-"""An eager step asks its tape for one gradient after the other.
+"""An eager step asks its tape for the gradients one variable at a time.
 
 ## What it detects
-`[tape.gradient(loss, v) for v in variables]`, or the same as a loop, in a step that runs op by op, with a large part of
-the time.
+`[tape.gradient(loss, v) for v in variables]`, or the equivalent loop, in a step that runs op by op, if it takes a large
+part of the time.
 
 ## Why it matters
-Each call goes back through the model from the loss to that variable, and computes again what the call before it has
-computed: with n variables about n / 2 backward passes for one. In a `tf.function` equal nodes are merged.
+Each call runs the backward pass from the loss to that variable and recomputes what the previous call computed: with n
+variables about n / 2 backward passes instead of one. In a `tf.function`, equal nodes are merged.
 
 ## Evidence
-`gradient_ratio`: share of the samples of the steady steps in that statement; `samples`, as many they are. That the loss
-stays the same while the loop goes through the variables is read from the program.
+`gradient_ratio`: share of the samples of the steady steps in that statement; `samples`: the number of these samples.
+The program's source shows that the loss stays the same while the loop goes through the variables.
 
-Measured (bench/cases/71-gradient-per-variable, 14 variables, TensorFlow 2.21): 5.0 times faster; said was that 73 %
-would be saved, and 80 % were.
+Measured (bench/cases/71-gradient-per-variable, 14 variables, TensorFlow 2.21): 5.0x faster (80 % saved); predicted
+73 %.
 
 ## Known limits
-The gain is modelled: how many variables there are is not looked at. Gradients of several losses by the same variables
-are meant to be separate, and nothing is said.
+The gain is modelled, because the number of variables is not known. Gradients of several losses with respect to the same
+variables are meant to be separate and are not reported.
 
 ## Remedy
-One call with all variables: `tape.gradient(loss, variables)` gives a list; `persistent=True` is not needed then.
+One call with all variables: `tape.gradient(loss, variables)` returns a list; `persistent=True` is then unnecessary.
 
 ## References
 TensorFlow guide "Introduction to gradients and automatic differentiation"; FSE'22 study, inefficient API usage.
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
 GAIN, LEAST, MOST = 0.85, 0.5, 0.98
-"""Shares of the statement's time that one call saves: 1 - 2 / n of n variables, with 13, 4 and 100."""
+"""Share of the statement's time that one call saves: 1 - 2 / n for n variables, with n = 13, 4 and 100."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +52,9 @@ class Params:
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.10)
-    """Of the steady time, that one call is predicted to save."""
+    """Share of the steady time that one call is predicted to save."""
     min_samples: int = 20
-    """In the statement: fewer say nothing."""
+    """In the statement: fewer are too few to conclude from."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
@@ -68,8 +68,8 @@ def _finding(view: SessionView, found: SeparateGradients, params: Params) -> See
     saved = GAIN * found.ratio
     low, high = stack_samples.confidence_interval(found.ratio, found.of)
     return Seen(
-        title=f"the step asks for the gradient of one variable after the other, {format_ratio(found.ratio)} of the "
-        "time: each call goes back through the model anew",
+        title=f"the step computes gradients one variable at a time, {format_ratio(found.ratio)} of the time: each "
+        "call repeats the backward pass",
         confidence=0.85,
         where=(view.place(found.file, found.line, function=found.function),),
         evidence=(
@@ -81,12 +81,12 @@ def _finding(view: SessionView, found: SeparateGradients, params: Params) -> See
         remedies=(
             Remedy(
                 id="gradients-in-one-call",
-                text="ask for all gradients in one call, tape.gradient(loss, variables), which gives a list; or put "
+                text="compute all gradients in one call, tape.gradient(loss, variables), which returns a list; or put "
                 "the step into a tf.function, where equal ops are merged",
             ),
         ),
-        explanation="The samples show the statement, the program that its loop goes through the variables while the "
-        "loss stays the same.",
+        explanation="The samples fall on this statement; the source shows that its loop goes through the variables "
+        "while the loss stays the same.",
     )
 
 

@@ -1,28 +1,28 @@
-"""The host waits for a result of each step while it has work of its own to do.
+"""The host waits for a result of each step before it does its own work.
 
 ## What it detects
-`.numpy()`, `float()`, `int()`, `bool()` or `numpy.asarray()` of a tensor in every step that waits until the device has
-computed it, in a loop whose host has work that could have run meanwhile: Python, callbacks, input.
+`.numpy()`, `float()`, `int()`, `bool()` or `numpy.asarray()` of a tensor that waits for the device in every step of a
+loop whose host has work that could have run meanwhile: Python, callbacks, input.
 
 ## Why it matters
-Calls return before the device is done, so that the host prepares the next step while this one runs. A wait in every
-step puts host and device one after the other; the step takes the sum of both instead of the longer one.
+Calls return before the device is done, so that the host can prepare the next step while this one runs. A wait in every
+step makes host and device take turns; the step then takes the sum of both instead of the longer one.
 
 ## Evidence
-`sync_ratio`: share of the steady wall time in such waits, each of 20 us or more timed. `host_ratio`: share of what the
-host does outside of calls and waits. `lost_ratio`: the smaller of both, which is what overlapping them can save at
-most. `syncs_per_step`.
+`sync_ratio`: share of the steady wall time in such waits; each wait of 20 us or more is timed. `host_ratio`: share of
+the host's work outside calls and waits. `lost_ratio`: the smaller of the two, which is the most that overlapping them
+can save. `syncs_per_step`.
 
 ## Known limits
-On CPUs a call returns when its result is there: a wait after it takes a microsecond and nothing is lost; what takes
-longer is a copy. So the detector does not apply on hosts without a GPU (TensorFlow's asynchronous executor of CPU ops
-is not told apart). Where the host has nothing else to do nothing is lost either. Waits inside of callbacks are the
-callbacks'. Where another finding names what the host does in the same loop, that one is told. Whether the next step
-needs the value (a condition on the loss) is not known.
+On CPUs a call returns when its result is there: a wait after it takes a microsecond and loses nothing; a longer one is
+a copy. So the detector does not apply on hosts without a GPU (TensorFlow's asynchronous executor of CPU ops is not
+recognised). If the host has nothing else to do, nothing is lost either. Waits inside callbacks count as the callbacks'.
+If another finding names the host's work in the same loop, only that one is reported. Whether the next step needs the
+value (a condition on the loss) is not known.
 
 ## Remedy
 Keep the value as a tensor (add it to a `tf.keras.metrics.Mean`) and read it every N steps, or read the value of the
-step before, when it is there already.
+previous step, which is already there.
 
 ## References
 TensorFlow guide "Better performance with tf.function"; training-pipeline analysis (Rand 2020), stage device-to-host.
@@ -52,13 +52,13 @@ class Params:
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.05)
-    """Of steady wall time that overlapping could save."""
+    """Share of the steady wall time that overlapping could save."""
     min_per_step: float = 0.5
-    """Waits in a step: one every few steps is what logging needs."""
+    """Waits per step: logging needs one every few steps."""
 
 
 HOST = components_with(Trait.HOST)
-"""What the host does in the step beside calls and waits, and could do while the device computes."""
+"""The host's work in the step besides calls and waits, which could run while the device computes."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
@@ -80,7 +80,7 @@ def _finding(view: StepsView, rows: list[NamedTime], calls: int, waited: float, 
     top = rows[0].name
     return Seen(
         title=f"the host waits for the device in every step ({top.text}, {calls / count:.2g} times a step, {each} "
-        f"each) and does its own work afterwards: overlapped, up to {format_ratio(ratio)} of the time is saved",
+        f"each), then does its own work: overlapping the two saves up to {format_ratio(ratio)} of the time",
         confidence=0.7,
         where=tuple(
             dict.fromkeys(
@@ -99,10 +99,10 @@ def _finding(view: StepsView, rows: list[NamedTime], calls: int, waited: float, 
                 id="read-less-often",
                 text="keep the value as a tensor (a tf.keras.metrics.Mean) and read it every N steps",
             ),
-            Remedy(id="read-a-step-later", text="or read the value of the step before, when it is there already"),
+            Remedy(id="read-a-step-later", text="or read the value of the previous step, which is already there"),
         ),
-        explanation="The device has nothing to do while the host works, and the host nothing while the device "
-        "computes: the wait between them is what keeps them apart.",
+        explanation="The device is idle while the host works, and the host is idle while the device computes, "
+        "because of the wait between them.",
     )
 
 

@@ -1,26 +1,25 @@
-"""Every N steps, or every T seconds, something interrupts the steps.
+"""Something interrupts the steps every N steps or every T seconds.
 
 ## What it detects
-Steps that take much longer than the usual one and come back with a period - in steps or in seconds - with what runs
-at that period: a garbage collection, Python of the loop, a callback, another thread of the job, another process.
+Steps that take much longer than usual and recur with a period - in steps or in seconds - and what runs with that
+period: a garbage collection, Python of the loop, a callback, another thread of the job, another process.
 
 ## Why it matters
-A job whose median step is fine may lose a third of its time to something that nobody looks at, because it happens only
-now and then.
+A job whose median step is fine may lose a third of its time to something that is easy to miss because it is rare.
 
 ## Evidence
-`stall_ratio`: share of the steady wall time in the stalls beyond what the same part usually takes. `stall_ns`: one of
-them. `period_steps`, `period_ns`: the median interval. `regular_ratio`: share of the intervals that are the period or
-a small multiple of it; of stalls by chance one in five is. `stalls`: how many.
+`stall_ratio`: share of the steady wall time in the stalls beyond what the same part usually takes. `stall_ns`: one
+stall. `period_steps`, `period_ns`: the median interval. `regular_ratio`: share of the intervals that are the period or
+a small multiple of it; for random stalls it is one in five. `stalls`: their number.
 
 ## Known limits
-Five stalls are needed. Ends of epochs with their validation, checkpoints and retraces are told by other detectors or
-are wanted. Stalls of the compiled call with neither a thread, a process nor a line that runs at the period are named
-unknown.
+At least five stalls are needed. Ends of epochs with their validation, checkpoints and retraces are reported by other
+detectors or are intended. Stalls of the compiled call are named unknown if no thread, process or line runs with the
+period.
 
 ## Remedy
-Do it less often, cheaper, beside the steps, or not at all; for garbage collections `gc.freeze()` after loading, or
-fewer objects.
+Do it less often, make it cheaper, overlap it with the steps, or drop it; for garbage collections `gc.freeze()` after
+loading, or fewer objects.
 
 ## References
 Python documentation of gc.freeze; FSE'22 study; training-pipeline analysis (Rand 2020), utilisation dips with a period.
@@ -53,7 +52,7 @@ class Params:
     min_ratio: Ratio = Ratio(0.03)
     """Of steady wall time: the least that a report calls low."""
     min_stall_ns: int = 5_000_000
-    """Of one stall: what is shorter nobody would call an interruption."""
+    """Per stall: anything shorter is hardly an interruption."""
 
 
 _SKIPPED = components_with(Trait.STALL_EXPLAINED)
@@ -61,12 +60,12 @@ _COLLECT = "gc.collect("
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
-    """Yield one finding per part of the step that stalls with a period."""
+    """Yield one finding per part of the step that stalls periodically."""
     steps = view.steps
     cause = view.get(input_cause.build)
     outside = cause is not None and cause.limit in {"network", "disk"}
     for stall in view.get(stalls.build):
-        if outside and stall.component == "input-wait":  # the wire or the disk, not what reads from it
+        if outside and stall.component == "input-wait":  # the network or the disk, not the code that reads from it
             continue
         ratio = stall.excess_ns / steps.steady_ns
         if stall.component in _SKIPPED or ratio < params.min_ratio or stall.stall_ns < params.min_stall_ns:
@@ -79,7 +78,7 @@ def _finding(view: StepsView, stalls: Stalls, ratio: float, params: Params) -> S
     who = _who(view, stalls, collected)
     every = f"every {format_ns(stalls.period_ns)}" if stalls.by_time else f"every {stalls.steps:g} steps"
     return Seen(
-        title=f"a periodic stall: {every} {who} interrupts the steps for {format_ns(stalls.stall_ns)}: "
+        title=f"a periodic stall: {who} interrupts the steps {every}, for {format_ns(stalls.stall_ns)}: "
         f"{format_ratio(ratio)} of the time",
         confidence=0.6 if who.startswith("something unknown") else 0.9,
         cause=_cause(stalls),
@@ -125,7 +124,7 @@ def _who(view: StepsView, stalls: Stalls, collected: Place | None) -> str:
         case "call" if stalls.thread_spot is not None:
             who = f"another thread, in {stalls.thread_spot.function},"
         case "call":
-            who = f"the process {stalls.rival}" if stalls.rival else "something unknown inside of the step's call"
+            who = f"the process {stalls.rival}" if stalls.rival else "something unknown inside the step's call"
         case "input-wait":
             who = "the input"
         case _ if stalls.spot is not None:
@@ -142,7 +141,7 @@ def _cause(stalls: Stalls) -> Cause:
 
 
 def _collect_place(view: StepsView) -> Place | None:
-    """The line of the loop's own source that collects garbage."""
+    """The line of the loop's source that calls gc.collect."""
     if view.loop is None:
         return None
     for number, line in enumerate((view.source_of(view.loop[0]) or "").split("\n"), 1):
@@ -170,14 +169,15 @@ def _remedies(view: StepsView, stalls: Stalls, *, collected: bool) -> tuple[Reme
     if stalls.component == "gc":
         freeze = Remedy(
             id="freeze-objects",
-            text="call gc.freeze() once after loading, so that what stays is not walked again; or keep fewer objects",
+            text="call gc.freeze() once after loading, so that long-lived objects are not scanned again; or keep fewer "
+            "objects",
         )
         less = Remedy(id="do-not-collect", text="take gc.collect() out of the loop: reference counts free tensors")
         return (less, freeze) if collected else (freeze,)
     if _is_rival(stalls):
         return (Remedy(id="separate-cpu", text=f"run {stalls.rival} at another time, niced, or on other cores"),)
     if stalls.component == "input-wait":
-        return (Remedy(id="prefetch-deeper", text="prefetch more batches, and open the next file ahead (interleave)"),)
+        return (Remedy(id="prefetch-deeper", text="prefetch more batches, and open the next file early (interleave)"),)
     spot = stalls.thread_spot if stalls.component == "call" else stalls.spot
     cheaper = (
         Remedy(id="vectorise", text="make it cheaper: vectorise it with NumPy, or compute it in the compiled step"),
@@ -185,7 +185,7 @@ def _remedies(view: StepsView, stalls: Stalls, *, collected: bool) -> tuple[Reme
     )
     if stalls.component == "other-python" and spot is not None and loop_python.is_loop(view, spot):
         return cheaper
-    doer = stalls.name.text if stalls.name is not None else spot.function if spot is not None else "what runs there"
+    doer = stalls.name.text if stalls.name is not None else spot.function if spot is not None else "the code there"
     return Remedy(id="do-it-less-often", text=f"run {doer} less often, or after training"), *cheaper
 
 

@@ -1,25 +1,25 @@
-"""Keras' predict, evaluate or fit is called again and again on little data.
+"""Keras' predict, evaluate or fit is called many times on little data.
 
 ## What it detects
 `model.predict` (or `evaluate`, `fit`) called many times from a loop, where most of each call is not the compiled
 function but Keras' own preparation: a data adapter, a tf.data iterator, callbacks, result collection.
 
 ## Why it matters
-Such a call costs milliseconds before and after the model runs. On single rows the model itself takes a fraction of it,
-so the loop runs an order of magnitude below what the model could do.
+Such a call spends milliseconds before and after the model runs. On single rows the model itself takes a fraction of
+that, so the loop is an order of magnitude slower than the model allows.
 
 ## Evidence
-`calls_per_step`, `call_ns`: how often and how long; `overhead_ns`: the part of a call outside of the compiled function,
-both timed call by call. `overhead_ratio`: its share of the steady wall time. Calls of more than 64 batches are not
-meant.
+`calls_per_step`, `call_ns`: how often and how long; `overhead_ns`: the part of a call outside the compiled function,
+both timed call by call. `overhead_ratio`: its share of the steady wall time. Calls of more than 64 batches are left
+out.
 
 ## Known limits
-The time that the compiled function itself spends waiting for its (tiny) input counts as the function's, so the
-saving is a lower bound.
+The time that the compiled function spends waiting for its (tiny) input counts as the function's, so the saving is a
+lower bound.
 
 ## Remedy
-Call the model directly on arrays, best inside of a `tf.function` (`model(x, training=False)`), use `predict_on_batch`,
-or collect rows and predict them in one call.
+Call the model directly on arrays, preferably inside a `tf.function` (`model(x, training=False)`), use
+`predict_on_batch`, or collect rows and predict them in one call.
 
 ## References
 Keras documentation of Model.predict ("for small numbers of inputs ... directly use __call__()"); tensorflow issue
@@ -54,18 +54,17 @@ class Params:
     min_calls: int = 10
     """Within the steady steps."""
     max_batches: int = 64
-    """Of a call: what Keras does around so many is small beside them, or belongs to each batch."""
+    """Per call: Keras' work around so many batches is small in comparison, or belongs to each batch."""
     min_ratio: Ratio = Ratio(0.05)
-    """Overhead of the calls, of steady wall time."""
+    """Overhead of the calls as a share of the steady wall time."""
 
 
 STAGES: dict[str, Stage] = {"predict": "prediction", "evaluate": "evaluation", "fit": "training"}
 BATCHES = {"predict": "predict", "evaluate": "test", "fit": "train"}
-"""Role of the batches of each."""
+"""Role of the batches of each method."""
 REMEDIES = {
-    "predict": "call the model itself, model(x, training=False) inside of a tf.function, or predict_on_batch; "
-    "or collect the "
-    "rows and call predict once for all of them",
+    "predict": "call the model itself, model(x, training=False), inside a tf.function, or predict_on_batch; or "
+    "collect the rows and predict them in one call",
     "evaluate": "evaluate less often, or keep metrics in the loop with test_on_batch",
     "fit": "call fit once with more epochs, or train_on_batch for single batches",
 }
@@ -99,9 +98,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         part = mean * float(overhead.sum()) / float(whole.sum())
         training = _trains(view)
         yield Seen(
-            title=f"model.{role} is called {often:.2g} times a step in a loop: "
-            f"{format_ns(mean)} a "
-            f"call, of which {format_ns(part)} is Keras' own overhead ({format_ratio(ratio)} of the time)",
+            title=f"model.{role} is called {often:.2g} times a step in a loop: {format_ns(mean)} a call, "
+            f"{format_ns(part)} of it Keras' own overhead ({format_ratio(ratio)} of the time)",
             confidence=0.95,
             introduced_stage=STAGES[role],
             exposed_stage="training" if training else STAGES[role],
@@ -121,19 +119,18 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
             cost=cost_of(view, ratio, low=0.9 * ratio, high=float(whole.sum()) / steps.steady_ns),
             remedies=(Remedy(id=f"no-{role}-in-loop", text=advice),),
             explanation="Every such call builds a data adapter and an iterator and runs callbacks; the compiled "
-            "function is "
-            "the smaller part of it.",
+            "function is the smaller part of it.",
         )
 
 
 def _batches(view: StepsView, role: str) -> float:
-    """Batches of the usual call, 0 where that is not known."""
+    """Number of batches of a typical call; 0 if unknown."""
     seen = [b.steps for b in view.worker.all(BatchSeen) if b.role == BATCHES[role]]
     return float(np.median(seen)) if seen else 0.0
 
 
 def _trains(view: StepsView) -> bool:
-    """Something is trained in the steady steps besides: the loop's time is training time."""
+    """Whether something is also trained in the steady steps: the loop's time is then training time."""
     steps = view.steps
     records = steps.worker.records
     lo, hi = steps.windows

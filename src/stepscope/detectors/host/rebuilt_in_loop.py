@@ -1,26 +1,26 @@
-"""A model, a SavedModel, a graph or a session is built or loaded again and again inside of the loop.
+"""A model, a SavedModel, a graph or a session is built or loaded again and again inside the loop.
 
 ## What it detects
 Lines that load or clone a Keras model, load a SavedModel, import a graph, make a session (ONNX Runtime's too) or
-restore its variables, or that build and compile a Keras model, run again and again in the steady steps: per request,
-per batch, per file.
+restore its variables, or that build and compile a Keras model, and that run many times in the steady steps: per
+request, per batch, per file.
 
 ## Why it matters
-A load reads files, makes variables and builds layers, and what it has made is traced and optimised anew before its
-first run: hundreds of milliseconds where the model itself takes a few.
+A load reads files, creates variables and builds layers, and the result is traced and optimised again before its first
+run: hundreds of milliseconds, where the model itself takes a few.
 
 ## Evidence
 `rebuild_ratio`: share of the steady wall time of all builds but the first: the calls, timed one by one; layers made in
 user code around them, by samples; first traces of the framework's functions and first runs of new sessions. `builds`,
-`build_ns`: how many, and each; `steps_between`: steady steps per build.
+`build_ns`: their number and the time of each; `steps_between`: steady steps per build.
 
 ## Known limits
-A model of its own for each fold or trial is wanted: where something is trained in these steps and models are only
-built, not loaded, nothing is said below a quarter of the time. Models that are neither loaded nor compiled are not
-seen. A user's own tf.function that is made anew with the model is told by GRF001.
+A new model for each fold or trial is intended: if something is trained in these steps and models are only built, not
+loaded, nothing is reported below a quarter of the time. Models that are neither loaded nor compiled are not seen. A
+user's tf.function that is created again with the model is reported by GRF001.
 
 ## Remedy
-Load or build once, before the loop (at the start of the service), and keep the model, the function or the session. For
+Load or build once, before the loop (when the service starts), and keep the model, the function or the session. For
 folds and trials: keep the initial weights (`get_weights`) and set them again.
 
 ## References
@@ -53,9 +53,10 @@ class Params:
     min_ratio: Ratio = Ratio(0.05)
     """Of steady wall time: reloading a model now and then, for a new version, is wanted."""
     min_fold_ratio: Ratio = Ratio(0.25)
-    """Where models are built to be trained: below it they are folds or trials of some length."""
+    """If models are built to be trained: below it they are folds or trials of some length."""
     min_builds: int = 5
-    """Of one line, besides the first, within the steady steps: fewer are no loop. Compiling counts from the start."""
+    """Builds on one line, besides the first, within the steady steps: fewer are not a loop. Compiling counts from the
+    start."""
     min_compiles: int = 2
     """Of these within the steady steps: a fit that compiles and traces for seconds has few, and they begin late."""
 
@@ -77,7 +78,7 @@ WORDS = {
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
-    """Yield at most one finding: everything that is built in one loop has one root."""
+    """Yield at most one finding: everything built in one loop has one root."""
     steps, found = view.steps, rebuilt_in_loop.build(view, params.min_builds, params.min_compiles)
     if found is None:
         return
@@ -98,7 +99,7 @@ def _finding(view: StepsView, found: Rebuilds, ratio: float, least: float) -> Se
     stage: Stage = "training" if found.trains else "prediction"
     return Seen(
         title=f"{what} again and again, {found.builds} times in {count:,} steps ({top.text}), {format_ns(each)} each "
-        f"with the tracing it needs: {format_ratio(ratio)} of the time",
+        f"including tracing: {format_ratio(ratio)} of the time",
         confidence=0.9,
         introduced_stage="model building" if found.trains else stage,
         exposed_stage=stage,
@@ -111,8 +112,8 @@ def _finding(view: StepsView, found: Rebuilds, ratio: float, least: float) -> Se
         ),
         cost=cost_of(view, ratio, low=(found.build_ns + found.around_ns) / steady, high=1.05 * ratio),
         remedies=(Remedy(id="build-once", text=advice),),
-        explanation="Every build but the first of the job could have been kept; with it goes the tracing that what it "
-        "has made needs before it runs.",
+        explanation="Every build but the job's first could have been avoided, and with it the tracing that its "
+        "result needs before it runs.",
     )
 
 

@@ -1,26 +1,26 @@
-"""A step runs the same part of a session's graph several times, once for each thing that it fetches.
+"""A step runs the same part of a session's graph several times, once for each fetch.
 
 ## What it detects
-Several calls of `session.run` with the same `feed_dict` in every step, of which one (mostly the training op) computes
-most of what the others need: loss, accuracy and predictions that are fetched by runs of their own.
+Several calls of `session.run` with the same `feed_dict` in every step, of which one (usually the training op) computes
+most of what the others need: loss, accuracy and predictions fetched by separate runs.
 
 ## Why it matters
-Each run computes all that its fetches need from the feed on. What two runs need is computed twice: the forward pass
+Each run computes everything between the feed and its fetches. What two runs need is computed twice: the forward pass
 once for the training, once for the loss, once for the accuracy.
 
 ## Evidence
-`repeated_ratio`: share of the steady wall time in runs whose nodes another run of the step computes too, each by the
-part of its nodes that do (`shared_ratio` of the longest). `runs_per_step`: how many such runs. The times are those of
-the calls, the nodes are read from the session's graph, the feeds from the source.
+`repeated_ratio`: share of the steady wall time in runs whose nodes another run of the step also computes, each weighted
+by the part of its nodes that are shared (`shared_ratio` of the longest). `runs_per_step`: the number of such runs. The
+times are those of the calls, the nodes are read from the session's graph, the feeds from the source.
 
 ## Known limits
-Feeds are the same where they are written the same and their names were not bound anew between the runs. What is fetched
-after the update sees the new weights, and together with it the old ones. Runs that take their batch from a
-queue or an iterator are no repetition: each has a batch of its own.
+Feeds count as equal if they are written the same and their names were not rebound between the runs. A value fetched
+after the update sees the new weights; fetched together with it, the old ones. Runs that take their batch from a queue
+or an iterator are not repetitions: each has its own batch.
 
 ## Remedy
-Fetch everything in one run: `_, loss, accuracy = session.run([train_op, loss, accuracy], feed_dict=feed)`; what is only
-looked at now and then every N steps.
+Fetch everything in one run: `_, loss, accuracy = session.run([train_op, loss, accuracy], feed_dict=feed)`; fetch values
+that are only monitored every N steps.
 
 ## References
 TensorFlow 1 documentation of Session.run; FSE'22 study, inefficient API usage.
@@ -75,7 +75,7 @@ def _finding(view: StepsView, found: Reruns, steady_ns: int, count: int, params:
     calls = sum(other.run.calls for other in found.others)
     return Seen(
         title=f"each step runs the same part of the graph {1 + len(found.others)} times: {what} "
-        f"{'is' if len(found.others) == 1 else 'are'} fetched by session.run calls of their own on the feed of "
+        f"{'is' if len(found.others) == 1 else 'are'} fetched by separate session.run calls on the feed of "
         f"{found.main.name.text}, {format_ns(found.high_ns / count)} a step",
         confidence=0.85,
         introduced_stage="training" if view.get(purpose.trains) else "prediction",
@@ -91,11 +91,11 @@ def _finding(view: StepsView, found: Reruns, steady_ns: int, count: int, params:
                 id="one-run",
                 text="fetch all of it in one run, session.run(["
                 f"{', '.join((found.main.name.text, *(o.run.name.text for o in found.others)))}], feed_dict=...), "
-                "or what is only looked at now and then every N steps",
+                "or fetch values that are only monitored every N steps",
             ),
         ),
-        explanation="A run computes everything that its fetches need from the feed on; the graph shows that the runs "
-        "named need nodes that the step's largest run computes as well.",
+        explanation="A run computes everything between the feed and its fetches; the graph shows that these runs need "
+        "nodes that the step's largest run also computes.",
     )
 
 

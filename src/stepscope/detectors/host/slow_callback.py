@@ -1,16 +1,16 @@
 """Keras callbacks, or hooks of a MonitoredSession, take a large part of the time.
 
 ## What it detects
-A callback whose own work on every batch (or, when it is really long, on every epoch) takes a noticeable part of the
-steady wall time; a SessionRunHook whose before_run or after_run does; or many of them that do so together.
+A callback whose own work on every batch (or, if it is very long, on every epoch) takes a noticeable part of the steady
+wall time; a SessionRunHook whose before_run or after_run does; or several that do so together.
 
 ## Why it matters
 Keras runs callbacks, and a MonitoredSession its hooks, on the training thread between two steps: the device waits.
-Tools that see only ops call this time "all others" or input.
+Tools that see only ops report this time as "all others" or as input.
 
 ## Evidence
-`callback_ratio`: share of the steady wall time in the callback, every call timed, without the saving, summary writing
-and evaluation inside of it (these have detectors of their own). `callback_ns_per_call`, `calls`.
+`callback_ratio`: share of the steady wall time in the callback, every call timed, excluding the saving, summary writing
+and evaluation inside it (other detectors cover these). `callback_ns_per_call`, `calls`.
 
 ## Known limits
 On an accelerator the first callback that reads the loss waits for the device; that wait counts as the callback's.
@@ -19,8 +19,8 @@ On an accelerator the first callback that reads the loss waits for the device; t
 Do the work every N batches (runs) or once an epoch, make it cheaper, or hand it to another thread.
 
 ## References
-Keras guide on writing your own callbacks; tf.compat.v1.train.SessionRunHook; M6 of our own
-null results: an empty callback costs nothing.
+Keras guide on writing your own callbacks; tf.compat.v1.train.SessionRunHook; M6 of our own null results: an empty
+callback costs nothing.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ class Params:
     """Thresholds."""
 
     min_batch_ratio: Ratio = Ratio(0.05)
-    """For hooks that run on every batch, of steady wall time."""
+    """For hooks that run on every batch; share of the steady wall time."""
     min_call_ns: int = 200_000
-    """Of one callback per call, or of all together per step: less is not slow, only many steps."""
+    """Per call of one callback, or per step of all together: below it the steps are many rather than the hook slow."""
     min_epoch_ratio: Ratio = Ratio(0.10)
-    """For hooks that run once an epoch: some work there is what epochs are for."""
+    """For hooks that run once an epoch, where some work is normal."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
-    """Yield a finding for each slow callback; if none alone is slow, one for all of them together."""
+    """Yield a finding for each slow callback; if none is slow by itself, one for all of them together."""
     steps = view.steps
     rows = view.named_times(Kind.CALLBACK)
     found = 0
@@ -77,7 +77,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
 
 
 def _by_method(own: list[tuple[NamedTime, float]]) -> list[list[tuple[NamedTime, float]]]:
-    """Callbacks that inherit one method of the user's have one root: they are judged together."""
+    """Callbacks that inherit the same user method have one root and are judged together."""
     groups: dict[tuple[object, ...], list[tuple[NamedTime, float]]] = {}
     for row, ratio in own:
         name = row.name
@@ -87,7 +87,7 @@ def _by_method(own: list[tuple[NamedTime, float]]) -> list[list[tuple[NamedTime,
 
 
 NAMED = 3
-"""Classes named in a title."""
+"""Number of classes named in a title."""
 SESSION_HOOKS = frozenset({"before_run", "after_run"})
 
 
@@ -96,7 +96,7 @@ def _per_batch(hook: str) -> bool:
 
 
 def _own_ns(steps: Steps, row: NamedTime) -> float:
-    """Time of a callback's hook without saving, summaries and Keras loops inside of it."""
+    """Time of a callback's hook without the saving, summaries and Keras loops inside it."""
     spans = calls.of(steps, Kind.CALLBACK).named([row.name.id]).spans
     other = calls.of(steps, *kinds_with(Trait.WRITES), Kind.LOOP)
     covered = intervals.clipped_sum(other.starts, other.ends, spans)
@@ -121,7 +121,7 @@ def _finding(view: StepsView, rows: list[NamedTime], ratio: float, least: float)
         names = ", ".join(r.name.text.rpartition(".")[0] for r in rows[:NAMED])
         more = f" and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
         title = (
-            f"{len(rows)} {what}s that inherit one {name.hook} ({names}{more}) take {each} on {when}: "
+            f"{len(rows)} {what}s that inherit the same {name.hook} ({names}{more}) take {each} on {when}: "
             f"{share} of the time"
         )
         kind = f"these {what}s"
@@ -158,7 +158,7 @@ def _finding(view: StepsView, rows: list[NamedTime], ratio: float, least: float)
         ),
         explanation=(
             f"{'A MonitoredSession calls hooks' if in_session else 'Keras calls callbacks'} on the training thread; "
-            "the next step starts when they have returned."
+            "the next step starts only when they have returned."
         ),
     )
 
@@ -171,7 +171,7 @@ def _less_often(kind: str, *, own: bool, in_session: bool) -> str:
     if not in_session:
         return f"do {_genitive(kind)} work every N batches, or once an epoch in on_epoch_end"
     if own:
-        return f"do {_genitive(kind)} work in every N-th run only (tf.compat.v1.train.SecondOrStepTimer)"
+        return f"do {_genitive(kind)} work only in every N-th run (tf.compat.v1.train.SecondOrStepTimer)"
     return f"give {kind} a longer interval, or leave it out"
 
 

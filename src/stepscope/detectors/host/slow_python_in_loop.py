@@ -2,25 +2,25 @@
 
 ## What it detects
 User code of the loop that no probe names (metrics in NumPy, logging, drawing, sleeping, bookkeeping) and that does not
-prepare the step's input, taking a tenth or more of the steady wall time.
+prepare the step's input, if it takes a tenth or more of the steady wall time.
 
 ## Why it matters
-The device waits while the loop's thread runs it. It shows as "all others" or as an input problem in tools that see
-only ops.
+The device waits while the loop's thread runs this code. Tools that see only ops show it as "all others" or as an input
+problem.
 
 ## Evidence
-`other_python_ratio`: share of the steady wall time that no probe names, measured as the remainder of everything that is
-named. `samples_on_code`: stack samples of the loop's thread on the function named, with their interval.
-Spans of the user's own that hold at least half of that time are named, with their share.
+`other_python_ratio`: share of the steady wall time that no probe names, measured as the remainder.
+`samples_on_code`: stack samples of the loop's thread on the function named, with their interval. User spans that hold
+at least half of that time are named, with their share.
 
 ## Known limits
-A sample inside of a C call that holds the interpreter lock lands on the line after it. At 20 samples a second a run of
-10 s tells shares within some 6 points.
+A sample inside a C call that holds the interpreter lock lands on the line after it. At 20 samples a second, a run of
+10 s gives shares within about 6 points.
 
 ## Remedy
-Do it every N steps, vectorise it, move it to another thread or process, or into the compiled step. Where it is the
-loop's own lines, or in a function that makes the step's call, it cannot be done less often: these lines are named.
-Where the next step is made of its result (a decoder that chooses the next token), only vectorising or compiling helps.
+Do it every N steps, vectorise it, move it to another thread or process, or into the compiled step. The loop's own
+lines, and lines in a function that makes the step's call, cannot run less often: these lines are named. If the next
+step needs the result (a decoder that chooses the next token), only vectorising or compiling helps.
 
 ## References
 py-spy and pyinstrument on sampling bias; TensorFlow profiler's "all others" (xprof).
@@ -65,21 +65,20 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         evidence=found.evidence(view, "samples_on_code", params),
         cost=found.cost(view),
         remedies=_remedies(view, found, next_waits=role == "carries"),
-        explanation="Nothing of TensorFlow, Keras, tf.data or a callback runs in this time: the loop's thread "
-        "is in user "
-        "Python between two steps.",
+        explanation="Nothing of TensorFlow, Keras, tf.data or a callback runs in this time: the loop's thread is in "
+        "user Python between two steps.",
     )
 
 
 def _remedies(view: StepsView, found: LoopPython, *, next_waits: bool) -> tuple[Remedy, ...]:
-    """``next_waits``: the next step is made of what the function returns, so that it cannot run less often or later."""
+    """``next_waits``: the next step needs what the function returns, so the function cannot run less often or later."""
     spot = found.top.culprit
     if loop_python.is_loop(view, spot):
-        text = "do what these lines do with NumPy on whole arrays, or inside of the compiled step"
+        text = "do the work of these lines with NumPy on whole arrays, or inside the compiled step"
         vectorise = Remedy(id="vectorise", text=text)
         off = "or move it into a function that another thread or process runs, so that the next step can start"
         return (vectorise,) if next_waits else (vectorise, Remedy(id="move-off-thread", text=off))
-    vectorise = Remedy(id="vectorise", text="vectorise it with NumPy, or compute it inside of the compiled step")
+    vectorise = Remedy(id="vectorise", text="vectorise it with NumPy, or compute it inside the compiled step")
     if next_waits:
         return (vectorise,)
     return (

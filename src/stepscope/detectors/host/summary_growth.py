@@ -1,20 +1,20 @@
 """Summaries for TensorBoard fill the disk.
 
 ## What it detects
-A job that writes summaries and whose files grow so fast - checkpoints left out - that a disk is full within days.
+A job that writes summaries and whose files, checkpoints excluded, grow so fast that a disk is full within days.
 
 ## Why it matters
-Event files are never shortened: a histogram of every weight in every step is gigabytes an hour. TensorBoard reads them
-all, and a full disk ends the job.
+Event files only grow: a histogram of every weight in every step is gigabytes an hour. TensorBoard reads them all, and a
+full disk ends the job.
 
 ## Evidence
 `bytes_per_hour` and `bytes_per_step`: what the process wrote to storage over the steady steps (/proc/PID/io), less the
-checkpoints; `summary_calls_per_step`; `summary_ratio`: share of the steady wall time in writing summaries, which is the
-cost.
+checkpoints; `summary_calls_per_step`; `summary_ratio`: share of the steady wall time spent writing summaries, which is
+the cost.
 
 ## Known limits
-Files on a RAM disk count as nothing. What the job writes besides summaries and checkpoints (logs, arrays) is counted
-with them. Summaries that take 5 % of the time or more are told as blocking writes (HST006), once.
+Files on a RAM disk do not count. What the job writes besides summaries and checkpoints (logs, arrays) is included.
+Summaries that take 5 % of the time or more are reported once, as blocking writes (HST006).
 
 ## Remedy
 Write scalars every N steps (`update_freq=N`), histograms and images once an epoch or less.
@@ -51,7 +51,7 @@ class Params:
     min_bytes_per_hour: float = float(1 << 30)
     """A disk of 100 GB is full in four days."""
     min_bytes_per_step: float = float(4 << 10)
-    """Less is the page that any log line dirties."""
+    """A log line dirties a page, which is this much."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
@@ -91,7 +91,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
 
 
 def _written(view: StepsView) -> tuple[int, float] | None:
-    """Bytes that the process wrote within the steady steps, less its checkpoints, and seconds; None if not known."""
+    """Bytes that the process wrote within the steady steps, less its checkpoints, and seconds; None if unknown."""
     steps = view.steps
     lo, hi = int(steps.windows[0][0]), int(steps.windows[1][-1])
     table = view.session.process.take(view.session.process.pid == steps.worker.info.pid)

@@ -1,1 +1,1 @@
-"""Detectors of what makes steps wait for their input."""
+"""Detectors of the causes of input waits."""

@@ -1,25 +1,24 @@
 """Each step makes a new iterator over the dataset to take one batch from it.
 
 ## What it detects
-A loop that takes a batch or two from an iterator of tf.data and then makes the next one, `next(iter(dataset))` or
-`for batch in dataset.take(1)`, where making iterators and waiting for their first batch take a tenth of the time.
+A loop that takes a batch or two from a tf.data iterator and then makes the next iterator, `next(iter(dataset))` or `for
+batch in dataset.take(1)`, if making iterators and waiting for their first batch take a tenth of the time.
 
 ## Why it matters
-A new iterator starts its pipeline anew: threads, the filling of the shuffle buffer and of every prefetch, files that
-are opened again, all for one batch; the rest is thrown away. It also begins at the first element each time, so that a
-dataset without a shuffle gives the same batch in every step.
+A new iterator restarts its pipeline: threads, the filling of the shuffle buffer and of every prefetch, files that are
+reopened, all for one batch; the rest is discarded. It also begins at the first element each time, so that a dataset
+without a shuffle gives the same batch in every step.
 
 ## Evidence
-`fresh_ratio`: share of the steady wall time in waiting for batches of such iterators and in making them, the latter by
+`fresh_ratio`: share of the steady wall time spent waiting for batches of such iterators and making them, the latter by
 samples (`samples_on_making`). `iterators`, `batches_per_iterator`: in the steady steps.
 
 ## Known limits
-Iterators within Keras' own loops and within a tf.function are not meant. What threads of iterators that were thrown
-away still compute beside the step is not counted: more is saved.
+Iterators within Keras' own loops and within a tf.function are not included. Work that threads of discarded iterators
+still do during the step is not counted: the real saving is larger.
 
 ## Remedy
 One iterator before the loop: `batches = iter(dataset.repeat())`, then `next(batches)`; or `for batch in dataset`.
-
 ## References
 TensorFlow guide "tf.data: Build TensorFlow input pipelines"; FSE'22 study, inefficient API usage.
 """
@@ -52,7 +51,7 @@ class Params:
     min_iterators: int = 20
     """In the steady steps: fewer are a look at the data, or a short evaluation."""
     max_pulls: int = 2
-    """Batches of an iterator: a dataset of one batch is pulled from twice, for the batch and for the end."""
+    """Batches per iterator: a dataset of one batch is pulled from twice, for the batch and for the end."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
@@ -61,7 +60,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     if found is None or found.ratio < params.min_ratio:
         return
     yield Seen(
-        title=f"a new iterator over the dataset is made for each batch that is taken ({found.iterators:,} of them): "
+        title=f"a new iterator over the dataset is made for each batch ({found.iterators:,} iterators): "
         f"{format_ratio(found.ratio)} of the time",
         confidence=0.9,
         where=_places(view, found),
@@ -79,9 +78,9 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
                 "in each step, or for batch in dataset",
             ),
         ),
-        explanation="These batches came from iterators of their own: of datasets with a batch or two, or ones that "
-        "were thrown away after it. Each starts the whole pipeline anew: it fills the shuffle buffer and what is "
-        "fetched ahead.",
+        explanation="Each of these batches came from a new iterator: over a dataset of one or two batches, or one that "
+        "was discarded after the batch. Each restarts the whole pipeline: it fills the shuffle buffer and the prefetch "
+        "buffers.",
     )
 
 

@@ -1,26 +1,28 @@
-"""Sequences are padded to a length that hardly any of them has, and the step computes on the padding.
+"""Sequences are padded to a length that few of them have, and the step computes on the padding.
 
 ## What it detects
-Integer sequences, in arrays that `fit` or `Dataset.from_tensor_slices` is given, that use less than 40 % of the
-positions which all of them were padded to, in the mean, in a job whose compiled step works on all positions.
+Integer sequences, in arrays given to `fit` or `Dataset.from_tensor_slices`, that on average use less than 40 % of the
+positions to which all of them are padded, in a job whose compiled step works on all positions.
 
 ## Why it matters
-Recurrent layers, convolutions and attention compute on padding as they do on words, and a mask changes the result but
-not the time. A batch needs no more positions than its longest sequence has.
+Recurrent layers, convolutions and attention compute on padding as they do on words; a mask changes the result but not
+the time. A batch needs no more positions than its longest sequence.
 
 ## Evidence
-`used_positions`: what 256 sequences use in the mean, of `columns`. `used_ratio`: of the positions, with a quarter of
-that mean added, as lengths come in steps. `call_ratio`: share of the steady wall time in the compiled step. From an
-op trace: `padded_ratio`, share of the steps in ops on tensors with that many positions, loops over them included.
+`used_positions`: mean number of positions that 256 sequences use, of `columns`. `used_ratio`: their share of the
+positions, with a quarter of that mean added, because lengths come in steps. `call_ratio`: share of the steady wall time
+in the compiled step. From an op trace: `padded_ratio`, share of the steps in ops on tensors with that many positions,
+including loops over them.
 
 ## Known limits
-Looked at are arrays, not datasets that pad by themselves (`padded_batch`, `TextVectorization`). What is saved is
-modelled, for batches of like lengths: one of mixed lengths needs the positions of its longest sequence (the lower bound
-has what 95 % use); attention, whose time rises with the square of the positions, saves more. Of
-matrices only those of integers count: floats of that many columns are mostly what a layer gives that is as wide.
+Only arrays are examined, not datasets that pad by themselves (`padded_batch`, `TextVectorization`). The saving is
+modelled, for batches of similar lengths: a batch of mixed lengths needs the positions of its longest sequence (the
+lower bound uses the length that 95 % do not exceed); attention, whose time grows with the square of the positions,
+saves more. Of matrices only those of integers count: matrices of floats with that many columns are mostly outputs of a
+layer of that width.
 
 ## Remedy
-Batches of like lengths, each padded to one of a few lengths so that the step is not traced for each
+Batches of similar lengths, each padded to one of a few lengths so that the step is not traced for each
 (`Dataset.bucket_by_sequence_length`), or a smaller `maxlen`.
 
 ## References
@@ -49,15 +51,15 @@ if TYPE_CHECKING:
 
 
 LISTS = frozenset({"TensorListFromTensor", "TensorListStack", "TensorListReserve", "While", "StatelessWhile"})
-"""What takes positions apart, and goes through them."""
+"""Ops that split positions or iterate over them."""
 MATRIX = 2
 """Dimensions of a batch of sequences."""
 WORDS = frozenset({"int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool"})
-"""What words and their mask are made of."""
+"""Types of words and their mask."""
 
 
 BUCKETS = 1.25
-"""What a batch of sequences of like lengths needs, against their mean: buckets are some powers of two, or steps."""
+"""Positions that a batch of similar lengths needs, over their mean: buckets are powers of two, or steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,19 +67,19 @@ class Params:
     """Thresholds."""
 
     max_used_ratio: Ratio = Ratio(0.5)
-    """Of the positions, by batches of sequences of like lengths."""
+    """Share of the positions used, in batches of similar lengths."""
     min_ratio: Ratio = Ratio(0.2)
-    """Of the steps, in ops on padded tensors."""
+    """Share of the steps in ops on padded tensors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cost:
-    """What padding costs."""
+    """Cost of the padding."""
 
     padded: float
     """Share of the steps in ops on all positions."""
     ratio: float
-    """Share of the steps that goes to padding."""
+    """Share of the steps spent on padding."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | CaptureRequest]:
@@ -96,25 +98,25 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | CaptureRequest]:
         view,
         graph_pattern.whole(lambda index: _on_positions(index, padded.columns)),
         params.min_ratio,
-        ask=lambda _: f"sequences are padded to {padded.columns} positions; what the step does with them",
+        ask=lambda _: f"sequences are padded to {padded.columns} positions",
         weigh=weigh,
         see=lambda ops, _, cost: _finding(view, ops, padded, cost, params),
     )
 
 
 def _used(padded: Padding) -> float:
-    """Of the positions, where batches hold sequences of like lengths."""
+    """Share of the positions used, if batches hold sequences of similar lengths."""
     return min(1.0, BUCKETS * padded.mean / padded.columns)
 
 
 def _part(ops: NodeCosts, rows: list[int]) -> float:
-    """Of the time of all ops of the steps."""
+    """Share of the time of all ops of the steps."""
     every = ops.of_nodes(range(len(ops.index.table))).high
     return min(1.0, ops.of_nodes(rows, gradients=True).high / every) if every > 0 else 0.0
 
 
 def _on_positions(index: GraphIndex, columns: int) -> list[int]:
-    """Nodes of steps on as many positions, and all within loops over them: RNNs take lists of positions apart."""
+    """Nodes of steps on that many positions, and all nodes in loops over them: RNNs split lists of positions."""
     table = index.table
     found: set[int] = set()
     for row in range(len(table)):
@@ -137,8 +139,8 @@ def _has(index: GraphIndex, row: int, columns: int) -> bool:
 def _in_positions(spec: TensorSpec, columns: int) -> bool:
     """Whether one dimension of a tensor is the positions. A layer may be as wide as the sequences are long.
 
-    Of a matrix only that of the words and their mask counts: a matrix of floats is what a layer gives, or its weights.
-    The last dimension of more is a layer's width, unless another one is the positions.
+    Matrices count only if they hold words or their mask: a matrix of floats is a layer's output, or its weights. The
+    last dimension of larger tensors is a layer's width, unless another one is the positions.
     """
     shape = spec.shape
     if shape is None:
@@ -148,7 +150,7 @@ def _in_positions(spec: TensorSpec, columns: int) -> bool:
 
 def _finding(view: StepsView, ops: NodeCosts, padded: Padding, cost: _Cost, params: Params) -> Seen:
     return Seen(
-        title=f"sequences are padded to {padded.columns} positions, and use {padded.mean:.0f} of them in the mean: "
+        title=f"sequences are padded to {padded.columns} positions but use {padded.mean:.0f} of them on average: "
         f"{format_ratio(cost.ratio)} of the time goes to padding",
         confidence=0.7,
         where=(view.place(padded.file, padded.line, function=padded.function),) if padded.file else (),
@@ -168,12 +170,12 @@ def _finding(view: StepsView, ops: NodeCosts, padded: Padding, cost: _Cost, para
         remedies=(
             Remedy(
                 id="bucket-by-length",
-                text="make batches of sequences of like lengths, padded to one of a few: "
+                text="batch sequences of similar lengths, padded to one of a few lengths: "
                 f"Dataset.bucket_by_sequence_length; or a maxlen of about {padded.p95:.0f}, which 95 % do not exceed",
             ),
         ),
-        explanation="The lengths are those of some hundred sequences of the array that the program was given to pad or "
-        "to train on. A mask keeps padding out of the result, not out of the computation.",
+        explanation="The lengths are those of some hundred sequences of the array that the program pads or trains on. "
+        "A mask keeps padding out of the result, not out of the computation.",
     )
 
 

@@ -1,31 +1,31 @@
-"""User Python inside of the input pipeline is what steps wait for.
+"""Steps wait for user Python inside the input pipeline.
 
 ## What it detects
 A `tf.py_function` or `tf.numpy_function` in a tf.data pipeline whose calls explain most of the time of the slowest
-stage, while steps wait for their input. So is every function of a map in the debug mode of tf.data, which is said.
+stage, while steps wait for their input. In the debug mode of tf.data every function of a map is one; the finding says
+so.
 
 ## Why it matters
 Such a function holds Python's global interpreter lock: it runs on one core however many parallel calls the map is
 given, competes with the training loop for the lock, and keeps tf.data from running the map in parallel or fusing it.
 
 ## Evidence
-`input_wait_ratio`: share of the steady wall time that steps wait, `disturbed_ratio`: what the lock costs them
-besides. `python_busy_ratio`: share of the time in which the function ran on one of tf.data's threads.
-`python_ns_per_batch`: its time per batch. All are measured call by call; below ten percent of wait nothing is said.
+`input_wait_ratio`: share of the steady wall time that steps wait; `disturbed_ratio`: what the lock costs them in
+addition. `python_busy_ratio`: share of the time in which the function ran on one of tf.data's threads.
+`python_ns_per_batch`: its time per batch. All are measured call by call; nothing is reported below ten percent of wait.
 `own_cpu_cores`: CPU time of all other threads of the process.
 
-Where the wait lies inside of a compiled step and tf.data keeps no model of it (TensorFlow before 2.17, autotune off),
-the function is the cause if it runs without a break, at least 90 % of the time with the pauses around its calls (it
+If the wait lies inside a compiled step and tf.data keeps no model of it (TensorFlow before 2.17, autotune off), the
+function is the cause if it runs without a break, at least 90 % of the time including the pauses around its calls (it
 would pause for a full buffer), while the rest of the job computes for less than 0.7 of a core.
 
 ## Known limits
-What is saved lies between two figures, and the cost is their middle where lock or CPUs are scarce: without the
-function, the compiled call and Keras' own loop take no longer than what the rest of the job computes takes on one core,
-and no less than that spread over all cores. At least the wait is saved; and besides it the larger of the mean gap
-between two batches less its 10th percentile and, where the process uses one core of several, the time of the calls and
-25 us around each, at most the CPU time of their threads, less the wait (`disturbed_ratio`). Time that the function
-waits for the interpreter lock counts as its own. With a GPU, CPU time says nothing about the step, and the wait alone
-counts.
+The saving lies between two figures, and the cost is their middle if lock or CPUs are scarce: without the function, the
+compiled call and Keras' own loop take no longer than the rest of the job's computation takes on one core, and no less
+than that spread over all cores. At least the wait is saved. In addition (`disturbed_ratio`) the larger of two figures
+is: the mean gap between two batches less its 10th percentile and, if the process uses one core of several, the time of
+the calls and 25 us around each, at most the CPU time of their threads, less the wait. Time that the function waits for
+the interpreter lock counts as its own. With a GPU, CPU time says nothing about the step, and only the wait counts.
 
 ## Remedy
 Write the work with TensorFlow ops (`tf.strings`, `tf.image`, `tf.io`, lookup tables), or do it once before training
@@ -107,14 +107,14 @@ _OFFLINE = Remedy(
 _REMEDY_OF_DEBUG_MODE = (
     Remedy(
         id="data-debug-mode-off",
-        text="remove tf.data.experimental.enable_debug_mode(): with it every function runs op by op from Python, one "
+        text="remove tf.data.experimental.enable_debug_mode(): it makes every function run op by op from Python, one "
         "element at a time, whatever num_parallel_calls says",
     ),
 )
 
 
 def _debug_mode(view: StepsView) -> Setting | None:
-    """Who turned the debug mode of tf.data on."""
+    """The call that turned on the debug mode of tf.data."""
     settings = view.worker.all(Setting)
     return next((s for s in settings if s.name == "data_debug_mode" and s.value), None)
 

@@ -9,15 +9,14 @@ A generator runs on one thread under Python's global interpreter lock, cannot be
 element crosses from Python into TensorFlow one by one.
 
 ## Evidence
-`input_wait_ratio`: share of the steady wall time that steps wait, `disturbed_ratio`: what the lock costs them
-besides. `python_busy_ratio`: share of the time in which the generator ran. `python_ns_per_batch`: its time per
-batch, measured call by call. Below ten percent of wait nothing is said: a generator that is fast enough is no
-problem.
+`input_wait_ratio`: share of the steady wall time that steps wait; `disturbed_ratio`: what the lock costs them in
+addition. `python_busy_ratio`: share of the time in which the generator ran. `python_ns_per_batch`: its time per batch,
+measured call by call. Nothing is reported below ten percent of wait: a generator that is fast enough is no problem.
 
 ## Known limits
-The cost is the wait and what the lock and the CPUs that the generator takes cost the step besides; how it is known,
-also where the wait is hidden in a compiled step, see INP002. A generator that itself waits (for a disk, a server)
-looks like one that computes; the lines inside of it tell.
+The cost is the wait plus what the generator's use of the lock and the CPUs costs the step; INP002 says how it is known,
+also if the wait is hidden in a compiled step. A generator that itself waits (for a disk, a server) looks like one that
+computes; the lines inside it show the difference.
 
 ## Remedy
 Build the dataset from files or arrays with tf.data ops and run the work in `map(..., num_parallel_calls=AUTOTUNE)`;
@@ -69,7 +68,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
             Remedy(
                 id="use-tf-data-map",
                 text="build the dataset from files or arrays and do the generator's work with tf.data ops in "
-                f"map(num_parallel_calls=tf.data.AUTOTUNE), {format_ratio(waited.saved)} of the step goes there now",
+                f"map(num_parallel_calls=tf.data.AUTOTUNE); it takes {format_ratio(waited.saved)} of the step now",
             ),
             drawn.keep_the_rest(draw) if draw is not None else _OFFLINE,
             Remedy(

@@ -1,8 +1,8 @@
 """Python code in the training loop prepares the batch while nothing else runs.
 
 ## What it detects
-A loop that makes its own batches: the statements of the loop whose results reach the arguments of the step's call take
-a large part of the wall time, in user Python (or in libraries called from it), outside of tf.data.
+A loop that makes its own batches: statements whose results reach the arguments of the step's call and that take a large
+part of the wall time, in user Python (or in libraries called from it), outside tf.data.
 
 ## Why it matters
 Until the batch is ready, no step can start; work in the loop is never overlapped with the step, as tf.data's prefetch
@@ -10,15 +10,15 @@ would do.
 
 ## Evidence
 `other_python_ratio`: share of the steady wall time that no probe names, measured as the remainder. `samples`: stack
-samples of the loop's thread (about 20 a second) that fall on the function named; the share has their interval.
-Whether a statement feeds the step is read from the loop's own source by def-use. What is made of the step's results,
-as the next token of a decoder is, counts as Python on these (HST001), not as input. A batch that tf.data holds ready
-costs the loop up to 0.3 ms of its own: only preparation beyond that counts. Spans of the user's own that hold at
-least half of that time are named, with their share.
+samples of the loop's thread (about 20 a second) that fall on the function named; the share has their interval. Def-use
+analysis of the loop's source shows whether a statement feeds the step. Work on the step's results, such as the next
+token of a decoder, counts as Python on results (HST001), not as input. A batch that tf.data holds ready costs the loop
+itself up to 0.3 ms: only preparation beyond that counts. User spans that hold at least half of that time are named,
+with their share.
 
 ## Known limits
-A sample inside of a C call that holds the interpreter lock lands on the line after it. Where the source is not at hand,
-the code counts as slow Python in the loop (HST001).
+A sample inside a C call that holds the interpreter lock lands on the line after it. If the source is not available, the
+code counts as slow Python in the loop (HST001).
 
 ## Remedy
 Move the preparation into a tf.data pipeline with `map` and `prefetch`, vectorise it with NumPy over the whole batch, or
@@ -54,7 +54,7 @@ class Params(loop_python.Params):
     """Thresholds."""
 
     handover: Ns = Ns(MAX_HANDOVER_NS)
-    """What ``next`` of a tf.data pipeline takes from the loop although the batch is ready: that much stays."""
+    """Time that ``next`` of a tf.data pipeline takes from the loop although the batch is ready: it remains."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
@@ -78,26 +78,24 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         remedies=(
             Remedy(
                 id="use-tf-data",
-                text="move the preparation into tf.data (map with num_parallel_calls, prefetch), so that the "
-                "next batch is "
-                "made while the step runs",
+                text="move the preparation into tf.data (map with num_parallel_calls, prefetch), so that the next "
+                "batch is made while the step runs",
             ),
             Remedy(
                 id="vectorise",
                 text=f"or vectorise {found.who(view)}: work on whole batches{once}",
             ),
         ),
-        explanation="The time lies between two calls of the step, on the thread that makes them; by the loop's "
-        "source the "
-        "result goes into the step's arguments.",
+        explanation="The time lies between two calls of the step, on the thread that makes them; the loop's source "
+        "shows that the result goes into the step's arguments.",
     )
 
 
 def _feeds(view: StepsView, spot: HotSpot) -> bool:
-    """The statement makes the step's input in Python.
+    """Whether the statement makes the step's input in Python.
 
-    The loop's own line does not where it only waits for the interpreter lock, nor where it iterates over tf.data: what
-    ``next`` takes is recorded, the rest is tf.data's end of one pass and start of another.
+    The loop's own line does not if it only waits for the interpreter lock, or if it iterates over tf.data: the time of
+    ``next`` is recorded, and the rest is tf.data ending one pass and starting another.
     """
     if statement_role.build(view, spot) != "feeds":
         return False
@@ -109,7 +107,7 @@ def _feeds(view: StepsView, spot: HotSpot) -> bool:
 
 
 def _iterates(view: StepsView, spot: HotSpot) -> bool:
-    """The spot is the header of the loop over a dataset."""
+    """Whether the spot is the header of the loop over a dataset."""
     source = view.source_of(spot.culprit.file)
     pulled = len(view.pipeline.pulled_gaps_ns) > 0
     if source is None or view.call_line is None or not pulled:

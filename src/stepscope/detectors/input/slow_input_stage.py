@@ -2,31 +2,31 @@
 
 ## What it detects
 The step waits for its next batch, and the slowest stage of the input pipeline, by tf.data's own live model, is one of
-TensorFlow's ops rather than user Python: a map that runs one element at a time, a source that is read by one thread,
-a shuffle or batch that copies more than it needs to.
+TensorFlow's ops rather than user Python: a map that runs one element at a time, a source read by one thread, a shuffle
+or batch that copies more than it needs to.
 
 ## Why it matters
-While a step waits for input, the device does nothing. The model of tf.data is kept by tf.data itself after all of its
-rewriting (fusion, injected prefetch, automatic parallelism), so the stage named here is one that really runs.
+While a step waits for input, the device does nothing. tf.data keeps its model after all its rewriting (fusion, injected
+prefetch, automatic parallelism), so the stage named here is one that really runs.
 
 ## Evidence
 `input_wait_ratio`: share of the steady wall time; in a compiled step it is the wall time less the gaps between two
-GetNext calls, in a Python loop it is the time inside of `next`. `stage_ns_per_batch`: self time of the stage per batch
-divided by its parallelism. Below fifteen percent of wait nothing is said, nor where no stage explains the wait.
+GetNext calls, in a Python loop it is the time inside `next`. `stage_ns_per_batch`: self time of the stage per batch
+divided by its parallelism. Nothing is reported below fifteen percent of wait, or if no stage explains the wait.
 
 ## Known limits
-The wait is the most that a faster input can save: what the pipeline still needs afterwards is not known before it is
-tried. Iterators that are made inside of a tf.function, datasets without autotune and TensorFlow before 2.17 give no
-model; the wait inside of Keras' compiled step is then undecided until an op trace of some steps is captured, which
-`stepscope run` does by itself.
+The wait is the most that a faster input can save: how much time the pipeline then still needs is not known in advance.
+Iterators made inside a tf.function, datasets without autotune and TensorFlow before 2.17 give no model; the wait inside
+Keras' compiled step is then undecided until an op trace of some steps is captured, which `stepscope run` does by
+itself.
 
 ## Remedy
 Run the stage in parallel (`num_parallel_calls=tf.data.AUTOTUNE`), do its work once (`cache()` after it, or offline;
 where it draws at random, only what comes before the draw),
 batch before a map that can work on whole batches, and keep `prefetch(tf.data.AUTOTUNE)` last. Filter, skip and shard
-before the map where they throw away much of what it makes behind it (`dropped_ratio`). Where single rows of arrays pass
-by the thousand, batch their indices and gather. Where op determinism has a map that draws random numbers, or reads a
-variable, run on one thread, do both without a state.
+before the map if they discard much of its output (`dropped_ratio`). If single rows of arrays pass by the thousand,
+batch their indices and gather. If op determinism makes a map that draws random numbers, or reads a variable, run on one
+thread, do both without state.
 
 ## References
 tf.data performance guide, sections parallelizing, vectorizing and caching; TensorFlow's model.proto.
@@ -59,26 +59,26 @@ class Params:
     """Thresholds."""
 
     min_wait_ratio: Ratio = Ratio(0.15)
-    """Of steady wall time. xprof says moderate from 5 % and high from 20 %; fast steps of small models spend a tenth on
-    taking batches that are ready (clean programs of bench/cases)."""
+    """Of steady wall time. xprof calls 5 % moderate and 20 % high; fast steps of small models spend a tenth on taking
+    batches that are ready (clean programs of bench/cases)."""
     min_stage_ratio: Ratio = Ratio(0.3)
-    """The slowest stage must need at least this share of the wait for a batch: else the pipeline is not the limit."""
+    """The slowest stage must need at least this share of the wait for a batch, or the pipeline is not the limit."""
     min_call_ratio: Ratio = Ratio(0.5)
     """A compiled step that takes less than this cannot hide an input problem worth asking about."""
     min_rows: int = 256
-    """Of a batch: a stage that hands on fewer is not slow for their number."""
+    """Per batch: a stage that passes on fewer rows is not slow because of their number."""
     max_row_ns: int = 10_000
-    """For each row, in the stage: copying one and the locks around it. Rows that are large take longer."""
+    """Per row, in the stage: copying it and the locks around it. Large rows take longer."""
     max_left_ratio: Ratio = Ratio(0.7)
-    """Of the elements of a map: only a stage behind it that leaves less is named."""
+    """Of the elements of a map: a later stage is named only if it leaves less."""
 
 
 SOURCES = ("TFRecord", "TextLine", "FixedLengthRecord", "Csv", "ReadFile", "ListFiles", "Sql")
 """Stages that read: the raw input rather than preprocessing. Source: tensorflow/core/kernels/data."""
 HANDING_ON = ("Batch", "Shuffle", "TensorSlice", "Repeat", "Prefetch", "Zip", "Unbatch")
-"""Stages that do nothing to an element but pass it on."""
+"""Stages that only pass elements on."""
 THROWING = ("filter", "skip", "shard")
-"""Methods of Dataset that throw elements away."""
+"""Dataset methods that discard elements."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
@@ -97,7 +97,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided | Captu
 
 
 def _question(view: StepsView) -> CaptureRequest | Undecided:
-    """Where TensorFlow keeps no model of the wait, an op trace shows it; where none was read, the run was too short."""
+    """The open question: an op trace shows the wait if TensorFlow keeps no model; else the run was too short."""
     why = view.pipeline.why_unread(view.frameworks)
     if view.pipeline.error not in {"no-op", "no-model"}:
         return Undecided(missing=Signal.INPUT_WAIT, hint=why)
@@ -134,7 +134,7 @@ def _finding(view: StepsView, cause: InputCause, params: Params) -> Seen:
         ]
     dropped = _dropped(view, stage, params)
     if dropped is not None:
-        title += f"; {format_ratio(dropped.ratio)} of what it makes is thrown away by {dropped.word} behind it"
+        title += f"; {dropped.word} after it discards {format_ratio(dropped.ratio)} of its output"
         evidence.append(Evidence(metric="dropped_ratio", value=dropped.ratio, unit="ratio"))
         places = (*places, *(p for d in dropped.by.datasets if (p := view.dataset_place(d)) is not None))
     cut = cut_cache.above(view, stage.datasets if stage is not None else ())
@@ -144,7 +144,7 @@ def _finding(view: StepsView, cause: InputCause, params: Params) -> Seen:
     one_thread = determinism.takes_threads(view, stage)
     if one_thread is not None:
         place = view.place(one_thread.file, one_thread.line, function=one_thread.function)
-        title += f"; op determinism ({place.file}:{place.line}) has it run one element at a time"
+        title += f"; op determinism ({place.file}:{place.line}) makes it run one element at a time"
         places = (*places, place)
     error = 2 * cause.error_ratio
     return Seen(
@@ -171,16 +171,16 @@ def _finding(view: StepsView, cause: InputCause, params: Params) -> Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Dropped:
-    """A stage that throws away much of what the slow stage made."""
+    """A stage that discards much of the slow stage's output."""
 
     by: Stage
     word: str
-    """Dataset's method."""
+    """Name of the Dataset method."""
     ratio: Ratio
 
 
 def _dropped(view: StepsView, stage: Stage | None, params: Params) -> _Dropped | None:
-    """The stage nearest behind a map that leaves less than ``max_left_ratio`` of its elements."""
+    """The nearest later stage that leaves less than ``max_left_ratio`` of a map's elements."""
     stages = view.pipeline.stages
     if stage is None or stage not in stages or "Map" not in stage.name or not stage.elements:
         return None
@@ -201,7 +201,7 @@ def _plain(stage: Stage) -> str:
         "MapAndBatch": "map and batch",
         "ParallelMapV2": "parallel map",
     }
-    return f"stage {words.get(stage.name, stage.name)}{name}"
+    return f"{words.get(stage.name, stage.name)} stage{name}"
 
 
 def _pipeline_stage(stage: Stage | None) -> PipelineStage:
@@ -218,13 +218,13 @@ def _places(view: StepsView, stage: Stage | None) -> tuple[Place, ...]:
 
 
 def _has_children(view: StepsView) -> bool:
-    """Whether the process that makes the steps started workers of multiprocessing: no record tells what they make."""
+    """Whether the step's process started multiprocessing workers: no record shows their output."""
     started = view.worker.all(ChildStarted)
     return any(child.command.partition(" ")[0].endswith("Process") for child in started)
 
 
 def _rows(view: StepsView, stage: Stage | None, params: Params) -> float:
-    """Rows of a batch, where a stage that only hands them on is slow; 0 where it is not, or they are few."""
+    """Rows per batch if a slow stage only passes them on and they are many; else 0."""
     stages = view.pipeline.stages
     rows = max((s.elements for s in stages), default=0.0)
     if stage is None or not stage.name.startswith(HANDING_ON) or rows < params.min_rows:
@@ -236,13 +236,13 @@ def _remedies(view: StepsView, stage: Stage | None, dropped: _Dropped | None, pa
     remedies = []
     rows = _rows(view, stage, params)
     if rows:
-        text = f"rows pass one by one, {rows:,.0f} a batch: let the pipeline work on whole batches (shuffle and batch "
-        text += "indices, tf.gather the rows), or give fit the arrays"
+        text = f"rows pass one by one, {rows:,.0f} per batch: let the pipeline work on whole batches (shuffle and "
+        text += "batch indices, tf.gather the rows), or give fit the arrays"
         remedies.append(Remedy(id="batches-not-rows", text=text, safety="review"))
     if dropped is not None:
-        needs = ", where the condition does not need what the map makes" if dropped.word == "filter" else ""
-        text = f"{dropped.word} before the map{needs}: it works on elements that "
-        text += f"are thrown away, {format_ratio(dropped.ratio)} of them"
+        needs = ", if the condition does not need the map's output" if dropped.word == "filter" else ""
+        text = f"{dropped.word} before the map{needs}: the map works on elements that "
+        text += f"are discarded, {format_ratio(dropped.ratio)} of them"
         remedies.append(Remedy(id=f"{dropped.word}-first", text=text, safety="review"))
     if stage is not None and "Map" in stage.name:
         if stage.sequential:
@@ -256,8 +256,8 @@ def _remedies(view: StepsView, stage: Stage | None, dropped: _Dropped | None, pa
         cached = Remedy(id="cache-after-map", text=text, safety="review")
         remedies.append(drawn.keep_the_rest(draw) if draw is not None else cached)
     elif stage is not None and stage.name.startswith("Generator") and _has_children(view):
-        text = "batches come from other processes, each pickled and copied on its way: send them small (uint8, not "
-        text += "float64; scale and cast in the model), or make them on threads or with tf.data"
+        text = "batches come from other processes, each pickled and copied: send them small (uint8, not float64; scale "
+        text += "and cast in the model), or make them on threads or with tf.data"
         remedies.append(Remedy(id="smaller-batches-between-processes", text=text, safety="review"))
     elif stage is not None and stage.name.startswith(SOURCES):
         text = "read several files at once: interleave(..., num_parallel_calls=tf.data.AUTOTUNE) or num_parallel_reads"

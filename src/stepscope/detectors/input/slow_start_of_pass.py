@@ -1,29 +1,29 @@
 """Each pass over the data begins with a long wait for its first batch.
 
 ## What it detects
-The first batches of passes (epochs), which steps wait for longer than for other batches, with a large part of the time.
+First batches of passes (epochs) for which steps wait longer than for other batches, if these waits take a large part of
+the time.
 
 ## Why it matters
-Some transformations take many elements before they hand out the first: `skip` those that it throws away, `shuffle` as
-many as its buffer holds. Behind a costly map all of that is made in each pass, while nothing else runs; and a pass is
-not prepared before the one before it has ended.
+Some transformations consume many elements before they yield the first: `skip` those that it discards, `shuffle` as many
+as its buffer holds. After a costly map all of these are computed in each pass, while nothing else runs; and a pass is
+prepared only after the previous one has ended.
 
 ## Evidence
-`first_batch_ns`: the median wait for the first batch of a pass, beyond what other steps take. `passes`.
-`first_batches_ratio`: all of them, share of the steady time; at most what steps wait for input.
+`first_batch_ns`: the median wait for the first batch of a pass, beyond that of other steps. `passes`.
+`first_batches_ratio`: all these waits as a share of the steady time; at most the time that steps wait for input.
 
-Measured (bench/cases/70-skip-behind-decode, TensorFlow 2.21): 3.7 times faster with `skip` and `shuffle` before the
-map; said was that 69 % would be saved, and 73 % were.
+Measured (bench/cases/70-skip-behind-decode, TensorFlow 2.21): 3.7x faster (73 % saved) with `skip` and `shuffle` before
+the map; predicted 69 %.
 
 ## Known limits
-Which transformation takes how much of it is not measured: those behind a map with a function are named, `skip` where it
-throws away a third or an unknown number. Work that each pass needs is saved by a cache alone; in another order it can
-at best run while steps do. Where the data is read from a disk or a network, opening it is part of the wait.
+The share of each transformation is not measured: those after a map with a function are named, `skip` if it discards a
+third or an unknown number. Work that each pass needs is saved only by a cache; reordering can at best overlap it with
+the steps. If the data is read from a disk or a network, opening it is part of the wait.
 
 ## Remedy
-`skip` before the map; `shuffle` before it, of file names or records rather than of what is made of
-them; `cache()` after it; or `repeat()` the dataset and give `fit` `steps_per_epoch`: the next pass is prepared while
-this one ends.
+`skip` before the map; `shuffle` before it, on file names or records rather than on the results; `cache()` after it; or
+`repeat()` the dataset and give `fit` `steps_per_epoch`: the next pass is then prepared while this one ends.
 
 ## References
 tf.data performance guide; tf.data.Dataset.shuffle, on when the buffer is filled.
@@ -53,13 +53,13 @@ class Params:
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.15)
-    """Of the steady time, where a transformation is known that takes many elements of a map."""
+    """Of the steady time, if a transformation is known that consumes many elements of a map."""
     min_unexplained_ratio: Ratio = Ratio(0.25)
-    """Where none is. Filling a buffer with rows in memory takes a tenth of short epochs, which nobody minds."""
+    """The same if none is known. Filling a buffer with rows in memory takes a tenth of short epochs, which is fine."""
     min_passes: int = 3
     """Within the steady steps."""
     min_skipped_ratio: Ratio = Ratio(0.3)
-    """Of the elements, where both counts are known: to skip a line of headings costs nothing."""
+    """Share of the elements, if both counts are known: skipping a header line costs nothing."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
@@ -82,9 +82,9 @@ def _finding(view: StepsView, found: PassStarts, params: Params, least: Ratio) -
         why = f": the {cut_cache.WHY}"
         places = [cut.cache, cut.take, *found.maps]
     elif skips:
-        why = ": skip behind a map, which makes what is thrown away"
+        why = ": skip follows a map, which computes what is discarded"
     elif causes:
-        why = ": shuffle behind a map fills its buffer"
+        why = ": shuffle follows a map and fills its buffer from it"
     return Seen(
         title=f"each pass over the data begins with a wait of {format_ns(found.wait_ns)} for its first batch, "
         f"{format_ratio(found.ratio)} of the time{why}",
@@ -104,18 +104,18 @@ def _finding(view: StepsView, found: PassStarts, params: Params, least: Ratio) -
                 cached=random_input.of_datasets(view, found.maps) is None,
             ),
         ),
-        explanation="What these waits take beyond those for other batches counts. What a transformation takes before "
-        "it hands out the first element is made anew in each pass.",
+        explanation="The cost is the time of these waits beyond that of waits for other batches. Elements that a "
+        "transformation consumes before it yields the first are computed again in each pass.",
     )
 
 
 def _remedies(*, skips: bool, shuffled: bool, cached: bool) -> tuple[Remedy, ...]:
     remedies = []
     if skips:
-        text = "skip before the map: what is thrown away need not be made"
+        text = "skip before the map: elements that are discarded need not be computed"
         remedies.append(Remedy(id="throw-away-first", text=text, safety="review"))
     if shuffled:
-        text = "shuffle before the map, or with a smaller buffer: it is filled before the first batch comes"
+        text = "shuffle before the map, or with a smaller buffer: it is filled before the first batch arrives"
         remedies.append(Remedy(id="shuffle-first", text=text, safety="review"))
     text = f"cache() behind the map, {drawn.IF_THE_SAME}; or " if cached else ""
     text += "repeat() the dataset and give fit steps_per_epoch, so that the next pass is prepared while this one ends"

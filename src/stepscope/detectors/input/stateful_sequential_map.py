@@ -1,24 +1,24 @@
 """A map runs one element at a time because its function has a state.
 
 ## What it detects
-The slowest stage of the input pipeline is a map on one thread whose function draws random numbers from a generator
-with a state, while steps wait for it.
+The slowest stage of the input pipeline is a map on one thread whose function draws random numbers from a stateful
+generator, while steps wait for it.
 
 ## Why it matters
-tf.data runs a map in parallel by itself only if its function has no state, for the order of the draws would change.
-The same augmentation with stateless random ops, or with `num_parallel_calls`, uses all CPUs.
+tf.data parallelises a map by itself only if its function has no state, because the order of the draws would change. The
+same augmentation with stateless random ops, or with `num_parallel_calls`, uses all CPUs.
 
 ## Evidence
 From an op trace: `input_wait_ratio`, share of the traced steps; `stage_parallelism`: 1; `stateful_op_ratio`: share of
-the function's time in ops of random numbers with a state; `stage_ns_per_batch`.
+the function's time in stateful random ops; `stage_ns_per_batch`.
 
 ## Known limits
-Only ops that run are seen, and only random ones are named. The gain is modelled for the CPUs that the job may use;
-where others take them it is less.
+Only ops that run are seen, and only random ones are named. The gain is modelled for the CPUs that the job may use; if
+other processes take them it is smaller.
 
 ## Remedy
-`num_parallel_calls=tf.data.AUTOTUNE` (with `deterministic=False` where the order does not matter), or
-`tf.random.stateless_*` ops with a seed from `Dataset.random` or a counter; where op determinism is on, only these.
+`num_parallel_calls=tf.data.AUTOTUNE` (with `deterministic=False` if the order does not matter), or
+`tf.random.stateless_*` ops with a seed from `Dataset.random` or a counter; if op determinism is on, only these.
 
 ## References
 tf.data: map_parallelization rewrite; TensorFlow guide, random number generation.
@@ -49,7 +49,7 @@ class Params:
     min_wait_ratio: Ratio = Ratio(0.15)
     """Of the traced steps; see INP001."""
     assumed_cpus: int = 2
-    """Where the host's CPUs are not known."""
+    """If the host's CPUs are not known."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
@@ -67,8 +67,8 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     saved = wait * (1 - 1 / max(1.0, cpus))
     per_batch = trace.pipeline.per_batch(stage.self_ns)
     yield Seen(
-        title=f"a map of the input pipeline runs one element at a time, {format_ns(per_batch)} per batch: its random "
-        f"ops ({', '.join(drawn)}) have a state; steps wait {format_ratio(wait)} of their time",
+        title=f"a map of the input pipeline runs one element at a time, {format_ns(per_batch)} per batch, because its "
+        f"random ops ({', '.join(drawn)}) have a state; steps wait for it {format_ratio(wait)} of the time",
         confidence=0.85,
         where=trace_evidence.stage_places(view),
         evidence=(
@@ -82,8 +82,8 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         ),
         cost=cost_of(view, saved, low=saved / 2, high=wait, basis="modelled"),
         remedies=_REMEDIES if determinism.turned_on(view) is None else (determinism.REMEDY,),
-        explanation="tf.data parallelises maps by itself only where their functions have no state; the ops named ran "
-        "in the function of this map while it was traced.",
+        explanation="tf.data parallelises maps by itself only if their functions have no state; the ops named ran in "
+        "the function of this map while it was traced.",
     )
 
 

@@ -1,21 +1,21 @@
 """The traced steps wait for their input.
 
 ## What it detects
-In an op trace that came without a measured run (an imported file), steps that wait for their next batch, and who needs
-the time: the slowest stage of the tf.data pipeline, or PyTorch's DataLoader.
+In an op trace without a measured run (an imported file), steps that wait for their next batch, and the cause: the
+slowest stage of the tf.data pipeline, or PyTorch's DataLoader.
 
 ## Why it matters
 While a step waits for input, the device does nothing. Tools that add up op times count the pipeline's ops as compute.
 
 ## Evidence
-`input_wait_ratio`: share of the traced steps, from the step's call to the end of GetNext (of the loader's `next`),
-where nothing else of the step runs. `stage_ns_per_batch`: self time of the slowest stage over its parallelism.
-`python_ratio`: share of the time of the stage's function in user Python. Of a DataLoader `next_ns_per_batch`, the mean
-time of its `next`, and `in_process_ratio`, how many of the batches were made within it.
+`input_wait_ratio`: share of the traced steps, from the step's call to the end of GetNext (of the loader's `next`), in
+which nothing else of the step runs. `stage_ns_per_batch`: self time of the slowest stage over its parallelism.
+`python_ratio`: share of the time of the stage's function in user Python. For a DataLoader `next_ns_per_batch`, the mean
+time of its `next`, and `in_process_ratio`, the share of the batches made within it.
 
 ## Known limits
 Traced steps are few, and slower than others. Source lines are not known. In a session of a measured job INP001 to
-INP003 say more, and this one does not apply. What a DataLoader's workers do is not in the trace.
+INP003 are more specific, and this one does not apply. The work of a DataLoader's workers is not in the trace.
 
 ## Remedy
 Run the stage in parallel, do its work once (`cache`, offline; not where it draws at random), batch before it, write
@@ -57,13 +57,14 @@ class Params:
     min_stage_ratio: Ratio = Ratio(0.3)
     """The slowest stage must need at least this share of the wait for a batch; see INP001."""
     min_python_ratio: Ratio = Ratio(0.5)
-    """Of a stage's time, in Python; of a loader's, in the process that trains: the advice is another from here on."""
+    """Share of a stage's time in Python, or of a loader's batches made in the training process, from which the advice
+    changes."""
     min_steps: int = 3
-    """Fewer say nothing of a loader: one late batch of two is no wait."""
+    """Fewer are too few to judge a loader: one late batch of two is no wait."""
 
 
 def _measured(view: SessionView) -> str:
-    return "INP001 to INP003 look at measured steps" if view.steps is not None else ""
+    return "INP001 to INP003 examine measured steps" if view.steps is not None else ""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
@@ -88,8 +89,8 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         else ""
     )
     yield Seen(
-        title=f"the input pipeline's stage {stage.type} takes {format_ns(per_batch)} per batch{inside}; steps wait "
-        f"{format_ratio(wait)} of their time for it",
+        title=f"the input pipeline's {stage.type} stage takes {format_ns(per_batch)} per batch{inside}; steps wait "
+        f"for it {format_ratio(wait)} of the time",
         confidence=0.85,
         cause="API: not using efficient API"
         if python >= params.min_python_ratio
@@ -102,8 +103,8 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         ),
         cost=cost_of(view, wait),
         remedies=_remedies(stage, python, params),
-        explanation="Each traced step was looked at from its call to the end of GetNext; what other ops of the step "
-        "did meanwhile is not counted.",
+        explanation="For each traced step, the wait is the time from its call to the end of GetNext, less the time in "
+        "which other ops of the step ran.",
     )
 
 
@@ -113,10 +114,10 @@ def _of_loader(view: SessionView, trace: OpView, loader: Loader, params: Params)
     if wait < params.min_wait_ratio or len(trace.periods) < params.min_steps:
         return
     inside = loader.in_process_ratio >= params.min_python_ratio
-    who = "makes each batch in the process that trains" if inside else "has too few or too slow workers"
+    who = "makes each batch in the training process" if inside else "has too few or too slow workers"
     yield Seen(
-        title=f"the DataLoader {who}: its next takes {format_ns(loader.mean_ns)} per batch, and steps wait "
-        f"{format_ratio(wait)} of their time for it",
+        title=f"the DataLoader {who}: its next takes {format_ns(loader.mean_ns)} per batch, and steps wait for it "
+        f"{format_ratio(wait)} of the time",
         confidence=0.9,
         cause="API: not using efficient API" if inside else "Data: inefficient data preprocessing",
         evidence=(
@@ -127,16 +128,16 @@ def _of_loader(view: SessionView, trace: OpView, loader: Loader, params: Params)
         ),
         cost=cost_of(view, wait),
         remedies=(_WORKERS if inside else _MORE_WORKERS, _PINNED),
-        explanation=f"The trace names the loader: {loader.name}. Only what no work of the device hides is counted.",
+        explanation=f"The trace names the loader: {loader.name}. Only waits that no device work hides are counted.",
     )
 
 
 _WORKERS = Remedy(
     id="loader-workers",
-    text="make batches in processes of their own: DataLoader(num_workers=4, persistent_workers=True)",
+    text="make batches in worker processes: DataLoader(num_workers=4, persistent_workers=True)",
 )
 _MORE_WORKERS = Remedy(
-    id="more-loader-workers", text="more workers (num_workers, prefetch_factor), or less work for each record"
+    id="more-loader-workers", text="more workers (num_workers, prefetch_factor), or less work per record"
 )
 _PINNED = Remedy(id="pin-memory", text="pin_memory=True and .to(device, non_blocking=True)")
 

@@ -1,26 +1,26 @@
-"""A map calls its function for every record, and calling it takes longer than what it does.
+"""A map calls its function for every record, and the call takes longer than the function's work.
 
 ## What it detects
-The slowest stage of the input pipeline maps single records that are batched afterwards, and most of its time passes
-around the function rather than in it; where it parses examples one by one, that is said.
+The slowest stage of the input pipeline maps single records that are batched afterwards, and most of its time is spent
+around the function rather than in it; if it parses examples one by one, the finding says so.
 
 ## Why it matters
 Calling a tf.data function costs 10 to 100 us, whatever it does: queueing it, waking a thread, starting the executor,
-handing the result back. For a batch of 32 records that is paid 32 times; the same function on whole batches pays it
-once, and its ops work on longer tensors.
+returning the result. A batch of 32 records pays that 32 times; the same function on whole batches pays it once, and its
+ops work on longer tensors.
 
 ## Evidence
-From an op trace: `input_wait_ratio`, share of the traced steps; `around_ratio`, share of the runs' time in which the
-executor did nothing for them; `calls_per_batch`; `call_ns`, mean time of a run. Nothing is said below fifteen percent
-of wait, or where the function itself takes most of the time.
+From an op trace: `input_wait_ratio`, share of the traced steps; `around_ratio`, share of the calls' time in which the
+executor did nothing for them; `calls_per_batch`; `call_ns`, mean time of a call. Nothing is reported below fifteen
+percent of wait, or if the function itself takes most of the time.
 
 ## Known limits
-What a batched function saves is modelled: the time around the calls, less that of one call a batch. Threads that wait
-for a CPU count as time around the function, so nothing is said where other processes take CPUs from the job.
+The saving of a batched function is modelled: the time around the calls, less that of one call per batch. Threads that
+wait for a CPU count as time around the function, so nothing is reported if other processes take CPUs from the job.
 
 ## Remedy
-`batch(n)` before the map, and a function that works on whole batches: `tf.io.parse_example` for
-`parse_single_example`, `tf.io.decode_raw` and arithmetic as they are.
+`batch(n)` before the map, and a function that works on whole batches: `tf.io.parse_example` instead of
+`parse_single_example`, `tf.io.decode_raw` and arithmetic unchanged.
 
 ## References
 tf.data performance guide, "Vectorizing mapping"; TensorFlow: captured_function.cc.
@@ -56,7 +56,7 @@ class Params:
     min_wait_ratio: Ratio = Ratio(0.15)
     """Of the traced steps; see INP001."""
     max_lost_ratio: Ratio = Ratio(0.15)
-    """CPUs that others take, above which time around calls is waiting for one."""
+    """Share of the CPUs that others take; above it time around calls is waiting for a CPU."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
@@ -81,9 +81,9 @@ def _finding(view: SessionView, trace: OpView, function: Function, wait: float, 
     parser = next((kind for kind in function.types if kind in PARSERS), "")
     what = f"parses records one by one ({parser})" if parser else "maps records one by one"
     return Seen(
-        title=f"the input pipeline {what}: {calls:.0f} calls of its function a batch, and "
-        f"{format_ratio(function.around_ratio)} of their {format_ns(function.run_ns / function.runs)} is calling it; "
-        f"steps wait {format_ratio(wait)} of their time",
+        title=f"the input pipeline {what}: {calls:.0f} calls of its function per batch, "
+        f"{format_ns(function.run_ns / function.runs)} each, {format_ratio(function.around_ratio)} of it "
+        f"call overhead; steps wait {format_ratio(wait)} of the time",
         confidence=0.85,
         where=trace_evidence.stage_places(view),
         evidence=(
@@ -102,8 +102,8 @@ def _finding(view: SessionView, trace: OpView, function: Function, wait: float, 
                 else "batch before the map and let its function work on whole batches",
             ),
         ),
-        explanation="The times are those of the traced steps: what passes between the start of a call of the function "
-        "and the end of its executor's work, and how much of it the executor works.",
+        explanation="The times are those of the traced steps: from the start of a call of the function to the end of "
+        "its executor's work, and the part of it in which the executor works.",
     )
 
 

@@ -1,1 +1,1 @@
-"""Detectors of what memory, network, disks and other processes cost."""
+"""Detectors of the cost of memory, network, disks and other processes."""

@@ -1,22 +1,22 @@
-"""The input comes over the network in bursts that the steps wait for, and the wire idles while they compute.
+"""The input arrives over the network in bursts that the steps wait for; the network idles while they compute.
 
 ## What it detects
-Downloading and computing take turns: data arrives while the steps wait, and nothing arrives while they work. One file
-is fetched whole before its first record is used, and the next is asked for when its last one is gone.
+Downloading and computing take turns: data arrives while the steps wait, and nothing arrives while they work. A file is
+downloaded completely before its first record is used, and the next one is requested after its last record.
 
 ## Why it matters
-The time of both adds up, where the longer of the two would do. Charts of bytes a second look choppy; the network itself
+The step takes the sum of both times instead of the longer one. Charts of bytes a second look choppy; the network itself
 may be half idle.
 
 ## Evidence
 `wire_while_waiting_ratio` and `wire_while_working_ratio`: share of the waiting and of the other time in which data
-arrived; they differ only where the steps wait for this very data. `overlap_ratio`: the lesser of waiting for the wire
-and computing beside an idle wire, which is what fetching ahead saves. From samples once a second, or from bursts of 50
-looks a second where the turns are shorter.
+arrived; they differ only if the steps wait for this very data. `overlap_ratio`: the smaller of waiting for the network
+and computing while the network idles, which is what fetching ahead saves. From samples once a second, or from bursts of
+50 looks a second if the turns are shorter.
 
 ## Known limits
-Turns shorter than 40 ms look steady. Bursts that no step waits for (a buffer that is filled in the background) cost
-nothing and are not found. Only waits for tf.data and its iterators are looked at.
+Turns shorter than 40 ms look steady. Bursts that no step waits for (a buffer filled in the background) cost nothing and
+are not reported. Only waits for tf.data and its iterators are examined.
 
 ## Remedy
 Fetch ahead: `prefetch` after the stage that downloads, `interleave` over the files with
@@ -51,7 +51,7 @@ MB = 1e6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Params:
-    """Thresholds; what makes a rhythm stands in causes/system/network.py."""
+    """Thresholds; causes/system/network.py defines a rhythm."""
 
     min_wait_ratio: Ratio = Ratio(0.15)
     """Of steady wall time, as for a slow stage (INP001)."""
@@ -69,8 +69,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
 def _finding(view: StepsView, network: Network, rhythm: Rhythm, wait: float, params: Params) -> Seen:
     ratio = min(wait, rhythm.overlap_ratio)
     return Seen(
-        title=f"the input is downloaded in bursts that steps wait for: {format_ratio(wait)} of the time is waited, and "
-        f"the network idles {format_ratio(rhythm.gap_ratio)} of it",
+        title="the input is downloaded in bursts that steps wait for: they wait "
+        f"{format_ratio(wait)} of the time, and the network idles {format_ratio(rhythm.gap_ratio)} of it",
         confidence=0.8,
         where=input_source.places(view),
         evidence=(
@@ -84,8 +84,8 @@ def _finding(view: StepsView, network: Network, rhythm: Rhythm, wait: float, par
         remedies=(
             Remedy(
                 id="fetch-ahead",
-                text="fetch ahead: prefetch after the stage that downloads, so that the next file "
-                "comes while the steps compute",
+                text="fetch ahead: prefetch after the stage that downloads, so that the next file arrives while the "
+                "steps compute",
             ),
             Remedy(
                 id="parallel-files",
@@ -94,7 +94,7 @@ def _finding(view: StepsView, network: Network, rhythm: Rhythm, wait: float, par
         ),
         explanation=f"Data arrived in {format_ratio(rhythm.on_waiting_ratio)} of the time in which the steps waited "
         f"and in {format_ratio(rhythm.on_working_ratio)} of the time in which they worked, at "
-        f"{format_rate(network.busy_in / MB)} MB/s. With both at once the step takes as long as the longer of them.",
+        f"{format_rate(network.busy_in / MB)} MB/s. If the two overlap, the step takes as long as the longer one.",
     )
 
 

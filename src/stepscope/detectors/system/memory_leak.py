@@ -1,28 +1,28 @@
-"""The memory of the job rises with every step and does not come to an end.
+"""The job's memory rises with every step and does not level off.
 
 ## What it detects
-Resident memory of the process that makes the steps (without pages of files and shared memory) that rises over the
-whole steady part of the run, from quarter to quarter and in its last third too.
+Resident memory of the process that makes the steps (without pages of files and shared memory) that rises over the whole
+steady part of the run, from quarter to quarter and also in its last third.
 
 ## Why it matters
-The job gets slower when memory is short, and is killed when it is used up, hours after it began; what it did since
+The job gets slower when memory becomes short, and is killed when none is left, hours after its start; the work since
 its last checkpoint is lost.
 
 ## Evidence
 `bytes_per_step`: slope of a robust line (Theil-Sen) over the steps, with its interval as `bytes_per_step_low` and
-`_high`; `growth_bytes` within the run; `seconds_to_limit`: until the memory that is left at the end is used up at this
-rate; `graphs_traced`: graphs made meanwhile; `major_faults`. The cost is that of first touching the new pages, or, of a
-job that was killed when memory ran out, what it did since its last checkpoint.
+`_high`; `growth_bytes` within the run; `seconds_to_limit`: time until the memory left at the end is used up at this
+rate; `graphs_traced`: graphs made meanwhile; `major_faults`. The cost is that of touching the new pages for the first
+time or, for a job killed when memory ran out, the work since its last checkpoint.
 
 ## Known limits
 A list that is meant to grow up to a bound beyond the run (a replay buffer in Python) looks the same until it is full; a
-buffer that was allocated at once does not: its address space stands still. While a `Dataset.cache()` is in its first
-pass, and of a loop that only predicts and may keep its results, the answer is undecided. Needs eight samples, one a
-second. Who keeps the memory is not seen, only what rises.
+buffer allocated all at once does not, because its address space does not grow. The result is undecided while a
+`Dataset.cache()` is in its first pass, and for a loop that only predicts and may keep its results. Needs eight samples,
+one a second. What keeps the memory is not seen, only what rises.
 
 ## Remedy
-Keep numbers, not tensors (`float(loss)`), bound what is kept (`collections.deque(maxlen=N)`), make functions, datasets
-and models once, outside of the loop.
+Keep numbers, not tensors (`float(loss)`), bound what is kept (`collections.deque(maxlen=N)`), create functions,
+datasets and models once, outside the loop.
 
 ## References
 FSE'22 study, symptom "memory leak"; Linux: Documentation/filesystems/proc.rst, statm.
@@ -47,11 +47,11 @@ if TYPE_CHECKING:
     from stepscope.derive.steps_view import StepsView
 
 FAULT_NS, SLOW_FAULT_NS = 1_600, 5_000
-"""First touch of a page of 4 KiB. Source: measured on a virtual machine, 1.5-1.7 us; up to 6.7 us where the host does
-not back the page yet. Between these the process's own time in the kernel per fault counts."""
+"""First touch of a page of 4 KiB. Source: measured on a virtual machine, 1.5-1.7 us; up to 6.7 us if the host does not
+back the page yet. Between the two, the process's own kernel time per fault is used."""
 PAGE_BYTES = 4096
 KILLED = frozenset({-9, 137})
-"""Exit codes of a job that the kernel ends when memory is used up (and of anybody's SIGKILL)."""
+"""Exit codes of a job that the kernel kills when memory is used up (or that receives any other SIGKILL)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +59,13 @@ class Params:
     """Thresholds."""
 
     min_growth_bytes: int = 32 << 20
-    """Within the run: arenas and caches of the interpreter settle within less."""
+    """Within the run: the interpreter's arenas and caches settle within less."""
     min_growth_ratio: Ratio = Ratio(0.05)
     """Of the memory at the start of the steady part."""
     min_reserved_ratio: float = 0.5
-    """Growth of the address space per growth of memory: less is memory that was reserved before."""
+    """Growth of the address space per growth of memory: below it the memory was reserved before."""
     last_seconds: float = 5.0
-    """A job that was killed with room for no more than so many seconds of growth ran out of memory."""
+    """A job killed with memory left for at most this many seconds of growth ran out of memory."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
@@ -85,7 +85,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     if growth.cache_fills:
         yield Undecided(
             missing=Signal.MEMORY,
-            hint="memory rises, and a Dataset.cache() is still in its first pass: run on until it has been read once",
+            hint="memory rises, and a Dataset.cache() is still in its first pass: run until it has been read once",
         )
         return
     yield _finding(view, growth, params)
@@ -100,8 +100,8 @@ def _finding(view: StepsView, growth: MemoryGrowth, params: Params) -> Seen:
     each = format_bytes(line.slope)
     until = "it was killed when none was left" if killed else f"full in {_duration(seconds)}"
     return Seen(
-        title=f"memory rises by {each} a step, {format_bytes(line.rise)} in {growth.steps:,} steps, and does not stop "
-        f"(memory leak): {until}",
+        title=f"memory leak: memory rises by {each} a step, {format_bytes(line.rise)} in {growth.steps:,} steps, and "
+        f"does not level off: {until}",
         confidence=0.85 if growth.steps else 0.5,
         symptom="Memory: out of memory" if killed else "Memory: memory leak",
         cause="Model: confusion with computation model" if growth.graphs else "unknown",
@@ -123,18 +123,18 @@ def _finding(view: StepsView, growth: MemoryGrowth, params: Params) -> Seen:
             basis="measured" if killed else "modelled",
         ),
         remedies=_remedies(growth),
-        explanation="What a step leaves behind stays: the memory is the process's own, its address space grows with "
-        "it, and the last third of the run grows like the rest.",
+        explanation="Each step leaves memory behind: it is the process's own, its address space grows with it, and "
+        "the last third of the run grows like the rest.",
     )
 
 
 def _fault_ns(growth: MemoryGrowth) -> float:
-    """What a fault costs this process."""
+    """Cost of one fault in this process."""
     return min(SLOW_FAULT_NS, max(FAULT_NS, growth.system_ns / max(1, growth.minor_faults)))
 
 
 def _bytes_left(view: StepsView) -> float:
-    """Memory that is left for the job at the end: the host's, as the kernel estimates it, or its cgroup's."""
+    """Memory left for the job at the end: the host's, by the kernel's estimate, or its cgroup's."""
     host, memory = view.session.host, view.session.memory
     left = [int(host.available_bytes[-1])] if len(host) else []
     if len(memory) and memory.cgroup_limit_bytes[-1] > 0:
@@ -151,7 +151,7 @@ def _duration(seconds: float) -> str:
 
 
 def _lost_ratio(view: StepsView) -> float:
-    """Share of the steady wall time after the last checkpoint: work that died with the job."""
+    """Share of the steady wall time after the last checkpoint: work that was lost with the job."""
     steps = view.steps
     records = steps.worker.records
     saved = records.kind == Kind.SAVE
@@ -161,7 +161,7 @@ def _lost_ratio(view: StepsView) -> float:
 
 
 def _places(view: StepsView) -> tuple[Place, ...]:
-    """The loop that makes the steps: what is kept from step to step is kept there or below."""
+    """The loop that makes the steps: whatever is kept from step to step is kept there or below."""
     fit = view.fit_place()
     if fit is not None:
         return (fit,)
@@ -177,7 +177,8 @@ def _remedies(growth: MemoryGrowth) -> tuple[Remedy, ...]:
     )
     graphs = Remedy(
         id="make-once",
-        text=f"{growth.graphs} graphs were traced meanwhile: make functions, datasets and models once, before the loop",
+        text=f"{growth.graphs} graphs were traced meanwhile: create functions, datasets and models once, before the "
+        "loop",
     )
     return (graphs, kept) if growth.graphs > growth.steps // 10 > 0 else (kept,)
 

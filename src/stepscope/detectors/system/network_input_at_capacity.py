@@ -1,29 +1,29 @@
-"""The network delivers all it can, and the steps wait for more.
+"""The network delivers as much as it can, and the steps wait for more.
 
 ## What it detects
-Steps wait for their input, the input comes over the network, and while they wait the wire never pauses: the link, a
-limit on the way or the sender gives no more.
+Steps wait for their input, the input comes over the network, and data arrives without a pause while they wait: the
+link, a limit on the path or the sender gives no more.
 
 ## Why it matters
-No pipeline setting helps: more threads share the same wire. What helps is fewer bytes for each sample, a copy of the
-data nearby, or a faster link; this says how many samples a second the link allows.
+No pipeline setting helps: more threads share the same link. Fewer bytes per sample, a copy of the data nearby, or a
+faster link do; this detector reports how many samples a second the link allows.
 
 ## Evidence
-`network_in`: bytes received a second; `bytes_per_sample` and `samples_per_s_allowed`: what a sample costs on the wire
-and what the wire then allows. `wire_busy_ratio`: share of the waiting time in which data arrived, looked at 50 times a
-second in short bursts. `unread_ratio`: share of the looks at the process's connections that found data it had not read
-yet: many, and the reader is the limit (decoding, Python), not the wire. `own_ratio`: share of the arriving bytes that
-are this process's. Where the driver states a link speed, its share counts too.
+`network_in`: bytes received a second; `bytes_per_sample` and `samples_per_s_allowed`: what a sample costs on the
+network and the rate that the network then allows. `wire_busy_ratio`: share of the waiting time in which data arrived,
+sampled 50 times a second in short bursts. `unread_ratio`: share of the looks at the process's connections that found
+unread data: if it is high, the reader (decoding, Python) is the limit, not the network. `own_ratio`: share of the
+arriving bytes that belong to this process. If the driver states a link speed, the share of that counts too.
 
 ## Known limits
-A limit set by a queueing discipline, a switch or the server cannot be read: the plateau that is observed stands for it,
-and which of them it is cannot be told. Connections that open and close within three seconds, UDP, kernel clients (NFS)
-and other network namespaces have no owner here: then this is undecided. The wait is the most that a faster network
-saves: what the pipeline needs behind it shows afterwards.
+A limit set by a queueing discipline, a switch or the server cannot be read: the observed plateau stands for it, and
+which of them it is remains unknown. Connections that open and close within three seconds, UDP, kernel clients (NFS) and
+other network namespaces have no visible owner: the result is then undecided. The wait is the most that a faster network
+saves: the time that the pipeline needs behind it shows only afterwards.
 
 ## Remedy
 Send fewer bytes: compressed or smaller records, only the columns that are used, uint8 instead of float32. Copy the data
-to a local disk or cache it in the first epoch. Read from several servers, or place the job near its data.
+to a local disk or cache it in the first epoch. Read from several servers, or run the job near its data.
 
 ## References
 Mohan and others, "Analyzing and Mitigating Data Stalls in DNN Training", VLDB 2021 (fetch stalls); tcp(7),
@@ -58,7 +58,7 @@ class Params:
     min_wait_ratio: Ratio = Ratio(0.15)
     """Of steady wall time, as for a slow stage (INP001)."""
     min_steadiness: float = 0.5
-    """Least over usual rate of the seconds: a plateau, not a curve."""
+    """Lowest over typical rate of the seconds: high for a plateau."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
@@ -67,7 +67,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     if link is None or link.steadiness < params.min_steadiness:
         return
     if view.get(hidden_wait.build):
-        yield Undecided(missing=Signal.INPUT_WAIT, hint="the network is busy; whether steps wait for it is not known")
+        yield Undecided(missing=Signal.INPUT_WAIT, hint="the network is busy; whether steps wait for it is unknown")
         return
     if cause is None or cause.wait_ratio < params.min_wait_ratio:
         return
@@ -79,8 +79,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
 
 def _why_unknown(network: Network) -> str:
     if network.job_ratio is None:
-        return "the kernel does not tell which process the bytes on the network are for"
-    return "the run was too short for a close look at the network (4 s and more)"
+        return "the kernel does not say which process receives the bytes on the network"
+    return "the run was too short to sample the network closely (at least 4 s)"
 
 
 def _finding(view: StepsView, network: Network, wait: float, error: float, params: Params) -> Seen:
@@ -106,8 +106,8 @@ def _finding(view: StepsView, network: Network, wait: float, error: float, param
     )
     evidence += [Evidence(metric=name, value=value, unit="ratio") for name, value in optional if value is not None]
     return Seen(
-        title=f"the network is at its limit: it delivers {rate}{per}{allowed}; steps wait {format_ratio(wait)} of "
-        "their time for input",
+        title=f"the network is at its limit: it delivers {rate}{per}{allowed}; steps wait for input "
+        f"{format_ratio(wait)} of the time",
         confidence=0.85,
         where=input_source.places(view),
         evidence=tuple(evidence),
@@ -115,19 +115,17 @@ def _finding(view: StepsView, network: Network, wait: float, error: float, param
         remedies=(
             Remedy(
                 id="fewer-bytes",
-                text="send fewer bytes a sample: compressed or smaller records, uint8, no columns that are not used",
+                text="send fewer bytes a sample: compressed or smaller records, uint8, no unused columns",
             ),
             Remedy(
                 id="local-copy",
                 text="copy the data to a local disk before training, or cache() it as it was read, "
                 "before any map that draws at random",
             ),
-            Remedy(
-                id="nearer-data", text="read from several servers, place the job near its data, or take a faster link"
-            ),
+            Remedy(id="nearer-data", text="read from several servers, run the job near its data, or use a faster link"),
         ),
         explanation="While the steps waited, data arrived without a pause and was read at once: neither the program "
-        "nor its threads held it up. The rate is what the link, a limit on the way or the sender gives.",
+        "nor its threads delayed it. The rate is what the link, a limit on the path or the sender gives.",
     )
 
 

@@ -1,11 +1,11 @@
-"""The job has stopped: nothing is done any more, and its threads wait.
+"""The job has stopped: no work is done any more, and its threads wait.
 
 ## What it detects
 A job that was ended from outside (or by an error) after it had done nothing for much longer than ever before: no step,
-no batch, no save, hardly any CPU time of its own or of its children, its thread waiting in one and the same function.
+no batch, no save, hardly any CPU time of its own or its children's, and its thread waiting in one function.
 
 ## Why it matters
-A job that hangs keeps its machine and says nothing. Where its threads stand is gone once it has been killed.
+A job that hangs occupies its machine silently. Where its threads wait is lost once it has been killed.
 
 ## Evidence
 `standstill_ns`: from the last record of work to the end. `longest_before_ns`: the longest such time before. `cores`:
@@ -15,8 +15,8 @@ places of the other threads follow; a thread that is not seen any more is named 
 
 ## Known limits
 What Python cannot see (a lock in C, a peer that does not answer) is named by the line that called it. Threads that wait
-idly in a pool are not sampled. A loop that only predicts, and a server, may wait for requests, and a task of a cluster
-for another one: undecided. A job that ended well did not hang, however long it waited.
+idle in a pool are not sampled. A loop that only predicts, or a server, may be waiting for requests, and a task of a
+cluster for another task: undecided. A job that ended normally did not hang, however long it waited.
 
 ## Remedy
 Let the waiting end: a timeout on the wait, an error handed from the worker thread to the one that waits, a lock that is
@@ -50,25 +50,25 @@ class Params:
     """Thresholds."""
 
     min_standstill_ns: int = 10_000_000_000
-    """Shorter is no hang to anybody."""
+    """A shorter standstill is not a hang."""
     min_start_ns: int = 20_000_000_000
     """Before the first step."""
     min_after_death_ns: int = 5_000_000_000
     """Where a thread of the job has died: what waits for it waits for ever."""
     min_times_before: float = 10.0
-    """Standstill over the longest time without work before."""
+    """Ratio of the standstill to the longest time without work before."""
     max_cores: float = 0.1
-    """Of the process, and of its children: what computes does not hang."""
+    """Of the process, and of its children: a process that computes does not hang."""
     max_moved_bytes: int = 10 << 20
-    """Read, written or sent meanwhile: a copy makes progress."""
+    """Bytes read, written or sent meanwhile: a copy makes progress."""
     min_same_ratio: Ratio = Ratio(0.9)
-    """Of the samples of the step's thread since, in one function."""
+    """Share of the later samples of the step's thread in one function."""
 
 
 _WAITS_FOR_WORK = frozenset({"select", "accept", "serve_forever", "run_forever", "input", "pause", "sigwait", "poll"})
-"""What servers and consoles wait in."""
+"""Functions in which servers and consoles wait."""
 _THREADS_ONLY = frozenset({"queue.py", "threading.py"})
-"""Who waits in these waits for a thread of the same process: what other processes do is beside the point."""
+"""Modules whose waits are for a thread of the same process, so that other processes do not matter."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
@@ -84,14 +84,14 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     children = 0.0 if main.module in _THREADS_ONLY else still.children_cores
     busy = max(still.cores, children) > params.max_cores or still.moved_bytes > params.max_moved_bytes
     if still.cores < 0:
-        yield Undecided(missing=Signal.HOST, hint="no sample tells whether the job used the CPU at its end")
+        yield Undecided(missing=Signal.HOST, hint="no sample shows whether the job used the CPU at its end")
     elif busy or main.spot is None or main.same_ratio < params.min_same_ratio:
         return
     elif main.waits_for_cluster:
-        hint = f"{_at(view, main)} waits for another task of its cluster; whether that one runs is not recorded here"
+        hint = f"{_at(view, main)} waits for another task of its cluster; whether that task runs is not recorded here"
         yield Undecided(missing=Signal.STEPS, hint=hint)
     elif main.inside in _WAITS_FOR_WORK or not (view.get(purpose.trains) or main.framework):
-        hint = f"nothing was done for {format_ns(still.length_ns)}; {_at(view, main)} may wait for requests"
+        hint = f"no work was done for {format_ns(still.length_ns)}; {_at(view, main)} may wait for requests"
         yield Undecided(missing=Signal.STEPS, hint=hint)
     else:
         yield _finding(view, still, main, params)
@@ -154,14 +154,14 @@ def _at(view: SessionView, thread: ThreadAt) -> str:
 
 def _for_what(main: ThreadAt) -> str:
     if not main.samples:
-        return ", seen there last: a call in C holds the interpreter"
+        return ", where it was last seen: a call in C holds the interpreter"
     if main.framework:
-        return f" inside of TensorFlow ({main.inside})"
+        return f" inside TensorFlow ({main.inside})"
     return f" in {main.inside}" if main.inside else " for a lock, a sleep or an answer"
 
 
 def _others(view: SessionView, still: Standstill) -> str:
-    """Where every other thread stood."""
+    """Where every other thread waited."""
     parts = []
     for thread in still.threads[1:]:
         if thread.spot is None:
@@ -170,7 +170,7 @@ def _others(view: SessionView, still: Standstill) -> str:
             parts.append(f"{_at(view, thread)}{' in ' + thread.inside if thread.inside else ''}")
         else:
             ago = format_ns(still.until_ns - thread.last_ns)
-            parts.append(f"{_at(view, thread)} was last seen {ago} before the end: it has ended, or waits idly")
+            parts.append(f"{_at(view, thread)} was last seen {ago} before the end: it has ended, or waits idle")
     others = "; ".join(parts) or "none was seen in user code"
     return f"The process used {still.cores:.2g} CPUs meanwhile. The other threads: {others}."
 

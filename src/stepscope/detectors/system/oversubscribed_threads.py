@@ -5,8 +5,8 @@ Four or more threads of the job for each CPU that it may use, runnable at once a
 ops, of the input and of the job's own Python that were given more threads than there are CPUs.
 
 ## Why it matters
-Each op is cut into more parts than can run, every part waits for its turn, and the CPUs spend their time on changing
-from one to the next. On two CPUs 64 op threads in place of two cost a quarter of the time.
+Each op is cut into more parts than can run at once, every part waits for its turn, and the CPUs spend their time
+switching between them. On two CPUs, 64 op threads instead of two cost a quarter of the time.
 
 ## Evidence
 `runnable_threads`: threads that ran or wanted to, on average. `sharing_threads`: threads that share the CPU time
@@ -14,14 +14,14 @@ evenly. `available_cores`: by affinity and quota. `switches_per_cpu_second`; the
 the usual 4,000, at 12 us each (measured with 2 and 64 op threads on two CPUs).
 
 ## Known limits
-Work that other processes of the job do is told as contention (CFG001). The cost is modelled: what a pool loses by
-waiting for its slowest part, and Python threads for the interpreter lock, is not in it.
+Work of the job's other processes is reported as contention (CFG001). The cost is modelled: it does not include the time
+that a pool loses waiting for its slowest part, or Python threads waiting for the interpreter lock.
 
 ## Remedy
-As many threads as CPUs: leave `tf.config.threading` at its defaults, `num_parallel_calls=tf.data.AUTOTUNE`, a pool of
-the job's own no larger than `len(os.sched_getaffinity(0))`, `OMP_NUM_THREADS=1` in data workers. Tasks of a cluster on
-one host share its CPUs: each gets its part. ONNX Runtime has a pool for each session, whose threads spin while they
-wait: `intra_op_num_threads`, `session.intra_op.allow_spinning`.
+As many threads as CPUs: leave `tf.config.threading` at its defaults, `num_parallel_calls=tf.data.AUTOTUNE`, the job's
+own pools no larger than `len(os.sched_getaffinity(0))`, `OMP_NUM_THREADS=1` in data workers. Tasks of a cluster on one
+host share its CPUs: give each its part. ONNX Runtime has a pool for each session, whose threads spin while they wait:
+`intra_op_num_threads`, `session.intra_op.allow_spinning`.
 
 ## References
 TensorFlow: tf.config.threading; tf.data performance guide; Linux: Documentation/scheduler/sched-stats.rst.
@@ -50,15 +50,15 @@ class Params:
     """Thresholds."""
 
     min_threads_per_cpu: float = 4.0
-    """Runnable, and sharing the work: a pool of ops, one of the input and the step's own thread make under three."""
+    """Runnable and sharing the work: a pool of ops, one of the input and the step's own thread make under three."""
     usual_switches: float = 4_000.0
-    """Per second of CPU time, of a step with as many threads as CPUs."""
+    """Per second of CPU time, for a step with as many threads as CPUs."""
     switch_ns: float = 12_000.0
-    """What a switch costs with the cache that it empties."""
+    """Cost of a switch, including the cache that it evicts."""
     min_ratio: Ratio = Ratio(0.05)
-    """Of the time: less is what pools cost everywhere."""
+    """Of the time: pools always cost less than this."""
     min_python_ratio: Ratio = Ratio(0.25)
-    """Of the threads' CPU time in the job's own Python threads: then these are named."""
+    """Share of the threads' CPU time in the job's own Python threads from which these are named."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
@@ -97,7 +97,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
             cores=found.available,
             tasks=rivals.tasks_here(view.session),
         ),
-        explanation="The threads are the job's own: they take turns on its CPUs, whoever else uses the machine.",
+        explanation="The threads are the job's own: they take turns on its CPUs, independent of other users of the "
+        "machine.",
     )
 
 

@@ -1,26 +1,26 @@
 """Steps take longer and longer, because one part of them grows with every step.
 
 ## What it detects
-A part of the step - Python of the loop, a callback, saving, garbage collection, user code inside of the calls - whose
-time per step rises steadily over the whole run, while the rest of the step does not.
+A part of the step - Python of the loop, a callback, saving, garbage collection, user code inside the calls - whose time
+per step rises steadily over the whole run, while the rest of the step does not.
 
 ## Why it matters
-A history that is walked in every step, a log that is drawn anew, objects that are kept: what costs little in the first
-minute costs most of the step after a day. An average over a short run does not show it.
+A history that is traversed in every step, a log that is redrawn, objects that are kept: what is cheap in the first
+minute takes most of the step after a day. An average over a short run does not show it.
 
 ## Evidence
 `rising_ratio`: share of the steady wall time above what the part took at the start. `growth`: its time at the end over
 that at the start, by a robust line (Theil-Sen) through the medians of 40 bins, with an interval that allows for
-neighbouring bins being alike. `rest_growth`: the same of everything else in the step. `samples_on_code`.
+correlated neighbouring bins. `rest_growth`: the same for everything else in the step. `samples_on_code`.
 
 ## Known limits
-A slower machine and larger steps by plan (longer sequences, larger batches) raise the other parts too and are no
-finding. A compiled step that alone gets slower is undecided: whether its input grew is not recorded. Input that gets
-slower is told by the input's detectors.
+A slower machine, or steps that grow by design (longer sequences, larger batches), raises the other parts too and is not
+a finding. A compiled step that alone gets slower is undecided: whether its input grew is not recorded. Input that gets
+slower is reported by the input's detectors.
 
 ## Remedy
-Keep a running value instead of the history, bound the history (`collections.deque(maxlen=N)`), or do the work that
-walks it every N steps.
+Keep a running value instead of the history, bound the history (`collections.deque(maxlen=N)`), or traverse it only
+every N steps.
 
 ## References
 Sen, "Estimates of the regression coefficient based on Kendall's tau", JASA 1968; Yue and Wang, 2004; FSE'22
@@ -54,18 +54,18 @@ class Params:
     min_ratio: Ratio = Ratio(0.03)
     """Of steady wall time, above the start: the least that a report calls low."""
     min_growth: float = 1.5
-    """End over start, and that over the same of the rest of the step: allocators and caches warm up by less."""
+    """End over start, also relative to the rest of the step: allocators and caches warm up by less."""
     max_lost_ratio: Ratio = Ratio(0.15)
-    """Of the CPUs: on a machine that others use so much, a call alone that gets slower says nothing of the job."""
+    """Of the CPUs: if others use the machine this much, a call alone that gets slower says nothing about the job."""
     min_samples: int = 5
-    """On the function, for parts that only samples take apart."""
+    """On the function, for parts that only samples can divide."""
 
 
 _SKIPPED = components_with(Trait.RISE_EXPLAINED)
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
-    """Yield one finding per rising part that can be named, or say undecided for a call that rises alone."""
+    """Yield one finding per rising part that can be named, or undecided for a call that rises alone."""
     steps = view.steps
     mean = steps.steady_ns / steps.steady_count
     others = view.get(contention.build)
@@ -81,8 +81,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         elif rise.component == "call" and not starved:
             yield Undecided(
                 missing=Signal.SIZES,
-                hint=f"the compiled step rises to {rise.factor:.2g} times its time at the start; whether its input "
-                "grows too is not recorded",
+                hint=f"the compiled step rises to {rise.factor:.2g}x its time at the start; whether its input grows "
+                "too is not recorded",
             )
 
 
@@ -114,7 +114,7 @@ def _finding(view: StepsView, rise: Rise, ratio: float, params: Params) -> Seen:
         cost=cost_of(view, ratio, low=ratio * low, high=ratio * min(high, 2.0)),
         remedies=_remedies(view, rise, who),
         explanation="The part grows in every quarter of the run while the rest of the step does not: it works on "
-        "something that every step makes larger. At this rate it goes on to grow.",
+        "something that every step makes larger. At this rate it keeps growing.",
     )
 
 
@@ -148,10 +148,10 @@ def _remedies(view: StepsView, rise: Rise, who: str) -> tuple[Remedy, ...]:
                 id="keep-fewer-objects",
                 text="keep fewer Python objects from step to step: floats instead of tensors, arrays instead of lists",
             ),
-            Remedy(id="freeze-objects", text="or exempt what stays: gc.freeze() before the loop"),
+            Remedy(id="freeze-objects", text="or exempt long-lived objects: gc.freeze() before the loop"),
         )
     in_loop = rise.component not in NAMED_BY and rise.spot is not None and loop_python.is_loop(view, rise.spot)
-    walks = "walk" if in_loop and "lines" in who else "walks"
+    walks = "traverse" if in_loop and "lines" in who else "traverses"
     keep = Remedy(
         id="keep-running-value",
         text=f"keep a running value instead of the history that {who} {walks}, or bound it (deque(maxlen=N))",

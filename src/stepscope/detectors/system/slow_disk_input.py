@@ -1,24 +1,24 @@
-"""The disk delivers all it can, and the steps wait for more.
+"""The disk delivers as much as it can, and the steps wait for more.
 
 ## What it detects
 Steps wait for their input, the process reads from a disk, and the disk has a request of it in flight nearly all the
-time, or the reads stand at what the job's cgroup may read.
+time, or the reads reach the rate that the job's cgroup allows.
 
 ## Why it matters
-More decoding threads do not help when the bytes are not there. Reading less, reading once, or reading in larger pieces
+More decoding threads do not help while the bytes are missing. Reading less, reading once, or reading in larger pieces
 and several at a time does.
 
 ## Evidence
 `disk_busy_ratio`: share of the time with a request in flight (/proc/diskstats); `read_rate`: what the process read from
-storage, the page cache apart (/proc/PID/io); `requests_in_flight` and `request_bytes`: one small request at a time is a
-reader that asks too little of the disk. `limit_ratio`: of what the cgroup may read (io.max, blkio.throttle).
-`memory_limit_ratio`: of what the cgroup may hold, where that is full: what was read does not stay in the page cache
-then, and each epoch reads it from the disk again.
+storage, not from the page cache (/proc/PID/io); `requests_in_flight` and `request_bytes`: one small request at a time
+means that the reader asks too little of the disk. `limit_ratio`: share of the rate that the cgroup allows (io.max,
+blkio.throttle). `memory_limit_ratio`: share of the cgroup's memory limit, if that is nearly reached: the page cache
+then does not keep the data, and each epoch reads it from the disk again.
 
 ## Known limits
-A disk that serves several requests at once may be busy all the time and still have room: with one request in flight the
-remedy is to ask for more at a time. Network file systems have no device. Reads of other processes for the job (a FUSE
-server, a loader in another process) are not this process's.
+A disk that serves several requests at once may be busy all the time and still have capacity: with one request in flight
+the remedy is to ask for more at a time. Network file systems have no device. Reads by other processes for the job (a
+FUSE server, a loader in another process) are not this process's.
 
 ## Remedy
 Cache the data in memory (`cache()`) or in the page cache, copy it to a faster disk, store it smaller (compressed, fewer
@@ -52,12 +52,12 @@ MB = 1e6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Params:
-    """Thresholds; when a disk is full stands in causes/system/slow_disk_input.py."""
+    """Thresholds; causes/system/slow_disk_input.py decides when a disk is full."""
 
     min_wait_ratio: Ratio = Ratio(0.15)
     """Of steady wall time, as for a slow stage (INP001)."""
     max_in_flight: float = 1.5
-    """Requests, below which one reads after the other."""
+    """Requests in flight below which the reader reads one after the other."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
@@ -66,7 +66,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     if disk is None or not disk.is_full:
         return
     if view.get(hidden_wait.build):
-        yield Undecided(missing=Signal.INPUT_WAIT, hint="the disk is busy; whether steps wait for it is not known")
+        yield Undecided(missing=Signal.INPUT_WAIT, hint="the disk is busy; whether steps wait for it is unknown")
         return
     if cause is not None and cause.limit == "disk" and cause.wait_ratio >= params.min_wait_ratio:
         yield _finding(view, disk, cause.wait_ratio, 2 * cause.error_ratio, params)
@@ -79,7 +79,7 @@ def _finding(view: StepsView, disk: DiskInput, wait: float, error: float, params
     if limited:
         why = f"the cgroup's limit for the disk {disk.device} holds reads at {rate}"
     else:
-        why = f"the disk {disk.device} is busy {format_ratio(disk.busy_ratio)} of the time and gives {rate}"
+        why = f"the disk {disk.device} is busy {format_ratio(disk.busy_ratio)} of the time and delivers {rate}"
     evidence = [
         Evidence(metric="disk_busy_ratio", value=disk.busy_ratio, unit="ratio"),
         Evidence(metric="read_rate", value=disk.job_read / MB, unit="MB/s"),
@@ -92,7 +92,7 @@ def _finding(view: StepsView, disk: DiskInput, wait: float, error: float, params
     if disk.is_squeezed:
         evidence.append(Evidence(metric="memory_limit_ratio", value=disk.memory_ratio, unit="ratio"))
     return Seen(
-        title=f"{why}; steps wait {format_ratio(wait)} of their time for input",
+        title=f"{why}; steps wait for input {format_ratio(wait)} of the time",
         confidence=0.85,
         cause="Hardware: improper configuration" if limited else "Data: inefficient data transmission",
         introduced_stage="environment setting" if limited else "data preparation",
@@ -100,8 +100,8 @@ def _finding(view: StepsView, disk: DiskInput, wait: float, error: float, params
         evidence=tuple(evidence),
         cost=cost_of(view, ratio, low=ratio - max(error, 0.3 * ratio), high=max(wait, ratio + error)),
         remedies=_remedies(disk, params, limited=limited),
-        explanation="The bytes come from the disk, not from the page cache, and the disk has no time left. What the "
-        "pipeline does with them afterwards does not matter before they are there." + _why_read_again(disk),
+        explanation="The bytes come from the disk, not from the page cache, and the disk has no time left. Until they "
+        "arrive, the rest of the pipeline does not matter." + _why_read_again(disk),
     )
 
 
@@ -109,8 +109,8 @@ def _why_read_again(disk: DiskInput) -> str:
     if not disk.is_squeezed:
         return ""
     return (
-        f" The cgroup holds {format_ratio(disk.memory_ratio)} of the {format_bytes(disk.memory_limit)} that it may, so "
-        "that what was read does not stay in the page cache and is read again in the next epoch."
+        f" The cgroup uses {format_ratio(disk.memory_ratio)} of its limit of {format_bytes(disk.memory_limit)}, so the "
+        "page cache does not keep the data, and the next epoch reads it again."
     )
 
 

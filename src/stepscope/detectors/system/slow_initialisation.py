@@ -1,28 +1,28 @@
-"""The job spends a large part of its time before the first steady step, in code of its own.
+"""The job spends a large part of its time in its own code before the first steady step.
 
 ## What it detects
 One function of the user's code - loading, parsing, converting data, usually in a loop over items, or making a session
-of a model - that takes a quarter or more of the whole run before the first step, outside of tracing, first calls and
-the making of layers.
+of a model - that takes a quarter or more of the whole run before the first step, outside tracing, first calls and the
+building of layers.
 
 ## Why it matters
 Every start of the job pays it again: each trial of a search, each restart on a spot machine, each debugging run.
 
 ## Evidence
 `initialisation_ratio`: share of the time from the end of the imports to the last step that the function takes before
-the first steady step, by stack samples. The whole of the time before it, apart: `import_ns`, `own_code_ns`,
+the first steady step, by stack samples. The parts of the time before that step: `import_ns`, `own_code_ns`,
 `model_building_ns`, `first_calls_ns` (tracing, graph compilation, warm-up), `first_batch_ns`. `making_ns`: within
-calls that make a session or load a model, where that is most of it.
+calls that make a session or load a model, if that is most of it.
 
 ## Known limits
-A long first trace alone is no finding (GRF002 tells what makes it long). A short trial run makes every start look long:
-the cost is that of a run of this length. What worker processes do before the first step is seen as waiting. Waiting for
-other tasks of the cluster (a chief, a server) is nobody's code here: `cluster_wait_ns` says how long.
+A long first trace alone is not a finding (GRF002 says what makes it long). A short trial run makes every start look
+long: the cost is that of a run of this length. Work of worker processes before the first step appears as waiting.
+Waiting for other tasks of the cluster (a chief, a server) is not the job's own code: `cluster_wait_ns` says how long.
 
 ## Remedy
-Vectorise the loop or use tf.data with `num_parallel_calls` in its place, so that steps begin while it loads; or do it
+Vectorise the loop, or replace it with tf.data and `num_parallel_calls`, so that steps begin while it loads; or do it
 once and keep the result (`np.save`, TFRecord, `Dataset.save`). A session of ONNX Runtime optimises the graph each time
-that it is made: keep the optimised model (`optimized_model_filepath`) and make sessions of that.
+it is made: keep the optimised model (`optimized_model_filepath`) and make sessions from that.
 
 ## References
 FSE'22 study, symptom "slow initialization time"; tf.data performance guide.
@@ -53,13 +53,13 @@ class Params:
     min_ratio: Ratio = Ratio(0.25)
     """Of the time from the end of the imports to the last step."""
     min_cpu_ns: int = 3_000_000_000
-    """Of CPU time in the function: what a busy machine stretches is not slow. Source: twelve clean programs, whose own
-    code takes 0.6 s at most."""
+    """CPU time in the function, so that a busy machine does not make it look slow. Source: twelve clean programs,
+    whose own code takes 0.6 s at most."""
     min_wait_ns: int = 15_000_000_000
-    """Or of time altogether, for files that are read one by one."""
+    """Or total time, for files that are read one by one."""
     min_samples: int = 10
     min_making_ratio: Ratio = Ratio(0.5)
-    """Of the function's time in calls that make a session or load a model: then that is what is slow."""
+    """Share of the function's time in calls that make a session or load a model from which these are the cause."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
@@ -108,8 +108,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
 def _remedies(function: str, making: str) -> tuple[Remedy, ...]:
     if making == "InferenceSession":
         text = (
-            "optimise the model once: save it by SessionOptions.optimized_model_filepath, make sessions of that file "
-            "with graph_optimization_level = ORT_DISABLE_ALL; make one session, and keep it"
+            "optimise the model once: save it with SessionOptions.optimized_model_filepath and make sessions from that "
+            "file with graph_optimization_level = ORT_DISABLE_ALL; make one session, and keep it"
         )
         return (Remedy(id="keep-the-optimised-model", text=text),)
     if making:
@@ -118,7 +118,7 @@ def _remedies(function: str, making: str) -> tuple[Remedy, ...]:
     return (
         Remedy(
             id="load-in-pipeline",
-            text=f"do what {function} does in tf.data (map with num_parallel_calls), or vectorise it",
+            text=f"do the work of {function} in tf.data (map with num_parallel_calls), or vectorise it",
         ),
         Remedy(
             id="keep-the-result",

@@ -1,28 +1,27 @@
 """Other processes, the hypervisor or a quota take the CPU that the job wants.
 
 ## What it detects
-The job's threads are runnable but wait for a CPU, while processes that are not the job's training (its own companions
-among them), the hypervisor (steal) or a cgroup quota take CPUs that the job would use.
+The job's threads are runnable but wait for a CPU, while processes outside the job's training (including its own
+companions), the hypervisor (steal) or a cgroup quota take CPUs that the job would use.
 
 ## Why it matters
 Every part of the step gets slower together; a profiler of ops shows "host compute" and an input pipeline that looks too
 slow. No change to the model or the input helps.
 
 ## Evidence
-`lost_ratio`: share of the steps' time in which their thread waits for a CPU, or is blocked for work of other threads
-that have too few. `step_wait_ratio`: the first part, the thread's own wait in the run queue; `usable_cores`: CPUs that
-this work can use at once, by the ops of a trace or the input's slowest stage. `wanted_cores`: threads running or
-runnable on average (threads of a pool that have nothing to do among them); `got_cores`: CPU time a second;
-`others_cores`, `steal_cores`, `throttled_cores`: who took the rest. From schedstat, /proc/stat and the cgroup, over the
-steady steps.
+`lost_ratio`: share of the steps' time in which their thread waits for a CPU, or is blocked on other threads that have
+too few. `step_wait_ratio`: the first part, the thread's own wait in the run queue; `usable_cores`: CPUs that this work
+can use at once, by the ops of a trace or the input's slowest stage. `wanted_cores`: threads running or runnable on
+average (including idle pool threads that look for work); `got_cores`: CPU time a second; `others_cores`,
+`steal_cores`, `throttled_cores`: who took the rest. From schedstat, /proc/stat and the cgroup, over the steady steps.
 
 ## Known limits
 A job with more runnable threads than CPUs makes itself wait; only what others take counts. Samples come once a second,
-so the steady part must last some seconds. Contention for memory bandwidth or a shared cache is not seen. Where no op
-trace says how many CPUs the work can use at once, the cost lies between that for one and that for all of them; of a
-process that was attached to, all threads count as one crowd, which says too much where they wait for each other.
+so the steady part must last some seconds. Contention for memory bandwidth or a shared cache is not seen. If no op trace
+says how many CPUs the work can use at once, the cost lies between that for one and that for all of them. In a process
+that was attached to, all threads count as one group, which overstates the cost if they wait for each other.
 
-Threads of a pool use CPU while they look for work, and no op shows it: where many small ops run one after another, the
+Threads of a pool use CPU while they look for work, and no op shows it: if many small ops run one after another, the
 true cost is near the upper end of the interval (docs/benchmarks/contention.md).
 
 ## Remedy
@@ -54,9 +53,9 @@ class Params:
     """Thresholds."""
 
     min_lost_ratio: Ratio = Ratio(0.15)
-    """Of the steps' time: below, ordinary system activity."""
+    """Of the steps' time: below it, ordinary system activity."""
     min_rival_cores: float = 0.1
-    """A process that takes less is not named."""
+    """A process that takes fewer is not named."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
@@ -84,9 +83,8 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         ),
         cost=cost_of(view, ratio, low=others.low, high=others.high, basis="modelled"),
         remedies=_remedies(quota=quota, child=bool(rivals) and rivals[0].child),
-        explanation="The job's threads were ready to run and waited in the kernel's run queue; the CPUs were "
-        "busy with other "
-        "work. This slows every part of the step, so other findings of this run are less certain.",
+        explanation="The job's threads were ready to run and waited in the kernel's run queue; the CPUs were busy with "
+        "other work. This slows every part of the step, so other findings of this run are less certain.",
     )
 
 
@@ -108,7 +106,7 @@ def _title(contention: Contention, rivals: list[Rival], *, quota: bool) -> str:
         return f"the hypervisor gives the CPU to its neighbours (steal {contention.steal:.2g} CPUs): the job got {have}"
     alike = [r.name for r in rivals if r.child == rivals[0].child]
     who = ", ".join(alike[:2]) or "many small ones"
-    own = "processes that the job started itself" if rivals and rivals[0].child else "other processes"
+    own = "processes that the job itself started" if rivals and rivals[0].child else "other processes"
     return f"CPU contention: {own} ({who}) take {contention.others:.2g} CPUs; the job is starved, it got {have}"
 
 

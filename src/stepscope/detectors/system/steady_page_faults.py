@@ -1,37 +1,39 @@
-"""Every step faults the same memory in again.
+"""Every step faults in the same memory again.
 
 ## What it detects
-Page faults of the process that makes the steps that never end: about as many in each part of the steady steps, without
-its memory growing. Memory is given back to the kernel and touched again, step after step. Where a window of native
-stacks is in the session (`run` opens one by itself), also who faults, which call gave the memory back, and whose call
-that was.
+Page faults of the process that makes the steps that never stop: about as many in each part of the steady steps,
+although its memory does not grow. Memory is returned to the kernel and touched again, step after step. If the session
+holds a window of native stacks (`run` records one by itself), also the code that faults, the call that returned the
+memory, and its caller.
 
 ## Why it matters
 A fault enters the kernel, finds and zeroes a page and accounts for it: 0.5 us on bare machines, 1.5 us in virtual ones,
-for 4 KiB that a kernel then overwrites. A tensor of 32 MiB is 8,192 of them. With huge pages it is 16, each of which
-zeroes 2 MiB: 75 to 250 us. Profilers of ops book this as compute: it happens inside of the copy or the op that touches
-the memory first.
+for 4 KiB that a kernel then overwrites. A tensor of 32 MiB takes 8,192 of them. With huge pages it takes 16, each of
+which zeroes 2 MiB: 75 to 250 us. Profilers of ops count this as compute: it happens inside the copy or the op that
+touches the memory first.
 
 ## Evidence
 `fault_ratio`: faults x the cost of one (measured on this host by the collector, `fault_ns`, and `huge_fault_ns` for
-those that were given huge pages, `huge_faults_per_step`), at most the time in the kernel, of the CPU time;
+faults of huge pages, `huge_faults_per_step`), as a share of the CPU time, at most the time in the kernel;
 `lasting_ratio`: the share that three of four parts of the steady steps reach; `faults_per_step`; `system_ratio`: CPU
-time in the kernel; `kept_ratio`: pages per fault that came to stay. Of a window: `sampled_fault_ratio` and
-`sampled_release_ratio`, CPU samples below the kernel's page fault and in calls that give memory back; `refault_ratio`,
-the share of sampled faults on addresses that the named call had given back before. The cost is that of both. A remedy
-may bring less: its low end is what was won where the practice was published (3 of 10 %); and more, since pages that
-stay are still in the caches and threads no longer wait for each other to map them: its high end is half as much again.
+time in the kernel; `kept_ratio`: pages per fault that stayed. From a window: `sampled_fault_ratio` and
+`sampled_release_ratio`, CPU samples below the kernel's page fault and in calls that return memory; `refault_ratio`, the
+share of sampled faults on addresses that the named call had returned before. The cost is that of both. A remedy may
+gain less: the low end is what was gained where the practice was published (3 of 10 %). It may also gain more, because
+pages that stay are still in the caches and threads no longer wait for each other to map them: the high end is half as
+much again.
 
 ## Known limits
-Counters say neither which call faults nor why: that needs the window. Huge pages are counted for the whole host only:
-those of the job are at most that many, and at most its faults, which tells their share too large where a neighbour's
-memory is in huge pages, too; a window tells. Only the process that makes the steps is looked at.
+Counters show neither which call faults nor why: that needs the window. Huge pages are counted only for the whole host:
+the job's are at most that many, and at most its faults, which overstates their share if a neighbour also uses huge
+pages; a window shows it. Only the process that makes the steps is examined.
 
 ## Remedy
-By allocator, as a setting that `stepscope whatif --try` measures and `run --apply` sets: let it keep what is freed.
-On x86 TensorFlow's oneDNN pool serves the tensors unless it is switched off: another malloc then changes nothing for
-them, and is not advised. Where TensorFlow's generator dataset (2.21) pins glibc's mmap threshold, that is said, with
-its line. ONNX Runtime's arena does the same for its tensors as oneDNN's pool; a session without it is named first.
+Depending on the allocator, a setting that `stepscope whatif --try` measures and `run --apply` sets: make it keep what
+is freed. On x86, TensorFlow's oneDNN pool serves the tensors unless it is switched off: another malloc then changes
+nothing for them and is not recommended. If TensorFlow's generator dataset (2.21) pins glibc's mmap threshold, the
+report says so, with its line. ONNX Runtime's arena does the same for its tensors as oneDNN's pool; a session without it
+is named first.
 
 ## References
 Library performance by flame graph (Gregg 2022): 10 % of CPU in page faults by madvise. Linux: proc(5), minflt;
@@ -62,21 +64,21 @@ if TYPE_CHECKING:
     from stepscope.model.report.finding import Place, Stage
 
 PUBLISHED_GAIN = 0.3
-"""Of the share that was hoped for, what came out. Source: Gregg 2022, 3 of 10 %."""
+"""Share of the expected gain that was achieved. Source: Gregg 2022, 3 of 10 %."""
 FURTHER_GAIN = 1.5
-"""Of the share, what came out at most. Source: docs/benchmarks/page-faults.md: a share of 9 % brought 9.9 % (5.7-13.9),
-one of 60 % brought 66 % (62-70)."""
+"""Largest gain over the predicted share. Source: docs/benchmarks/page-faults.md: a share of 9 % gained 9.9 %
+(5.7-13.9), one of 60 % gained 66 % (62-70)."""
 GIVEN_BACK = {
     "MADV_DONTNEED": "madvise(MADV_DONTNEED)",
     "MADV_FREE": "madvise(MADV_FREE)",
     "munmap": "munmap",
     "heap trim": "brk",
 }
-"""Causes that are an allocator's doing, and the call by which it does it."""
+"""Causes that are an allocator's doing, and the call with which it does it."""
 NEW_MAP = "new map"
-"""Cause of faults on maps made within the window. Memory that does not grow is unmapped as often, seen or not."""
+"""Cause of faults on maps made within the window. Memory that does not grow is unmapped as often, observed or not."""
 SHOWN = 0.01
-"""Causes of fewer faults are not told."""
+"""Causes of a smaller share of the faults are not shown."""
 PINNED_BYTES, MAX_THRESHOLD_BYTES = 128 << 10, 32 << 20
 """Sizes of blocks that glibc keeps unless its threshold is pinned. Source: mallopt(3), M_MMAP_THRESHOLD, on 64 bits."""
 _PINNED = (
@@ -92,19 +94,19 @@ class Params:
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.03)
-    """Of the steady wall time: less is what allocators cost everywhere (0 to 0.1 % in the clean cases)."""
+    """Of the steady wall time: less is what allocators always cost (0 to 0.1 % in the clean cases)."""
     max_kept_ratio: Ratio = Ratio(0.5)
-    """Pages per fault that stay: more is memory that grows (MEM001)."""
+    """Pages per fault that stay: more means that memory grows (MEM001)."""
     max_lost_ratio: Ratio = Ratio(0.15)
-    """CPUs that others take, above which shares of wall time are less certain."""
+    """Share of the CPUs that others take; above it shares of wall time are less certain."""
     min_cause_ratio: Ratio = Ratio(0.5)
-    """Of the sampled faults: a cause of fewer is not the cause."""
+    """Of the sampled faults: a cause of fewer is not the main one."""
     min_cpu_samples: int = 50
-    """Of the window, for a share of CPU time."""
+    """Samples of the window needed for a share of CPU time."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
-    """Yield at most one finding, and a request where what causes it is not known."""
+    """Yield at most one finding, and a request if its cause is not known."""
     paging = view.get(steady_page_faults.build)
     if paging is None or paging.kept_ratio > params.max_kept_ratio:
         return
@@ -120,7 +122,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | Cap
         yield CaptureRequest(
             kind="native",
             missing=Signal.NATIVE,
-            hint="which call faults, and who gave the memory back: stepscope trace JOB --kind native",
+            hint="which call faults, and what returned the memory: stepscope trace JOB --kind native",
         )
 
 
@@ -189,10 +191,10 @@ def _where(view: SessionView, serving: Serving, pinned: DatasetMade | None) -> t
 
 
 def _pinned(causes: FaultCauses | None, serving: Serving, call: str) -> DatasetMade | None:
-    """The generator dataset that is to blame: blocks that glibc would keep are unmapped, or mapped anew in each step.
+    """The generator dataset to blame: blocks that glibc would keep are unmapped, or mapped again in each step.
 
-    With a window, only if the blocks have a size for which glibc would have raised its threshold. Where no window shows
-    who unmaps, only if malloc serves the tensors, as few other blocks are as large.
+    With a window, only if the blocks have a size for which glibc would have raised its threshold. If no window shows
+    what unmaps them, only if malloc serves the tensors, because few other blocks are as large.
     """
     if call == "munmap" and causes is not None:
         calls = sum(site.calls for site in causes.sites)
@@ -205,7 +207,7 @@ def _pinned(causes: FaultCauses | None, serving: Serving, call: str) -> DatasetM
 
 
 def _call(causes: FaultCauses | None, params: Params) -> str:
-    """The call by which an allocator gives the memory back; "" where that is not what happens, or not known."""
+    """The call with which an allocator returns the memory; "" if that does not happen or is not known."""
     if causes is None:
         return ""
     cause, share = causes.main
@@ -216,31 +218,31 @@ def _why(causes: FaultCauses | None, serving: Serving, call: str, pinned: Datase
     if causes is None and pinned is not None:
         return "TensorFlow's generator dataset keeps the C library from reusing blocks above 128 KiB"
     if causes is None:
-        return "the same memory is given back and faulted in again"
+        return "the same memory is returned to the kernel and faulted in again"
     who = f"{causes.leaf} in {causes.op}" if causes.op and causes.op != causes.leaf else causes.leaf or "the job"
     if not call and pinned is not None:
         why = "because of TensorFlow's generator dataset"
         return f"{serving.name} maps every block above 128 KiB again, {why}, and {who} faults it in"
     if not call:
-        return f"{who} touches pages whose cause is: {causes.main[0]}"
+        return f"{who} touches pages; their cause is: {causes.main[0]}"
     why = "; TensorFlow's generator dataset makes it do so" if pinned is not None else ""
-    return f"{serving.name} gives memory back with {call} that {who} faults in again{why}"
+    return f"{serving.name} returns memory with {call} that {who} faults in again{why}"
 
 
 def _explanation(causes: FaultCauses | None, serving: Serving, call: str, pinned: DatasetMade | None) -> str:
     limit = (
-        "This share is what faults and releases take themselves. A remedy can bring less, and more: pages that stay "
+        "This share is the time of the faults and releases themselves. A remedy can gain less or more: pages that stay "
         "are still in the caches, and threads do not wait for each other to map them."
     )
     if pinned is not None:
         limit = f"{_PINNED} {limit}"
     if causes is None:
         return (
-            "The process does not grow, yet the kernel hands it new pages in every step: what was freed went back to "
-            f"the kernel at once. {limit}"
+            "The process does not grow, yet the kernel gives it new pages in every step: what was freed was returned "
+            f"to the kernel at once. {limit}"
         )
     shares = ", ".join(f"{name} {format_ratio(share)}" for name, share in causes.causes.items() if share >= SHOWN)
-    text = f"Why the pages were not there, by {causes.sampled:,} sampled faults: {shares}."
+    text = f"Why the pages were missing, by {causes.sampled:,} sampled faults: {shares}."
     if call and causes.sites:
         callers = list(dict.fromkeys(site.caller for site in causes.sites if site.caller))[:2]
         text += f" {serving.sentence}" + (f" It is asked to free by {' and '.join(callers)}." if callers else "")
@@ -283,9 +285,7 @@ def _of_huge(faults: Faults) -> tuple[Evidence, ...]:
 
 def _remedies(view: SessionView, serving: Serving, *, known: bool) -> tuple[Remedy, ...]:
     if not known:
-        text = (
-            "find out which call gives the memory back, and which allocator serves the tensors, before any is changed"
-        )
+        text = "find out which call returns the memory, and which allocator serves the tensors, before changing any"
         return (Remedy(id="find-the-allocator", text=text),)
     names = _REMEDIES.get(serving.allocator, _OTHERWISE)
     if serving.tensors_on_malloc:
@@ -303,7 +303,7 @@ def _remedies(view: SessionView, serving: Serving, *, known: bool) -> tuple[Reme
 
 
 def _arena(serving: Serving) -> tuple[Remedy, ...]:
-    """Of ONNX Runtime, where it is off: no setting of the environment switches it on."""
+    """For ONNX Runtime with its arena off: no environment setting switches it on."""
     made = serving.without_arena
     if made is None:
         return ()

@@ -5,18 +5,18 @@ In the seconds in which the host sends much (checkpoints and summaries to remote
 less input arrives and the steps wait longer for it than in the other seconds of the same run.
 
 ## Why it matters
-The upload itself may run in the background and cost nothing; what it costs is the input that it pushes aside, and that
-shows nowhere near the code that uploads.
+The upload itself may run in the background and cost nothing; the cost is the input that it displaces, and that does not
+show near the code that uploads.
 
 ## Evidence
 `wait_while_uploading_ratio` and `wait_otherwise_ratio`: share of the time that steps waited for input in the seconds
 with much and with little network-out; `input_while_uploading` and `input_otherwise`: network-in of these seconds;
-`uploading_ratio`: share of the seconds. Acknowledgements of what arrives (5 % of it at most) do not count as uploads.
+`uploading_ratio`: share of the seconds. Acknowledgements of arriving data (at most 5 % of it) do not count as uploads.
 
 ## Known limits
-Seconds are compared: uploads shorter than two seconds are blurred. An upload that never pauses has nothing to be
-compared with. An upload that blocks the step's thread is a blocking save (HST006), not this: the steps then do not wait
-for input. Who sends is not known here, only that this network namespace does.
+Seconds are compared: uploads shorter than two seconds are blurred. An upload that never pauses leaves nothing to
+compare it with. An upload that blocks the step's thread is a blocking save (HST006) instead: the steps then do not wait
+for input. The sender is not known here, only that it is in this network namespace.
 
 ## Remedy
 Upload between epochs or after training, limit the rate of the upload, compress it, or use another interface for it.
@@ -46,7 +46,7 @@ MB = 1e6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Params:
-    """Thresholds; what squeezes stands in causes/system/uploads_squeeze_input.py."""
+    """Thresholds; causes/system/uploads_squeeze_input.py decides what counts as squeezing."""
 
     min_lost_ratio: Ratio = Ratio(0.03)
     """Of the time: the least that a report calls low."""
@@ -58,7 +58,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     if sent is None or sent.input_beside > MAX_INPUT * sent.input_usual:
         return
     if sent.wait_beside is None or sent.wait_usual is None:
-        yield Undecided(missing=Signal.INPUT_WAIT, hint="there are uploads; whether steps wait then is not known")
+        yield Undecided(missing=Signal.INPUT_WAIT, hint="there are uploads; whether steps wait then is unknown")
         return
     cost = sent.lost_ratio
     if cost < params.min_lost_ratio:
@@ -83,7 +83,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
             Remedy(id="upload-less", text="compress what is uploaded, or keep fewer checkpoints and summaries"),
         ),
         explanation="Seconds with and without uploads are compared within this run. The input arrives more slowly "
-        "while something is sent, and the steps wait for it.",
+        "during an upload, and the steps wait for it.",
     )
 
 

@@ -1,22 +1,22 @@
-"""CPU or GPU utilisation dips with a period.
+"""CPU or GPU utilisation dips periodically.
 
 ## What it detects
 At regular intervals, for a second or more, the CPU (or GPU) of the job does much less than usual, and fewer steps are
-made. What the step's thread does in those seconds beyond its usual is named.
+made. The detector names what the step's thread does in those seconds beyond its usual work.
 
 ## Why it matters
-A dip with a period has a cause with a period: a checkpoint, a summary, a validation, a refill of a buffer, a job of
-another process. The mean of the utilisation hides it.
+A periodic dip has a periodic cause: a checkpoint, a summary, a validation, a refill of a buffer, a job of another
+process. The mean utilisation hides it.
 
 ## Evidence
-`dips`, `period_s` and `period_spread` (standard deviation over mean of the distances; by chance near 1); `usual` and
-`within`: utilisation outside of the dips and in them; `dip_ratio`: share of the time; `lost_ratio`: share of the time
-that is lost by the steps that were not made.
+`dips`, `period_s` and `period_spread` (standard deviation over mean of the distances; near 1 for random dips); `usual`
+and `within`: utilisation outside and inside the dips; `dip_ratio`: share of the time; `lost_ratio`: share of the time
+lost by the steps that were not made.
 
 ## Known limits
-Samples come once a second: a dip shorter than that is blurred. What another detector says of the same seconds
-(callbacks, saves, evaluations, stalls with a period, other processes) is counted there, and the dip is then only
-information; so it is where the steps go on as fast as before.
+Samples come once a second: a shorter dip is blurred. If another detector reports the same seconds (callbacks, saves,
+evaluations, periodic stalls, other processes), the cost is counted there, and the dip is only information; also if the
+steps continue as fast as before.
 
 ## Remedy
 What the title names: do it less often, in the background, or not at all.
@@ -50,14 +50,14 @@ class Params:
     min_lost_ratio: Ratio = Ratio(0.03)
     """Of the time: the least that a report calls low. Below it the dips are information."""
     min_others_cores: float = 0.3
-    """Of other processes, in dips beyond the usual: where the steps compute more slowly then, it is theirs (CFG001);
-    where they do something else, the others only take what is left."""
+    """Extra cores of other processes in dips: if the steps then compute more slowly, the others are the cause (CFG001);
+    if the steps do something else, the others only use what is left."""
     limits: utilisation_dips.Limits = field(default_factory=utilisation_dips.Limits)
     """What a dip is, and when dips are periodic."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
-    """Yield at most one finding: that of the GPU where there is one."""
+    """Yield at most one finding: the GPU's if there is one."""
     found = utilisation_dips.build(view, params.limits)[-1:]
     for dip in found:
         yield _finding(view, dip, params)
@@ -93,11 +93,11 @@ def _finding(view: StepsView, dip: Dips, params: Params) -> Seen:
         remedies=(
             Remedy(
                 id="less-often",
-                text=f"look at what happens every {dip.period_s:.1f} s ({runs}): do it less often, or beside the steps",
+                text=f"check what happens every {dip.period_s:.1f} s ({runs}): do it less often, or while steps run",
             ),
         ),
-        explanation="Seconds in which little is computed are compared with the others. "
-        + ("" if counted else "Another detector counts what this costs, or the steps go on as fast as before."),
+        explanation="Seconds with little computation are compared with the others. "
+        + ("" if counted else "Another detector counts this cost, or the steps continue as fast as before."),
     )
 
 
