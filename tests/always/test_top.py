@@ -111,7 +111,7 @@ def test_a_job_of_run_is_listed_and_watched(job: subprocess.Popen[str], tmp_path
         assert "\x1b" not in said.stdout
     done = tool("top", "no-such-job")
     assert (done.returncode, done.stdout) == (67, "")
-    assert "no running job no-such-job" in done.stderr
+    assert "no running job matches no-such-job" in done.stderr
     assert "steps.py" in tool("ps").stdout
     assert job.poll() is None
 

@@ -56,7 +56,7 @@ def test_flame_graph(tab: Tab, pair: Pair) -> None:
     page.locator(".flame canvas").wait_for()
     page.get_by_role("combobox", name="Event").select_option("cpu")
     page.wait_for_url("**/flame?event=cpu")
-    page.get_by_text("20 % end in a frame without a name").wait_for()
+    page.get_by_text("20 % end in an unnamed frame").wait_for()
     page.get_by_label("Search").fill("malloc")
     page.get_by_text("1 match, 13 % of the whole").wait_for()
     assert "find=malloc" in tab.query()
