@@ -18,7 +18,7 @@ FIXTURES = Fixtures(
         cost=9 * 400 / (10 * 219 + 9 * 400),
         where=(("train.py", 72), ("train.py", 71)),
         metrics=("first_batches_ratio", "first_batch_ns", "passes"),
-        title=("wait of 400 ms for its first batch", "skip follows a map"),
+        title=("wait of 400 ms for its first batch", "skip() comes after map()"),
         introduced="data preparation",
         pipeline_stage="preprocessing",
         remedy="throw-away-first",
@@ -51,7 +51,7 @@ def said(job: Job) -> list[tuple[str, list[int]]]:
 
 def test_what_skip_throws_away() -> None:
     """Skip behind a map that throws away half of the elements, or a number that is not known."""
-    named = (": skip follows a map, which computes what is discarded", [72, 71])
+    named = (": skip() comes after map(), which computes elements that are then discarded", [72, 71])
     assert said(starting(100 * MS, left=50)) == [named]
     assert said(starting(100 * MS)) == [named]
 

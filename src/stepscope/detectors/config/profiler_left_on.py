@@ -109,7 +109,8 @@ def _finding(view: StepsView, found: Profiled, params: Params) -> Seen:
                 "callback does, and then stop the profiler",
             ),
         ),
-        explanation="The log of the run says when the profiler was started and stopped; that separates the steps.",
+        explanation="The log of the run says when the profiler was started and stopped: steps with and without it "
+        "are compared.",
     )
 
 

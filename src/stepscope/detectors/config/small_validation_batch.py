@@ -105,8 +105,8 @@ def _batches(steps: Steps) -> _Batches | None:
 def _finding(view: StepsView, batches: _Batches, ratio: float, cost_ratio: float, params: Params) -> Seen:
     saved = ratio * (1.0 - 1.0 / cost_ratio)
     return Seen(
-        title=f"validation on batches of {batches.validation} takes {format_ratio(ratio)} of the time: a sample costs "
-        f"{cost_ratio:.3g}x what it costs in training, on batches of {batches.training}",
+        title=f"validation on batches of {batches.validation} takes {format_ratio(ratio)} of the time: a sample takes "
+        f"{cost_ratio:.3g}x as long as in training, which uses batches of {batches.training}",
         confidence=0.85,
         where=_places(view, batches.validation),
         evidence=(
@@ -120,7 +120,7 @@ def _finding(view: StepsView, batches: _Batches, ratio: float, cost_ratio: float
             Remedy(
                 id="larger-validation-batch",
                 text=f"validation_batch_size={batches.training} or more in fit, or the validation dataset in batches "
-                "of that size: it changes no weights",
+                "of that size: the trained weights stay the same",
                 safety="safe",
             ),
         ),

@@ -84,7 +84,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
         ),
         cost=cost_of(view, 0.0, basis="prior"),
         remedies=(Remedy(id="larger-batch", text="try twice the batch size with the learning rate adjusted"),),
-        explanation="Reserved memory does not show this: TensorFlow takes nearly all of it when it starts.",
+        explanation="nvidia-smi does not show this: it counts reserved memory, and TensorFlow reserves nearly all at "
+        "its start.",
     )
 
 

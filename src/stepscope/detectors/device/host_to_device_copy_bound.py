@@ -49,7 +49,7 @@ class Params:
 
 
 _AHEAD = {
-    "tensorflow": "prefetch_to_device last",
+    "tensorflow": "tf.data.experimental.prefetch_to_device as the last stage",
     "jax": "jax.device_put it before the step is called",
     "torch": "pin_memory=True in the DataLoader and .to(device, non_blocking=True)",
 }

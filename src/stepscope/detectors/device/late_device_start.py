@@ -64,8 +64,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     if late < params.min_start_s * 1e9 or ratio < params.min_start_ratio:
         return
     yield Seen(
-        title=f"the GPU starts to work {late / 1e9:.0f} s after the job: {format_ratio(ratio)} of the time to the last "
-        "step",
+        title=f"the GPU is idle for the first {late / 1e9:.0f} s of the job: {format_ratio(ratio)} of the time to "
+        "the last step",
         confidence=0.8,
         evidence=(
             Evidence(metric="start_ratio", value=ratio, unit="ratio", threshold=params.min_start_ratio),

@@ -94,7 +94,7 @@ def _finding(view: SessionView, ops: NodeCosts, found: ConstantWork, share: OpSh
             Remedy(
                 id="compute-once",
                 text="compute it once outside the compiled function, where these values are made, and use the result; "
-                "in a variable with trainable=False if they change occasionally",
+                "if they change occasionally, keep it in a tf.Variable(trainable=False) and update that",
             ),
         ),
         explanation="These nodes of the graph read captured tensors, constants, and variables that nothing writes, "

@@ -90,13 +90,14 @@ def _finding(view: SessionView, ops: NodeCosts, found: Sequence[MetricWork], sha
         remedies=(
             Remedy(
                 id="metric-on-validation",
-                text="compute it on validation data only, or once in many steps; an AUC with num_thresholds instead of "
-                "thresholds counts in buckets",
+                text="compute it on validation data only, or once in many steps; give an AUC num_thresholds instead of "
+                "a list of thresholds: it then counts in buckets, which is much cheaper",
                 safety="review",
             ),
         ),
-        explanation="In the graph of the step these nodes lead only to counters: untrained variables, written with "
-        "values that take no part in any gradient. The op trace shows their time.",
+        explanation="The results of these nodes go only into the metrics' own variables; neither the loss nor a "
+        "gradient "
+        "uses them. The op trace shows their time.",
     )
 
 

@@ -96,8 +96,8 @@ def _finding(view: StepsView, growth: GraphGrowth, ratio: float, params: Params)
             ),
             Remedy(id="finalize-graph", text="call graph.finalize() before the loop: code that adds to it then raises"),
         ),
-        explanation="A session prepares the whole graph again for fetches that it has not run before, and the graph "
-        "has more ops in every step.",
+        explanation="When Session.run gets a fetch for the first time, TensorFlow prepares the whole graph again. Here "
+        "that happens in every step, with more ops each time.",
     )
 
 

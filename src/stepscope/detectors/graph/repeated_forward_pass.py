@@ -14,8 +14,8 @@ From the graph: nodes that compute what others compute. From an op trace: `repea
 nodes and in their gradients; `repeated_products`, the number of products and convolutions among them.
 
 ## Known limits
-A second pass after the update of the weights sees the new ones. It counts only if nothing but metrics uses it: with the
-first pass's result these are of the weights before the update, as Keras' own metrics are. A pass after an update whose
+A second pass after the update of the weights sees the new ones. It counts only if nothing but metrics uses it: metrics
+of the first pass describe the weights before the update, as Keras' own metrics do. A pass after an update whose
 result is returned, or differentiated (sharpness-aware minimisation), is left alone. Dropout makes two passes differ
 from it on, and what differs does not count. Updates inside called functions are not seen.
 
@@ -73,7 +73,7 @@ def _finding(view: SessionView, ops: NodeCosts, found: Sequence[Copy], share: Op
     heavy = [row for one in found for row in one.heavy]
     ratio = share.ratio
     return Seen(
-        title=f"the step computes the same forward pass again on the same input, {_counted(len(heavy))}: "
+        title=f"the step runs the same forward pass twice on the same input, {_counted(len(heavy))}: "
         f"{format_ratio(ratio)} of the step",
         confidence=0.85,
         introduced_stage="training" if view.get(purpose.trains) else "prediction",
@@ -93,9 +93,9 @@ def _finding(view: SessionView, ops: NodeCosts, found: Sequence[Copy], share: Op
             ),
         ),
         explanation="Nodes of the graph that have the same type, read the same variables and get the same inputs "
-        "compute the same. A pass after the update of the weights counts if only metrics use it: with the first pass's "
-        "result they are of the weights before the update, as Keras' own are. The op trace shows the time of what "
-        "could be left out.",
+        "compute the same. A second pass after the weight update counts too if only metrics use it: reusing the first "
+        "pass, they describe the weights before the update, as Keras' own metrics do. The op trace shows the time of "
+        "the part that could be left out.",
     )
 
 

@@ -79,8 +79,8 @@ def _finding(view: StepsView, rows: list[NamedTime], calls: int, waited: float, 
     each = format_ns(sum(r.total_ns for r in rows) / calls)
     top = rows[0].name
     return Seen(
-        title=f"the host waits for the device in every step ({top.text}, {calls / count:.2g} times a step, {each} "
-        f"each), then does its own work: overlapping the two saves up to {format_ratio(ratio)} of the time",
+        title=f"the host waits for the device in every step ({top.text}(), {calls / count:.2g}x a step, {each} "
+        f"each), and only then goes on in Python: overlapping the two saves up to {format_ratio(ratio)} of the time",
         confidence=0.7,
         where=tuple(
             dict.fromkeys(

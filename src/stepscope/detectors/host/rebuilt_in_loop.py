@@ -112,8 +112,9 @@ def _finding(view: StepsView, found: Rebuilds, ratio: float, least: float) -> Se
         ),
         cost=cost_of(view, ratio, low=(found.build_ns + found.around_ns) / steady, high=1.05 * ratio),
         remedies=(Remedy(id="build-once", text=advice),),
-        explanation="Every build but the job's first could have been avoided, and with it the tracing that its "
-        "result needs before it runs.",
+        explanation="Only the job's first build was needed. Each further one also has its functions traced again "
+        "before "
+        "they run.",
     )
 
 

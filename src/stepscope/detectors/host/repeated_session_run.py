@@ -75,8 +75,8 @@ def _finding(view: StepsView, found: Reruns, steady_ns: int, count: int, params:
     calls = sum(other.run.calls for other in found.others)
     return Seen(
         title=f"each step runs the same part of the graph {1 + len(found.others)} times: {what} "
-        f"{'is' if len(found.others) == 1 else 'are'} fetched by separate session.run calls on the feed of "
-        f"{found.main.name.text}, {format_ns(found.high_ns / count)} a step",
+        f"{'is' if len(found.others) == 1 else 'are'} fetched by separate session.run calls with the feed_dict "
+        f"of {found.main.name.text}, {format_ns(found.high_ns / count)} a step",
         confidence=0.85,
         introduced_stage="training" if view.get(purpose.trains) else "prediction",
         where=tuple(dict.fromkeys(_place(view, run) for run in (*(o.run for o in found.others), found.main))),

@@ -78,8 +78,9 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
                 "in each step, or for batch in dataset",
             ),
         ),
-        explanation="Each of these batches came from a new iterator: over a dataset of one or two batches, or one that "
-        "was discarded after the batch. Each restarts the whole pipeline: it fills the shuffle buffer and the prefetch "
+        explanation="Each of these batches came from a new iterator, which was discarded after it, or whose dataset "
+        "has "
+        "only one or two batches. Each restarts the whole pipeline: it fills the shuffle buffer and the prefetch "
         "buffers.",
     )
 

@@ -68,7 +68,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
             Remedy(
                 id="use-tf-data-map",
                 text="build the dataset from files or arrays and do the generator's work with tf.data ops in "
-                f"map(num_parallel_calls=tf.data.AUTOTUNE); it takes {format_ratio(waited.saved)} of the step now",
+                f"map(num_parallel_calls=tf.data.AUTOTUNE); the generator takes {format_ratio(waited.saved)} of the "
+                "step",
             ),
             drawn.keep_the_rest(draw) if draw is not None else _OFFLINE,
             Remedy(

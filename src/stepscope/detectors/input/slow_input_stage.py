@@ -164,7 +164,7 @@ def _finding(view: StepsView, cause: InputCause, params: Params) -> Seen:
             *_remedies(view, stage, dropped, params),
         ),
         explanation="The batch is not ready when the step asks for it. The stage named is the one with the "
-        "largest self time per batch after tf.data's own optimisation; stages behind it can only be as fast as it is."
+        "largest self time per batch after tf.data's own optimisation; later stages cannot be faster."
         f"{pipeline_python.by_trace(cause)}{pipeline_python.account(view, cause, cause.wait_ratio)}",
     )
 

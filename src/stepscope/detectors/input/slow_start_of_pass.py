@@ -82,7 +82,7 @@ def _finding(view: StepsView, found: PassStarts, params: Params, least: Ratio) -
         why = f": the {cut_cache.WHY}"
         places = [cut.cache, cut.take, *found.maps]
     elif skips:
-        why = ": skip follows a map, which computes what is discarded"
+        why = ": skip() comes after map(), which computes elements that are then discarded"
     elif causes:
         why = ": shuffle follows a map and fills its buffer from it"
     return Seen(
@@ -104,8 +104,9 @@ def _finding(view: StepsView, found: PassStarts, params: Params, least: Ratio) -
                 cached=random_input.of_datasets(view, found.maps) is None,
             ),
         ),
-        explanation="The cost is the time of these waits beyond that of waits for other batches. Elements that a "
-        "transformation consumes before it yields the first are computed again in each pass.",
+        explanation="The cost is how much longer the first batch of a pass takes than later ones. Elements consumed "
+        "before "
+        "the first output (by skip or shuffle) are computed again in each pass.",
     )
 
 

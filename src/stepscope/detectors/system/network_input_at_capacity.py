@@ -124,8 +124,8 @@ def _finding(view: StepsView, network: Network, wait: float, error: float, param
             ),
             Remedy(id="nearer-data", text="read from several servers, run the job near its data, or use a faster link"),
         ),
-        explanation="While the steps waited, data arrived without a pause and was read at once: neither the program "
-        "nor its threads delayed it. The rate is what the link, a limit on the path or the sender gives.",
+        explanation="While the steps waited, data arrived without a pause and was read at once, so the job is not "
+        "the bottleneck: the link, a rate limit on the path or the sender is.",
     )
 
 

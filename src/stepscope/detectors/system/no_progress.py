@@ -124,8 +124,10 @@ def _finding(view: SessionView, still: Standstill, main: ThreadAt, params: Param
 
 
 def _remedies(still: Standstill, main: ThreadAt) -> tuple[Remedy, ...]:
-    bound = f"find out why what {_function(main)} waits for does not come; give the wait a timeout, and hand errors of "
-    bound += "worker threads to the thread that waits"
+    bound = (
+        f"find out why the result that {_function(main)} waits for never arrives; give the wait a timeout, and hand "
+        "errors of worker threads to the thread that waits"
+    )
     remedy = Remedy(id="bound-the-wait", text=bound)
     if not still.died:
         return (remedy,)

@@ -119,7 +119,7 @@ def _remedies(disk: DiskInput, params: Params, *, limited: bool) -> tuple[Remedy
     if limited:
         found.append(Remedy(id="raise-limit", text="raise the cgroup's limit (io.max, blkio.throttle.read_bps_device)"))
     elif disk.in_flight < params.max_in_flight:
-        text = "read several files at once (interleave or num_parallel_reads): one request is in flight at a time"
+        text = "read several files at once (interleave or num_parallel_reads): now only one read is in flight at a time"
         found.append(Remedy(id="parallel-reads", text=text))
     if disk.is_squeezed:
         text = "raise the cgroup's memory limit, so that the files stay in the page cache after the first epoch"

@@ -231,8 +231,9 @@ def _why(causes: FaultCauses | None, serving: Serving, call: str, pinned: Datase
 
 def _explanation(causes: FaultCauses | None, serving: Serving, call: str, pinned: DatasetMade | None) -> str:
     limit = (
-        "This share is the time of the faults and releases themselves. A remedy can gain less or more: pages that stay "
-        "are still in the caches, and threads do not wait for each other to map them."
+        "This share is the time of the faults and releases themselves. A remedy can gain less, and it "
+        "can gain more: pages that are kept are still in the caches, and threads do not wait for each other to map "
+        "them."
     )
     if pinned is not None:
         limit = f"{_PINNED} {limit}"

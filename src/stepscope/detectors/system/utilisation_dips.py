@@ -74,7 +74,7 @@ def _finding(view: StepsView, dip: Dips, params: Params) -> Seen:
     places = [s.culprit for s in view.hot_spots(dip.component)][:1] if dip.component == "other-python" else []
     return Seen(
         title=f"{dip.what} utilisation dips every {dip.period_s:.1f} s, from {dip.usual:.2g} to {dip.within:.2g} {unit}"
-        f": then {runs}; {format_ratio(dip.lost_ratio)} of the time is lost",
+        f": meanwhile {runs}; {format_ratio(dip.lost_ratio)} of the time is lost",
         confidence=0.7,
         symptom="Processor: abnormal CPU utilization" if dip.what == "CPU" else "Processor: abnormal GPU utilization",
         cause="System: scheduling" if by_others else "unknown",
@@ -93,7 +93,8 @@ def _finding(view: StepsView, dip: Dips, params: Params) -> Seen:
         remedies=(
             Remedy(
                 id="less-often",
-                text=f"check what happens every {dip.period_s:.1f} s ({runs}): do it less often, or while steps run",
+                text=f"find out what happens every {dip.period_s:.1f} s ({runs}), and do it less often or while "
+                "steps run",
             ),
         ),
         explanation="Seconds with little computation are compared with the others. "
