@@ -36,7 +36,7 @@ def test_enable_again_changes_the_terms(environment: Environment) -> None:
     environment.enable("--quota", "1G", "--keep", "2.5")
     said = tool("enable", "--status", "--python", environment.python).stdout
     assert "enabled: " in said
-    assert "1 GiB a user" in said
+    assert "1 GiB per user" in said
     assert "2.5 days" in said
     assert str(environment.sessions) in said
     environment.disable()
@@ -156,7 +156,7 @@ def test_a_foreign_file_is_left_alone(environment: Environment) -> None:
     [
         (("--python", "/no/such/python"), 67, "no such program"),
         (("--python", "/bin/true"), 67, "is not a working Python"),
-        (("--quota", "x"), 64, "x is no size"),
+        (("--quota", "x"), 64, "x is not a size"),
         (("--quota", "10M"), 64, "expected at least"),
         (("--job-quota", "1K"), 64, "expected at least"),
         (("--keep", "0"), 64, "a number of days above 0"),

@@ -193,8 +193,8 @@ def test_text(width: int) -> None:
 def test_nothing_known_yet() -> None:
     """A job without status is listed as starting, and nothing is claimed about it."""
     row = live.Row(status=Status(pid=7), user="ann", state="starting", name="train.py")
-    assert "not looked at yet" in live.table([row], width=120)
-    assert "not looked at yet" in live.text(row, width=120)
+    assert "not analysed yet" in live.table([row], width=120)
+    assert "not analysed yet" in live.text(row, width=120)
     looked = live.Row(status=Status(pid=7, analysed_unix_s=1.0), user="ann", state="running", name="ps.py")
     assert "no repeating work at present" in live.table([looked], width=160)
     assert "no repeating work at present" in live.text(looked, width=120)

@@ -110,7 +110,7 @@ def _rate(value: float | None) -> str:
 
 def _finding(status: Status) -> str:
     if not status.analysed_unix_s:
-        return "not looked at yet"
+        return "not analysed yet"
     if status.top is None:
         return "nothing significant" if status.step_title else _NO_STEPS
     return f"{status.top.code} {format_ratio(status.top.cost_ratio)}: {status.top.title}"
