@@ -35,7 +35,7 @@ def test_what_cannot_be_armed_is_stated(project: Project, file: str, where: str)
     assert "Traceback" not in done.stderr
     (text,) = [d.text for d in project.session().manifest.diagnostics if d.code == "DX115"]
     assert text.startswith("process ")
-    assert f" is not measured: {where} failed: " in text
+    assert f" was not measured: {where} failed: " in text
     assert "Error: " in text
 
 
