@@ -92,7 +92,7 @@ def test_the_detectors_say_what_is_true_of_each_file_and_nothing_else() -> None:
     assert "Python" in bound[1]
     assert jax[0] == "GRF010"
     assert "step 6" in jax[1]
-    assert "f32[128,256] is f32[96,256] now" in jax[1]
+    assert "f32[128,256] became f32[96,256]" in jax[1]
     assert gpu[0] == "KRN005"
     assert _found("tf-cpu-input-fixed") == []
     assert _found("tpu-inference") == []
