@@ -1,4 +1,4 @@
-"""Detectors, the signals that they need, and how they are run."""
+"""Detectors, the signals that they need (``Signal``, ``HINTS``, ``present``), and how detectors are run."""
 
 from __future__ import annotations
 

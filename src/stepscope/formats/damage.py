@@ -1,4 +1,4 @@
-"""Diagnosis of a damaged binary file, as far as its bytes show what happened to it."""
+"""A hint on how a binary file was damaged, as far as its bytes show it. ``store`` checks tables and packs."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 A probe is one file of these packages with ``TARGETS``: (module name, attach). ``attach(state, module)`` runs after that
 module's import and logs a ``probe`` line. A probe that cannot be loaded becomes a diagnostic; the others continue.
+A new framework also needs its module in ``agent.bootstrap`` (``ROOTS``, ``COMPUTES``) and ``agent.payload.always_on``.
 """
 
 from __future__ import annotations

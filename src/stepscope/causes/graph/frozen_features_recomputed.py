@@ -1,5 +1,7 @@
 """Layers that a training step runs on the batch alone and never changes: each pass gives the same features.
 
+``causes.input.same_data`` says whether the passes see the same examples.
+
 The output of each node is followed through each graph of the step, in order of creation: it is fixed (constants, and
 variables that no graph of the process writes), or it is made from the batch by ops that always give the same, or it
 varies. Random numbers, states and written variables vary; so do numbers that mix the examples of a batch, because they

@@ -1,5 +1,8 @@
 """Whether an expression is the same in every iteration of a loop, including a loop around the callers of its
 function.
+
+It builds on ``inference.loops.varies``, which answers for one file. ``analyses.unchanged`` asks for the value, not only
+the object: use it before code is moved out of a loop.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Loops around code, including through calls within the project; whether an expression varies in them."""
+"""Loops around code, including through calls within the project; whether an expression varies in them (``varies``).
+
+``analyses.invariant`` extends the answer to callers, ``analyses.unchanged`` to the content of objects.
+"""
 
 from __future__ import annotations
 

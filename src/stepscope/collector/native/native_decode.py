@@ -1,7 +1,8 @@
 """The output of ``perf record`` for a process, as profiles of stacks.
 
 Stacks are walked first and named afterwards: equal ones once, each address once, each file's symbols at most once. This
-runs in the collector, while the process or at least its files exist.
+runs in the collector, while the process or at least its files exist. Python frames that were read at the sample itself
+(``collector.cpython``) are put in here; ``derive.stacks.splice`` adds those known from the agent's samples.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The signals in a session, by what was recorded. Detectors decide whether there is enough of one."""
+"""The names of the signals in a session, by what was recorded, for its manifest.
+
+Signals are defined, with their hints, in ``detectors.base``: detectors decide whether there is enough of one.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """Adds Python functions and lines to native stacks: the agent's samples of a thread replace its interpreter frames.
 
+Frames that the collector read at the sample itself (``collector.native.native_decode``) are in the stacks already.
+
 A native stack shows the interpreter (``_PyEval_EvalFrameDefault``), not what it runs; the agent's sample of the same
 thread shows that, at another moment. The nearest sample in time is used if it is near enough for its innermost frames
 to be still there; else the frames shared by the samples before and after, or those that this native code always calls.

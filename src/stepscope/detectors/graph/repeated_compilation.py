@@ -137,7 +137,7 @@ def _told(changes: tuple[Change, ...]) -> str:
     if not changes:
         return "The program ran before and was compiled again; its signatures do not say why. "
     each = ", ".join(f"parameter {c.parameter} from {c.before} to {c.now}" for c in changes)
-    return f"The program compiled anew differs from the one before in: {each}. "
+    return f"The newly compiled program differs from the one before in: {each}. "
 
 
 DETECTOR = Detector(

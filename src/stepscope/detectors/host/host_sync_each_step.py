@@ -80,7 +80,7 @@ def _finding(view: StepsView, rows: list[NamedTime], calls: int, waited: float, 
     top = rows[0].name
     return Seen(
         title=f"the host waits for the device in every step ({top.text}(), {calls / count:.2g}x a step, {each} "
-        f"each), and only then goes on in Python: overlapping the two saves up to {format_ratio(ratio)} of the time",
+        f"each), and only then continues in Python: overlapping the two saves up to {format_ratio(ratio)} of the time",
         confidence=0.7,
         where=tuple(
             dict.fromkeys(
