@@ -58,7 +58,7 @@ def test_flame_graph(tab: Tab, pair: Pair) -> None:
     page.wait_for_url("**/flame?event=cpu")
     page.get_by_text("20 % end in an unnamed frame").wait_for()
     page.get_by_label("Search").fill("malloc")
-    page.get_by_text("1 match, 13 % of the whole").wait_for()
+    page.get_by_text("1 match, 13 % of the total").wait_for()
     assert "find=malloc" in tab.query()
     graph = page.get_by_role("application")
     graph.focus()
