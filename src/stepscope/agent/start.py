@@ -10,6 +10,7 @@ import sys
 from stepscope.agent import state
 from stepscope.agent.capture.commands import Commands
 from stepscope.agent.capture.controller import KIND
+from stepscope.agent.capture.first_look import FirstLook
 from stepscope.agent.core import frames
 from stepscope.agent.probes import registry
 from stepscope.agent.sampling.sampler import Sampler
@@ -64,6 +65,10 @@ class Running:
         with self.state.guard("commands"):
             takes = {KIND: self.state.captures.order, ENOUGH: self.state.captures.enough, STACKS: self._denser}
             self.state.hooks.on_tick(Commands(self.state.lines, takes).tick)
+        with self.state.guard("first_look"):
+            bound_ns = self.state.config.get("first_look_ns")
+            if bound_ns:
+                self.state.hooks.on_tick(FirstLook(self.state, int(bound_ns)).tick)
 
     def _say(self, name: str, module: Foreign) -> None:
         if module is not None:

@@ -91,7 +91,7 @@ def record(options: RecordOptions) -> int:
     Raises:
         StepscopeError: the job was not started.
     """
-    budget.parse(options.budget or budget.DEFAULT)
+    share = budget.parse(options.budget or budget.DEFAULT)
     outcome = launch.run(
         launch.LaunchOptions(
             argv=options.argv,
@@ -99,6 +99,7 @@ def record(options: RecordOptions) -> int:
             session=options.session,
             sources=options.sources,
             budget=options.budget,
+            first_look_ns=budget.first_look_ns(share),
             keep_raw=options.keep_raw,
             apply=options.apply,
             beside=options.beside,

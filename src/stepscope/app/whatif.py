@@ -21,6 +21,7 @@ import msgspec
 from stepscope._version import __version__
 from stepscope.agent.payload import PAYLOAD
 from stepscope.app.record import REPORT_JSON, shown
+from stepscope.collector.captures import budget as budgets
 from stepscope.collector.launch import apply, launch, mask
 from stepscope.collector.launch.session_place import session_stem
 from stepscope.derive.numeric import paired
@@ -165,7 +166,12 @@ def _run(argv: Sequence[str], folder: Path, number: int, name: str, budget: str 
     label = f"{number}-{name or _AS_IT_IS}"
     session, log = folder / f"{label}{layout.SUFFIX}", folder / f"{label}.log"
     wanted = launch.LaunchOptions(
-        argv=tuple(argv), payload=PAYLOAD, session=session, budget=budget, apply=(name,) if name else ()
+        argv=tuple(argv),
+        payload=PAYLOAD,
+        session=session,
+        budget=budget,
+        first_look_ns=budgets.first_look_ns(budgets.parse(budget or budgets.DEFAULT)),
+        apply=(name,) if name else (),
     )
     with _printing_to(log):
         outcome = launch.run(wanted)

@@ -5,6 +5,8 @@ The run directory (on /dev/shm, else a local temporary directory) belongs to one
     RUN/config.json          written by the launcher, or by the first process of a job that is always measured
     RUN/job.json             which process the job is, and how it was started
     RUN/status.json          the live status that the sidecar publishes, for ``ps`` and ``top``
+    RUN/first-look           made by the process that takes the first look (``agent.capture.first_look``)
+    RUN/signalled            made by the launcher: a signal that ends jobs was passed on
     RUN/trouble.jsonl        one line for each process that could not be armed or measured
     RUN/arm/                 first entry of PYTHONPATH: sitecustomize.py, stepscope/ (stub, agent, wire); under run
     RUN/procs/PID-START/     one per measured process (START: its start in clock ticks since boot); a process that
@@ -32,16 +34,21 @@ JOB_NAME = "job.json"
 ENABLED_NAME = "enabled.json"
 """Settings of ``stepscope enable``, as found by the first process of a job; absent under ``run``."""
 STATUS_NAME = "status.json"
+LOOKED_NAME = "first-look"
+"""File that the process makes which takes the first look; the others then take none."""
+SIGNALLED_NAME = "signalled"
+"""File that the launcher makes when it passes on a signal that ends jobs."""
 TROUBLE_NAME = "trouble.jsonl"
 PROCS_NAME = "procs"
 ARM_NAME = "arm"
 RING_NAME = "ring"
 
-CONFIG_KEYS = ("version", "session", "origin_ns", "ring_dirs", "sample_hz", "slots")
+CONFIG_KEYS = ("version", "session", "origin_ns", "ring_dirs", "sample_hz", "slots", "first_look_ns")
 """Keys of the configuration. version 1 · session: path of the session directory, empty while there is none · origin_ns:
 CLOCK_MONOTONIC at the session's zero · ring_dirs: directories to try for rings, best first · sample_hz: stack samples
-per second · slots: ring size. And for the sweeper: owner_pid, owner_ticks (the process that made the run directory, its
-start in clock ticks since boot), pid_namespace."""
+per second · slots: ring size · first_look_ns: cost allowed for the first look, absent where none is armed. And for the
+sweeper: owner_pid, owner_ticks (the process that made the run directory, its start in clock ticks since boot),
+pid_namespace."""
 
 CAPTURES_NAME = "captures"
 """Folder of a session's captures."""

@@ -108,6 +108,16 @@ class RingWriter:
         """The number of records claimed so far."""
         return int(repr(self._counter)[6:-1])
 
+    def since(self, index: int, most: int) -> tuple[int, list[tuple[int, ...]]]:
+        """(index of the next record, fields of the complete records from ``index`` on), the newest ``most`` at most."""
+        end = self.written()
+        found = []
+        for position in range(max(index, end - min(most, self.slots)), end):
+            fields = RECORD.unpack_from(self.buffer, HEADER_BYTES + position % self.slots * RECORD_BYTES)
+            if fields[-1] == (position + 1) & SEQ_MASK:
+                found.append(fields[:7])
+        return end, found
+
     def newest_kinds(self, count: int) -> list[int]:
         """The kinds of the newest ``count`` records, oldest first."""
         end = self.written()

@@ -1,5 +1,7 @@
 """Runs one capture at a time, on its own thread, which lasts as long as the capture.
 
+A request that arrives during the first look (``first_look``) waits for it; any other is refused while a capture runs.
+
 The same number of untraced steps around the traced ones is recorded in full, so that the session can tell the cost of
 tracing: during a capture there is no gap and nothing is thinned (``agent.duty_cycle``, ``agent.sampling.governor``).
 """
@@ -11,6 +13,8 @@ import os
 import time
 from _thread import allocate_lock
 
+from stepscope.agent.capture import leaving
+from stepscope.agent.capture.first_look import ASKED_BY
 from stepscope.agent.capture.orders import Order
 from stepscope.agent.capture.watch import StepWatch
 from stepscope.agent.core import side_thread
@@ -39,8 +43,10 @@ if TYPE_CHECKING:
 KIND = "ops"
 MARGIN_S = 5.0
 """Longest wait for the untraced steps before, and for those after."""
-EXIT_S = 60.0
-"""Longest wait of an ending job for a trace that is being written: what TensorFlow does at exit would end it."""
+EXIT_S = 1.0
+"""Longest wait of an ending job for its running capture."""
+UNSAFE_EXIT_S = 60.0
+"""Longest wait where a thread that still writes might abort the ending process (``leaving``)."""
 
 
 class Captures:
@@ -52,20 +58,33 @@ class Captures:
         """Tracers by ``Order.way``."""
         self.profiled: Callable[[], bool] = bool
         """Test whether the user's own profiler is running; set by the probe that knows."""
+        self.served = False
+        """Whether a profiler server was started, whose clients may profile at any moment."""
+        self.asked = 0
+        """Number of captures that were requested."""
+        self.leave_ns = 0
+        """Moment until which an ending job may still work for its captures; 0: it has none, or ends by a signal."""
         self._busy = allocate_lock()
         self._watch: StepWatch | None = None
         self._identity = ""
         """Id of the running capture."""
+        self._first = False
+        """Whether that is the first look."""
+        self._next: Order | None = None
+        """Request that waits for the end of the first look."""
+        self._lost = ""
+        """Id of a capture that the job did not wait for."""
 
     def after_fork(self) -> None:
         """In a forked child: the running capture belongs to the parent."""
         self._busy = allocate_lock()
-        self._watch = None
+        self._watch = self._next = None
         for tracer in self.tracers.values():
             tracer.reset()
 
     def order(self, fields: dict[str, object]) -> None:
         """On the agent's thread: carry out a command, or log why not."""
+        self.asked += 1
         try:
             order = Order(fields)
         except (ValueError, KeyError) as error:
@@ -75,12 +94,17 @@ class Captures:
             text = "this process has no %s that is known: it did not import it, or it looks otherwise" % order.way
             self._say(order.identity, {"outcome": "refused", "text": text})
         elif not self._busy.acquire(blocking=False):
+            if self._first and self._next is None:
+                self._next = order
+                self._close("another capture was requested")
+                return
             self._say(order.identity, {"outcome": "refused", "text": "another capture goes on"})
         else:
             self._begin(order)
 
     def _begin(self, order: Order) -> None:
         self._identity = order.identity
+        self._first = order.echo["asked_by"] == ASKED_BY and not order.echo["request"]
         watch = self._watch = StepWatch(order.anchors, order.thread, order.usual)
         self._state.duty_cycle.hold(self._state.now())
         try:
@@ -107,10 +131,30 @@ class Captures:
         for tracer in self.tracers.values():
             tracer.give_way()
 
+    def _close(self, why: str) -> None:
+        """End the running capture with the steps that it has."""
+        watch = self._watch
+        if watch is not None:
+            watch.close(why)
+
     def finish(self) -> None:
-        """At exit: end the running capture and wait for files that are being written."""
-        if self.stop("the job ended first"):
-            self._busy.acquire(timeout=EXIT_S)
+        """At exit: end the running capture with the steps that it has, and wait for its files, but not long."""
+        if not self.asked:
+            return
+        now = self._state.now()
+        waits = not leaving.interrupted(self._state.lines.run)
+        self.leave_ns = now + int(EXIT_S * 1e9) if waits else 0
+        if self._watch is None:
+            return
+        self._next = None
+        self._close("the job ended first")
+        if self._busy.acquire(timeout=EXIT_S if waits else 0):
+            return
+        self._lost = self._identity
+        why = "it waits at most %g s for a trace to be written" % EXIT_S if waits else "by a signal"
+        self._say(self._identity, {"outcome": "failed", "text": "the job ended first: " + why})
+        if not leaving.let_go():
+            self._busy.acquire(timeout=UNSAFE_EXIT_S)
 
     def _run(self, order: Order, watch: StepWatch) -> None:
         state = self._state
@@ -118,7 +162,7 @@ class Captures:
             state.records.tap(watch.record)
             self._capture(order, watch)
             if not watch.stopped:
-                watch.wait(order.margin, MARGIN_S)
+                watch.wait(order.margin, MARGIN_S, lambda: watch.closed)
         except Exception as error:
             state.failures.add("captures.run", error)
         finally:
@@ -127,15 +171,20 @@ class Captures:
 
     def _end(self) -> None:
         self._watch = None
-        self._state.duty_cycle.release()
-        self._busy.release()
+        following, self._next = self._next, None
+        if following is None:
+            self._state.duty_cycle.release()
+            self._busy.release()
+        else:
+            self._begin(following)
+            self._state.duty_cycle.release()
 
     def _capture(self, order: Order, watch: StepWatch) -> None:
         line: dict[str, object] = {"outcome": "failed"}
         try:
             folder = self._folder(order)
             if order.anchors:
-                watch.wait(order.margin, MARGIN_S)
+                watch.wait(order.before, MARGIN_S, lambda: watch.closed)
             if watch.stopped:
                 line = {"outcome": "gave-way", "text": watch.stopped}
             else:
@@ -161,4 +210,6 @@ class Captures:
         return folder
 
     def _say(self, identity: str, fields: dict[str, object]) -> None:
+        if identity == self._lost and fields["outcome"] != "failed":  # said already, and nobody takes the files
+            return
         self._state.lines.log({"t": "capture", "at": time.monotonic_ns(), "id": identity, "kind": KIND, **fields})

@@ -5,10 +5,38 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol
 
+    from stepscope.agent.core.graph_sizes import GraphSizes
     from stepscope.agent.core.guard import Failures, Guard
+    from stepscope.agent.core.hooks import Hooks
     from stepscope.agent.core.lines import Lines
     from stepscope.agent.core.records import Records
     from stepscope.agent.duty_cycle import DutyCycle
+
+    class Looking(Protocol):
+        """Interface of the captures for the first look."""
+
+        asked: int
+        """Number of captures that were requested."""
+        served: bool
+        """Whether a profiler server was started."""
+        profiled: Callable[[], bool]
+        """Test whether the user's own profiler is running."""
+
+        def order(self, fields: dict[str, object]) -> None:
+            """Carry out a command."""
+
+    class LookHost(Protocol):
+        """The state of the process, for the first look."""
+
+        now: Callable[[], int]
+        lines: Lines
+        records: Records
+        hooks: Hooks
+        sizes: GraphSizes
+
+        @property
+        def captures(self) -> Looking:
+            """The captures of this process."""
 
     class Profiled(Protocol):
         """Interface that tells whether another profiler is active."""

@@ -21,7 +21,19 @@ _MAX_NUMBER = 1 << 32
 class Order:
     """One requested capture."""
 
-    __slots__ = ("anchors", "echo", "identity", "level", "margin", "seconds", "steps", "task", "thread", "usual")
+    __slots__ = (
+        "anchors",
+        "before",
+        "echo",
+        "identity",
+        "level",
+        "margin",
+        "seconds",
+        "steps",
+        "task",
+        "thread",
+        "usual",
+    )
 
     def __init__(self, fields: Mapping[str, object]) -> None:
         """Read the fields of a command.
@@ -38,6 +50,8 @@ class Order:
         """TensorFlow's host_tracer_level."""
         self.margin = int(_within(fields, "margin", 0, MAX_MARGIN))
         """Number of steps before and after the traced ones that are recorded in full, for comparison."""
+        self.before = int(_within(fields, "before", 0, MAX_MARGIN)) if "before" in fields else self.margin
+        """Those of them before, if fewer: more have been recorded in full already."""
         self.thread = int(_within(fields, "thread", 0, _MAX_NUMBER))
         """Id of the thread that makes the steps; 0 means the first thread that makes one."""
         self.anchors = frozenset(_pairs(fields.get("anchors"), "anchors"))

@@ -60,6 +60,8 @@ class StepWatch:
         """Reason to stop waiting, if there is one."""
         self.enough = False
         """Whether the steps so far suffice, at the request of the one who asked for the capture."""
+        self.closed = False
+        """Whether no untraced steps are awaited any more."""
         self._goal = _NEVER
         """Number of ended calls at which the waiting thread is woken; earlier wakes would contend with the job."""
         self._wake = allocate_lock()
@@ -137,6 +139,14 @@ class StepWatch:
         """Stop recording: the steps so far suffice, and are written."""
         self.enough = True
         self.wake()
+
+    def close(self, why: str) -> None:
+        """End with the steps that have been traced; ``why`` there will be no more. Without any, stop."""
+        self.closed = True
+        if self.marked:
+            self.end()
+        else:
+            self.stop(why)
 
     def wake(self) -> None:
         """Wake the waiting thread to test its condition."""

@@ -122,6 +122,11 @@ class Lines:
         self.names[key] = number
         return number
 
+    def named(self, number: int) -> dict[str, object]:
+        """The fields of a name's line; empty if there is none. Cost: O(names)."""
+        lines = (line for line in list(self._kept) if line.get("t") == "name" and line.get("id") == number)
+        return next(lines, {})
+
     def new_id(self, what: str) -> int:
         """The next id for ``what``: 1, 2, 3 ..."""
         counter = self._counters.get(what)

@@ -92,6 +92,10 @@ class Records:
         """(records written, short calls counted) so far."""
         return self.written(), self._short.counted()
 
+    def since(self, index: int, most: int) -> tuple[int, list[tuple[int, ...]]]:
+        """(index of the next record, fields of the complete records from ``index`` on), the newest ``most`` at most."""
+        return self._ring.since(index, most) if self._ring is not None else (index, [])
+
     def newest_kinds(self, count: int) -> list[int]:
         """Kinds of the newest ``count`` records."""
         return self._ring.newest_kinds(count) if self._ring is not None else []

@@ -114,6 +114,7 @@ class Reader:
     def traced(self, graph: Graph, concrete: Concrete, line: dict[str, Foreign]) -> None:
         """Queue the graph of a traced function; ``line``: the known fields of the trace."""
         self._last_trace = self._state.now()
+        self._state.sizes.add(line["id"], graph, line["definition_key"], line["updates"])
         if len(self._waiting) >= MAX_WAITING:
             self._counts["capped"] += 1
             return
@@ -137,6 +138,7 @@ class Reader:
         """Watch the graph of a session that was made."""
         if self._seen.get(graph) is None and len(self._sessions) < MAX_WAITING:
             self._sessions.append(Wanted(graph, self._known(graph), "session"))
+            self._state.sizes.add_session(graph)
 
     def _known(self, graph: Graph) -> int:
         identity: Optional[int] = self._seen.get(graph)
@@ -252,8 +254,18 @@ class Reader:
             if self._seen.get(inner) is None:
                 self._waiting.append(Wanted(inner, self._known(inner), "gradient", of=wanted.identity))
 
+    def finish(self) -> None:
+        """At the end: read on for as long as the job may still work for its captures, then log how much was read."""
+        until = self._state.captures.leave_ns
+        if self._state.now() < until:
+            self._look_at_sessions()
+            self._look_at_sessions()  # a session's graph is read if two looks find the same size
+        while self._state.now() < until and (self._current is not None or self._take()):
+            self._slice(until)
+        self.tell()
+
     def tell(self) -> None:
-        """Log how many graphs were read and how many not, if that has changed; also called at the end."""
+        """Log how many graphs were read and how many not, if that has changed."""
         left = len(self._waiting) + (self._current is not None)
         told = (*self._counts.values(), left)
         if told != self._told and any(told):

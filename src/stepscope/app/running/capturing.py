@@ -19,10 +19,11 @@ import msgspec
 
 from stepscope.app.report import capture_account
 from stepscope.app.running import capture_size, capture_target
+from stepscope.app.running.first_look import FirstLook
 from stepscope.app.running.triggers import repeated_calls
 from stepscope.collector.captures import budget, reason
 from stepscope.collector.captures.op_captures import Asked
-from stepscope.collector.captures.reason import SCHEDULE, USER
+from stepscope.collector.captures.reason import FIRST, SCHEDULE, USER
 from stepscope.collector.kernel import perf
 from stepscope.collector.native import native_window
 from stepscope.errors import CaptureError, UsageError
@@ -97,6 +98,7 @@ class Capturing:
         """It knows that the window is over."""
         self._beside_cost_ns = BESIDE_COST_NS
         self._tracing = LiveCapture(request="")
+        self._look = FirstLook(recording, live)
         self._doubted: CaptureInfo | None = None
         """Made by itself, and no training: the job's steps may turn out to be others."""
         self._made_again = False
@@ -130,6 +132,7 @@ class Capturing:
         if not self._beside_told and not self._recording.native.recording:
             self._beside_told = True
             self._recording.captures.enough()
+        self._budget.book(self._recording.captures.read_due(now_ns))
         self._doubt(now_ns)
         if not any(captures.busy for captures in self._captures.values()):
             self._begin_next(now_ns)
@@ -173,7 +176,7 @@ class Capturing:
         for wish in self._live.wanted:
             by, tries = wish.by, self._served.get(wish.by, 0)
             going = self._now is not None and self._now.by == by
-            if by.spare and self._asked_for(wish.kind):
+            if (by.spare and self._asked_for(wish.kind)) or (wish.kind == "ops" and self._look.answers):
                 continue
             if by not in waiting and not going and tries < MAX_TRIES and not self._profiled():
                 due_ns = now_ns + tries * RETRY_NS
@@ -324,11 +327,16 @@ class Capturing:
         if done.id == self._beside:
             self._beside, self._beside_cost_ns = "", done.cost_ns or self._beside_cost_ns
             return
-        wanted, self._now = self._now, None
+        own = done.asked_by == FIRST.word and not done.request
+        wanted, self._now = (None, self._now) if own else (self._now, None)
         if done.outcome == "done" and (done.steps or done.kind != "ops"):
             self._last_cost[done.kind, done.title] = done.cost_ns / (done.steps if done.kind == "ops" else 1)
-        if wanted is None:  # an earlier sidecar asked for it
+        if wanted is None:  # an earlier sidecar asked for it, or the job took it by itself
             self._past.append(capture_account.live(done))
+            if own and done.outcome == "done":
+                self._look.made(done, now_ns)
+                self._serve_others("ops")
+                self._want_more(done, CaptureAsk(id=FIRST.word, wait_s=0.0), FIRST, now_ns)
             return
         if done.outcome != "done":
             self._failed(wanted, done.text, now_ns)
@@ -341,12 +349,22 @@ class Capturing:
         self._again(wanted, now_ns)
         if self._sizes(wanted) and done.work in OTHER_WORK:
             self._doubted = done
-        elif self._sizes(wanted) and not wanted.whole and 2 * done.steps < self._steps_of(wanted):
-            more = msgspec.structs.replace(wanted.ask, steps=self._steps_of(wanted))
-            self._wanted.append(_Wanted(ask=more, by=wanted.by, due_ns=now_ns, left=1, whole=True))
+        elif self._sizes(wanted) and not wanted.whole:
+            self._want_more(done, wanted.ask, wanted.by, now_ns)
+
+    def _want_more(self, done: CaptureInfo, ask: CaptureAsk, by: Reason, now_ns: int) -> None:
+        """Ask for all steps, once they are earned, if a capture had fewer than half of them."""
+        steps = ask.steps or DEFAULT_STEPS
+        if 2 * done.steps < steps:
+            more = msgspec.structs.replace(ask, steps=steps)
+            self._wanted.append(_Wanted(ask=more, by=by, due_ns=now_ns, left=1, whole=True))
 
     def _doubt(self, now_ns: int) -> None:
         """Once: the steps that were captured are no longer those of the job, so that its own are captured instead."""
+        if self._look.wrong(now_ns) and not self._made_again:
+            self._made_again = True
+            again = CaptureAsk(id=FIRST.word, wait_s=0.0)
+            self._wanted.append(_Wanted(ask=again, by=FIRST, due_ns=now_ns, left=1))
         made = self._doubted
         if made is None or self._made_again:
             return

@@ -84,7 +84,8 @@ class Live:
         self._sources = _Sources()
         self._graphs = Graphs(recording, now_ns)
         self._triggers: tuple[Trigger, ...] = (self._graphs, HiddenInput(recording, now_ns), PageFaults(recording))
-        self._analysed_ns = 0
+        self.analysed_ns = 0
+        """CLOCK_MONOTONIC at the last analysis; 0: there was none."""
         self.steps: Steps | None = None
         """Of the last analysis."""
         self._undecided: tuple[Wish, ...] = ()
@@ -115,12 +116,12 @@ class Live:
     def _fires(self, trigger: Trigger, now_ns: int) -> bool:
         """Whether a trigger wants an analysis now."""
         with self._wall(trigger.what):
-            return trigger.tick(now_ns, LastAnalysis(at_ns=self._analysed_ns, steps=self.steps is not None))
+            return trigger.tick(now_ns, LastAnalysis(at_ns=self.analysed_ns, steps=self.steps is not None))
         return False
 
     def refresh(self, now_ns: int, max_age_ns: int = 0) -> None:
         """Analyse now, unless the last analysis is not older than ``max_age_ns``."""
-        if self._analysed_ns and now_ns - self._analysed_ns < max_age_ns:
+        if self.analysed_ns and now_ns - self.analysed_ns < max_age_ns:
             return
         used = time.process_time_ns()
         self._recording.drain(now_ns)
@@ -128,7 +129,7 @@ class Live:
             self._look(SessionView(self._session()))
         used = time.process_time_ns() - used + self._graphs.take_cpu_ns()
         pause = min(MAX_BETWEEN_NS, max(MIN_BETWEEN_NS, int(used / CPU_RATIO)))
-        self._analysed_ns = now_ns
+        self.analysed_ns = now_ns
         self._next_analysis_ns, self._next_publish_ns = now_ns + pause, now_ns
         self._status = msgspec.structs.replace(self._status, analysis_every_s=pause / 1e9)
 

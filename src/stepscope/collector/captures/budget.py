@@ -14,6 +14,12 @@ from stepscope.errors import UsageError
 DEFAULT = "1%"
 MAX_SHARE = 0.5
 FOREVER_NS = 1 << 62
+FIRST_LOOK_OF_NS = 10_000_000_000
+"""The first look may cost the share of a job of this length, ahead of its earning; a single step three times as
+much."""
+FIRST_LOOK_SHARE = 0.01
+"""The most that it may cost of such a job: with 1 % for ten steps and 3 % for a single one, a job of ten seconds
+keeps the 3 % of DESIGN 3.1."""
 _SHARE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
 
 
@@ -28,6 +34,11 @@ def parse(text: str) -> float:
     if not 0.0 <= share <= MAX_SHARE:
         raise UsageError(f"--budget {text}: not a share of the job's time; expected 0% to 50%, such as 1%")
     return share
+
+
+def first_look_ns(share: float) -> int:
+    """What ten steps of the first look may cost under a budget of ``share``; 0: there is none."""
+    return int(min(share, FIRST_LOOK_SHARE) * FIRST_LOOK_OF_NS)
 
 
 class Budget:

@@ -1,7 +1,10 @@
 """Op traces on the collector's side: requests one from a measured process, takes its files, and computes its cost.
 
 One at a time. The process answers in its log; its files are in ``captures/raw-ID`` of the session until they are taken.
-An answer to a request of an earlier sidecar is taken as well.
+An answer to a request of an earlier sidecar is taken as well, and so is the first look, which a process begins by
+itself (``agent.capture.first_look``): from its ``look`` line on it is a capture in progress like any other.
+
+What nobody waits for is read after the job's end if the job is young: reading would compete with it.
 """
 
 from __future__ import annotations
@@ -41,6 +44,8 @@ LEVEL = 2
 """Value of host_tracer_level: at 1 there are no ops."""
 ANSWER_NS = 300_000_000_000
 """Time after which no answer is expected from a process."""
+YOUNG_NS = 30_000_000_000
+"""Age of a job up to which captures without a request are read after its end."""
 SETTLE_NS = 6_000_000_000
 """Maximum time to wait for the untraced steps after an answer."""
 _COSTS = (
@@ -98,6 +103,8 @@ class OpCaptures:
         """Begin without a capture."""
         self._recording = recording
         self._flight: _Flight | None = None
+        self._unread: list[tuple[_Flight, CaptureTaken, CaptureInfo]] = []
+        """Finished captures whose files are read later."""
 
     @property
     def busy(self) -> bool:
@@ -152,7 +159,7 @@ class OpCaptures:
 
         ``final``: the job has ended; its files are taken as they are.
         """
-        flight = self._flight = self._flight or self._orphan(now_ns)
+        flight = self._flight = self._flight or self._look(now_ns) or self._orphan(now_ns)
         if flight is None:
             return None
         answer = flight.worker.answers.get(flight.identity)
@@ -166,17 +173,65 @@ class OpCaptures:
             flight.settled_ns = flight.settled_ns or now_ns + _settle_ns(answer, flight.asked.steps)
             if now_ns < flight.settled_ns:
                 return None
-        return self._end(flight, self._taken(flight, answer))
+        return self._answered(flight, answer, young=not final and self._age_ns(now_ns) < YOUNG_NS)
+
+    def _answered(self, flight: _Flight, answer: CaptureTaken, *, young: bool) -> CaptureInfo:
+        """Take a capture; its files are read later if the job is ``young`` and nobody waits for them."""
+        taken = self._taken(flight, answer)
+        if taken.outcome == "done" and young and not flight.asked.by.person:
+            self._flight = None
+            self._unread.append((flight, answer, taken))
+            return taken
+        return self._end(flight, self._stored(flight, answer, taken) if taken.outcome == "done" else taken)
+
+    def read_due(self, now_ns: int, *, final: bool = False) -> int:
+        """Read the files that could wait, once the job is no longer young; returns the CPU time that this took."""
+        if not self._unread or not (final or self._age_ns(now_ns) >= YOUNG_NS):
+            return 0
+        waiting, self._unread = self._unread, []
+        stored = [self._entered(flight, self._stored(flight, answer, taken)) for flight, answer, taken in waiting]
+        return sum(info.read_cpu_ns for info in stored)
+
+    def _age_ns(self, now_ns: int) -> int:
+        return now_ns - self._recording.manifest.origin_monotonic_ns
 
     def close(self, now_ns: int) -> None:
         """Take what is there and delete unfinished parts, because the job has ended."""
+        self.read_due(now_ns, final=True)
         while self.poll(now_ns, final=True) is not None:
             continue
+        for worker in self._recording.drainer.workers.values():
+            for look in worker.looks.values():
+                if look.text:
+                    self._recording.note("DX118", look.text)
         for folder in (self._recording.session / layout.CAPTURES).glob(RAW_PREFIX + "*"):
             shutil.rmtree(folder, ignore_errors=True)
 
+    def _known(self) -> set[str]:
+        """Ids of the captures that have finished."""
+        unread = {flight.identity for flight, _, _ in self._unread}
+        return unread | {capture.id for capture in self._recording.manifest.captures}
+
+    def _look(self, now_ns: int) -> _Flight | None:
+        """The first look of a process, once it has begun."""
+        known = self._known()
+        for worker in self._recording.drainer.workers.values():
+            for look in worker.looks.values():
+                if look.begun and look.id not in known:
+                    asked = Asked(
+                        by=reason.FIRST,
+                        worker=worker.key,
+                        steps=look.steps,
+                        title=look.title,
+                        work=look.work,
+                        anchors=tuple(look.anchors),
+                    )
+                    deadline_ns = now_ns + ANSWER_NS
+                    return _Flight(identity=look.id, asked=asked, worker=worker, deadline_ns=deadline_ns)
+        return None
+
     def _orphan(self, now_ns: int) -> _Flight | None:
-        known = {capture.id for capture in self._recording.manifest.captures}
+        known = self._known()
         for worker in self._recording.drainer.workers.values():
             for identity in worker.answers.keys() - known:
                 said = worker.answers[identity]
@@ -192,6 +247,10 @@ class OpCaptures:
 
     def _end(self, flight: _Flight, info: CaptureInfo) -> CaptureInfo:
         self._flight = None
+        return self._entered(flight, info)
+
+    def _entered(self, flight: _Flight, info: CaptureInfo) -> CaptureInfo:
+        """Enter a capture into the manifest and delete what is left of its files."""
         self._recording.add_capture(info)
         shutil.rmtree(self._raw(flight), ignore_errors=True)
         return info
@@ -219,7 +278,7 @@ class OpCaptures:
             return about
         cost = capture_cost.measure(*flight.worker.recent.observed(), answer)
         costs = {name: getattr(cost, name) for name in _COSTS}
-        return self._stored(flight, answer, msgspec.structs.replace(about, **costs))
+        return msgspec.structs.replace(about, **costs)
 
     def _stored(self, flight: _Flight, answer: CaptureTaken, about: CaptureInfo) -> CaptureInfo:
         """Move the process's files into the session."""

@@ -23,7 +23,9 @@ USER = Reason(word="user", person=True)
 SCHEDULE = Reason(word="schedule", person=True)
 COMPUTE = Reason(word="compute", spare=True)
 """Steps spend their time in ops: which ones is the question that is left."""
-_KNOWN = {reason.word: reason for reason in (USER, SCHEDULE, COMPUTE)}
+FIRST = Reason(word="first-look")
+"""The job looks at its first steady steps by itself; also the repetition of a look at the wrong steps."""
+_KNOWN = {reason.word: reason for reason in (USER, SCHEDULE, COMPUTE, FIRST)}
 
 
 def of(word: str) -> Reason:

@@ -70,6 +70,8 @@ class LaunchOptions:
     """Directory of the new session; None: named after the script, in the current directory."""
     sources: bool = True
     budget: str = ""
+    first_look_ns: int = 0
+    """Cost allowed for the first look of the job's processes (``wire.env.CONFIG_KEYS``); 0: they take none."""
     keep_raw: bool = False
     apply: tuple[str, ...] = ()
     """Remedies (``model.report.remedies``) applied to the job's environment."""
@@ -126,7 +128,7 @@ def _run(options: LaunchOptions, mask_before: set[int]) -> Outcome:
     sidecar.start()
     if options.beside is not None:
         messages.extend(options.beside.start(session, job, rundir.start_ticks(job)))
-    exit_code = _stand_between(job, sidecar)
+    exit_code = _stand_between(job, sidecar, run_dir)
     _write_ended(run_dir, exit_code)
     return _finish(exit_code, session, sidecar, messages)
 
@@ -140,6 +142,8 @@ def _prepare(options: LaunchOptions, messages: list[str]) -> tuple[Path, Path]:
     try:
         run_dir = rundir.make(session, origin_ns)
         arm.build(run_dir, options.payload)
+        if options.first_look_ns:
+            rundir.arm_first_look(run_dir, options.first_look_ns)
         _write_first_manifest(session, options, origin_ns, run_dir, messages)
     except BaseException:
         _discard(session, run_dir)
@@ -239,7 +243,7 @@ def _why_not_started(program: str, error: OSError) -> str:
     return f"cannot start {program}: {error.strerror}"
 
 
-def _stand_between(job: int, sidecar: SidecarProcess | None) -> int:
+def _stand_between(job: int, sidecar: SidecarProcess | None, run_dir: Path | None = None) -> int:
     """Pass signals on and keep the sidecar alive until the job ends; return its exit code, negative for a signal."""
     while True:
         timeout = None
@@ -251,8 +255,7 @@ def _stand_between(job: int, sidecar: SidecarProcess | None) -> int:
         if info is None:
             continue
         if info.si_signo != signal.SIGCHLD:
-            if info.si_code != _SI_KERNEL:
-                _send(job, info.si_signo)
+            _pass_on(job, info, run_dir)
             continue
         if sidecar is not None:
             sidecar.reaped()
@@ -263,6 +266,14 @@ def _stand_between(job: int, sidecar: SidecarProcess | None) -> int:
             os.kill(os.getpid(), signal.SIGSTOP)  # the shell sees its job stopped; SIGCONT is passed on above
             continue
         return os.waitstatus_to_exitcode(status)
+
+
+def _pass_on(job: int, info: signal.struct_siginfo, run_dir: Path | None) -> None:
+    """Send the job a signal that the terminal has not sent it, and note one that ends jobs."""
+    if info.si_signo in _LEAVE and run_dir is not None:
+        rundir.write_signalled(run_dir)
+    if info.si_code != _SI_KERNEL:
+        _send(job, info.si_signo)
 
 
 def _send(pid: int, number: int) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from stepscope.errors import CaptureError
 from stepscope.wire import run_directory
-from stepscope.wire.env import CONFIG_NAME, JOB_NAME, RUN_PREFIX
+from stepscope.wire.env import CONFIG_NAME, JOB_NAME, RUN_PREFIX, SIGNALLED_NAME
 
 ENDED_NAME = "ended.json"
 """Name of the file that the launcher writes when the job has ended."""
@@ -100,6 +100,23 @@ def read_job(run: Path) -> Job | None:
         return data and Job(**{**data, "command": tuple(data["command"])})  # type: ignore[arg-type,return-value]
     except (TypeError, KeyError):
         return None
+
+
+def arm_first_look(run: Path, bound_ns: int) -> None:
+    """Let the job's processes take a first look by themselves, ten steps of which may cost ``bound_ns``.
+
+    Raises:
+        OSError: no space, or no rights.
+    """
+    write_json(run / CONFIG_NAME, {**(_read_json(run / CONFIG_NAME) or {}), "first_look_ns": bound_ns})
+
+
+def write_signalled(run: Path) -> None:
+    """Tell the job's processes that a signal which ends jobs was passed on: none then waits for anything of ours."""
+    try:
+        (run / SIGNALLED_NAME).touch()
+    except OSError:  # /dev/shm is full: the job may wait for a second
+        return
 
 
 def write_ended(run: Path, exit_code: int) -> None:

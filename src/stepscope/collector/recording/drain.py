@@ -30,12 +30,12 @@ from stepscope.wire.env import PROCS_NAME, RING_NAME
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stepscope.model.log.events import AnyEvent, CaptureTaken
+    from stepscope.model.log.events import AnyEvent, CaptureTaken, LookTaken
 
 MAX_PENDING = 4_000_000
 """Maximum number of records kept in memory while the disk refuses them (160 MB); beyond it the oldest are dropped and
 counted."""
-_ABOUT_PROCESS = frozenset({"process", "framework", "end", "capture", "profiler"})
+_ABOUT_PROCESS = frozenset({"process", "framework", "end", "capture", "look", "profiler"})
 _WITH_COMMAND = frozenset({"process", "child"})
 _ABOUT_FILES = frozenset({"name", "code", "trace", "dataset", "iterator", "child", "model", "pyfunction", "layer"})
 
@@ -76,6 +76,8 @@ class WorkerDrain:
         self.profiler_server = False
         self.answers: dict[str, CaptureTaken] = {}
         """Results of requested captures, by their ids."""
+        self.looks: dict[str, LookTaken] = {}
+        """First looks that it began by itself, or found too dear, by their ids."""
         self.profiled = False
         """Flag: its own profiler runs, or a profiler server could start it at any moment."""
         for kind, text in writer.stored_lines(self.key):
@@ -181,6 +183,8 @@ class WorkerDrain:
             )
         elif isinstance(event, events.CaptureTaken):
             self.answers[event.id] = msgspec.structs.replace(event, at=event.at - self._origin_ns)
+        elif isinstance(event, events.LookTaken):
+            self.looks[event.id] = event
         elif isinstance(event, events.UserProfiler):
             self.profiler_server |= event.action == "server"
             if event.action in {"start", "stop"}:

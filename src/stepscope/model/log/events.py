@@ -339,6 +339,25 @@ class CaptureTaken(Event, tag="capture", frozen=True, kw_only=True):
     thread: int = 0
 
 
+class LookTaken(Event, tag="look", frozen=True, kw_only=True):
+    """The first look that this process begins by itself, or why it does not; its result is a ``capture`` of the same
+    id. Since 0.1.
+    """
+
+    id: str
+    begun: bool = False
+    text: str = ""
+    """Reason why it was not begun: the steps are too dear."""
+    title: str = ""
+    """Description of its steps: "Keras fit", "Session.run train_op" ..."""
+    work: str = ""
+    """Work: training | evaluation | prediction; "" if unknown."""
+    steps: int = 0
+    """Number of steps that it is to trace."""
+    anchors: list[tuple[int, int]] = []
+    """Pairs (kind, name) of the records whose ends are the ends of its steps."""
+
+
 class AgentCost(Event, tag="cost", frozen=True, kw_only=True):
     """The calibrated cost of a record (with its wrapper), measured in this process once it is idle enough."""
 
@@ -383,6 +402,7 @@ AnyEvent = (
     | Metric
     | UserProfiler
     | CaptureTaken
+    | LookTaken
     | AgentCost
     | ProcessEnded
 )

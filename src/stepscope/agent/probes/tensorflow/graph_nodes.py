@@ -29,7 +29,7 @@ def attach(state: AgentState, module: Foreign) -> None:
         state.patch(cls, "_create_op_helper", _wrap(state, cls.__dict__["_create_op_helper"]))
         common.reader = reader = Reader(state, common.lines, common.graphs, WeakIds())
         state.hooks.on_tick(reader.errand)
-        state.hooks.on_finish(state.guard("graph_nodes.tell")(reader.tell))
+        state.hooks.on_finish(state.guard("graph_nodes.finish")(reader.finish))
     report(state, "graph_nodes", why)
 
 

@@ -65,6 +65,7 @@ def _wrap(state: AgentState, original: Callable[..., Foreign], action: str) -> C
     @functools.wraps(original)
     def observed(*args: Foreign, **kwargs: Foreign) -> Foreign:
         began = state.now()
+        state.captures.served |= action == "server"
         state.log({"t": "profiler", "at": began, "action": action})
         found = original(*args, **kwargs)
         if action == "stop":

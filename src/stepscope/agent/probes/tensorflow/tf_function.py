@@ -310,7 +310,7 @@ class Traces:
         return {"ordinal": history.ordinal, "cause": cause, "argument": argument, "before": before, "after": after}
 
     def end(self, identity: int, outer: int, start: int, spent: int, line: dict[str, Foreign], graph: Foreign) -> None:
-        """Write the TRACE record and the ``trace`` line."""
+        """Write the TRACE record and the ``trace`` line; ``updates`` is added to ``line``."""
         state = self._state
         where = {key: line[key] for key in ("file", "line", "end_line")}
         key = ("trace", line["function"], line["definition_key"])
@@ -319,7 +319,8 @@ class Traces:
         nodes, variables = int(getattr(graph, "version", 0)), len(getattr(graph, "_weak_variables", ()))
         updates = updates_of(graph)
         self._local.me.updated |= updates > 0
-        made = {"nodes": nodes, "variables": variables, "updates": updates}
+        line["updates"] = updates
+        made = {"nodes": nodes, "variables": variables}
         state.log({"t": "trace", "at": start, "id": identity, "dur": spent, **made, "outer": outer, **line})
 
 
@@ -363,7 +364,7 @@ def _wrap_create(state: AgentState, original: Callable[..., Foreign]) -> Callabl
                 reader.running.discard(identity)
                 if made is not None and line:
                     with state.guard("graph_nodes.traced"):
-                        reader.traced(func_graph, made, {**line, "id": identity, "outer": outer})
+                        reader.traced(func_graph, made, {"updates": 0, **line, "id": identity, "outer": outer})
 
     common.lines.bound(create.__code__)
     return functools.wraps(original)(create)
