@@ -28,7 +28,7 @@ class Running:
     def __init__(self, project: Project, program: str, *words: str) -> None:
         self.project = project
         self.told = project.root / "told"
-        self.launcher = project.start("run", str(PROGRAMS / program), str(self.told), *words)
+        self.launcher = project.start("run", "--budget", "0%", str(PROGRAMS / program), str(self.told), *words)
         self.pid = job_of(self.launcher.pid)
 
     def trace(self, *options: str) -> subprocess.CompletedProcess[str]:

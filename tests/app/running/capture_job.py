@@ -65,6 +65,8 @@ class Captures:
     problem: str = ""
     ended: int = 0
     """How often it was told that there is enough."""
+    read_ns: int = 0
+    """CPU time of reading files later, taken once."""
 
     @property
     def recording(self) -> bool:
@@ -82,6 +84,11 @@ class Captures:
         self.asked.append(asked)
         self.busy = True
         return "id"
+
+    def read_due(self, _now_ns: int) -> int:
+        """What was read now."""
+        read_ns, self.read_ns = self.read_ns, 0
+        return read_ns
 
     def poll(self, _now_ns: int) -> CaptureInfo | None:
         """The one that is done."""
@@ -107,6 +114,7 @@ class Job:
     shown: tuple[LiveCapture, ...] = ()
     notes: list[str] = field(default_factory=list)
     refreshed: list[int] = field(default_factory=list)
+    analysed_ns: int = 0
     seen_now: SimpleNamespace | None = None
     """Steps that began after the last analysis."""
 

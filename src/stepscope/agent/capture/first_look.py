@@ -107,7 +107,7 @@ class FirstLook:
         title = TITLES[Kind(kind)]
         order: dict[str, object] = {
             "id": new_id(),
-            "steps": min(1, steps) if session else steps,
+            "steps": steps,
             "seconds": min(MOST_SECONDS, max(1.0, PATIENCE * (steps + 1) * step_ns / SECOND_NS)),
             "level": LEVEL,
             "margin": MARGIN,

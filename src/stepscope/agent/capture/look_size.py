@@ -27,6 +27,9 @@ EAGER_NS = 4_000
 POOL_NS = 60_000
 """Time per event of thread pools on each core. Measured: 15 to 50 a millisecond on two cores."""
 MAX_CORES = 8
+RUN_EVENTS = 800
+"""Events that cost as much as a full trace of a run does whatever it runs: 1 to 2 ms in a cluster
+(docs/decisions/0014-captures.md)."""
 MAX_STEPS = 10
 RECORD_NS = 1_000_000_000
 """Longest that steps are recorded for: a job of three seconds should not be over before they are."""
@@ -39,7 +42,7 @@ def events(kind: int, size: Size, step_ns: int, call_ns: int, cores: int) -> flo
     """Events of one step whose calls are of ``kind``, take ``call_ns`` and run graphs of ``size``."""
     if kind == Kind.SESSION_RUN:
         by_time = call_ns / OP_NS
-        return min(size.nodes, by_time) if size.nodes else by_time
+        return RUN_EVENTS + (min(size.nodes, by_time) if size.nodes else by_time)
     pools = call_ns * min(max(1, cores), MAX_CORES) / POOL_NS
     if kind in GRAPHS and size.nodes and not size.loops:
         return size.nodes + pools

@@ -74,13 +74,20 @@ class Repeat:
             self.traces = traces or self.traces
             self._restart()
             return
-        if self.ends and start_ns - self.ends[-1] > max(PAUSE_NS, PAUSE_STEPS * self.step_ns):
+        if self._paused(self.ends[-1] - self.ends[-2] if len(self.ends) > 1 else 0, start_ns):
             self._restart()
+        elif len(self.ends) == _PAIR and self.step_ns > max(PAUSE_NS, PAUSE_STEPS * (end_ns - self.ends[1])):
+            self.ends.popleft()  # it was followed by a pause, which did not show yet
+            self.since, self.since_ns = 1, self.ends[0]
         if not self.since:
             self.since_ns = end_ns
         self.since += 1
         self.total_ns += dur_ns
         self.ends.append(end_ns)
+
+    def _paused(self, before_ns: int, start_ns: int) -> bool:
+        """Whether a call that begins now follows a pause; ``before_ns``: time between the two calls before it."""
+        return bool(before_ns) and start_ns - self.ends[-1] > max(PAUSE_NS, PAUSE_STEPS * before_ns)
 
     def _restart(self) -> None:
         self.since = self.total_ns = 0
@@ -98,7 +105,7 @@ class Repeat:
 
     def steady(self, now_ns: int, least_ns: int = 0) -> bool:
         """Whether the calls repeat without a trace, and go on."""
-        if len(self.ends) < 2 or now_ns - self.ends[-1] > max(GONE_NS, GONE_STEPS * self.step_ns):  # noqa: PLR2004
+        if len(self.ends) < _PAIR or now_ns - self.ends[-1] > max(GONE_NS, GONE_STEPS * self.step_ns):
             return False
         covered = self.ends[-1] - self.since_ns
         if covered < least_ns:
@@ -183,3 +190,4 @@ class Repeats:
 
 
 _NEVER = 99
+_PAIR = 2

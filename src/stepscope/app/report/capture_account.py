@@ -83,12 +83,19 @@ def _cost(finding: Finding, captures: dict[str, CaptureInfo]) -> list[Evidence]:
 
 
 def failures(manifest: Manifest) -> list[str]:
-    """One sentence for each failed capture."""
+    """One sentence for each failed capture, except those that the job's end cut off and another one answers."""
+    have = {capture.kind for capture in manifest.captures if capture.outcome == "done" and capture.steps}
     return [
         f"no {capture.kind} capture ({capture.outcome}): {capture.text or 'no reason given'}"
         for capture in manifest.captures
         if capture.outcome != "done"
+        and not (capture.kind in have and capture.asked_by != _USER and _CUT_OFF in capture.text)
     ]
+
+
+_USER = "user"
+_CUT_OFF = " ended first"
+"""Part of the reason of a capture that the end of the job, or of its process, cut off."""
 
 
 UNMADE = "no automatic op trace"
