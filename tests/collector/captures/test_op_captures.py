@@ -13,7 +13,8 @@ import pytest
 from stepscope.collector.captures import capture_files
 from stepscope.collector.captures.op_captures import YOUNG_NS, Asked, OpCaptures
 from stepscope.collector.captures.reason import USER
-from stepscope.model.log.events import CaptureTaken, LookTaken
+from stepscope.model.log.events import CaptureTaken
+from stepscope.model.log.look import LookTaken
 from stepscope.model.records import Gaps, RecordTable
 from stepscope.model.session.session import CaptureInfo, Manifest
 from stepscope.wire import commands
@@ -66,7 +67,7 @@ class Recorded:
 
     def look(self, **fields: object) -> None:
         """The process says that it begins a look, or why not."""
-        line = LookTaken(at=1, id="l", begun=True, title="Keras fit", work="training", steps=3, anchors=[(2, 7)])
+        line = LookTaken(at=1, id="l", begun=True, title="Keras fit", work="training", steps=3, anchors=((2, 7),))
         self.worker.looks["l"] = msgspec.structs.replace(line, **fields)
 
     def answer(self, **fields: object) -> None:

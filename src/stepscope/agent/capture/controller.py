@@ -62,6 +62,8 @@ class Captures:
         """Whether a profiler server was started, whose clients may profile at any moment."""
         self.asked = 0
         """Number of captures that were requested."""
+        self.recording = False
+        """Whether steps are being traced, or the trace is written."""
         self.leave_ns = 0
         """Moment until which an ending job may still work for its captures; 0: it has none, or ends by a signal."""
         self._busy = allocate_lock()
@@ -188,10 +190,13 @@ class Captures:
             if watch.stopped:
                 line = {"outcome": "gave-way", "text": watch.stopped}
             else:
+                self.recording = True
                 line = self.tracers[order.way].trace(order, watch, folder)
         except Exception as error:
             self._state.failures.add("captures.trace", error)
             line["text"] = "%s: %s" % (type(error).__name__, error)
+        finally:
+            self.recording = False
         line.update(way=order.way, anchors=[list(pair) for pair in order.anchors], thread=watch.thread, **order.echo)
         self._say(order.identity, line)
 
@@ -210,6 +215,6 @@ class Captures:
         return folder
 
     def _say(self, identity: str, fields: dict[str, object]) -> None:
-        if identity == self._lost and fields["outcome"] != "failed":  # said already, and nobody takes the files
+        if identity == self._lost and fields["outcome"] != "failed":  # the log has it, and its files are not taken
             return
         self._state.lines.log({"t": "capture", "at": time.monotonic_ns(), "id": identity, "kind": KIND, **fields})

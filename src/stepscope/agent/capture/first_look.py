@@ -82,6 +82,7 @@ class FirstLook:
             self._end()
             if self._claim():
                 self._begin(elected)
+                self._state.sizes.chosen = elected.traces
             self._state.sizes.forget()
 
     def _end(self) -> None:

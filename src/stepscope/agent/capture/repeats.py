@@ -1,6 +1,6 @@
 """Tells which calls of a process repeat steadily and may be its steps, from the records in its ring.
 
-The order of preference is that of the report (``derive.steps.step_candidates``), as far as a process can tell it of
+The order of preference is that of the report (``derive.steps.step_candidates``), where a process knows enough of
 itself: what the program names a step, what trains, and what merely computes only if nothing else repeats for longer.
 """
 

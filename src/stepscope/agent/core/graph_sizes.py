@@ -1,4 +1,4 @@
-"""Sizes of traced graphs, as far as the size of an op trace depends on them.
+"""Sizes of traced graphs: what the size of an op trace depends on.
 
 Kept until the first look has been decided (``agent.capture.first_look``), and only where one is armed.
 """
@@ -44,6 +44,8 @@ class GraphSizes:
     def __init__(self) -> None:
         self.wanted = False
         """Whether sizes are kept."""
+        self.chosen: frozenset[int] = frozenset()
+        """Ids of the traces whose graphs the first look shows: their nodes are read first, and soon."""
         self._traced: dict[int, tuple[weakref.ref[Graph], object, int]] = {}
         self._sessions: list[weakref.ref[Graph]] = []
 

@@ -42,6 +42,9 @@ MAX_NODES = 60_000
 MAX_WAITING = 512
 MAX_ALIKE = 3
 """Graphs read of one Python function: its later traces differ only in shapes."""
+CHOSEN = -2
+"""Rank of the graphs that a first look shows, and of those that they call: they are read before tracing settles,
+because a program that makes one model after another may drop them first."""
 RANKS = {"user": 0, "keras": 0, "tf.data": 1, "tensorflow": 2}
 """Reading order by the owner of a function, lowest first."""
 
@@ -100,6 +103,8 @@ class Reader:
         self._settle_ns = int(state.config.get("graph_settle_ns", SETTLE_NS))
         self._current: Optional[Wanted] = None
         self._alike: dict[str, int] = {}
+        self._skipped: dict[int, Wanted] = {}
+        """Graphs that are like others, by id: they are read if a first look shows them."""
         self._read = 0
         self.running: set[int] = set()
         """Ids of the traces that are running."""
@@ -129,6 +134,8 @@ class Reader:
         alike = self._alike.get(line["definition_key"], 0)
         if alike >= MAX_ALIKE:
             self._counts["alike"] += 1
+            if len(self._skipped) < MAX_WAITING:
+                self._skipped[wanted.identity] = wanted
             return
         self._alike[line["definition_key"]] = alike + 1
         self._first_wait = self._first_wait or self._last_trace
@@ -156,7 +163,11 @@ class Reader:
         self._state.hooks.errand = self.errand if busy else None
         if not busy or self.running or now_ns - self._last_slice < PAUSE_NS:
             return
-        if now_ns - self._last_trace < self._settle_ns and now_ns - self._first_wait < MAX_SETTLE_NS:
+        chosen = self._choose()
+        if self._state.sizes.chosen and self._state.captures.recording:
+            return
+        settled = now_ns - self._last_trace >= self._settle_ns or now_ns - self._first_wait >= MAX_SETTLE_NS
+        if not (chosen or settled):
             return
         began = time.thread_time_ns()
         deadline = self._state.now() + SLICE_NS
@@ -167,6 +178,19 @@ class Reader:
         if self._current is None and not self._waiting:
             self._first_wait = 0
             self.tell()
+
+    def _choose(self) -> bool:
+        """Rank the graphs that a first look shows; returns whether one of them is still to be read."""
+        chosen = self._state.sizes.chosen
+        if not chosen:
+            return False
+        for wanted in [wanted for wanted in self._skipped.values() if wanted.of in chosen]:
+            self._waiting.append(self._skipped.pop(wanted.identity))
+        for wanted in self._waiting:
+            if wanted.of in chosen and wanted.role == "function":
+                wanted.rank = CHOSEN
+        left = [*self._waiting, *([self._current] if self._current is not None else [])]
+        return any(wanted.rank == CHOSEN for wanted in left)
 
     def _look_at_sessions(self) -> None:
         """Queue the graphs of sessions that have grown since they were read and have stopped growing."""
@@ -227,13 +251,14 @@ class Reader:
         for attribute, inner in called(graph, op):
             new = self._seen.get(inner) is None
             identity = self._known(inner)
+            new = new or (wanted.rank == CHOSEN and self._skipped.pop(identity, None) is not None)
             wanted.calls.append((op._id, attribute, identity))
             if new:
-                self._waiting.append(Wanted(inner, identity, attribute, rank=-1))
+                self._waiting.append(Wanted(inner, identity, attribute, rank=min(-1, wanted.rank)))
             else:
                 for other in self._waiting:
                     if other.identity == identity:
-                        other.rank = -1
+                        other.rank = min(-1, wanted.rank)
 
     def _end(self, wanted: Wanted, graph: Graph, state: str) -> None:
         self._current = None

@@ -27,7 +27,7 @@ from stepscope.collector.captures.reason import FIRST, SCHEDULE, USER
 from stepscope.collector.kernel import perf
 from stepscope.collector.native import native_window
 from stepscope.errors import CaptureError, UsageError
-from stepscope.model.api.capture_ask import DEFAULT_STEPS, KINDS, MAX_STEPS, CaptureAsk
+from stepscope.model.api.capture_ask import DEFAULT_STEPS, CaptureAsk
 from stepscope.model.api.status import LiveCapture
 from stepscope.units import format_ns
 from stepscope.wire.commands import REQUESTS_NAME, Inbox
@@ -153,13 +153,8 @@ class Capturing:
                 self._recording.note("DX117", f"a request for a capture was ignored: {error}")
 
     def _accept(self, ask: CaptureAsk, now_ns: int) -> None:
-        problem = ""
-        if ask.kind not in KINDS:
-            problem = f"unknown kind of capture {ask.kind}; expected {', '.join(KINDS)}"
-        elif not 0 <= ask.steps <= MAX_STEPS:
-            problem = f"{ask.steps} steps; expected 1 to {MAX_STEPS}"
-        elif len(self._wanted) >= MAX_WAITING:
-            problem = f"{MAX_WAITING} captures are already waiting"
+        problem = "" if len(self._wanted) < MAX_WAITING else f"{MAX_WAITING} captures are already waiting"
+        problem = capture_target.unfit(ask) or problem
         if problem:
             self._past.append(LiveCapture(request=ask.id, asked_by=USER.word, state="failed", text=problem))
             return

@@ -1,7 +1,7 @@
 """Checks the first look, which a job has taken by itself: did it show the job's own steps?
 
 The process elected them within a second (``agent.capture.first_look``): it may have seen an evaluation, a warm-up, or a
-prediction beside the training. Whether it did is told by the next analysis, which is run early if other calls repeat
+prediction next to the training. Whether it did shows in the next analysis, which is run early if other calls repeat
 instead of the traced ones. A look at the right steps answers all who would ask for an op trace; a look at others is
 repeated once, within the budget.
 """

@@ -4,7 +4,7 @@ One at a time. The process answers in its log; its files are in ``captures/raw-I
 An answer to a request of an earlier sidecar is taken as well, and so is the first look, which a process begins by
 itself (``agent.capture.first_look``): from its ``look`` line on it is a capture in progress like any other.
 
-What nobody waits for is read after the job's end if the job is young: reading would compete with it.
+A capture without a request is read after the job's end if the job is young: reading would compete with it.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class OpCaptures:
         return self._answered(flight, answer, young=not final and self._age_ns(now_ns) < YOUNG_NS)
 
     def _answered(self, flight: _Flight, answer: CaptureTaken, *, young: bool) -> CaptureInfo:
-        """Take a capture; its files are read later if the job is ``young`` and nobody waits for them."""
+        """Take a capture; its files are read later if the job is ``young`` and no person asked."""
         taken = self._taken(flight, answer)
         if taken.outcome == "done" and young and not flight.asked.by.person:
             self._flight = None
@@ -224,7 +224,7 @@ class OpCaptures:
                         steps=look.steps,
                         title=look.title,
                         work=look.work,
-                        anchors=tuple(look.anchors),
+                        anchors=look.anchors,
                     )
                     deadline_ns = now_ns + ANSWER_NS
                     return _Flight(identity=look.id, asked=asked, worker=worker, deadline_ns=deadline_ns)

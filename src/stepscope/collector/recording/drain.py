@@ -22,6 +22,7 @@ from stepscope.formats.agent_files.log import LogLine, LogTail, Position
 from stepscope.formats.agent_files.ring import Batch, RingReader
 from stepscope.model.log import events
 from stepscope.model.log.graph import NodeColumns
+from stepscope.model.log.look import LookTaken
 from stepscope.model.records import RecordTable
 from stepscope.model.session.session import WorkerInfo
 from stepscope.store.writer import EventRow, LogPosition, SessionWriter
@@ -30,7 +31,7 @@ from stepscope.wire.env import PROCS_NAME, RING_NAME
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stepscope.model.log.events import AnyEvent, CaptureTaken, LookTaken
+    from stepscope.model.log.events import AnyEvent, CaptureTaken
 
 MAX_PENDING = 4_000_000
 """Maximum number of records kept in memory while the disk refuses them (160 MB); beyond it the oldest are dropped and
@@ -183,7 +184,7 @@ class WorkerDrain:
             )
         elif isinstance(event, events.CaptureTaken):
             self.answers[event.id] = msgspec.structs.replace(event, at=event.at - self._origin_ns)
-        elif isinstance(event, events.LookTaken):
+        elif isinstance(event, LookTaken):
             self.looks[event.id] = event
         elif isinstance(event, events.UserProfiler):
             self.profiler_server |= event.action == "server"

@@ -17,7 +17,11 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.steps.steps import Steps
-    from stepscope.model.session.session import Session, StoredOpTrace
+    from stepscope.model.session.session import CaptureInfo, Session, StoredOpTrace
+
+
+FIRST_LOOK = "first-look"
+"""Requester of a capture that a process took by itself (``agent.capture.first_look``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +89,24 @@ def _of_other_steps(session: Session, steps: Steps) -> frozenset[str]:
     found = set()
     for capture in session.manifest.captures:
         known = [(kind, name) for kind, name in capture.anchors if name in names]
-        if capture.worker == steps.worker.info.key and capture.work and known:
+        if capture.worker == steps.worker.info.key and (capture.work or _looked(capture)) and known:
             mine = any(kind == steps.kind and name in same for kind, name in known)
-            if not mine and capture.work != step_work.work(steps):
+            if not mine and not (
+                _during(capture, steps) if _looked(capture) else capture.work == step_work.work(steps)
+            ):
                 found |= {name.rpartition("/")[2] for name in capture.files}
     return frozenset(found)
+
+
+def _looked(capture: CaptureInfo) -> bool:
+    """Whether the job took it by itself: it then knew less of its steps than is known now."""
+    return capture.asked_by == FIRST_LOOK and not capture.request
+
+
+def _during(capture: CaptureInfo, steps: Steps) -> bool:
+    """Whether the job made its usual steps meanwhile: the traced calls then belong to them."""
+    within = (steps.starts < capture.at_ns + capture.recorded_ns) & (steps.ends > capture.at_ns)
+    return bool((within & steps.recurring).any())
 
 
 def _level_0(steps: Steps) -> dict[str, Intervals]:

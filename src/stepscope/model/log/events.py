@@ -10,7 +10,8 @@ from __future__ import annotations
 import msgspec
 
 from stepscope.model.event import Event, Frame
-from stepscope.model.log.graph import GraphRead, GraphsRead, Layer
+from stepscope.model.log.graph import GraphEvent
+from stepscope.model.log.look import LookTaken
 from stepscope.model.log.program import ProgramEvent
 
 
@@ -339,25 +340,6 @@ class CaptureTaken(Event, tag="capture", frozen=True, kw_only=True):
     thread: int = 0
 
 
-class LookTaken(Event, tag="look", frozen=True, kw_only=True):
-    """The first look that this process begins by itself, or why it does not; its result is a ``capture`` of the same
-    id. Since 0.1.
-    """
-
-    id: str
-    begun: bool = False
-    text: str = ""
-    """Reason why it was not begun: the steps are too dear."""
-    title: str = ""
-    """Description of its steps: "Keras fit", "Session.run train_op" ..."""
-    work: str = ""
-    """Work: training | evaluation | prediction; "" if unknown."""
-    steps: int = 0
-    """Number of steps that it is to trace."""
-    anchors: list[tuple[int, int]] = []
-    """Pairs (kind, name) of the records whose ends are the ends of its steps."""
-
-
 class AgentCost(Event, tag="cost", frozen=True, kw_only=True):
     """The calibrated cost of a record (with its wrapper), measured in this process once it is idle enough."""
 
@@ -396,9 +378,7 @@ AnyEvent = (
     | ServerStarted
     | GraphSize
     | DeviceMemory
-    | Layer
-    | GraphRead
-    | GraphsRead
+    | GraphEvent
     | Metric
     | UserProfiler
     | CaptureTaken

@@ -124,6 +124,10 @@ def _none() -> I64:
     return np.zeros(0, np.int64)
 
 
+GraphEvent = Layer | GraphRead | GraphsRead
+"""Lines about graphs."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphTable:
     """Nodes, sorted by (graph, node). Shapes: int64[node]; string columns are indices into ``strings``."""

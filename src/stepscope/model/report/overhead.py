@@ -22,7 +22,8 @@ class Capture(Struct, frozen=True, kw_only=True):
     """Method. profiler: TensorFlow's own, concurrent with the job. run-metadata: the session's own trace of single
     runs."""
     asked_by: str = ""
-    """Requester: user, schedule, or the code of a detector."""
+    """Requester: user, schedule, first-look (the job itself, once its steps were steady), compute (computing steps), or
+    the code of a detector."""
     title: str = ""
     """Description of its steps."""
     work: str = ""

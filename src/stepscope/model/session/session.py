@@ -99,7 +99,8 @@ class CaptureInfo(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
     """Reason, or a remark about a finished capture."""
     asked_by: str = ""
-    """Requester: user | schedule | compute (computing steps, without a request) | the code of a detector"""
+    """Requester: user | schedule | first-look (the job itself, once its steps were steady, or the sidecar instead of a
+    look at other steps) | compute (computing steps, without a request) | the code of a detector"""
     request: str = ""
     """Id of the request that it was made for."""
     worker: str = ""
