@@ -210,6 +210,10 @@ bench-read-xplane: $(VENV)/.stamp ## our reader of op traces beside xprof; XPROF
 bench-capture: $(VENV)/.stamp ## what an op trace costs a running job, beside TensorFlow's own profiler
 	@$(BIN)/python benchmarks/capture.py $(ARGS)
 
+.PHONY: bench-first-look
+bench-first-look: $(VENV)/.stamp ## how often short jobs have their first look, and what it costs; resumable
+	@$(BIN)/python benchmarks/first_look.py $(ARGS)
+
 .PHONY: bench-story
 bench-story: $(VENV)/.stamp ## what traced runs cost a cluster with a parameter server, enabled and unmodified
 	@$(BIN)/python benchmarks/story.py $(ARGS)

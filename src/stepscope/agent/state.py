@@ -19,7 +19,6 @@ from _thread import allocate_lock
 
 from stepscope.agent.capture.controller import Captures
 from stepscope.agent.core import process
-from stepscope.agent.core.graph_sizes import GraphSizes
 from stepscope.agent.core.guard import MAX_FAILURES, Failures
 from stepscope.agent.core.hooks import Hooks
 from stepscope.agent.core.lines import Lines
@@ -65,7 +64,6 @@ class AgentState:
         self._opening = allocate_lock()
         self._attaching = ""
         self.duty_cycle = DutyCycle(self)
-        self.sizes = GraphSizes()
         self.captures = Captures(self)
 
     # -- opening and leaving -------------------------------------------------------------------------------------

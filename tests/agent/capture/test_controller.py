@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import pytest
+from tests.agent.capture.made import GOOD
 
 from stepscope.agent.capture import profiler, runs
 from stepscope.agent.capture.controller import Captures
@@ -25,16 +26,6 @@ if TYPE_CHECKING:
     from stepscope.agent.capture.host import Host
     from stepscope.agent.core.lines import Lines
 
-GOOD: dict[str, object] = {
-    "id": "a",
-    "steps": 10,
-    "seconds": 20.0,
-    "level": 2,
-    "margin": 10,
-    "thread": 0,
-    "anchors": [[2, 7]],
-    "task": None,
-}
 STEP = (0, 1, 1, 7, int(Kind.EXECUTION), 0, 1)
 """A record of the anchor (2, 7) on thread 1."""
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import pytest
-from tests.agent.capture.test_controller import GOOD
+from tests.agent.capture.made import GOOD
 
 from stepscope.agent.capture import controller, leaving
 from stepscope.agent.capture.controller import Captures

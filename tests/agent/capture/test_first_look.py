@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import pytest
-from tests.agent.capture.test_repeats import MS, calls
+from tests.agent.capture.made import MS, calls
 
 from stepscope.agent.capture.first_look import FirstLook
 from stepscope.agent.capture.orders import Order
@@ -28,12 +28,13 @@ class Process:
         self.now = lambda: 0
         self.records = self
         self.hooks = SimpleNamespace(apart_ns=0)
-        self.sizes = GraphSizes()
         self.written: list[tuple[int, ...]] = []
         self.logged: list[dict[str, object]] = []
         self.orders: list[dict[str, object]] = []
         self.lines = SimpleNamespace(run=str(run), named=lambda n: names.get(n, {}), log=self.logged.append)
-        self.captures = SimpleNamespace(asked=0, served=False, profiled=bool, order=self.orders.append)
+        self.captures = SimpleNamespace(
+            asked=0, served=False, profiled=bool, order=self.orders.append, sizes=GraphSizes()
+        )
 
     def since(self, index: int, _most: int) -> tuple[int, list[tuple[int, ...]]]:
         """Records from ``index`` on."""
@@ -56,7 +57,7 @@ def test_the_look_begins_with_steady_steps_and_once(process: Process) -> None:
     look = looking(process)
     process.written += calls(4)
     look.tick(400 * MS)
-    assert (process.orders, process.sizes.wanted) == ([], True)
+    assert (process.orders, process.captures.sizes.wanted) == ([], True)
     process.written += calls(4, at_ms=400)
     look.tick(800 * MS)
     look.tick(900 * MS)
@@ -65,9 +66,9 @@ def test_the_look_begins_with_steady_steps_and_once(process: Process) -> None:
     assert (order.anchors, order.thread, order.task) == (frozenset({(Kind.EXECUTION, 1)}), 1, None)
     assert (order.before, order.margin, order.echo["asked_by"]) == (0, 10, "first-look")
     (line,) = process.logged
-    assert (line["begun"], line["title"], line["work"]) == (True, "Keras fit", "training")
+    assert (line["begun"], line["role"], line["work"]) == (True, "train", "training")
     assert line["id"] == order.identity
-    assert not process.sizes.wanted
+    assert not process.captures.sizes.wanted
 
 
 def test_a_session_s_runs_are_traced_by_their_fetches(process: Process) -> None:
@@ -75,7 +76,7 @@ def test_a_session_s_runs_are_traced_by_their_fetches(process: Process) -> None:
     process.written += calls(8, kind=Kind.SESSION_RUN, name=4)
     looking(process).tick(800 * MS)
     assert [order["task"] for order in process.orders] == ["train_op"]
-    assert process.logged[0]["title"] == "Session.run train_op"
+    assert process.logged[0]["text"] == "train_op"
 
 
 def test_only_one_process_of_a_run_looks(process: Process, tmp_path: Path) -> None:
@@ -107,4 +108,4 @@ def test_steps_that_are_too_dear_are_told_of(process: Process) -> None:
     assert process.orders == []
     (line,) = process.logged
     assert line["begun"] is False
-    assert "a single step is expected to cost the job 4." in str(line["text"])
+    assert "a single step is expected to cost the job 4." in str(line["problem"])

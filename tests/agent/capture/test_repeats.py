@@ -5,20 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
+from tests.agent.capture.made import MS, Record, calls
 
 from stepscope.agent.capture.repeats import MIN_STEPS, OTHER_NS, RESTLESS_CALLS, Repeat, Repeats
 from stepscope.wire.kinds import Flag, Kind
 
-MS = 1_000_000
 NAMES = {1: {"role": "train"}, 2: {"role": "test"}, 3: {"role": "enqueue"}, 4: {}, 5: {"role": "reads"}}
-Record = tuple[int, ...]
-
-
-def calls(
-    count: int, every_ms: int = 100, *, kind: Kind = Kind.EXECUTION, name: int = 1, at_ms: int = 0, flags: int = 0
-) -> list[Record]:
-    """So many calls of half the time between two."""
-    return [((at_ms + i * every_ms) * MS, every_ms * MS // 2, 0, name, int(kind), flags, 1) for i in range(count)]
 
 
 def elected(records: Iterable[Record], now_ms: int | None = None) -> Repeat | None:

@@ -67,7 +67,7 @@ class Recorded:
 
     def look(self, **fields: object) -> None:
         """The process says that it begins a look, or why not."""
-        line = LookTaken(at=1, id="l", begun=True, title="Keras fit", work="training", steps=3, anchors=((2, 7),))
+        line = LookTaken(at=1, id="l", begun=True, role="train", work="training", steps=3, anchors=((2, 7),))
         self.worker.looks["l"] = msgspec.structs.replace(line, **fields)
 
     def answer(self, **fields: object) -> None:
@@ -159,6 +159,6 @@ def test_a_look_that_the_job_s_end_cut_off_is_told_of(recording: Recorded) -> No
     recording.captures.close(5 * S)
     (capture,) = recording.manifest.captures
     assert (capture.outcome, capture.text) == ("failed", "the process ended first")
-    recording.look(begun=False, text="no automatic op trace: too dear")
+    recording.look(begun=False, problem="no automatic op trace: too dear")
     recording.captures.close(6 * S)
     assert recording.notes == ["no automatic op trace: too dear"]

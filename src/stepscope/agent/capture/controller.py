@@ -18,6 +18,7 @@ from stepscope.agent.capture.first_look import ASKED_BY
 from stepscope.agent.capture.orders import Order
 from stepscope.agent.capture.watch import StepWatch
 from stepscope.agent.core import side_thread
+from stepscope.agent.core.graph_sizes import GraphSizes
 from stepscope.wire.env import CAPTURES_NAME, CONFIG_NAME, RAW_PREFIX
 
 TYPE_CHECKING = False
@@ -60,6 +61,8 @@ class Captures:
         """Test whether the user's own profiler is running; set by the probe that knows."""
         self.served = False
         """Whether a profiler server was started, whose clients may profile at any moment."""
+        self.sizes = GraphSizes()
+        """Sizes of the graphs traced so far, for the first look."""
         self.asked = 0
         """Number of captures that were requested."""
         self.recording = False

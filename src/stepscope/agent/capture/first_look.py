@@ -34,15 +34,6 @@ MARGIN = 10
 PATIENCE = 4.0
 """Factor over the usual time of the steps after which recording ends with those that it has."""
 MOST_SECONDS = 20.0
-TITLES = {
-    Kind.STEP: "stepscope.step",
-    Kind.EXECUTION: "Keras %s",
-    Kind.SESSION_RUN: "Session.run %s",
-    Kind.FUNCTION: "tf.function %s",
-    Kind.APPLY: "optimizer update",
-    Kind.MODEL_CALL: "call of %s",
-}
-LOOPS = {"train": "fit", "test": "evaluate", "predict": "predict"}
 WORK = {"train": "training", "test": "evaluation", "predict": "prediction", "updates": "training"}
 
 
@@ -53,12 +44,12 @@ class FirstLook:
         """``bound_ns``: what ten steps may cost."""
         self._state = state
         self._bound_ns = bound_ns
-        self._repeats = Repeats(state.lines.named, state.sizes.trains)
+        self._repeats = Repeats(state.lines.named, state.captures.sizes.trains)
         self._read = 0
         self._began_ns = state.now()
         self._next_ns = 0
         self._over = False
-        state.sizes.wanted = True
+        state.captures.sizes.wanted = True
 
     def tick(self, now_ns: int) -> None:
         """Read what is new, and begin if steps are steady."""
@@ -82,8 +73,8 @@ class FirstLook:
             self._end()
             if self._claim():
                 self._begin(elected)
-                self._state.sizes.chosen = elected.traces
-            self._state.sizes.forget()
+                self._state.captures.sizes.chosen = elected.traces
+            self._state.captures.sizes.forget()
 
     def _end(self) -> None:
         self._over = True
@@ -102,10 +93,9 @@ class FirstLook:
         role, text = str(line.get("role", "")), str(line.get("text", ""))
         session = kind == Kind.SESSION_RUN
         step_ns = repeat.step_ns
-        size = self._state.sizes.of_sessions() if session else self._state.sizes.of(repeat.traces)
+        size = self._state.captures.sizes.of_sessions() if session else self._state.captures.sizes.of(repeat.traces)
         each = look_size.events(kind, size, step_ns, repeat.call_ns, os.cpu_count() or 1)
         steps = look_size.steps(self._bound_ns, each, step_ns)
-        title = TITLES[Kind(kind)]
         order: dict[str, object] = {
             "id": new_id(),
             "steps": steps,
@@ -118,17 +108,18 @@ class FirstLook:
             "usual": [list(pair) for pair in self._repeats.usual(repeat)],
             "task": text if session else None,
             "asked_by": ASKED_BY,
-            "title": title % LOOPS.get(role, text) if "%s" in title else title,
         }
         work = WORK.get(role, "training" if size.updates or kind == Kind.APPLY else "")
-        self._tell(order, work, "" if steps else _too_dear(look_size.cost_ns(1, each, step_ns)))
+        self._tell(order, (role, text, work), "" if steps else _too_dear(look_size.cost_ns(1, each, step_ns)))
         if steps:
             self._state.captures.order(order)
 
-    def _tell(self, order: dict[str, object], work: str, problem: str) -> None:
-        line: dict[str, object] = {"t": "look", "at": self._state.now(), "text": problem, "work": work}
-        line.update((field, order[field]) for field in ("id", "title", "steps", "anchors"))
-        self._state.lines.log({**line, "begun": not problem})
+    def _tell(self, order: dict[str, object], about: tuple[str, str, str], problem: str) -> None:
+        """Log that the look begins, or the ``problem``; ``about``: role and text of the calls' name, and their work."""
+        role, text, work = about
+        line: dict[str, object] = {"t": "look", "at": self._state.now(), "begun": not problem, "problem": problem}
+        line.update((field, order[field]) for field in ("id", "steps", "anchors"))
+        self._state.lines.log({**line, "role": role, "text": text, "work": work})
 
 
 def _too_dear(cost_ns: int) -> str:

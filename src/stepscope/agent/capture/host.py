@@ -19,6 +19,8 @@ if TYPE_CHECKING:
         """Number of captures that were requested."""
         served: bool
         """Whether a profiler server was started."""
+        sizes: GraphSizes
+        """Sizes of the graphs traced so far."""
         profiled: Callable[[], bool]
         """Test whether the user's own profiler is running."""
 
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
         lines: Lines
         records: Records
         hooks: Hooks
-        sizes: GraphSizes
 
         @property
         def captures(self) -> Looking:

@@ -6,7 +6,7 @@ rests on the graphs' nodes; here only their number is known.
 
 from __future__ import annotations
 
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ RECORD_NS = 1_000_000_000
 """Longest that steps are recorded for: a job of three seconds should not be over before they are."""
 DEAREST = 3
 """A single step may cost this multiple of what ten may."""
-GRAPHS = frozenset((int(Kind.EXECUTION), int(Kind.FUNCTION)))
+GRAPHS = frozenset(map(int, kinds_with(Trait.COMPILED)))
 
 
 def events(kind: int, size: Size, step_ns: int, call_ns: int, cores: int) -> float:

@@ -169,7 +169,7 @@ class Repeats:
             return 2 if role != "enqueue" else _NEVER
         if kind == Kind.FUNCTION:
             return 3 if role == "updates" or (not role and self._trains(repeat.traces)) else 5
-        return {Kind.APPLY: TRAINS, Kind.MODEL_CALL: 6}.get(kind, _NEVER)
+        return TRAINS if kind == Kind.APPLY else 6 if kind == Kind.MODEL_CALL else _NEVER
 
     def _role(self, name: int) -> str:
         role = self._roles.get(name)

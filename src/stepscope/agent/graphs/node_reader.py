@@ -119,7 +119,7 @@ class Reader:
     def traced(self, graph: Graph, concrete: Concrete, line: dict[str, Foreign]) -> None:
         """Queue the graph of a traced function; ``line``: the known fields of the trace."""
         self._last_trace = self._state.now()
-        self._state.sizes.add(line["id"], graph, line["definition_key"], line["updates"])
+        self._state.captures.sizes.add(line["id"], graph, line["definition_key"], line.get("updates", 0))
         if len(self._waiting) >= MAX_WAITING:
             self._counts["capped"] += 1
             return
@@ -145,7 +145,7 @@ class Reader:
         """Watch the graph of a session that was made."""
         if self._seen.get(graph) is None and len(self._sessions) < MAX_WAITING:
             self._sessions.append(Wanted(graph, self._known(graph), "session"))
-            self._state.sizes.add_session(graph)
+            self._state.captures.sizes.add_session(graph)
 
     def _known(self, graph: Graph) -> int:
         identity: Optional[int] = self._seen.get(graph)
@@ -164,7 +164,7 @@ class Reader:
         if not busy or self.running or now_ns - self._last_slice < PAUSE_NS:
             return
         chosen = self._choose()
-        if self._state.sizes.chosen and self._state.captures.recording:
+        if self._state.captures.sizes.chosen and self._state.captures.recording:
             return
         settled = now_ns - self._last_trace >= self._settle_ns or now_ns - self._first_wait >= MAX_SETTLE_NS
         if not (chosen or settled):
@@ -181,7 +181,7 @@ class Reader:
 
     def _choose(self) -> bool:
         """Rank the graphs that a first look shows; returns whether one of them is still to be read."""
-        chosen = self._state.sizes.chosen
+        chosen = self._state.captures.sizes.chosen
         if not chosen:
             return False
         for wanted in [wanted for wanted in self._skipped.values() if wanted.of in chosen]:

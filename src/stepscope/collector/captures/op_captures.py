@@ -18,12 +18,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.collector.captures import capture_files, reason
+from stepscope.derive.kinds import KINDS
 from stepscope.derive.optrace import capture_cost
+from stepscope.derive.steps.step_work import LOOPS
 from stepscope.errors import CaptureError, FormatError
 from stepscope.model.session.session import CaptureInfo
 from stepscope.store import layout
 from stepscope.wire import commands
 from stepscope.wire.env import RAW_PREFIX
+from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from stepscope.collector.recording.drain import WorkerDrain
     from stepscope.collector.recording.owner import Owner
     from stepscope.model.log.events import CaptureTaken
+    from stepscope.model.log.look import LookTaken
 
 KIND = "ops"
 SECONDS = 20.0
@@ -202,8 +206,8 @@ class OpCaptures:
             continue
         for worker in self._recording.drainer.workers.values():
             for look in worker.looks.values():
-                if look.text:
-                    self._recording.note("DX118", look.text)
+                if look.problem:
+                    self._recording.note("DX118", look.problem)
         for folder in (self._recording.session / layout.CAPTURES).glob(RAW_PREFIX + "*"):
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -222,7 +226,7 @@ class OpCaptures:
                         by=reason.FIRST,
                         worker=worker.key,
                         steps=look.steps,
-                        title=look.title,
+                        title=_title(look),
                         work=look.work,
                         anchors=look.anchors,
                     )
@@ -297,6 +301,13 @@ class OpCaptures:
             return msgspec.structs.replace(about, outcome="failed", text=text, files=files)
         used = time.process_time_ns() - used
         return msgspec.structs.replace(about, files=files, read_cpu_ns=used, cost_ns=about.cost_ns + used)
+
+
+def _title(look: LookTaken) -> str:
+    """Description of the steps of a first look."""
+    kind = Kind(look.anchors[0][0]) if look.anchors else Kind.STEP
+    title = KINDS[kind].step.format(text=look.text, role=LOOPS.get(look.role, look.role))
+    return f"{title} {look.text}" if kind == Kind.SESSION_RUN else title
 
 
 def _about(flight: _Flight) -> CaptureInfo:

@@ -18,7 +18,8 @@ CALLS = kinds_with(Trait.STEP)
 OFTEN = 0.5
 """Share of the steady steps in which a call must occur to belong to a step."""
 MAX_USUAL = 64
-_LOOPS = {"train": "fit", "test": "evaluate", "predict": "predict"}
+LOOPS = {"train": "fit", "test": "evaluate", "predict": "predict"}
+"""Keras' loop that calls a compiled function, by the role of the function."""
 
 
 def work(steps: Steps) -> str:
@@ -64,7 +65,7 @@ def place(steps: Steps) -> tuple[str, int] | None:
         return None
     if call.call_file:
         return call.call_file, call.call_line
-    return loop_place(steps, _LOOPS.get(call.role, ""))
+    return loop_place(steps, LOOPS.get(call.role, ""))
 
 
 def loop_place(steps: Steps, role: str) -> tuple[str, int] | None:

@@ -12,10 +12,11 @@ class LookTaken(Event, tag="look", frozen=True, kw_only=True):
 
     id: str
     begun: bool = False
-    text: str = ""
+    problem: str = ""
     """Reason why it was not begun: the steps are too dear."""
-    title: str = ""
-    """Description of its steps: "Keras fit", "Session.run train_op" ..."""
+    role: str = ""
+    text: str = ""
+    """Role and text of the name of the calls that make its steps."""
     work: str = ""
     """Work: training | evaluation | prediction; "" if unknown."""
     steps: int = 0

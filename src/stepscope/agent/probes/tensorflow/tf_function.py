@@ -364,7 +364,7 @@ def _wrap_create(state: AgentState, original: Callable[..., Foreign]) -> Callabl
                 reader.running.discard(identity)
                 if made is not None and line:
                     with state.guard("graph_nodes.traced"):
-                        reader.traced(func_graph, made, {"updates": 0, **line, "id": identity, "outer": outer})
+                        reader.traced(func_graph, made, {**line, "id": identity, "outer": outer})
 
     common.lines.bound(create.__code__)
     return functools.wraps(original)(create)
