@@ -1,9 +1,9 @@
 """How often does a short job have its first look, and what does that cost a job of ten seconds?
 
-Two parts. *Looks*: jobs with three seconds of steps under ``stepscope run``; a look counts if the report has an op trace
-with steps and its table of ops has lines. *Cost*: a job of a fixed number of steps, some ten seconds of them, plain and
-under ``run`` in turn: the mean step of the steady part, and the job's whole wall time from its own first line on, each as
-the ratio of a pair. ``--without`` adds runs with ``--budget 0%`` to the pairs, which shows the look's own part.
+Two parts. *Looks*: jobs with three seconds of steps under ``stepscope run``; a look counts if the report has an op
+trace with steps and its table of ops has lines. *Cost*: a job of a fixed number of steps, some ten seconds of them,
+plain and under ``run`` in turn: the mean step of the steady part, and the job's whole wall time from its own first line
+on, each as the ratio of a pair. ``--without`` adds runs with ``--budget 0%`` to the pairs, which shows the look's part.
 
 What has been run is kept in ``--results`` and not run again, so that the benchmark may be stopped and continued.
 """
@@ -24,12 +24,17 @@ from _stats import bootstrap
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks" / "first-look.md"
 RESULTS = ROOT / "build" / "first-look.jsonl"
-JOB = str(Path(__file__).with_name("_short_job.py"))
+JOB = str(ROOT / "benchmarks" / "programs" / "short_job.py")
 KINDS = ("fit", "loop", "session")
 LONG_S = 10.0
 SHORT_S = 3.0
 TIMEOUT_S = 600
 PLAIN, RUN, WITHOUT = "plain", "run", "without"
+LOOKS_NOTE = """Jobs with three seconds of steps. *With op trace and lines*: the report has an op trace of the job's
+steps, and at least one op of its table has a line of the program or a layer."""
+COST_NOTE = """Jobs with some ten seconds of steps, in turn. Median ratio of the pairs, with its bootstrap interval of
+95 %. *Mean steady step*: all steps but the first ten, the traced ones included. *Wall time of the job*: from its first
+line to its last, so without the interpreter's start and the report."""
 Row = dict[str, object]
 
 
@@ -56,7 +61,7 @@ def ran(kind: str, words: Iterable[str], options: Sequence[str] | None, folder: 
     """(what the job printed, its session) of one run; ``options`` of ``stepscope run``, None: without it."""
     session = folder / "s.stepscope"
     job = [JOB, kind, *words]
-    under = ["-m", "stepscope", "run", "-o", str(session), *(options or ())] if options is not None else []
+    under = ["-m", "stepscope", "run", "--session", str(session), *(options or ())] if options is not None else []
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
     done = subprocess.run(
         [sys.executable, *under, *job],
@@ -171,14 +176,11 @@ def page(results: Results) -> str:
             "",
             *looks_table(results),
             "",
-            "Jobs with three seconds of steps. *With op trace and lines*: the report has an op trace of the job's steps,",
-            "and at least one op of its table has a line of the program or a layer.",
+            LOOKS_NOTE,
             "",
             *cost_table(results),
             "",
-            "Jobs with some ten seconds of steps, in turn. Median ratio of the pairs, with its bootstrap interval of 95 %.",
-            "*Mean steady step*: all steps but the first ten, the traced ones included. *Wall time of the job*: from its",
-            "first line to its last, so without the interpreter's start and the report.",
+            COST_NOTE,
             "",
         ]
     )

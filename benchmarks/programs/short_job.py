@@ -1,6 +1,6 @@
 """A short training as users write it, which prints the length of its steps as its last line.
 
-``_short_job.py KIND (--seconds S | --steps N)``: KIND is fit, loop or session.
+``short_job.py KIND (--seconds S | --steps N)``: KIND is fit, loop or session.
 """
 
 from __future__ import annotations
