@@ -60,6 +60,16 @@ def test_a_pause_begins_the_count_again() -> None:
     assert elected([*calls(1), *calls(5, at_ms=10_000)]) is not None
 
 
+def test_a_gap_of_the_duty_cycle_is_no_pause() -> None:
+    """Steps of a few milliseconds are recorded for 0.15 s at a time; in between they go on."""
+    windows = [calls(8, 10), calls(8, 10, at_ms=1_500)]
+    gap = (80 * MS, 1_400 * MS, 290, 0, int(Kind.REST), 0, 2)
+    assert elected([*windows[0], *windows[1]]) is None
+    repeat = elected([*windows[0], gap, *windows[1]])
+    assert repeat is not None
+    assert repeat.step_ns == 10 * MS
+
+
 def test_what_has_ceased_is_not_elected() -> None:
     """A series that ended a while ago is over."""
     assert elected(calls(20), now_ms=5_000) is None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ASKED_BY = "first-look"
 MOST = 4_096
 """Records read in one look; what is older was written while this thread had no turn."""
-RARE_NS = 120_000_000_000
+RARE_NS = 30_000_000_000
 """After this time without steps the ring is read once a second."""
 SECOND_NS = 1_000_000_000
 LEVEL = 2

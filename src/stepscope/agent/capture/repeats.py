@@ -39,6 +39,7 @@ OFTEN = 0.5
 _OUT = int(Flag.END) | int(Flag.NESTED)
 _TRACED = int(Flag.TRACED)
 _TRACE = int(Kind.TRACE)
+_REST = int(Kind.REST)
 CALLS = frozenset(map(int, kinds_with(Trait.STEP)))
 WATCHED = (CALLS | {int(Kind.APPLY)}) - {int(Kind.INFERENCE)}
 """Kinds whose calls TensorFlow's profiler can trace, and that may make a step."""
@@ -66,15 +67,15 @@ class Repeat:
         self.traces: frozenset[int] = frozenset()
         """Ids of the traces made by the last call that made any."""
 
-    def add(self, start_ns: int, dur_ns: int, traces: Optional[frozenset[int]]) -> None:
-        """A call has ended; ``traces``: those that it made, None if it made none."""
+    def add(self, start_ns: int, dur_ns: int, traces: Optional[frozenset[int]], rested_ns: int = 0) -> None:
+        """A call has ended; ``traces``: those that it made, None if none; ``rested_ns``: end of the last gap."""
         end_ns = start_ns + dur_ns
         self.calls += 1
         if traces is not None:
             self.traces = traces or self.traces
             self._restart()
             return
-        if self._paused(self.ends[-1] - self.ends[-2] if len(self.ends) > 1 else 0, start_ns):
+        if self._paused(self.ends[-1] - self.ends[-2] if len(self.ends) > 1 else 0, start_ns, rested_ns):
             self._restart()
         elif len(self.ends) == _PAIR and self.step_ns > max(PAUSE_NS, PAUSE_STEPS * (end_ns - self.ends[1])):
             self.ends.popleft()  # it was followed by a pause, which did not show yet
@@ -85,9 +86,13 @@ class Repeat:
         self.total_ns += dur_ns
         self.ends.append(end_ns)
 
-    def _paused(self, before_ns: int, start_ns: int) -> bool:
-        """Whether a call that begins now follows a pause; ``before_ns``: time between the two calls before it."""
-        return bool(before_ns) and start_ns - self.ends[-1] > max(PAUSE_NS, PAUSE_STEPS * before_ns)
+    def _paused(self, before_ns: int, start_ns: int, rested_ns: int) -> bool:
+        """Whether a call that begins now follows a pause; ``before_ns``: time between the two calls before it.
+
+        In a gap of the duty cycle calls are not recorded: it is no pause.
+        """
+        since_ns = max(self.ends[-1], rested_ns) if self.ends else 0
+        return bool(before_ns) and start_ns - since_ns > max(PAUSE_NS, PAUSE_STEPS * before_ns)
 
     def _restart(self) -> None:
         self.since = self.total_ns = 0
@@ -95,8 +100,10 @@ class Repeat:
 
     @property
     def step_ns(self) -> int:
-        """Mean time from end to end of the newest calls; 0 with fewer than two."""
-        return (self.ends[-1] - self.ends[0]) // (len(self.ends) - 1) if len(self.ends) > 1 else 0
+        """Median time from end to end of the newest calls; 0 with fewer than two."""
+        ends = list(self.ends)
+        apart = sorted(ends[i] - ends[i - 1] for i in range(1, len(ends)))
+        return apart[len(apart) // 2] if apart else 0
 
     @property
     def call_ns(self) -> int:
@@ -125,12 +132,16 @@ class Repeats:
         self._trains = trains
         self._known: dict[Key, Repeat] = {}
         self._traces: deque[Record] = deque(maxlen=KEPT)
+        self._rested_ns = 0
+        """End of the newest gap of the duty cycle."""
 
     def add(self, records: Iterable[Record]) -> None:
         """Take records, in the order in which they were written."""
         for start_ns, dur_ns, arg, name, kind, flags, thread in records:
             if kind == _TRACE:
                 self._traces.append((start_ns, dur_ns, arg, thread))
+            elif kind == _REST:
+                self._rested_ns = max(self._rested_ns, start_ns + dur_ns)
             elif kind in WATCHED and not flags & _OUT:
                 key = (kind, name, thread)
                 known = self._known.get(key)
@@ -138,7 +149,8 @@ class Repeats:
                     if len(self._known) >= MAX_KEYS:
                         self._known.clear()
                     known = self._known[key] = Repeat(key, start_ns + dur_ns)
-                known.add(start_ns, dur_ns, self._inside(start_ns, dur_ns, thread) if flags & _TRACED else None)
+                traces = self._inside(start_ns, dur_ns, thread) if flags & _TRACED else None
+                known.add(start_ns, dur_ns, traces, self._rested_ns)
 
     def _inside(self, start_ns: int, dur_ns: int, thread: int) -> frozenset[int]:
         """Ids of the traces made within a call."""
