@@ -1,4 +1,6 @@
-"""Detectors, the signals that they need, how they run, and how two findings about one root become one (``yields_to``)."""
+"""Detectors, the signals that they need, how they run, and how two findings about one root become one
+(``yields_to``).
+"""
 
 from __future__ import annotations
 

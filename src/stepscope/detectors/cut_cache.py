@@ -20,8 +20,8 @@ REPEATS = "RepeatDataset"
 WHY = "cache is discarded after each pass: take() follows it, so it is never read to its end"
 REMEDY = Remedy(
     id="take-first",
-    text="call take() before cache(): a cache is kept only after a pass has read it to its end, so this one is refilled "
-    "in each pass",
+    text="call take() before cache(): a cache is kept only after a pass has read it to its end, so this one is "
+    "refilled in each pass",
     safety="review",
 )
 

@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from stepscope.derive.python.random_draws import Draw
 
 IF_THE_SAME = "if its output is the same every time"
-"""Nothing that draws was seen; code of other files may."""
+"""No random op was seen; code of other files may contain one."""
 
 
 def keep_the_rest(draw: Draw) -> Remedy:
-    """Instead of a cache behind a function that draws."""
+    """Remedy that replaces a cache after a function with random ops."""
     at = f" in line {draw.line}" if draw.line else ""
     return Remedy(
         id="keep-what-is-not-drawn",

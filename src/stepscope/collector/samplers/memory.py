@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.collector.samplers import cgroup
 from stepscope.collector.samplers.base import ProcFile, Rows, Targets
-from stepscope.collector.samplers.fault_cost import FaultRound, FaultProbe
+from stepscope.collector.samplers.fault_cost import FaultProbe, FaultRound
 from stepscope.model.records import MemoryTable
 
 if TYPE_CHECKING:

@@ -127,9 +127,9 @@ def _finding(view: StepsView, ops: NodeCosts, on: Setting, rows: list[int], cost
                 "check the loss alone",
             ),
         ),
-        explanation="The mode inserted a check after every op of the graph; the op trace shows how long the checks "
-        "take. Their dispatch time is estimated from their share of all ops. Fusion that they prevent is not counted: the "
-        "real saving is larger.",
+        explanation="The mode inserted a check after every op of the graph; the op trace shows how long the "
+        "checks take. Their dispatch time is estimated from their share of all ops. Fusion that they prevent is not "
+        "counted: the real saving is larger.",
     )
 
 

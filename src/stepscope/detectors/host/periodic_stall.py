@@ -106,8 +106,8 @@ def _finding(view: StepsView, stalls: Stalls, ratio: float, params: Params) -> S
         ),
         cost=cost_of(view, ratio, low=0.9 * ratio, high=1.05 * ratio),
         remedies=_remedies(view, stalls, collected=collected is not None),
-        explanation=f"The stalls lie in the part of the step that the report calls {COMPONENTS[stalls.component].word}; "
-        f"{format_ratio(stalls.regular_ratio)} of their intervals are regular.",
+        explanation="The stalls lie in the part of the step that the report calls "
+        f"{COMPONENTS[stalls.component].word}; {format_ratio(stalls.regular_ratio)} of their intervals are regular.",
     )
 
 

@@ -28,10 +28,9 @@ the calls plus 25 us around each, at most the CPU time of their threads, less th
 the interpreter lock counts as its own. With a GPU, CPU time says nothing about the step, and only the wait counts.
 
 ## Remedy
-Write the work with TensorFlow ops (`tf.strings`, `tf.image`, `tf.io`, lookup tables), or do it once before training
-and store the result. A function that draws at random is not to be stored: draw with `tf.random` or
-`tf.image.stateless_random_*`, and keep only what comes before it. Where only Python can do it, work on whole batches.
-Turn the debug mode off.
+Write the work with TensorFlow ops (`tf.strings`, `tf.image`, `tf.io`, lookup tables), or do it once before training and
+store the result. Do not store random output: use `tf.random` or `tf.image.stateless_random_*`, and store only the work
+before them. Where only Python can do it, work on whole batches. Turn the debug mode off.
 
 ## References
 tf.data performance guide; documentation of tf.py_function on the interpreter lock and serialisation.

@@ -119,7 +119,7 @@ def _remedies(*, skips: bool, shuffled: bool, cached: bool) -> tuple[Remedy, ...
     if shuffled:
         text = "shuffle before the map, or with a smaller buffer: it is filled before the first batch arrives"
         remedies.append(Remedy(id="shuffle-first", text=text, safety="review"))
-    text = f"cache() behind the map, {drawn.IF_THE_SAME}; or " if cached else ""
+    text = f"cache() after the map, {drawn.IF_THE_SAME}; or " if cached else ""
     text += "repeat() the dataset and give fit steps_per_epoch, so that the next pass is prepared while this one ends"
     return (*remedies, Remedy(id="prepare-next-pass", text=text, safety="review"))
 

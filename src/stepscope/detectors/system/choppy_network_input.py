@@ -69,8 +69,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
 def _finding(view: StepsView, network: Network, rhythm: Rhythm, wait: float, params: Params) -> Seen:
     ratio = min(wait, rhythm.overlap_ratio)
     return Seen(
-        title=f"the input arrives in bursts: steps wait for it {format_ratio(wait)} of the time, although the network is "
-        f"idle {format_ratio(rhythm.gap_ratio)} of the time",
+        title=f"the input arrives in bursts: steps wait for it {format_ratio(wait)} of the time, although the network "
+        f"is idle {format_ratio(rhythm.gap_ratio)} of the time",
         confidence=0.8,
         where=input_source.places(view),
         evidence=(

@@ -120,7 +120,7 @@ def _finding(view: StepsView, network: Network, wait: float, error: float, param
             Remedy(
                 id="local-copy",
                 text="copy the data to a local disk before training, or cache() it as it was read, "
-                "before any map that draws at random",
+                "before any map with random ops",
             ),
             Remedy(id="nearer-data", text="read from several servers, run the job near its data, or use a faster link"),
         ),

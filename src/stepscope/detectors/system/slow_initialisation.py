@@ -122,7 +122,8 @@ def _remedies(function: str, making: str) -> tuple[Remedy, ...]:
         ),
         Remedy(
             id="keep-the-result",
-            text="or, if the result is the same in every run, compute it once and keep it: np.save, TFRecord, Dataset.save",
+            text="or, if the result is the same in every run, compute it once and keep it: np.save, TFRecord, "
+            "Dataset.save",
         ),
     )
 
