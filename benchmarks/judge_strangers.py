@@ -15,9 +15,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import _judge
+from _judge import Json
 
 ROOT = Path(__file__).resolve().parent.parent
 HERE = ROOT / "benchmarks" / "strangers"
@@ -70,12 +70,12 @@ def tree() -> str:
     return said.stdout.strip()
 
 
-def says(finding: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
+def says(finding: Json, known: Json) -> bool:
     """Whether title and first remedy name the true cause."""
     return _judge.right({**finding, "name": "", "remedies": finding["remedies"][:1]}, known)
 
 
-def leads(report: Mapping[str, Any] | None, known: Mapping[str, Any]) -> bool:
+def leads(report: Json | None, known: Json) -> bool:
     """Whether a finding of any severity, or an unexplained entry, points at the culprit's lines or says the cause."""
     report = report or {}
     entries = [entry for entry in report.get("ledger", ()) if entry["settled_by"] == "unexplained"]
