@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from stepscope.app.report import step_summary
 from stepscope.derive.input import pipeline
 from stepscope.derive.ledger import build as ledgers
@@ -103,37 +101,35 @@ def _number(part: Part) -> str:
 def _details(ledger: Ledger, part: Part) -> list[str]:
     match part.phase:
         case "start":
-            return ["the interpreter, and the program before it imports a framework"]
+            said = ["the interpreter, and the program before it imports a framework"]
         case "imports":
             events = ledger.worker.all(Framework)
             names = dict.fromkeys(event.name for event in events if event.name in FRAMEWORKS and event.dur)
-            return [", ".join(names)]
+            said = [", ".join(names)]
         case "first-steps":
-            traced = _records_within(ledger, part, Kind.TRACE)
-            return [f"tracing {format_ns(traced)} of it"] if traced else []
+            said = [_share_text("tracing", _records_within(ledger, part, Kind.TRACE))]
         case "building":
-            built = _records_within(ledger, part, Kind.BUILD)
-            said = f"loading or making models and graphs {format_ns(built)} of it"
-            return ["Python up to the first step", *([said] if built else [])]
+            made = _records_within(ledger, part, Kind.BUILD)
+            said = ["Python up to the first step", _share_text("loading or making models and graphs", made)]
         case "end":
-            return [_exit_text(ledger)]
+            said = [_share_text("finishing the interpreter", ledger.exit_ns)]
         case "not-seen":
-            return ["no record covers it"]
-    return []
+            said = ["no record covers it"]
+        case _:
+            said = []
+    return said
+
+
+def _share_text(what: str, ns: int) -> str:
+    """A part of a part."""
+    return f"{what} {format_ns(ns)} of it" if ns > 0 else ""
 
 
 def _records_within(ledger: Ledger, part: Part, kind: Kind) -> int:
     """Time of the records of a kind within a part."""
     records = outside.on_threads(ledger.worker, ledger.threads)
-    spans = outside.spans_of(records.take(np.equal(records.kind, kind)))
+    spans = outside.spans_of(records.take(records.kind == kind))
     return intervals.total(intervals.clip(spans, part.spans))
-
-
-def _exit_text(ledger: Ledger) -> str:
-    """How much of the end the interpreter took to finish."""
-    if ledger.exit_ns <= 0:
-        return ""
-    return f"finishing the interpreter {format_ns(ledger.exit_ns)} of it"
 
 
 def _problems(ledger: Ledger) -> list[Diagnostic]:

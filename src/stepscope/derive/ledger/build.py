@@ -285,12 +285,9 @@ def _active(scope: _Scope) -> tuple[int, int]:
     layers = [layer.spans for layer in _shown(scope) if layer.phase in {"evaluation", "other-steps", "first-steps"}]
     if scope.steps is not None:
         own = scope.steps.own
-        layers += [
-            between(own.begin_ns, int(own.steps.ends[-1])),
-            scope.steps.broken,
-            own_steps.holding_loops(own.steps),
-        ]
+        made = between(own.begin_ns, int(own.steps.ends[-1]))
+        layers += [made, scope.steps.broken, own_steps.holding_loops(own.steps)]
     spans = _union(layers)
     if not len(spans[0]):
-        return scope.life.end_ns, scope.life.end_ns
+        return scope.life.exit_ns, scope.life.exit_ns
     return int(spans[0][0]), int(spans[1][-1])

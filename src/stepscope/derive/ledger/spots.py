@@ -115,4 +115,12 @@ def _called(name: Name | None) -> tuple[str, int, int, str] | None:
 
 
 def _traced(trace: Traced | None) -> tuple[str, int, int, str] | None:
-    return (trace.file, trace.line, trace.end_line, trace.function) if trace is not None and trace.file else None
+    """The traced function, if it is the user's, else the user's line that led to the trace."""
+    if trace is None:
+        return None
+    if trace.owner == "user" and trace.file:
+        return trace.file, trace.line, trace.end_line, trace.function
+    if not trace.stack:
+        return None
+    file, function, line = trace.stack[-1]
+    return file, line, 0, function
