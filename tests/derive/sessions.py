@@ -109,6 +109,7 @@ class Job:
     pid: int = 100
     command: tuple[str, ...] = ()
     exit_code: int = 0
+    started_ns: int = 0
     ended_ns: int = 0
     records: list[_Record] = field(default_factory=list)
     events: list[AnyEvent] = field(default_factory=list)
@@ -240,9 +241,9 @@ class Job:
         number = self.stack(*frames)
         self.records += [_Record(t, dur, arg, number, Kind.SAMPLE, flags, thread) for t in times]
 
-    def framework(self, name: str = "tensorflow", version: str = "2.21.0") -> None:
-        """A framework that the job imported."""
-        self.event(Framework(name=name, version=version))
+    def framework(self, name: str = "tensorflow", version: str = "2.21.0", *, at: int = 0, dur: int = 0) -> None:
+        """A framework that the job imported, until ``at``."""
+        self.event(Framework(at=at, name=name, version=version, dur=dur))
 
     def compiled(self, **fields: Any) -> None:
         """A Keras model was compiled."""
@@ -330,7 +331,13 @@ class Job:
 
     def worker(self) -> Worker:
         """The process."""
-        info = WorkerInfo(key=str(self.pid), pid=self.pid, command=self.command, allocator=self.allocator)
+        info = WorkerInfo(
+            key=str(self.pid),
+            pid=self.pid,
+            command=self.command,
+            started_ns=self.started_ns,
+            allocator=self.allocator,
+        )
         return read(info, self.table(), self.events, self.graphs)
 
     def session(self) -> Session:

@@ -213,8 +213,16 @@ def _merged(parts: Sequence[Part]) -> tuple[Part, ...]:
         key = part.phase, part.component
         before = found.get(key)
         found[key] = part if before is None else _joined(before, part)
+    _unite(found, ("steps", "saving"), ("saving", ""))
     kept = [part for part in found.values() if part.ns > 0]
     return tuple(sorted(kept, key=lambda part: (PHASES.index(part.phase), -part.ns)))
+
+
+def _unite(found: dict[tuple[Phase, str], Part], one: tuple[Phase, str], other: tuple[Phase, str]) -> None:
+    """Join two parts of the same kind in the larger one: short saves count as steps, long ones lie between steps."""
+    if one in found and other in found:
+        small, large = sorted((one, other), key=lambda key: found[key].ns)
+        found[large] = _joined(found[large], found.pop(small))
 
 
 def _joined(one: Part, other: Part) -> Part:
@@ -222,7 +230,7 @@ def _joined(one: Part, other: Part) -> Part:
         one,
         ns=one.ns + other.ns,
         unobserved_ns=one.unobserved_ns + other.unobserved_ns,
-        count=one.count + other.count,
+        count=one.count + other.count if one.phase == other.phase else one.count,
         spans=intervals.union(one.spans, other.spans),
     )
 
