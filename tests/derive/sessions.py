@@ -109,7 +109,6 @@ class Job:
     pid: int = 100
     command: tuple[str, ...] = ()
     exit_code: int = 0
-    started_ns: int = 0
     ended_ns: int = 0
     records: list[_Record] = field(default_factory=list)
     events: list[AnyEvent] = field(default_factory=list)
@@ -331,13 +330,7 @@ class Job:
 
     def worker(self) -> Worker:
         """The process."""
-        info = WorkerInfo(
-            key=str(self.pid),
-            pid=self.pid,
-            command=self.command,
-            started_ns=self.started_ns,
-            allocator=self.allocator,
-        )
+        info = WorkerInfo(key=str(self.pid), pid=self.pid, command=self.command, allocator=self.allocator)
         return read(info, self.table(), self.events, self.graphs)
 
     def session(self) -> Session:

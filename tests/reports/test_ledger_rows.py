@@ -4,32 +4,31 @@ from __future__ import annotations
 
 import json
 from types import ModuleType
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from stepscope.model.report.finding import Place, Report
-from stepscope.model.report.ledger import PHASES, LedgerEntry
+from stepscope.model.report.ledger import PHASES, LedgerEntry, Phase, SettledBy
 from stepscope.reports import json_report, ledger_rows, markdown, text
 from stepscope.reports.page import html
 
 S = 1_000_000_000
 
 
-def entry(phase: Any, ns: int, *, of: int = 100 * S, **fields: Any) -> LedgerEntry:
+def entry(phase: Phase, ns: int, component: str = "", settled_by: SettledBy = "small", text: str = "") -> LedgerEntry:
     """A part of a job of 100 s."""
-    return LedgerEntry(phase=phase, ns=ns, ratio=ns / of, **{"settled_by": "small", **fields})
+    return LedgerEntry(phase=phase, component=component, ns=ns, ratio=ns / (100 * S), settled_by=settled_by, text=text)
 
 
 WHERE = (Place(file="train.py", line=41, function="main"),)
 ENTRIES = (
     entry("start", 1 * S),
-    entry("imports", 9 * S, settled_by="unexplained", text="keras, tensorflow"),
+    entry("imports", 9 * S, "", "unexplained", "keras, tensorflow"),
     entry("building", 300_000_000),
-    entry("steps", 50 * S, component="call", settled_by="limit", unobserved_ratio=0.8),
-    entry("steps", 20 * S, component="input-wait", settled_by="finding", code="INP003", where=WHERE),
-    entry("evaluation", 18 * S, settled_by="general", code="GEN001"),
+    replace(entry("steps", 50 * S, "call", "limit"), unobserved_ratio=0.8),
+    replace(entry("steps", 20 * S, "input-wait", "finding"), code="INP003", where=WHERE),
+    replace(entry("evaluation", 18 * S, "", "general"), code="GEN001"),
     entry("end", 1_400_000_000),
     entry("not-seen", 300_000_000),
 )
@@ -38,7 +37,8 @@ ENTRIES = (
 @pytest.fixture
 def report(samples: ModuleType) -> Report:
     """A job with one ledger."""
-    return replace(samples.input_bound(), ledger=ENTRIES)
+    made: Report = replace(samples.input_bound(), ledger=ENTRIES)
+    return made
 
 
 def test_the_line_names_parts_from_two_percent(report: Report) -> None:
@@ -87,7 +87,7 @@ def test_formats_hold_every_row(report: Report) -> None:
 def test_makers_have_ledgers_of_their_own(report: Report) -> None:
     """The parts of each maker stand below its title, and count nothing towards the job's line."""
     maker = report.session.step_makers
-    both = replace(report, ledger=(*ENTRIES, entry("steps", 40 * S, of=40 * S, component="call", maker=0)))
+    both = replace(report, ledger=(*ENTRIES, replace(entry("steps", 40 * S, "call"), maker=0)))
     assert maker == ()
     assert ledger_rows.line(both) == ledger_rows.line(report)
     assert len(ledger_rows.ledgers(both)) == 2

@@ -14,7 +14,7 @@ from stepscope.wire.kinds import Kind
 
 def job(*, in_gap: int = 0) -> Job:
     """A fit of 400 steps in a job of 10 s; with a gap of a second in which some steps were counted."""
-    made = Job(started_ns=1 * S, ended_ns=10 * S)
+    made = Job(ended_ns=10 * S)
     made.framework("tensorflow", at=2 * S, dur=1 * S)
     made.samples(range(2 * S, 3 * S, 50 * MS), Frame(SCRIPT, "load", 12))
     run = made.execution()
@@ -80,7 +80,7 @@ def test_only_jobs_that_were_run_have_one() -> None:
 
 def test_garbage_collections_alone_are_no_steps() -> None:
     """A process that only imported a framework has a ledger of its start, its imports and its end."""
-    made = Job(started_ns=1 * S, ended_ns=5 * S)
+    made = Job(ended_ns=5 * S)
     made.framework(at=3 * S, dur=2 * S)
     made.call(Kind.GC, "gc").at(3 * S, 1 * S)
     made.event(ProcessEnded(at=4 * S))

@@ -42,7 +42,7 @@ def whole(ledger: Ledger) -> int:
 
 def started(end: int) -> Job:
     """A job of which TensorFlow is imported from 1 s to 3 s, and whose interpreter ends a second before ``end``."""
-    job = Job(started_ns=1 * S, ended_ns=end)
+    job = Job(ended_ns=end)
     job.framework(at=3 * S, dur=2 * S)
     job.event(ProcessEnded(at=end - 1 * S))
     return job
@@ -171,7 +171,7 @@ def test_saves_in_gaps_are_on_record() -> None:
 
 def test_killed() -> None:
     """The ledger of a job that did not end in an orderly way ends where its records end."""
-    job = Job(started_ns=1 * S, ended_ns=60 * S, exit_code=-9)
+    job = Job(ended_ns=60 * S, exit_code=-9)
     job.framework(at=3 * S, dur=2 * S)
     assert fit(job, 3 * S, steps=50) == 8 * S
     (ledger,) = ledgers(job.session())
@@ -243,7 +243,7 @@ ACTS = st.lists(
 @given(acts=ACTS)
 def test_parts_add_up(acts: list[tuple[str, int]]) -> None:
     """Whatever a job does in whatever order, its parts add up to its wall time, and each is as long as it was."""
-    job = Job(started_ns=1 * S)
+    job = Job()
     job.framework(at=2 * S, dur=1 * S)
     at = fit(job, 2 * S, steps=20, step=50 * MS, call=50 * MS)
     truth = dict.fromkeys(("evaluation", "saving", "tracing", "nothing"), 0)

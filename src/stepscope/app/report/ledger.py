@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 OVERLAPS = "DX171"
 MAX_OVERLAP_RATIO = 0.01
-"""Share of the wall time above which an overlap of parts is told: below it, all shares are right as printed."""
+"""Share of the wall time above which an overlap of parts is reported: below it, all shares are right as printed."""
 NUMBERED = {
     "imports": "import",
     "first-steps": "step",

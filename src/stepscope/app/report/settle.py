@@ -17,12 +17,9 @@ SMALL_RATIO = 0.05
 """Share of the wall time from which a part has to be settled (DESIGN 3.3)."""
 
 
-def settled(
-    entries: Sequence[LedgerEntry],
-    findings: Sequence[Finding],  # noqa: ARG001
-    view: SessionView,  # noqa: ARG001
-) -> tuple[LedgerEntry, ...]:
+def settled(entries: Sequence[LedgerEntry], findings: Sequence[Finding], view: SessionView) -> tuple[LedgerEntry, ...]:
     """The entries, small ones settled as such and all others unexplained."""
+    del findings, view  # by size alone
     return tuple(
         msgspec.structs.replace(entry, settled_by="small" if entry.ratio < SMALL_RATIO else "unexplained")
         for entry in entries

@@ -1,6 +1,6 @@
 """Builds the ledgers of a session: that of the job, and one for each maker of steps if there are several.
 
-Every part comes from records of its own: the start from the launcher and the log's first line, imports from the import
+Every part comes from separate records: the start from the launcher and the log's first line, imports from the import
 hook, steps from their calls, evaluations, tracing, saving and building from their records, Python outside of steps from
 stack samples, steps in gaps from counted calls. Only *not seen* is a remainder.
 """
@@ -64,7 +64,7 @@ def ledgers(session: Session, workers: Sequence[Worker], makers: Sequence[Maker]
     if not workers or not any(worker.info.started_ns or len(worker.records) for worker in workers):
         return ()
     job = _of_job(session, workers, makers, wait)
-    if len(makers) < 2:  # noqa: PLR2004
+    if len(makers) <= 1:
         return (job,)
     return (job, *(_of_maker(session, makers, number, wait) for number in range(min(len(makers), MAX_LEDGERS))))
 
@@ -270,7 +270,7 @@ def _union(found: Sequence[Intervals]) -> Intervals:
 
 
 def _python(scope: _Scope, room: Intervals) -> tuple[list[Part], int]:
-    """What is left outside of steps, as far as it was seen: before the first step, between steps, after the last; and
+    """What is left outside of steps and was seen: before the first step, between steps, after the last; and
     how much was not seen.
     """
     lived = scope.life
