@@ -367,8 +367,8 @@ class Report(Struct, frozen=True, kw_only=True):
     memory: tuple[MemoryMap, ...] = ()
     """Address spaces of the examined processes, at most 8; the one with the most memory first."""
     ledger: tuple[LedgerEntry, ...] = ()
-    """Where the wall time went: the job's ledger, then one for each maker of steps if there are several. Empty if
-    nothing says when the job began and ended."""
+    """Where the wall time went: the job's ledger, then one for each maker of steps if they are several threads or
+    processes. Empty if nothing says when the job began and ended."""
     series: dict[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
     """Small series for charts, times in seconds since session start (keys: docs/report-schema.md)."""
 
