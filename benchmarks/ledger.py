@@ -58,7 +58,7 @@ HEAD = """# Is the time of a job accounted for?
 Printed by `make bench-ledger ARGS=--write`: the job's ledger ([decision 0041](../decisions/0041-ledger.md)) of programs
 that differ in style. Shares of the wall time in percent; *counted*: the part that lies in gaps of the duty cycle, where
 steps were counted and observed ones stand for them; *sum*: of all parts, which are measured independently, above 100 if
-two claim the same time.
+two claim the same time. A job that was stopped counts, too: its ledger ends with its records.
 """
 
 

@@ -40,6 +40,23 @@ def test_entries_have_words_and_places() -> None:
     assert all(entry.maker is None for entry in report.ledger)
 
 
+def test_what_lies_between_steps_is_named() -> None:
+    """Garbage collections between two fits are named with their time."""
+    made = Job(ended_ns=12 * S)
+    made.framework(at=2 * S, dur=1 * S)
+    run = made.execution()
+    run.every(10 * MS, 200, dur=10 * MS, start=2 * S, arg=1)
+    made.loop("fit").at(2 * S, 2 * S)
+    made.call(Kind.GC, "gc").every(1 * S, 3, dur=1 * S, start=4 * S)
+    run.every(10 * MS, 200, dur=10 * MS, start=7 * S, arg=1)
+    made.loop("fit").at(7 * S, 2 * S)
+    made.event(ProcessEnded(at=9 * S))
+    entries, _ = ledger.build(SessionView(made.session()))
+    between = next(entry for entry in entries if entry.phase == "between-steps")
+    assert between.ns == 3 * S
+    assert between.text == "garbage collection 3 s of it"
+
+
 def test_small_parts_need_no_explanation() -> None:
     """A part below 5 % is small; a larger one that nothing explains is unexplained."""
     view = SessionView(job().session())

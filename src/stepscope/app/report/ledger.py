@@ -11,6 +11,7 @@ from stepscope.derive.ledger import outside
 from stepscope.derive.ledger.spots import Spots
 from stepscope.derive.numeric import intervals
 from stepscope.model.log.events import FRAMEWORKS, Framework
+from stepscope.model.report.components import COMPONENTS
 from stepscope.model.report.finding import Diagnostic
 from stepscope.model.report.ledger import LedgerEntry
 from stepscope.units import format_ns
@@ -26,6 +27,14 @@ if TYPE_CHECKING:
 OVERLAPS = "DX171"
 MAX_OVERLAP_RATIO = 0.01
 """Share of the wall time above which an overlap of parts is reported: below it, all shares are right as printed."""
+NAMED = (
+    (Kind.GC, COMPONENTS["gc"].word),
+    (Kind.CALLBACK, COMPONENTS["callbacks"].word),
+    (Kind.NEXT, COMPONENTS["input-wait"].word),
+)
+"""Kinds of records that say what time outside of steps is, with the word of their component."""
+MIN_NAMED_RATIO = 0.1
+"""Smallest share of such a part that is named."""
 NUMBERED: dict[Phase, str] = {
     "start": "",
     "imports": "",
@@ -117,13 +126,21 @@ def _details(ledger: Ledger, part: Part) -> list[str]:
         case "building":
             made = _records_within(ledger, part, Kind.BUILD)
             said = ["Python up to the first step", _share_text("loading or making models and graphs", made)]
+        case "between-steps":
+            said = _within(ledger, part)
         case "end":
-            said = [_share_text("finishing the interpreter", ledger.exit_ns)]
+            said = [_share_text("finishing the interpreter", ledger.exit_ns), *_within(ledger, part)]
         case "not-seen":
             said = ["no record covers it"]
         case _:
             said = []
     return said
+
+
+def _within(ledger: Ledger, part: Part) -> list[str]:
+    """What records show of a large share of the time outside of steps."""
+    times = [(word, _records_within(ledger, part, kind)) for kind, word in NAMED]
+    return [_share_text(word, ns) for word, ns in times if ns >= MIN_NAMED_RATIO * part.ns]
 
 
 def _share_text(what: str, ns: int) -> str:
