@@ -1,0 +1,101 @@
+"""The sentence that says what a slow step was: how long, against the median, and what took the time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from stepscope.model.report.components import COMPONENTS
+from stepscope.units import format_ns
+
+if TYPE_CHECKING:
+    from stepscope.model.report.finding import Place
+    from stepscope.model.report.step_detail import StepDetail, StepHappening, StepPart
+
+LEADING_RATIO = 0.5
+"""A component that has this share of the extra time is named alone."""
+ALIKE = 1.2
+"""Below so many times the median a step is as long as the others."""
+_HAPPENS = {
+    "saving": ("saving",),
+    "callbacks": ("callback",),
+    "evaluation": ("evaluation",),
+    "tracing": ("retrace",),
+    "building": ("building",),
+    "gc": ("garbage collection",),
+    "host-sync": ("host sync",),
+    "input-wait": ("pipeline",),
+}
+"""By component: what happens in it."""
+
+
+def headed(detail: StepDetail) -> StepDetail:
+    """The detail with its sentence."""
+    took = f"step {detail.number} took {format_ns(detail.dur_ns)}"
+    median = format_ns(detail.median_ns)
+    if detail.factor < ALIKE:
+        much = "about as long as" if detail.factor >= 1 / ALIKE else "less than"
+        return msgspec.structs.replace(detail, headline=f"{took}, {much} the median step ({median})")
+    text = f"{took}, {_times(detail.factor)} times the median ({median}): {_why(detail)}"
+    return msgspec.structs.replace(detail, headline=text)
+
+
+def _times(factor: float) -> str:
+    return f"{factor:.1f}" if factor < 10 else f"{factor:,.0f}"  # noqa: PLR2004 - two digits
+
+
+def _why(detail: StepDetail) -> str:
+    """The components that made it longer; with the first, what happened in it."""
+    extra = detail.dur_ns - detail.median_ns
+    first, *rest = [part for part in detail.parts if part.ns > part.median_ns]
+    said = [_part(detail, first)]
+    if first.ns - first.median_ns < LEADING_RATIO * extra and rest:
+        said.append(_part(detail, rest[0]))
+    return ", ".join(said)
+
+
+def _part(detail: StepDetail, part: StepPart) -> str:
+    more = part.ns - part.median_ns
+    word = COMPONENTS[part.component].word if part.component in COMPONENTS else part.component
+    usual = "" if part.median_ns < more / 10 else f" (usually {format_ns(part.median_ns)})"
+    what = _cause(detail, part.component)
+    return f"{format_ns(part.ns)} of it {word}{usual}{f' ({what})' if what else ''}"
+
+
+def _cause(detail: StepDetail, component: str) -> str:
+    """What happened in a component, and where."""
+    kinds = _HAPPENS.get(component, ())
+    found = max((one for one in detail.happened if one.what in kinds), key=lambda one: one.ns, default=None)
+    if found is not None:
+        around = _around(detail, found) if component == "saving" else ""
+        named = [around or found.name, _at(found.where)]
+        reason = f": {found.reason}" if found.reason else ""
+        return ", ".join(filter(None, named)) + reason
+    line = next((one for one in detail.lines if one.component == component), None)
+    if line is not None:
+        inside = f", in {line.called}" if line.called else ""
+        return f"{line.where.function}, {_at(line.where)}{inside}"
+    return _machine(detail) if component == "call" else ""
+
+
+def _around(detail: StepDetail, found: StepHappening) -> str:
+    """The callback in which something happened."""
+    end = found.at_ns + found.ns
+    holds = [c for c in detail.happened if c.what == "callback" and c.at_ns <= found.at_ns and c.at_ns + c.ns >= end]
+    return max(holds, key=lambda one: one.ns).name if holds else ""
+
+
+def _machine(detail: StepDetail) -> str:
+    """What the machine did meanwhile, where that is unusual."""
+    raised = {one.name: one for one in detail.machine if one.raised}
+    if "wait_for_cpu" in raised:
+        who = f": {detail.rival}" if detail.rival and "others_cpu" in raised else ""
+        return f"threads waited for a CPU, {raised['wait_for_cpu'].value:.1f} cores{who}"
+    return ""
+
+
+def _at(where: Place | None) -> str:
+    """The place of the user's code; what is installed is no place to act."""
+    known = where is not None and where.file and "/site-packages/" not in where.file
+    return f"{where.file}:{where.line}" if where is not None and known else ""

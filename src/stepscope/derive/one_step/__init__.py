@@ -1,0 +1,1 @@
+"""One step, beside the median step: its components, what happened in it, where its stacks are, what the machine did."""
