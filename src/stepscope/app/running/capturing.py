@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.app.report import capture_account
-from stepscope.app.running import capture_size, capture_target
+from stepscope.app.running import capture_size, capture_target, moment_captures
 from stepscope.app.running.triggers import repeated_calls
 from stepscope.collector.captures import budget, reason
 from stepscope.collector.captures.op_captures import Asked
@@ -33,6 +33,7 @@ from stepscope.wire.commands import REQUESTS_NAME, Inbox
 
 if TYPE_CHECKING:
     from stepscope.app.running.live import Live
+    from stepscope.app.running.moment_captures import MomentCapture
     from stepscope.collector.captures.native_captures import NativeCaptures
     from stepscope.collector.captures.op_captures import OpCaptures
     from stepscope.collector.captures.reason import Reason
@@ -76,6 +77,8 @@ class _Wanted:
     """How long it waits for steps, or its task; 0: it has not been looked for yet."""
     whole: bool = False
     """It follows one of fewer steps: it is worth its cost with all of them only."""
+    moment: MomentCapture | None = None
+    """What must happen in it."""
     dear: bool = False
     """It waits, or waited, because its steps are expected to cost more than the job has earned."""
 
@@ -131,6 +134,9 @@ class Capturing:
             self._beside_told = True
             self._recording.captures.enough()
         self._doubt(now_ns)
+        for wanted in (*self._wanted, *([self._now] if self._now is not None else [])):
+            if wanted.moment is not None:
+                wanted.moment.look(now_ns)
         if not any(captures.busy for captures in self._captures.values()):
             self._begin_next(now_ns)
         self._show(now_ns)
@@ -157,12 +163,15 @@ class Capturing:
             problem = f"{ask.steps} steps; expected 1 to {MAX_STEPS}"
         elif len(self._wanted) >= MAX_WAITING:
             problem = f"{MAX_WAITING} captures are already waiting"
+        problem = problem or moment_captures.problem(ask)
         if problem:
             self._past.append(LiveCapture(request=ask.id, asked_by=USER.word, state="failed", text=problem))
             return
         repeated = ask.every_s > 0 or ask.count > 1
         left = ask.count or (-1 if ask.every_s > 0 else 1)
-        self._wanted.append(_Wanted(ask=ask, by=SCHEDULE if repeated else USER, due_ns=now_ns, left=left))
+        wanted = _Wanted(ask=ask, by=SCHEDULE if repeated else USER, due_ns=now_ns, left=left)
+        wanted.moment = moment_captures.of(ask, self._recording, self._live)
+        self._wanted.append(wanted)
 
     def _take_wanted(self, now_ns: int) -> None:
         """What detectors cannot decide without."""
@@ -194,16 +203,20 @@ class Capturing:
 
     def _begin_next(self, now_ns: int) -> None:
         for wanted in sorted(self._wanted, key=lambda w: (w.by != USER, w.due_ns)):
-            if wanted.due_ns > now_ns or self._must_wait(wanted, now_ns):
+            if wanted.due_ns > now_ns or self._gave_up(wanted, now_ns) or self._must_wait(wanted, now_ns):
                 continue
             absent = self._absent(wanted, now_ns)
             if absent and now_ns < wanted.until_ns:
                 wanted.says = f"waiting up to {wanted.ask.wait_s:g} s for {absent}"
                 continue
+            wanted.says = wanted.moment.early(now_ns) if wanted.moment is not None else wanted.says
+            if wanted.moment is not None and wanted.says:
+                continue
             self._wanted.remove(wanted)
             self._live.refresh(now_ns, FRESH_NS if self._live.steps is not None else 0)
             try:
                 asked = capture_target.resolve(self._sized(wanted, now_ns), wanted.by, self._recording, self._live)
+                asked = wanted.moment.aimed(asked, now_ns) if wanted.moment is not None else asked
                 self._captures[wanted.ask.kind].begin(asked, now_ns)
                 self._trace_beside(wanted, asked, now_ns)
             except CaptureError as error:
@@ -217,7 +230,17 @@ class Capturing:
                 title=asked.title,
                 number=wanted.made + 1,
             )
+            if wanted.moment is not None:
+                self._tracing = wanted.moment.shown(self._tracing, wanted.moment.aim_text(now_ns))
             return
+
+    def _gave_up(self, wanted: _Wanted, now_ns: int) -> bool:
+        """Whether what must happen in a capture has not happened in time."""
+        if wanted.moment is None or not wanted.moment.over(now_ns):
+            return False
+        self._wanted.remove(wanted)
+        self._failed(wanted, wanted.moment.gave_up(now_ns), now_ns)
+        return True
 
     def _trace_beside(self, wanted: _Wanted, window: Asked, now_ns: int) -> None:
         """Begin an op trace over a native window that has begun, where there may be one."""
@@ -331,10 +354,14 @@ class Capturing:
             self._past.append(capture_account.live(done))
             return
         if done.outcome != "done":
+            if wanted.moment is not None and wanted.moment.again(done):
+                self._wanted.append(wanted)
+                return
             self._failed(wanted, done.text, now_ns)
             return
         wanted.made += 1
-        self._past.append(capture_account.live(done, wanted.made))
+        made = capture_account.live(done, wanted.made)
+        self._past.append(wanted.moment.shown(made, made.text) if wanted.moment is not None else made)
         self._served[wanted.by] = MAX_TRIES
         if not wanted.by.person:
             self._serve_others(wanted.ask.kind)
@@ -365,6 +392,7 @@ class Capturing:
 
     def _failed(self, wanted: _Wanted, why: str, now_ns: int) -> None:
         failed = LiveCapture(request=wanted.ask.id, asked_by=wanted.by.word, state="failed", text=why)
+        failed = wanted.moment.shown(failed, why) if wanted.moment is not None else failed
         self._past.append(msgspec.structs.replace(failed, number=wanted.made + 1))
         self._served[wanted.by] = self._served.get(wanted.by, 0) + 1
         if wanted.by == SCHEDULE:
@@ -378,10 +406,12 @@ class Capturing:
             self._wanted.append(wanted)
 
     def _show(self, now_ns: int) -> None:
-        waiting = [
-            LiveCapture(request=w.ask.id, asked_by=w.by.word, text=w.says, number=w.made + 1)
-            for w in self._wanted[:SHOWN]
-            if not w.made
-        ]
+        waiting = [self._waits(wanted) for wanted in self._wanted[:SHOWN] if not wanted.made]
         going = [self._tracing] if self._now is not None else []
         self._live.show_captures((*self._past, *going, *waiting), self._budget.ratio(now_ns))
+
+    def _waits(self, wanted: _Wanted) -> LiveCapture:
+        shown = LiveCapture(
+            request=wanted.ask.id, asked_by=wanted.by.word, text=wanted.says, number=wanted.made + 1
+        )
+        return wanted.moment.shown(shown, wanted.says) if wanted.moment is not None else shown
