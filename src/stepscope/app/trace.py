@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from stepscope.model.api.status import LiveCapture
 
 _LOOK_S = 0.2
+_COUNTDOWN = re.compile(r"waits [\d.,]+ \w+")
+"""Part of a text that changes every second: it is said once."""
 BEGIN_S = 30.0
 """Time for the sidecar to load its modules before it accepts requests."""
 FINISH_S = 30.0
@@ -63,7 +66,9 @@ def check_when(asked: Mapping[str, object]) -> None:
     """
     from stepscope.app.running import moment_captures  # not loaded by who lists jobs
 
-    fields = {name: value for name, value in asked.items() if value is not None and name in {"kind", "task", "when", "count"}}
+    fields = {
+        name: value for name, value in asked.items() if value is not None and name in {"kind", "task", "when", "count"}
+    }
     every = asked.get("every") or 0.0
     problem = moment_captures.problem(msgspec.convert({**fields, "every_s": every, "id": "1"}, CaptureAsk))
     if problem:
@@ -126,9 +131,9 @@ def _wait(job: RunningJob, identity: str, say: Callable[[str], object], timeout_
             if mine[0].state == "failed":
                 kind = NotCaughtError if mine[0].when else CaptureError
                 raise kind(f"{job.name}: no capture: {mine[0].text}")
-            if mine[0].text != told:
-                told = mine[0].text
-                say(told)
+            if _COUNTDOWN.sub("", mine[0].text) != _COUNTDOWN.sub("", told):
+                say(mine[0].text)
+            told = mine[0].text
         waited = time.monotonic() - began
         if waited > timeout_s:
             raise CaptureError(

@@ -28,7 +28,8 @@ from stepscope.model.api.capture_ask import DEFAULT_WAIT_S, DEFAULT_WHEN_WAIT_S,
     type=click.FloatRange(0, 3600),
     metavar="SECONDS",
     help="Wait this long for the steps, or the task, of a starting job. Without steps by then, one second of whatever "
-    f"runs is recorded. With --when: for the moment. [default: {DEFAULT_WAIT_S:g}; with --when: {DEFAULT_WHEN_WAIT_S:g}]",
+    "runs is recorded. With --when: for the moment. "
+    f"[default: {DEFAULT_WAIT_S:g}; with --when: {DEFAULT_WHEN_WAIT_S:g}]",
 )
 @click.option(
     "--when",

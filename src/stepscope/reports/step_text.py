@@ -138,8 +138,7 @@ def _stacks(step: StepDetail) -> list[str]:
     for line in step.lines:
         inside = f", in {words.printable(line.called)}" if line.called else ""
         lines.append(
-            f"{format_ns(line.ns):>8}  {place_text(line.where)}{inside}"
-            f" ({words.component_word(line.component)})"
+            f"{format_ns(line.ns):>8}  {place_text(line.where)}{inside} ({words.component_word(line.component)})"
         )
     return lines
 
@@ -166,8 +165,8 @@ def _machine(step: StepDetail) -> list[str]:
     every = step.machine_every_ns
     if every > step.dur_ns:
         lines.append(
-            f"sampled every {format_ns(every)}, the step took {format_ns(step.dur_ns)}: too coarse to say what happened "
-            "in it, only around it"
+            f"sampled every {format_ns(every)}, the step took {format_ns(step.dur_ns)}: too coarse to say what "
+            "happened in it, only around it"
         )
     return lines
 

@@ -112,6 +112,16 @@ def _discarded(manifest: Manifest) -> list[str]:
 UNMADE = "no automatic op trace"
 """How the sidecar's note begins when captures were too dear for a job. It cannot know what the report will hold: a
 trace beside native stacks, or the user's own profile, may be read after it."""
+
+
+def unmade(cost_ns: int, age_ns: int, share: float) -> str:
+    """What the sidecar notes of captures that were too dear, and how to have them."""
+    return (
+        f"{UNMADE}: a single step is expected to cost {format_ns(cost_ns)}, more than --budget {100 * share:g}% allows "
+        f"in {format_ns(age_ns)}; to take one while the job runs: stepscope trace JOB --steps 1"
+    )
+
+
 _UNMADE_OF_STEPS = "no automatic op trace of whole steps"
 
 

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from stepscope.model.session.session import CaptureInfo
 
 AIM_NS = 60_000_000_000
-"""Longest wait of the job's process for one moment before the next is captured: its wrappers stay attached meanwhile."""
+"""Moments that are further apart are not aimed at: the job's process waits for one moment to capture the next, and its
+wrappers stay attached meanwhile."""
 NEAR_NS = 5_000_000_000
 """Moments that are further apart: captures are tried from this long before the next one is expected, ..."""
 NEAR_RATIO = 0.1
@@ -68,7 +69,9 @@ def problem(ask: CaptureAsk) -> str:
     except UsageError as error:
         return str(error)
     if ask.kind != "ops" or ask.task or ask.every_s or ask.count > 1:
-        return "--when captures ops of the job's own steps, once: expected no other --kind, no --task, --every or --count"
+        return (
+            "--when captures ops of the job's own steps, once: expected no other --kind, no --task, --every or --count"
+        )
     if when.code and when.code not in {detector.code for detector in registry.ALL}:
         return f"--when {when.code}: no detector has this code; stepscope rule lists them"
     return ""
@@ -77,6 +80,19 @@ def problem(ask: CaptureAsk) -> str:
 def of(ask: CaptureAsk, recording: Recording, live: Live) -> MomentCapture | None:
     """What a valid request waits for; None: nothing."""
     return MomentCapture(ask, capture_when.parse(ask.when), recording, live) if ask.when else None
+
+
+def shown(moment: MomentCapture | None, capture: LiveCapture, *, aims_ns: int = 0) -> LiveCapture:
+    """A request in the job's status; ``aims_ns``: the capture goes on since then, and waits for its moment."""
+    if moment is None:
+        return capture
+    return msgspec.structs.replace(
+        capture,
+        when=moment.when.word,
+        tries=moment.tries,
+        cost_ns=capture.cost_ns or moment.cost_ns,
+        text=moment.aim_text(aims_ns) if aims_ns else capture.text,
+    )
 
 
 class MomentCapture:
@@ -152,7 +168,7 @@ class MomentCapture:
         steps = min(MAX_STEPS, max(self.ask.steps or 1, lead + forecast.loose + 2))
         skip = forecast.every - lead - MARGIN - 2
         if skip < 0:
-            return replace(made, steps=min(MAX_STEPS, max(steps, forecast.every + 2)))
+            return replace(made, steps=min(MAX_STEPS, max(wanted, forecast.every + 2)))
         left_s = max(1.0, (self.deadline_ns - now_ns) / 1e9)
         seconds = min(left_s, 2.0 * forecast.period_ns / 1e9 + SECONDS)
         aim = Aim(
@@ -200,11 +216,6 @@ class MomentCapture:
         self.failures += 1
         return self.failures < MAX_FAILURES and done.outcome == "failed"
 
-    def shown(self, capture: LiveCapture, text: str) -> LiveCapture:
-        """The request in the job's status."""
-        cost_ns = capture.cost_ns or self.cost_ns
-        return msgspec.structs.replace(capture, when=self.when.word, tries=self.tries, cost_ns=cost_ns, text=text)
-
     def account(self, now_ns: int) -> str:
         """``3 tries without it, which cost 120 ms (0.4 % of the job's time)``."""
         if not self.tries:
@@ -247,4 +258,3 @@ def _components(found: Finding) -> frozenset[str]:
     """The components of the step that a finding is about."""
     claimed = exclusive.claims(found, dict.fromkeys(COMPONENTS, 1.0))  # type: ignore[arg-type]
     return frozenset().union(*(claim.components for claim in claimed)) or frozenset(COMPONENTS)
-

@@ -119,11 +119,9 @@ def _unusual(table: StepTable, row: int, records: RecordTable, *, other: bool) -
 def _within(records: RecordTable, start: int, end: int, *, whole: bool) -> Bool:
     """Records that belong to the step: begun in it, and over in it; of other threads those that overlap it."""
     ends = records.start_ns + records.dur_ns
-    if whole:
-        inside: Bool = (records.start_ns >= start) & (records.start_ns < end) & (ends <= end)
-        return inside
-    inside = (records.start_ns < end) & (ends > start)
-    return inside
+    before = records.start_ns < end
+    found: Bool = before & ((records.start_ns >= start) & (ends <= end) if whole else ends > start)
+    return found
 
 
 def _clipped(records: RecordTable, start: int, end: int) -> int:

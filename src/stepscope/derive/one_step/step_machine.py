@@ -116,4 +116,6 @@ def _disks(session: Session, steps: Steps, start: int, end: int) -> Iterator[Rea
 def _memory(session: Session, steps: Steps, start: int, end: int) -> Iterator[Reading]:
     memory = session.memory
     if len(memory) and int(memory.swap_used_bytes.min()) >= 0:
-        yield from _reading("swapped_out", "MB/s", memory.at_ns, memory.swap_used_bytes, (_times(steps, start, end), 1e6))
+        yield from _reading(
+            "swapped_out", "MB/s", memory.at_ns, memory.swap_used_bytes, (_times(steps, start, end), 1e6)
+        )

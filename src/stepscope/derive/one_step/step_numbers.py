@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def of(steps: Steps) -> I64:
-    """Number of each step on record: int64[step]. A step in which a gap lies has that of the first one it stands for."""
+    """Number of each step on record: int64[step]. One in which a gap lies has that of the first it stands for."""
     hidden = _calls_in_gaps(steps)
     total = float(hidden.sum())
     before = np.concatenate(([0.0], np.cumsum(hidden)[:-1]))
@@ -31,7 +31,7 @@ def row_of(numbers: I64, number: int) -> int:
 
 
 def _calls_in_gaps(steps: Steps) -> F64:
-    """Calls that were counted in each step in which a gap lies. float64[step]"""
+    """Calls that were counted in each step in which a gap lies: float64[step]."""
     counted = gaps.counted(steps.worker.gaps, steps.kind)
     calls = np.zeros(len(steps))
     at = np.searchsorted(steps.starts, counted.start_ns, side="right") - 1

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stepscope.model.api.capture_when import When
-    from stepscope.model.log.events import Name
-    from stepscope.model.records import I64, Bool, RecordTable
+    from stepscope.model.records import F64, I64, Bool, RecordTable
     from stepscope.model.session.session import Worker
 
+MATTERS_RATIO = 0.5
+"""Of the time that slow steps lost: as much as the slowest of them, which are looked for, make up."""
 FEWEST_STEPS = 16
 """Steps without which none is told to be slow."""
 
@@ -101,7 +102,7 @@ def _saves(worker: Worker, _: Calls) -> Moments:
 def _epoch_ends(worker: Worker, calls: Calls) -> Moments:
     """Ends of Keras' epochs; without them, those of the iterator that the thread pulls most from."""
     records = worker.with_gaps()
-    hooks = [name.id for name in worker_names(worker) if name.hook == EPOCH_END_HOOK]
+    hooks = [name.id for name in names_of(worker).values() if name.hook == EPOCH_END_HOOK]
     thread = (records.thread == calls.thread) if calls.thread else np.ones(len(records), np.bool_)
     ends = thread & (records.kind == Kind.HOOK) & np.isin(records.name, hooks)
     if ends.any():
@@ -130,7 +131,7 @@ def _slow_steps(worker: Worker, calls: Calls) -> Moments:
     hidden = np.searchsorted(gaps.start_ns, ends[1:]) > np.searchsorted(gaps.end_ns, ends[:-1])
     if len(durations) < FEWEST_STEPS or hidden.all():
         return NONE
-    longer = step_table.slow_from_ns(durations[~hidden].astype(np.float64))
+    longer = _matters_from_ns(durations[~hidden].astype(np.float64))
     slow = np.flatnonzero((durations >= longer) & ~hidden)
     return Moments(
         start_ns=ends[slow],
@@ -140,9 +141,16 @@ def _slow_steps(worker: Worker, calls: Calls) -> Moments:
     )
 
 
-def worker_names(worker: Worker) -> list[Name]:
-    """Name lines of a process."""
-    return list(names_of(worker).values())
+def _matters_from_ns(durations: F64) -> float:
+    """Duration from which a step is slow and matters: the slowest outliers that make up half of the time that all of
+    them lost. On a busy machine many steps are a little slow; those that are much slower are looked for.
+    """
+    longer = step_table.slow_from_ns(durations)
+    slow = np.sort(durations[durations >= longer])[::-1]
+    if not len(slow):
+        return longer
+    lost = np.cumsum(slow - np.median(durations))
+    return float(slow[int(np.searchsorted(lost, MATTERS_RATIO * lost[-1]))])
 
 
 def _of_records(worker: Worker, records: RecordTable, mask: Bool, *, flag: int = 0) -> Moments:

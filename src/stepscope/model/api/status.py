@@ -75,7 +75,8 @@ class LiveCapture(msgspec.Struct, frozen=True, kw_only=True):
     when: str = ""
     """Condition that it waits for (``trace --when``); empty: none."""
     tries: int = 0
-    """Captures that were discarded, because the condition did not hold in them; ``cost_ns`` is theirs until it is done."""
+    """Number of captures that were discarded because the condition did not hold in them; until it is done, ``cost_ns``
+    is theirs."""
     caught: str = ""
     """What happened in it, when it is done."""
     number: int = 0
