@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepscope.model.report.finding import Place
-    from stepscope.model.report.step_detail import StepDetail, StepHappening, StepPart, StepReading
+    from stepscope.model.report.slow_steps import StepPart
+    from stepscope.model.report.step_detail import StepDetail, StepHappening, StepReading
 
 COLUMN = 12
 SEPARATOR = " \u00b7 "

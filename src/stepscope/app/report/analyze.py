@@ -17,6 +17,7 @@ from stepscope.app.report import (
     process_roles,
     series,
     stage_shares,
+    step_detail,
     step_summary,
     traced_steps,
 )
@@ -113,6 +114,7 @@ def report_of(session: Session) -> Report:
         ops=ops,
         line_heat=_line_heat(view, lines),
         source_check=source_check,
+        slow_steps=step_detail.slow_steps(view),
         series=series.build(view),
         op_traces=traces,
         traced=traced,

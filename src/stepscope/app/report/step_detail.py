@@ -12,7 +12,9 @@ from stepscope.derive import steps_view
 from stepscope.derive.one_step import happenings, step_machine, step_numbers, step_ops, step_stacks, step_table
 from stepscope.errors import UsageError
 from stepscope.model.report.components import COMPONENTS
-from stepscope.model.report.step_detail import StepDetail, StepLine, StepOp, StepPart, StepReading
+from stepscope.model.report.slow_steps import SlowStep, StepPart, StepSaid
+from stepscope.model.report.step_detail import StepDetail, StepLine, StepOp, StepReading
+from stepscope.reports import step_text
 from stepscope.units import format_ns
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 SLOWEST = "slowest"
 MOST_SLOWEST = 50
 """Most slow steps that one command shows."""
+MOST_REPORTED = 12
+"""Most slow steps that a report tells."""
 MAX_HAPPENED, MAX_LINES, MAX_OPS = 8, 6, 6
 MIN_EXTRA_RATIO = 0.02
 """Of the step's time beyond the median: a record that lasted less beyond its usual time is not listed."""
@@ -63,13 +67,26 @@ def of_session(view: SessionView, which: str) -> tuple[StepDetail, ...]:
     return (_detail(mine, table, row, asked=asked),)
 
 
-def slow_steps(view: SessionView, most: int) -> tuple[StepDetail, ...]:
-    """The slowest outliers of a session, slowest first."""
+def slow_steps(view: SessionView, most: int = MOST_REPORTED) -> tuple[SlowStep, ...]:
+    """The slowest outliers of a session, slowest first, as its report tells them."""
     mine = steps_view.of(view)
     if mine is None:
         return ()
     table = view.get(_table)
-    return tuple(_detail(mine, table, row) for row in table.slowest(most).tolist())
+    return tuple(_told(_detail(mine, table, row)) for row in table.slowest(most).tolist())
+
+
+def _told(detail: StepDetail) -> SlowStep:
+    said = step_text.rows(detail)
+    return SlowStep(
+        number=detail.number,
+        headline=detail.headline,
+        start_ns=detail.start_ns,
+        dur_ns=detail.dur_ns,
+        median_ns=detail.median_ns,
+        parts=tuple(step_text.shown_parts(detail)),
+        said=tuple(StepSaid(label=label, lines=tuple(lines)) for label, lines in said),
+    )
 
 
 def _table(view: SessionView) -> StepTable:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.model.report.components import COMPONENTS
-from stepscope.units import format_ns
+from stepscope.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
     from stepscope.model.report.finding import Place
@@ -17,6 +17,12 @@ LEADING_RATIO = 0.5
 """A component that has this share of the extra time is named alone."""
 ALIKE = 1.2
 """Below so many times the median a step is as long as the others."""
+FEWEST_SAMPLES = 4
+"""Stack samples without which nothing is said of the time on a CPU."""
+MOST_ON_CPU = 0.3
+"""Share of the sampled time from which a thread counts as running."""
+_PYTHON = frozenset({"other-python", "framework", "callbacks", "tracing", "building", "gc"})
+"""Components in which a thread is expected to run; in the others it waits for a disk, for input or for ops."""
 _HAPPENS = {
     "saving": ("saving",),
     "callbacks": ("callback",),
@@ -52,7 +58,15 @@ def _why(detail: StepDetail) -> str:
     said = [_part(detail, first)]
     if first.ns - first.median_ns < LEADING_RATIO * extra and rest:
         said.append(_part(detail, rest[0]))
-    return ", ".join(said)
+    return ", ".join(said) + _off_cpu(detail, first.component)
+
+
+def _off_cpu(detail: StepDetail, component: str) -> str:
+    """Where Python took the time and its thread hardly ran: that it slept, or waited for a CPU, a lock or a file."""
+    known = detail.cpu_ratio is not None and detail.samples >= FEWEST_SAMPLES
+    if detail.cpu_ratio is None or not known or component not in _PYTHON or detail.cpu_ratio >= MOST_ON_CPU:
+        return ""
+    return f"; its thread was on a CPU {format_ratio(detail.cpu_ratio)} of the time: it waited or slept"
 
 
 def _part(detail: StepDetail, part: StepPart) -> str:

@@ -256,5 +256,5 @@ def _added(kept: I64, fresh: I64) -> I64:
 
 def _components(found: Finding) -> frozenset[str]:
     """The components of the step that a finding is about."""
-    claimed = exclusive.claims(found, dict.fromkeys(COMPONENTS, 1.0))  # type: ignore[arg-type]
+    claimed = exclusive.claims(found, {str(name): 1.0 for name in COMPONENTS})
     return frozenset().union(*(claim.components for claim in claimed)) or frozenset(COMPONENTS)

@@ -21,6 +21,7 @@ from stepscope.model.api.rest_api import (
     Source,
     Stages,
     Step,
+    StepDetails,
     StepPage,
     TaskPage,
 )
@@ -126,6 +127,17 @@ def steps(opened: Opened, offset: int, limit: int) -> StepPage:
         offset=offset,
         next_offset=next_offset(total, offset, limit),
     )
+
+
+def step(opened: Opened, which: str) -> StepDetails:
+    """Steps beside the median step: a number, ``slowest`` or ``slowest:COUNT``.
+
+    Raises:
+        UsageError: it names no step.
+    """
+    from stepscope.app.report import step_detail
+
+    return StepDetails(items=step_detail.of_session(opened.view, which))
 
 
 def next_offset(total: int, offset: int, limit: int) -> int | None:

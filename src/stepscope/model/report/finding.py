@@ -15,6 +15,7 @@ from stepscope.model.report.op_table import OpTable
 from stepscope.model.report.overhead import Overhead
 from stepscope.model.report.process_roles import ProcessSummary
 from stepscope.model.report.record_kinds import TaskKind
+from stepscope.model.report.slow_steps import SlowStep
 from stepscope.model.report.step_summary import MakerKind, StepChoice, StepTimes, Throughput
 from stepscope.model.structs import Struct
 
@@ -375,6 +376,8 @@ class Report(Struct, frozen=True, kw_only=True):
     """Traced steps; null if the session holds no op trace."""
     memory: tuple[MemoryMap, ...] = ()
     """Address spaces of the examined processes, at most 8; the one with the most memory first."""
+    slow_steps: tuple[SlowStep, ...] = ()
+    """Steps that are outliers, slowest first, at most 12, each beside the median step."""
     series: dict[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
     """Small series for charts, times in seconds since session start (keys: docs/report-schema.md)."""
 

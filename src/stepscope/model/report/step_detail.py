@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from stepscope.model.report.finding import Place
+from stepscope.model.report.slow_steps import StepPart
 
 SCHEMA = "stepscope.step/1"
 
@@ -27,17 +28,6 @@ Happened = Literal[
     "call",
 ]
 """What a record of a step is of; ``pipeline``: the user's Python in the input pipeline, on another thread."""
-
-
-class StepPart(msgspec.Struct, frozen=True, kw_only=True):
-    """A component of the step beside that of the median step."""
-
-    component: str
-    ns: int
-    median_ns: int
-    """Time of the component in the median step."""
-    factor: float | None = None
-    """Time over that of the median step; null if the median step has none of it."""
 
 
 class StepHappening(msgspec.Struct, frozen=True, kw_only=True):
