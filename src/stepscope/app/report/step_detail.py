@@ -73,10 +73,11 @@ def slow_steps(view: SessionView, most: int = MOST_REPORTED) -> tuple[SlowStep, 
     if mine is None:
         return ()
     table = view.get(_table)
-    return tuple(_told(_detail(mine, table, row)) for row in table.slowest(most).tolist())
+    return tuple(told(_detail(mine, table, row)) for row in table.slowest(most).tolist())
 
 
-def _told(detail: StepDetail) -> SlowStep:
+def told(detail: StepDetail) -> SlowStep:
+    """A step in words, as the report has it."""
     said = step_text.rows(detail)
     return SlowStep(
         number=detail.number,

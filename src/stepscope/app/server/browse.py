@@ -137,7 +137,8 @@ def step(opened: Opened, which: str) -> StepDetails:
     """
     from stepscope.app.report import step_detail
 
-    return StepDetails(items=step_detail.of_session(opened.view, which))
+    items = step_detail.of_session(opened.view, which)
+    return StepDetails(items=items, told=tuple(step_detail.told(one) for one in items))
 
 
 def next_offset(total: int, offset: int, limit: int) -> int | None:

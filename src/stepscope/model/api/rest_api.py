@@ -10,6 +10,7 @@ import msgspec
 from stepscope.model.api.status import LiveCapture, LiveFinding, Status
 from stepscope.model.report.finding import Component, Finding, SessionSummary, StageShare, Task
 from stepscope.model.report.overhead import Overhead
+from stepscope.model.report.slow_steps import SlowStep
 from stepscope.model.report.step_detail import StepDetail
 from stepscope.model.session.session import CaptureInfo
 
@@ -116,6 +117,8 @@ class StepDetails(msgspec.Struct, frozen=True, kw_only=True):
     """Steps of a session, each beside the median step."""
 
     items: tuple[StepDetail, ...]
+    told: tuple[SlowStep, ...]
+    """The same in words."""
 
 
 class FindingList(msgspec.Struct, frozen=True, kw_only=True):
