@@ -48,20 +48,20 @@ def of_session(view: SessionView, which: str) -> tuple[StepDetail, ...]:
     """
     mine = steps_view.of(view)
     if mine is None:
-        raise UsageError(f"--step {which}: {NO_STEPS}")
+        raise UsageError(f"step {which}: {NO_STEPS}")
     table = view.get(_table)
     if which.partition(":")[0] == SLOWEST:
         rows = table.slowest(_count(which)).tolist()
         if not rows:
             raise UsageError(
-                f"--step {which}: no step is an outlier (from {format_ns(table.slow_from_ns)}); expected a number from "
+                f"step {which}: no step is an outlier (from {format_ns(table.slow_from_ns)}); expected a number from "
                 f"0 to {mine.steps.count - 1}"
             )
         return tuple(_detail(mine, table, row) for row in rows)
     number = int(which) if which.isascii() and which.isdecimal() and len(which) < len(str(1 << 62)) else -1
     if not 0 <= number < mine.steps.count:
         raise UsageError(
-            f"--step {which}: expected a number from 0 to {mine.steps.count - 1}, {SLOWEST}, or {SLOWEST}:COUNT"
+            f"step {which}: expected a number from 0 to {mine.steps.count - 1}, {SLOWEST}, or {SLOWEST}:COUNT"
         )
     row, asked = _row(table, number)
     return (_detail(mine, table, row, asked=asked),)
@@ -105,7 +105,7 @@ def _count(which: str) -> int:
     """
     text = which.partition(":")[2] if ":" in which else "1"
     if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= MOST_SLOWEST):
-        raise UsageError(f"--step {which}: expected {SLOWEST}:COUNT with a count from 1 to {MOST_SLOWEST}")
+        raise UsageError(f"step {which}: expected {SLOWEST}:COUNT with a count from 1 to {MOST_SLOWEST}")
     return int(text)
 
 
