@@ -1,4 +1,4 @@
-/** Slow steps: one of them beside the median step, to say why it was slow. State: ?step= its number, or "slowest". */
+/** Slow steps: one of them compared with the median step, to say why it was slow. State: ?step= its number, or "slowest". */
 import { useLoaded } from "../data";
 import * as format from "../format";
 import type { Series, StepDetails } from "../generated/api";
@@ -50,7 +50,7 @@ function Compared({ session, which, stamp }: { session: string; which: string; s
   if (!loaded.value) return <Waiting what="Comparing the step" />;
   return (
     <>
-      {loaded.value.told.map((step) => (
+      {loaded.value.in_words.map((step) => (
         <article key={step.number} class="slow-step">
           <h3>{step.headline}</h3>
           <div class="table">

@@ -1,4 +1,4 @@
-"""One step beside the median step, as text for the terminal and as Markdown. Text from the session is untrusted."""
+"""One step compared with the median step, for the terminal and as Markdown. Text from the session is untrusted."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ COLUMN = 12
 SEPARATOR = " \u00b7 "
 SMALL_RATIO = 0.005
 """A component below this share of the step and of the median step is left out."""
+HARDLY_FROM = 1_000.0
+"""Times the median from which the median step has next to nothing of a component."""
+MOST_RATIO = 0.5
+"""Share of the steps that is most of them."""
 READINGS = {
     "cpu": "CPU of the job",
     "others_cpu": "CPU of others",
@@ -104,7 +108,7 @@ def shown_parts(step: StepDetail) -> list[StepPart]:
 def part_cells(part: StepPart) -> tuple[str, str, str, str]:
     """Name, time in the step, time in the median step, and how many times that is."""
     factor = "only in this step" if part.factor is None else f"x {part.factor:,.1f}"
-    if part.factor is not None and part.factor >= 1_000:  # noqa: PLR2004 - the median step has next to none
+    if part.factor is not None and part.factor >= HARDLY_FROM:
         factor = "hardly in others"
     return words.component_word(part.component), format_ns(part.ns), format_ns(part.median_ns), factor
 
@@ -127,7 +131,7 @@ def place_text(place: Place) -> str:
 def _usual(one: StepHappening) -> str:
     if not one.usual_ns and not one.usual_steps_ratio:
         return "in no other step"
-    where = "most steps" if one.usual_steps_ratio >= 0.5 else f"{format_ratio(one.usual_steps_ratio)} of steps"  # noqa: PLR2004
+    where = "most steps" if one.usual_steps_ratio >= MOST_RATIO else f"{format_ratio(one.usual_steps_ratio)} of steps"
     return f"in {where}, usually {format_ns(one.usual_ns)}"
 
 

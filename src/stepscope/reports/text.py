@@ -322,7 +322,7 @@ def _diagnostics(report: Report, width: int) -> list[Line]:
 
 
 def _slowest(report: Report, session_path: str, width: int) -> list[Line]:
-    """The slowest outlier among the steps, and the command that shows it beside the median step."""
+    """The slowest outlier among the steps, and the command that shows it compared with the median step."""
     if not report.slow_steps:
         return []
     path = shlex.quote(words.printable(session_path)) if session_path else "SESSION"

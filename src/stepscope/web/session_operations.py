@@ -286,7 +286,7 @@ SESSIONS = (
          lambda opened, _, __: browse.findings(opened), FindingList),
     resource("tasks", "Repeated work of the job, by total time.", _tasks, TaskPage, OFFSET, LIMIT),
     resource("steps", "Steps by time.", _steps, StepPage, OFFSET, LIMIT, FORMAT, media=(JSON, ARROW)),
-    resource("step", "Why was this step slow? A step, or the slowest ones, beside the median step.",
+    resource("step", "Why was this step slow? A step, or the slowest ones, compared with the median step.",
          lambda opened, _, arguments: browse.step(opened, arguments.text("which")), StepDetails,
          Text(name="which", about="Number of the step from 0, slowest, or slowest:COUNT.", default="slowest", most=32)),
     resource("stages", "The eight pipeline stages, and the split of the mean step.",

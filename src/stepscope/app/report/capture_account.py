@@ -100,13 +100,13 @@ DISCARDED = "discarded"
 def _discarded(manifest: Manifest) -> list[str]:
     """What waiting for a condition has cost, for each condition."""
     every = [capture for capture in manifest.captures if capture.outcome == DISCARDED]
-    told = []
+    said = []
     for when in dict.fromkeys(capture.when for capture in every):
         mine = [capture for capture in every if capture.when == when]
         cost = format_ns(sum(capture.cost_ns for capture in mine))
         what = "1 capture was" if len(mine) == 1 else f"{len(mine)} captures were"
-        told.append(f"{what} discarded: --when {when} did not hold in them; total cost {cost}")
-    return told
+        said.append(f"{what} discarded: --when {when} did not hold in them; total cost {cost}")
+    return said
 
 
 UNMADE = "no automatic op trace"

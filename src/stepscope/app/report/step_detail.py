@@ -1,4 +1,4 @@
-"""The use case ``report --step``: one step of a session beside its median step."""
+"""The use case ``report --step``: one step of a session compared with its median step."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SLOWEST = "slowest"
 MOST_SLOWEST = 50
 """Most slow steps that one command shows."""
 MOST_REPORTED = 12
-"""Most slow steps that a report tells."""
+"""Most slow steps in a report."""
 MAX_HAPPENED, MAX_LINES, MAX_OPS = 8, 6, 6
 MIN_EXTRA_RATIO = 0.02
 """Of the step's time beyond the median: a record that lasted less beyond its usual time is not listed."""
@@ -68,15 +68,15 @@ def of_session(view: SessionView, which: str) -> tuple[StepDetail, ...]:
 
 
 def slow_steps(view: SessionView, most: int = MOST_REPORTED) -> tuple[SlowStep, ...]:
-    """The slowest outliers of a session, slowest first, as its report tells them."""
+    """The slowest outliers of a session, slowest first, as its report has them."""
     mine = steps_view.of(view)
     if mine is None:
         return ()
     table = view.get(_table)
-    return tuple(told(_detail(mine, table, row)) for row in table.slowest(most).tolist())
+    return tuple(in_words(_detail(mine, table, row)) for row in table.slowest(most).tolist())
 
 
-def told(detail: StepDetail) -> SlowStep:
+def in_words(detail: StepDetail) -> SlowStep:
     """A step in words, as the report has it."""
     said = step_text.rows(detail)
     return SlowStep(

@@ -11,10 +11,12 @@ from stepscope.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
     from stepscope.model.report.finding import Place
-    from stepscope.model.report.step_detail import StepDetail, StepHappening, StepPart
+    from stepscope.model.report.slow_steps import StepPart
+    from stepscope.model.report.step_detail import StepDetail, StepHappening
 
 LEADING_RATIO = 0.5
 """A component that has this share of the extra time is named alone."""
+TWO_DIGITS_FROM = 10.0
 ALIKE = 1.2
 """Below so many times the median a step is as long as the others."""
 FEWEST_SAMPLES = 4
@@ -48,7 +50,7 @@ def headed(detail: StepDetail) -> StepDetail:
 
 
 def _times(factor: float) -> str:
-    return f"{factor:.1f}" if factor < 10 else f"{factor:,.0f}"  # noqa: PLR2004 - two digits
+    return f"{factor:.1f}" if factor < TWO_DIGITS_FROM else f"{factor:,.0f}"
 
 
 def _why(detail: StepDetail) -> str:

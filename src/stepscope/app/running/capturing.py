@@ -182,7 +182,7 @@ class Capturing:
         return any(one.ask.kind == kind for one in self._open()) or any(one.kind == kind for one in made)
 
     def _open(self) -> list[_Wanted]:
-        """What waits, and what goes on."""
+        """What waits, and what is being captured."""
         return [*self._wanted, *([self._now] if self._now is not None else [])]
 
     def _profiled(self) -> bool:

@@ -53,7 +53,7 @@ MOST_LEAD = 50
 MARGIN = 5
 """Untraced steps before the traced ones, for comparison."""
 MAX_USUAL = 64
-"""Calls that are told to be no evaluation, at most: a command has little room."""
+"""Calls that are named as no evaluation, at most: a command has little room."""
 MAX_KEPT = 100_000
 """Steps whose ends are kept for the forecast."""
 MAX_FAILURES = 3
@@ -83,7 +83,7 @@ def of(ask: CaptureAsk, recording: Recording, live: Live) -> MomentCapture | Non
 
 
 def shown(moment: MomentCapture | None, capture: LiveCapture, *, aims_ns: int = 0) -> LiveCapture:
-    """A request in the job's status; ``aims_ns``: the capture goes on since then, and waits for its moment."""
+    """A request in the job's status; ``aims_ns``: the capture began then, and waits for its moment."""
     if moment is None:
         return capture
     return msgspec.structs.replace(
@@ -134,7 +134,7 @@ class MomentCapture:
 
     @property
     def forecast(self) -> Forecast | None:
-        """When it may happen again; None where that cannot be told."""
+        """When it may happen again; None if that is unknown."""
         return moment_forecast.build(self._ends, self._moments)
 
     def over(self, now_ns: int) -> bool:
@@ -188,7 +188,7 @@ class MomentCapture:
             return ""
         if self.when.code:
             return self._holds_finding(begin, end)
-        calls = moments.Calls(anchors=frozenset(map(tuple, answer.anchors)), thread=answer.thread)  # type: ignore[arg-type]
+        calls = moments.Calls(anchors=frozenset((kind, name) for kind, name in answer.anchors), thread=answer.thread)
         return moments.find(self.when, worker.recent.worker(worker.info), calls).within(begin, end)
 
     def _holds_finding(self, begin: int, end: int) -> str:
@@ -200,10 +200,11 @@ class MomentCapture:
             return ""
         window = np.array([begin], np.int64), np.array([end], np.int64)
         shares = {part.component: part.ratio for part in self._live.status_anatomy()}
-        for name in sorted(_components(found) & shares.keys()):
-            inside = intervals.total(intervals.clip(anatomy.when(steps, name), window))  # type: ignore[arg-type]
+        about = _components(found) & shares.keys()
+        for name in (name for name in COMPONENTS if name in about):
+            inside = intervals.total(intervals.clip(anatomy.when(steps, name), window))
             if inside >= shares[name] * (end - begin) > 0:
-                return f"{self.when.code}: {COMPONENTS[name].word} takes {format_ratio(inside / (end - begin))} of it"  # type: ignore[index]
+                return f"{self.when.code}: {COMPONENTS[name].word} takes {format_ratio(inside / (end - begin))} of it"
         return ""
 
     def again(self, done: CaptureInfo) -> bool:
@@ -235,17 +236,17 @@ class MomentCapture:
         """Why it ends without a capture."""
         seen = len(self._moments)
         if self._calls is None:
-            told = "the job has made no steps"
+            why = "the job has made no steps"
         elif self.when.code:
-            told = f"{self.when.code} was not seen in any of them"
+            why = f"{self.when.code} was not seen in any of them"
         elif not seen:
-            told = f"that {self.when.text} was not seen at all meanwhile"
+            why = f"that {self.when.text} was not seen at all meanwhile"
         else:
             forecast = self.forecast
             every = f", every {forecast.every:,} steps" if forecast is not None else ", at no regular distance"
-            told = f"it happened {seen:,} times{every}"
+            why = f"it happened {seen:,} times{every}"
         more = "" if self.ask.force else "; --force does not wait for the budget, --wait SECONDS waits longer"
-        return f"not caught in {self.ask.wait_s:g} s: {told}; {self.account(now_ns)}{more}"
+        return f"not caught in {self.ask.wait_s:g} s: {why}; {self.account(now_ns)}{more}"
 
 
 def _added(kept: I64, fresh: I64) -> I64:

@@ -130,7 +130,7 @@ def steps(opened: Opened, offset: int, limit: int) -> StepPage:
 
 
 def step(opened: Opened, which: str) -> StepDetails:
-    """Steps beside the median step: a number, ``slowest`` or ``slowest:COUNT``.
+    """Steps compared with the median step: a number, ``slowest`` or ``slowest:COUNT``.
 
     Raises:
         UsageError: it names no step.
@@ -138,7 +138,7 @@ def step(opened: Opened, which: str) -> StepDetails:
     from stepscope.app.report import step_detail
 
     items = step_detail.of_session(opened.view, which)
-    return StepDetails(items=items, told=tuple(step_detail.told(one) for one in items))
+    return StepDetails(items=items, in_words=tuple(step_detail.in_words(one) for one in items))
 
 
 def next_offset(total: int, offset: int, limit: int) -> int | None:

@@ -1,1 +1,1 @@
-"""One step, beside the median step: its components, what happened in it, where its stacks are, what the machine did."""
+"""One step compared with the median step: its components, what happened in it, where its stacks are, what the machine did."""

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 USUAL_RATIO = 0.5
 """What at least this share of the steady steps holds is usual."""
 LONGER_FACTOR = 3.0
-"""A usual record is told when it lasted at least so many times its median."""
+"""A usual record is listed when it lasted at least so many times its median."""
 SMALL_RATIO = 0.02
-"""Of the step's extra time: what lasted less longer than usual is not told."""
+"""Of the step's extra time: what lasted less longer than usual is not listed."""
 RARE_RATIO = 0.005
-"""Of the step's time: what most steps lack and took less is not told, unless it made a graph."""
+"""Of the step's time: what most steps lack and took less is not listed, unless it made a graph."""
 _IGNORED = (*kinds_with(Trait.OURS), Kind.METRIC, Kind.HOOK)
 _CALLS = (*kinds_with(Trait.STEP), Kind.APPLY)
 _ON_OTHER_THREADS = (Kind.PYFUNC,)
@@ -71,9 +71,9 @@ def build(table: StepTable, row: int, least_ns: float) -> tuple[Happening, ...]:
         *_unusual(table, row, records.take(other), other=True),
     ]
     whole = RARE_RATIO * float(table.durations[row])
-    told = [one for one in found if _extra(one) >= least_ns or (_rare(one) and one.time_ns >= whole)]
-    told += [one for one in found if one.kind == Kind.TRACE and one not in told]
-    return tuple(sorted(told, key=lambda one: -_extra(one)))
+    listed = [one for one in found if _extra(one) >= least_ns or (_rare(one) and one.time_ns >= whole)]
+    listed += [one for one in found if one.kind == Kind.TRACE and one not in listed]
+    return tuple(sorted(listed, key=lambda one: -_extra(one)))
 
 
 def _extra(one: Happening) -> float:

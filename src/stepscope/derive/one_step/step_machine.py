@@ -1,4 +1,4 @@
-"""What the machine did during one step, beside what it did on average over the steady steps.
+"""What the machine did during one step, compared with what it did on average over the steady steps.
 
 Counters are sampled about once a second. For a step shorter than that, a rate is that of the samples around it: it says
 what happened around the step, not in it.

@@ -1,4 +1,4 @@
-"""Ops of a step that lies in an op trace, beside the other steps of that trace."""
+"""Ops of a step that lies in an op trace, compared with the other steps of that trace."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.numeric import outliers
 from stepscope.derive.one_step import step_numbers
 from stepscope.derive.steps import anatomy
 
@@ -22,12 +23,8 @@ if TYPE_CHECKING:
 
 MIDDLE = (40.0, 60.0)
 """Percentiles of the duration between which a steady step counts as a median one."""
-OUTLIER_FACTOR = 2.0
-"""An outlier takes at least so many medians: if steps hardly vary, the fence alone is too close to them."""
-FENCE = 3.0
-"""Interquartile ranges above the third quartile. Source: Tukey's outer fence (Exploratory Data Analysis, 1977)."""
 FEWEST = 8
-"""Steady steps without which no step is told to be an outlier."""
+"""Steady steps without which no step counts as an outlier."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +63,7 @@ class StepTable:
     @property
     def slow_from_ns(self) -> float:
         """Duration from which a step is an outlier."""
-        return slow_from_ns(self.durations[self.usual])
+        return outliers.slow_from_ns(self.durations[self.usual])
 
     def slowest(self, most: int) -> I64:
         """Rows of the slowest outliers after the warm-up, slowest first; none among too few steps."""
@@ -96,11 +93,3 @@ def build(view: StepsView) -> StepTable:
         median=usual & (durations >= low) & (durations <= high),
         usual=usual,
     )
-
-
-def slow_from_ns(durations: F64) -> float:
-    """Duration from which a step is an outlier among steps of these durations: over Tukey's outer fence, and at least
-    twice the median.
-    """
-    p25, p50, p75 = np.percentile(durations, (25, 50, 75))
-    return float(max(OUTLIER_FACTOR * p50, p75 + FENCE * (p75 - p25)))

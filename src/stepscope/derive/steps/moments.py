@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive.one_step import step_table
+from stepscope.derive.numeric import outliers
 from stepscope.derive.steps.epochs import EPOCH_END as EPOCH_END_HOOK
 from stepscope.derive.steps.steps import names_of
 from stepscope.model.api.capture_when import EPOCH_END, RETRACE, SAVING, SLOW_STEP
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MATTERS_RATIO = 0.5
 """Of the time that slow steps lost: as much as the slowest of them, which are looked for, make up."""
 FEWEST_STEPS = 16
-"""Steps without which none is told to be slow."""
+"""Steps without which none counts as slow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +145,7 @@ def _matters_from_ns(durations: F64) -> float:
     """Duration from which a step is slow and matters: the slowest outliers that make up half of the time that all of
     them lost. On a busy machine many steps are a little slow; those that are much slower are looked for.
     """
-    longer = step_table.slow_from_ns(durations)
+    longer = outliers.slow_from_ns(durations)
     slow = np.sort(durations[durations >= longer])[::-1]
     if not len(slow):
         return longer

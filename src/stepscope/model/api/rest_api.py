@@ -114,10 +114,10 @@ class StepPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StepDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """Steps of a session, each beside the median step."""
+    """Steps of a session, each compared with the median step."""
 
     items: tuple[StepDetail, ...]
-    told: tuple[SlowStep, ...]
+    in_words: tuple[SlowStep, ...]
     """The same in words."""
 
 

@@ -377,7 +377,7 @@ class Report(Struct, frozen=True, kw_only=True):
     memory: tuple[MemoryMap, ...] = ()
     """Address spaces of the examined processes, at most 8; the one with the most memory first."""
     slow_steps: tuple[SlowStep, ...] = ()
-    """Steps that are outliers, slowest first, at most 12, each beside the median step."""
+    """Steps that are outliers, slowest first, at most 12, each compared with the median step."""
     series: dict[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
     """Small series for charts, times in seconds since session start (keys: docs/report-schema.md)."""
 

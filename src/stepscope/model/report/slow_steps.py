@@ -1,4 +1,4 @@
-"""The slow steps of a report, each beside the median step."""
+"""The slow steps of a report, each compared with the median step."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class StepPart(msgspec.Struct, frozen=True, kw_only=True):
-    """A component of the step beside that of the median step."""
+    """A component of the step next to that of the median step."""
 
     component: str
     ns: int

@@ -1,4 +1,4 @@
-"""One step beside the median step: the answer of ``stepscope report --step`` (schema ``stepscope.step/1``).
+"""One step compared with the median step: the answer of ``stepscope report --step`` (schema ``stepscope.step/1``).
 
 Additions only. Times are nanoseconds; those of the step count from the session's start.
 """

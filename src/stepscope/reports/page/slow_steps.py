@@ -1,4 +1,4 @@
-"""The slow steps on the page, each beside the median step: closed, until somebody follows its dot in the chart."""
+"""The slow steps on the page, each compared with the median step: closed, until somebody follows its dot in the chart."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def page(steps: Sequence[SlowStep]) -> str:
     if not steps:
         return ""
     rows = "".join(_step(step) for step in steps)
-    note = "Why was this one slow? Each beside the median step; the dots of the chart lead here."
+    note = "Why was this one slow? Each compared with the median step; the dots of the chart lead here."
     return f'<div class="card slow-steps"><h3>Slow steps</h3><p class="note">{note}</p>{rows}</div>'
 
 
