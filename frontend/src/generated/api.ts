@@ -765,7 +765,7 @@ export interface StepDetail {
 
 export interface StepDetails {
   items: StepDetail[];
-  told: SlowStep[];
+  in_words: SlowStep[];
 }
 
 export interface StepHappening {

@@ -34,7 +34,7 @@ FORMATS = ("text", "json", "html", "md")
 @click.option(
     "--step",
     metavar="N",
-    help="Show one step compared with the median step: why was this one slow? N counts from 0; `slowest` takes the slowest "
+    help="Show one step next to the median step: why was this one slow? N counts from 0; `slowest` takes the slowest "
     "outlier, `slowest:3` the slowest three. As text, json or md.",
 )
 def report(session: Path, format_: str | None, output: Path | None, step: str | None, *, tasks: bool) -> None:

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from stepscope.app.report import exclusive
-from stepscope.app.running import capture_size, moment_forecast
+from stepscope.app.running import moment_forecast
 from stepscope.collector.captures.op_captures import SECONDS, Aim
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import anatomy, moments
@@ -163,7 +163,7 @@ class MomentCapture:
         forecast = self.forecast
         if forecast is None or forecast.period_ns > AIM_NS:
             return made
-        lead = min(MOST_LEAD, 2 + START_NS // max(1, int(capture_size.step_ns(self._live.steps))))
+        lead = min(MOST_LEAD, 2 + START_NS // max(1, forecast.usual_ns))
         lead += forecast.loose
         steps = min(MAX_STEPS, max(self.ask.steps or 1, lead + forecast.loose + 2))
         skip = forecast.every - lead - MARGIN - 2

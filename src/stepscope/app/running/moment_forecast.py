@@ -32,6 +32,8 @@ class Forecast:
     """Newest moment, since session start."""
     step_ns: int
     """Mean time of a step, those with a moment included."""
+    usual_ns: int
+    """Median time of a step."""
 
     @property
     def period_ns(self) -> int:
@@ -67,4 +69,5 @@ def build(ends_ns: I64, moments_ns: I64) -> Forecast | None:
         loose=loose,
         last_ns=int(seen[first[-1]]),
         step_ns=int((ends_ns[-1] - ends_ns[0]) / (len(ends_ns) - 1)),
+        usual_ns=int(np.median(np.diff(ends_ns))),
     )

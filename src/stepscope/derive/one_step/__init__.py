@@ -1,1 +1,1 @@
-"""One step compared with the median step: its components, what happened in it, where its stacks are, what the machine did."""
+"""One step and the median step: components, what happened in it, where its stacks are, what the machine did."""

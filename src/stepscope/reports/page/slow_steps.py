@@ -1,4 +1,4 @@
-"""The slow steps on the page, each compared with the median step: closed, until somebody follows its dot in the chart."""
+"""The slow steps on the page, each with the median step: closed, until somebody follows its dot in the chart."""
 
 from __future__ import annotations
 
