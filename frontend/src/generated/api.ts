@@ -769,9 +769,10 @@ export interface StepDetails {
 }
 
 export interface StepHappening {
-  what: "building" | "call" | "callback" | "evaluation" | "garbage collection" | "host sync" | "input" | "pipeline" | "retrace" | "saving" | "span";
+  what: "build" | "callback" | "evaluation" | "function call" | "garbage collection" | "host sync" | "input" | "pipeline" | "retrace" | "save" | "span";
   name: string;
   where: Place | null;
+  component: string;
   calls: number;
   at_ns: number;
   ns: number;

@@ -114,7 +114,7 @@ def part_cells(part: StepPart) -> tuple[str, str, str, str]:
 
 
 def happening_line(one: StepHappening) -> str:
-    """``saving ModelCheckpoint.on_epoch_end 350 ms (train.py:88), in 2.5 % of the other steps``."""
+    """``callback ModelCheckpoint.on_epoch_end 350 ms (train.py:88), in 2.5 % of the other steps``."""
     name = f" {words.printable(one.name)}" if one.name else ""
     calls = f", {one.calls:,} times" if one.calls > 1 else ""
     place = f" ({place_text(one.where)})" if one.where is not None else ""

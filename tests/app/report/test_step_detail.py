@@ -51,7 +51,7 @@ def test_a_save_is_named_with_its_callback_and_line() -> None:
         "step 60 took 400 ms, 4.0 times the median (100 ms): 298 ms of it saving "
         "(ModelCheckpoint.on_epoch_end, train.py:88)"
     )
-    assert [(one.what, one.usual_steps_ratio) for one in found.happened] == [("callback", 0.0), ("saving", 0.0)]
+    assert [(one.what, one.usual_steps_ratio) for one in found.happened] == [("callback", 0.0), ("save", 0.0)]
 
 
 def test_parts_add_up_to_both_steps() -> None:

@@ -50,7 +50,7 @@ def records(job: Job, *, saves: tuple[int, ...]) -> None:
 
     job.drainer.workers[KEY].recent.worker = recent
     job.drainer.workers[KEY].recent.counts = {(int(Kind.EXECUTION), 1): 500, (int(Kind.FUNCTION), 7): 9}
-    job.drainer.workers[KEY].answers = {}  # type: ignore[attr-defined]
+    job.drainer.workers[KEY].answers = {}
 
 
 def capturing(job: Job) -> Capturing:
@@ -143,7 +143,7 @@ def test_it_is_kept_if_the_window_holds_the_moment(job: Job, begin: int, *, held
     (asked,) = job.captures.asked
     assert asked.holds is not None
     answer = CaptureTaken(at=begin * STEP, id="c", recorded_ns=20 * STEP, steps=18, anchors=[(2, 1)], thread=1)
-    job.drainer.workers[KEY].answers["c"] = answer  # type: ignore[attr-defined]
+    job.drainer.workers[KEY].answers["c"] = answer
     assert bool(asked.holds(answer)) is held
 
 
@@ -176,7 +176,7 @@ def test_what_does_not_go_with_a_condition_is_refused(fields: dict[str, object])
 def test_moments_that_are_far_apart_are_awaited_outside_of_the_process(job: Job) -> None:
     """Nearly two minutes between saves: no try is made long before the next is expected."""
     records(job, saves=(10, 490))
-    worker = job.drainer.workers[KEY].recent.worker(None)  # type: ignore[arg-type]
+    worker = job.drainer.workers[KEY].recent.worker(None)
     worker.records.start_ns[:] = worker.records.start_ns * 25
     assert np.diff(worker.records.start_ns).min() >= 0
     deciding = capturing(job)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stepscope.model.report.components import COMPONENTS
+from stepscope.model.report.components import COMPONENTS, Trait, components_with
 from stepscope.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
     from stepscope.model.report.finding import Place
     from stepscope.model.report.slow_steps import StepPart
-    from stepscope.model.report.step_detail import StepDetail, StepHappening
+    from stepscope.model.report.step_detail import StepDetail
 
 LEADING_RATIO = 0.5
 """A component that has this share of the extra time is named alone."""
@@ -23,19 +23,10 @@ FEWEST_SAMPLES = 4
 """Stack samples without which nothing is said of the time on a CPU."""
 MOST_ON_CPU = 0.3
 """Share of the sampled time from which a thread counts as running."""
-_PYTHON = frozenset({"other-python", "framework", "callbacks", "tracing", "building", "gc"})
+_PYTHON = [name for name in components_with(Trait.HOST) if COMPONENTS[name].stage == "output-processing"]
 """Components in which a thread is expected to run; in the others it waits for a disk, for input or for ops."""
-_HAPPENS = {
-    "saving": ("saving",),
-    "callbacks": ("callback",),
-    "evaluation": ("evaluation",),
-    "tracing": ("retrace",),
-    "building": ("building",),
-    "gc": ("garbage collection",),
-    "host-sync": ("host sync",),
-    "input-wait": ("pipeline",),
-}
-"""By component: what happens in it."""
+_NO_CAUSE = ("function call", "input")
+"""What happens in a component, and explains nothing of it."""
 
 
 def headed(detail: StepDetail) -> StepDetail:
@@ -81,25 +72,17 @@ def _part(detail: StepDetail, part: StepPart) -> str:
 
 def _cause(detail: StepDetail, component: str) -> str:
     """What happened in a component, and where."""
-    kinds = _HAPPENS.get(component, ())
-    found = max((one for one in detail.happened if one.what in kinds), key=lambda one: one.ns, default=None)
-    if found is not None:
-        around = _around(detail, found) if component == "saving" else ""
-        named = [around or found.name, _at(found.where)]
-        reason = f": {found.reason}" if found.reason else ""
-        return ", ".join(filter(None, named)) + reason
+    found = [one for one in detail.happened if one.component == component and one.what not in _NO_CAUSE]
+    if found:
+        longest = max(found, key=lambda one: one.ns)
+        place = next((at for one in sorted(found, key=lambda one: -one.ns) if (at := _at(one.where))), "")
+        reason = f": {longest.reason}" if longest.reason else ""
+        return ", ".join(filter(None, (longest.name, place))) + reason
     line = next((one for one in detail.lines if one.component == component), None)
     if line is not None:
         inside = f", in {line.called}" if line.called else ""
         return f"{line.where.function}, {_at(line.where)}{inside}"
     return _machine(detail) if component == "call" else ""
-
-
-def _around(detail: StepDetail, found: StepHappening) -> str:
-    """The callback in which something happened."""
-    end = found.at_ns + found.ns
-    holds = [c for c in detail.happened if c.what == "callback" and c.at_ns <= found.at_ns and c.at_ns + c.ns >= end]
-    return max(holds, key=lambda one: one.ns).name if holds else ""
 
 
 def _machine(detail: StepDetail) -> str:

@@ -4,28 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stepscope.derive.kinds import KINDS
 from stepscope.model.report.step_detail import StepHappening
-from stepscope.wire.kinds import Kind, Trait, kinds_with
+from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from stepscope.derive.one_step.happenings import Happening
     from stepscope.derive.steps_view import StepsView
     from stepscope.model.log.events import Name, Traced
     from stepscope.model.report.finding import Place
-    from stepscope.model.report.step_detail import Happened
 
-_WHAT: dict[Kind, Happened] = {
-    **dict.fromkeys(kinds_with(Trait.WRITES), "saving"),
-    Kind.CALLBACK: "callback",
-    Kind.LOOP: "evaluation",
-    Kind.TRACE: "retrace",
-    Kind.BUILD: "building",
-    Kind.GC: "garbage collection",
-    Kind.SYNC: "host sync",
-    Kind.NEXT: "input",
-    Kind.PYFUNC: "pipeline",
-    Kind.SPAN: "span",
-}
 _CAUSES = {
     "shape": "the shape of {argument} changed",
     "dtype": "the dtype of {argument} changed",
@@ -41,13 +29,14 @@ def happening(view: StepsView, one: Happening) -> StepHappening:
     """What happened, with its name and place."""
     name = view.names.get(one.name)
     traced = one.traced
-    what = _WHAT.get(one.kind, "call")
+    what = KINDS[one.kind].happens or "function call"
     if what == "evaluation" and name is not None and name.role not in {"evaluate", "predict"}:
-        what = "call"
+        what = "function call"
     return StepHappening(
         what=what,
         name=traced.function if traced is not None else "" if one.kind == Kind.GC else _text(name),
         where=_traced_place(view, traced) if traced is not None else _place(view, name),
+        component=one.component,
         calls=one.calls,
         at_ns=one.at_ns,
         ns=one.time_ns,

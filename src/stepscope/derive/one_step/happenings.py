@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.kinds import KINDS
 from stepscope.derive.numeric import intervals
 from stepscope.model.log.events import Traced
-from stepscope.wire.kinds import Kind, Trait, kinds_with
+from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from stepscope.derive.one_step.step_table import StepTable
@@ -27,9 +28,9 @@ SMALL_RATIO = 0.02
 """Of the step's extra time: what lasted less longer than usual is not listed."""
 RARE_RATIO = 0.005
 """Of the step's time: what most steps lack and took less is not listed, unless it made a graph."""
-_IGNORED = (*kinds_with(Trait.OURS), Kind.METRIC, Kind.HOOK)
-_CALLS = (*kinds_with(Trait.STEP), Kind.APPLY)
-_ON_OTHER_THREADS = (Kind.PYFUNC,)
+_LISTED = [kind for kind, about in KINDS.items() if about.happens not in {None, "pipeline"}]
+_CALLS = [kind for kind, about in KINDS.items() if about.happens == "function call"]
+_PIPELINE = [kind for kind, about in KINDS.items() if about.happens == "pipeline"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,8 @@ class Happening:
     """Start of the first, since session start."""
     time_ns: int
     """Time within the step."""
+    component: str
+    """Component of the step in the middle of the longest."""
     usual_calls_ratio: float
     """Share of the steady steps that hold such a record."""
     usual_ns: float
@@ -64,8 +67,8 @@ def build(table: StepTable, row: int, least_ns: float) -> tuple[Happening, ...]:
     """
     steps = table.steps
     records = steps.worker.records
-    mine = (records.thread == steps.thread) & ~np.isin(records.kind, _IGNORED)
-    other = (records.thread != steps.thread) & np.isin(records.kind, _ON_OTHER_THREADS)
+    mine = (records.thread == steps.thread) & np.isin(records.kind, _LISTED)
+    other = (records.thread != steps.thread) & np.isin(records.kind, _PIPELINE)
     found = [
         *_unusual(table, row, records.take(mine), other=False),
         *_unusual(table, row, records.take(other), other=True),
@@ -99,7 +102,9 @@ def _unusual(table: StepTable, row: int, records: RecordTable, *, other: bool) -
         time = _clipped(records.take(here), start, end)
         if ratio >= USUAL_RATIO and time < LONGER_FACTOR * usual:
             continue
-        first = int(np.flatnonzero(here)[0])
+        rows = np.flatnonzero(here)
+        first, longest = int(rows[0]), int(rows[np.argmax(records.dur_ns[rows])])
+        middle = records.start_ns[longest] + records.dur_ns[longest] // 2
         found.append(
             Happening(
                 kind=Kind(kind),
@@ -107,6 +112,7 @@ def _unusual(table: StepTable, row: int, records: RecordTable, *, other: bool) -
                 calls=int(here.sum()),
                 at_ns=int(records.start_ns[first]),
                 time_ns=time,
+                component=table.anatomy.component_at(np.array([middle]))[0],
                 usual_calls_ratio=ratio,
                 usual_ns=usual,
                 traced=traced.get(int(records.arg[first])) if kind == Kind.TRACE else None,

@@ -5,29 +5,13 @@ Additions only. Times are nanoseconds; those of the step count from the session'
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
 
 from stepscope.model.report.finding import Place
+from stepscope.model.report.record_kinds import Happened
 from stepscope.model.report.slow_steps import StepPart
 
 SCHEMA = "stepscope.step/1"
-
-Happened = Literal[
-    "saving",
-    "callback",
-    "evaluation",
-    "retrace",
-    "building",
-    "garbage collection",
-    "host sync",
-    "input",
-    "pipeline",
-    "span",
-    "call",
-]
-"""What a record of a step is of; ``pipeline``: the user's Python in the input pipeline, on another thread."""
 
 
 class StepHappening(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +21,8 @@ class StepHappening(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """Name of the callback, the function, the call; empty if the kind says all."""
     where: Place | None = None
+    component: str = ""
+    """Component of the step in its middle; empty outside of the step."""
     calls: int = 1
     at_ns: int = 0
     """Start of the first."""
