@@ -23,12 +23,14 @@ from stepscope.model.report import (
     memory_map,
     place,
     process_roles,
+    slow_steps,
+    step_detail,
     step_summary,
     whatif,
 )
 from stepscope.model.report.components import COMPONENTS
 
-REPORT = (finding, ledger, place, process_roles, step_summary, memory_map)
+REPORT = (finding, ledger, memory_map, place, process_roles, slow_steps, step_summary)
 """Modules whose fields' docstrings describe report.json."""
 FOLDER = Path(__file__).parent.parent / "docs" / "schemas"
 
@@ -70,6 +72,7 @@ def schemas() -> dict[str, dict[str, object]]:
         "check-1.json": schema(check.CheckReport, check.SCHEMA, check, finding, place),
         "memory-1.json": schema(memory_map.MemoryMap, memory_map.SCHEMA, memory_map),
         "doctor-1.json": schema(doctor.DoctorReport, doctor.SCHEMA, doctor),
+        "step-1.json": schema(step_detail.StepDetail, step_detail.SCHEMA, step_detail, slow_steps, finding, place),
         "whatif-1.json": schema(whatif.WhatIfReport, whatif.SCHEMA, whatif),
     }
 

@@ -77,7 +77,8 @@ def render(
     width = max(width, MIN_WIDTH)
     lines = [*_header(report, width), (), *_findings(report, width), *_checked(report, width)]
     lines += [*_captured(report, width), *_traced(report, width), *_ops(report, width), *_source(report, width)]
-    lines += [*_diagnostics(report, width), *_paths(session_path, html_path, width)]
+    lines += [*_diagnostics(report, width), *_slowest(report, session_path, width)]
+    lines += _paths(session_path, html_path, width)
     return "".join(_paint(line, color=color) + "\n" for line in lines)
 
 
@@ -320,6 +321,16 @@ def _diagnostics(report: Report, width: int) -> list[Line]:
     if len(rows) > TOP_DIAGNOSTICS:
         lines.append((Piece(" " * TAIL), Piece(f"+ {len(rows) - TOP_DIAGNOSTICS} more in the report", "dim")))
     return lines
+
+
+def _slowest(report: Report, session_path: str, width: int) -> list[Line]:
+    """The slowest outlier among the steps, and the command that shows it compared with the median step."""
+    if not report.slow_steps:
+        return []
+    path = shlex.quote(words.printable(session_path)) if session_path else "SESSION"
+    command = f"stepscope report {path} --step slowest".replace(" ", NO_BREAK)
+    items = [words.printable(report.slow_steps[0].headline.partition(": ")[0]), command]
+    return _labelled("slowest", TAIL, wrap(SEPARATOR.join(items), width - TAIL))
 
 
 def _paths(session_path: str, html_path: str, width: int) -> list[Line]:

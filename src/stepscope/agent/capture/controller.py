@@ -134,6 +134,8 @@ class Captures:
         line: dict[str, object] = {"outcome": "failed"}
         try:
             folder = self._folder(order)
+            if order.aim is not None:
+                watch.follow(order.aim)
             if order.anchors:
                 watch.wait(order.margin, MARGIN_S)
             if watch.stopped:

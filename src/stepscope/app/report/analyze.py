@@ -19,6 +19,7 @@ from stepscope.app.report import (
     series,
     settle,
     stage_shares,
+    step_detail,
     step_summary,
     traced_steps,
 )
@@ -116,6 +117,7 @@ def report_of(session: Session) -> Report:
         ops=ops,
         line_heat=_line_heat(view, lines),
         source_check=source_check,
+        slow_steps=step_detail.slow_steps(view),
         series=series.build(view),
         op_traces=traces,
         traced=traced,

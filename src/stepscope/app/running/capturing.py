@@ -18,21 +18,21 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.app.report import capture_account
-from stepscope.app.running import capture_size, capture_target
+from stepscope.app.running import capture_requests, capture_size, capture_target, moment_captures
 from stepscope.app.running.triggers import repeated_calls
 from stepscope.collector.captures import budget, reason
 from stepscope.collector.captures.op_captures import Asked
 from stepscope.collector.captures.reason import SCHEDULE, USER
 from stepscope.collector.kernel import perf
 from stepscope.collector.native import native_window
-from stepscope.errors import CaptureError, UsageError
-from stepscope.model.api.capture_ask import DEFAULT_STEPS, KINDS, MAX_STEPS, CaptureAsk
+from stepscope.errors import CaptureError
+from stepscope.model.api.capture_ask import DEFAULT_STEPS, CaptureAsk
 from stepscope.model.api.status import LiveCapture
-from stepscope.units import format_ns
 from stepscope.wire.commands import REQUESTS_NAME, Inbox
 
 if TYPE_CHECKING:
     from stepscope.app.running.live import Live
+    from stepscope.app.running.moment_captures import MomentCapture
     from stepscope.collector.captures.native_captures import NativeCaptures
     from stepscope.collector.captures.op_captures import OpCaptures
     from stepscope.collector.captures.reason import Reason
@@ -56,7 +56,6 @@ OTHER_WORK = frozenset({"evaluation", "prediction"})
 """Of steps that a job makes before it trains, or beside it."""
 REPEATS = 6
 """Calls of one thing that may be steps: four, and those that warm up."""
-MAX_WAITING = 64
 SHOWN = 16
 
 
@@ -76,6 +75,8 @@ class _Wanted:
     """How long it waits for steps, or its task; 0: it has not been looked for yet."""
     whole: bool = False
     """It follows one of fewer steps: it is worth its cost with all of them only."""
+    moment: MomentCapture | None = None
+    """What must happen in it."""
     dear: bool = False
     """It waits, or waited, because its steps are expected to cost more than the job has earned."""
 
@@ -105,10 +106,7 @@ class Capturing:
         """By kind of capture and by what the steps are: of an op trace per step, of a native window the whole."""
         self._past: deque[LiveCapture] = deque(maxlen=SHOWN)
         manifest = recording.manifest
-        try:
-            share = budget.parse(manifest.budget or budget.DEFAULT)
-        except UsageError:  # an older stepscope took any text
-            share = budget.parse(budget.DEFAULT)
+        share = budget.stored(manifest.budget)
         spent = sum(capture.cost_ns for capture in manifest.captures)
         self._budget = budget.Budget(share, manifest.origin_monotonic_ns or now_ns, spent)
         try:
@@ -131,6 +129,9 @@ class Capturing:
             self._beside_told = True
             self._recording.captures.enough()
         self._doubt(now_ns)
+        for wanted in self._open():
+            if wanted.moment is not None:
+                wanted.moment.look(now_ns)
         if not any(captures.busy for captures in self._captures.values()):
             self._begin_next(now_ns)
         self._show(now_ns)
@@ -150,19 +151,14 @@ class Capturing:
                 self._recording.note("DX117", f"a request for a capture was ignored: {error}")
 
     def _accept(self, ask: CaptureAsk, now_ns: int) -> None:
-        problem = ""
-        if ask.kind not in KINDS:
-            problem = f"unknown kind of capture {ask.kind}; expected {', '.join(KINDS)}"
-        elif not 0 <= ask.steps <= MAX_STEPS:
-            problem = f"{ask.steps} steps; expected 1 to {MAX_STEPS}"
-        elif len(self._wanted) >= MAX_WAITING:
-            problem = f"{MAX_WAITING} captures are already waiting"
+        problem = capture_requests.problem(ask, len(self._wanted))
         if problem:
             self._past.append(LiveCapture(request=ask.id, asked_by=USER.word, state="failed", text=problem))
             return
         repeated = ask.every_s > 0 or ask.count > 1
         left = ask.count or (-1 if ask.every_s > 0 else 1)
-        self._wanted.append(_Wanted(ask=ask, by=SCHEDULE if repeated else USER, due_ns=now_ns, left=left))
+        moment, by = moment_captures.of(ask, self._recording, self._live), SCHEDULE if repeated else USER
+        self._wanted.append(_Wanted(ask=ask, by=by, due_ns=now_ns, left=left, moment=moment))
 
     def _take_wanted(self, now_ns: int) -> None:
         """What detectors cannot decide without."""
@@ -182,9 +178,12 @@ class Capturing:
 
     def _asked_for(self, kind: str) -> bool:
         """Whether somebody has asked for a capture of this kind, whatever became of it."""
-        open_ = [*self._wanted, *([self._now] if self._now is not None else [])]
         made = self._recording.manifest.captures
-        return any(one.ask.kind == kind for one in open_) or any(one.kind == kind for one in made)
+        return any(one.ask.kind == kind for one in self._open()) or any(one.kind == kind for one in made)
+
+    def _open(self) -> list[_Wanted]:
+        """What waits, and what is being captured."""
+        return [*self._wanted, *([self._now] if self._now is not None else [])]
 
     def _profiled(self) -> bool:
         """Whether the user profiles: nobody asked for ours."""
@@ -194,16 +193,21 @@ class Capturing:
 
     def _begin_next(self, now_ns: int) -> None:
         for wanted in sorted(self._wanted, key=lambda w: (w.by != USER, w.due_ns)):
-            if wanted.due_ns > now_ns or self._must_wait(wanted, now_ns):
+            if wanted.due_ns > now_ns or self._gave_up(wanted, now_ns) or self._must_wait(wanted, now_ns):
                 continue
             absent = self._absent(wanted, now_ns)
             if absent and now_ns < wanted.until_ns:
                 wanted.says = f"waiting up to {wanted.ask.wait_s:g} s for {absent}"
                 continue
+            early = wanted.moment.early(now_ns) if wanted.moment is not None else ""
+            if early:
+                wanted.says = early
+                continue
             self._wanted.remove(wanted)
             self._live.refresh(now_ns, FRESH_NS if self._live.steps is not None else 0)
             try:
                 asked = capture_target.resolve(self._sized(wanted, now_ns), wanted.by, self._recording, self._live)
+                asked = wanted.moment.aimed(asked, now_ns) if wanted.moment is not None else asked
                 self._captures[wanted.ask.kind].begin(asked, now_ns)
                 self._trace_beside(wanted, asked, now_ns)
             except CaptureError as error:
@@ -217,7 +221,16 @@ class Capturing:
                 title=asked.title,
                 number=wanted.made + 1,
             )
+            self._tracing = moment_captures.shown(wanted.moment, self._tracing, aims_ns=now_ns)
             return
+
+    def _gave_up(self, wanted: _Wanted, now_ns: int) -> bool:
+        """Whether what must happen in a capture has not happened in time."""
+        if wanted.moment is None or not wanted.moment.over(now_ns):
+            return False
+        self._wanted.remove(wanted)
+        self._failed(wanted, wanted.moment.gave_up(now_ns), now_ns)
+        return True
 
     def _trace_beside(self, wanted: _Wanted, window: Asked, now_ns: int) -> None:
         """Begin an op trace over a native window that has begun, where there may be one."""
@@ -294,14 +307,8 @@ class Capturing:
     def _tell_unmade(self, now_ns: int) -> None:
         """The job ends: which captures were too dear for it, and how to have them."""
         if any(wanted.dear and not wanted.whole for wanted in self._wanted):
-            cost = format_ns(capture_size.cost_ns(1, self._each_ns()))
-            age = format_ns(self._budget.age_ns(now_ns))
-            self._recording.note(
-                "DX118",
-                f"{capture_account.UNMADE}: a single step is expected to cost {cost}, more than --budget "
-                f"{100 * self._budget.share:g}% allows in {age}; to take one while the job runs: stepscope trace JOB "
-                "--steps 1",
-            )
+            cost_ns, age_ns = capture_size.cost_ns(1, self._each_ns()), self._budget.age_ns(now_ns)
+            self._recording.note("DX118", capture_account.unmade(cost_ns, age_ns, self._budget.share))
         self._wanted = [w for w in self._wanted if not w.dear]
 
     def _absent(self, wanted: _Wanted, now_ns: int) -> str:
@@ -331,10 +338,13 @@ class Capturing:
             self._past.append(capture_account.live(done))
             return
         if done.outcome != "done":
+            if wanted.moment is not None and wanted.moment.again(done):
+                self._wanted.append(wanted)
+                return
             self._failed(wanted, done.text, now_ns)
             return
         wanted.made += 1
-        self._past.append(capture_account.live(done, wanted.made))
+        self._past.append(moment_captures.shown(wanted.moment, capture_account.live(done, wanted.made)))
         self._served[wanted.by] = MAX_TRIES
         if not wanted.by.person:
             self._serve_others(wanted.ask.kind)
@@ -365,6 +375,7 @@ class Capturing:
 
     def _failed(self, wanted: _Wanted, why: str, now_ns: int) -> None:
         failed = LiveCapture(request=wanted.ask.id, asked_by=wanted.by.word, state="failed", text=why)
+        failed = moment_captures.shown(wanted.moment, failed)
         self._past.append(msgspec.structs.replace(failed, number=wanted.made + 1))
         self._served[wanted.by] = self._served.get(wanted.by, 0) + 1
         if wanted.by == SCHEDULE:
@@ -379,7 +390,9 @@ class Capturing:
 
     def _show(self, now_ns: int) -> None:
         waiting = [
-            LiveCapture(request=w.ask.id, asked_by=w.by.word, text=w.says, number=w.made + 1)
+            moment_captures.shown(
+                w.moment, LiveCapture(request=w.ask.id, asked_by=w.by.word, text=w.says, number=w.made + 1)
+            )
             for w in self._wanted[:SHOWN]
             if not w.made
         ]

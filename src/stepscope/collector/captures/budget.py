@@ -30,6 +30,14 @@ def parse(text: str) -> float:
     return share
 
 
+def stored(text: str) -> float:
+    """The share that a session's manifest states; the default where an older stepscope took any text."""
+    try:
+        return parse(text or DEFAULT)
+    except UsageError:
+        return parse(DEFAULT)
+
+
 class Budget:
     """The account of one job. Times are CLOCK_MONOTONIC nanoseconds."""
 

@@ -17,6 +17,7 @@ from stepscope.model.report.op_table import OpTable
 from stepscope.model.report.overhead import Overhead
 from stepscope.model.report.process_roles import ProcessSummary
 from stepscope.model.report.record_kinds import TaskKind
+from stepscope.model.report.slow_steps import SlowStep
 from stepscope.model.report.step_summary import MakerKind, StepChoice, StepTimes, Throughput
 from stepscope.model.structs import Struct
 
@@ -369,6 +370,8 @@ class Report(Struct, frozen=True, kw_only=True):
     ledger: tuple[LedgerEntry, ...] = ()
     """Where the wall time went: the job's ledger, then one for each maker of steps if they are several threads or
     processes. Empty if nothing says when the job began and ended."""
+    slow_steps: tuple[SlowStep, ...] = ()
+    """Steps that are outliers, slowest first, at most 12, each compared with the median step."""
     series: dict[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
     """Small series for charts, times in seconds since session start (keys: docs/report-schema.md)."""
 

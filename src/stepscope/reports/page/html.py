@@ -22,6 +22,7 @@ from stepscope.reports.page import (
     page_header,
     resource_charts,
     sheet,
+    slow_steps,
     traced_page,
 )
 from stepscope.reports.page.charts import LeftOut
@@ -146,9 +147,12 @@ def _times(report: Report) -> str:
         return ""
     return figures(
         "",
-        (charts.step_times(report.series, report.session.step_times), "Step time over time"),
+        (
+            charts.step_times(report.series, report.session.step_times, slow_steps.links(report.slow_steps)),
+            "Step time over time",
+        ),
         (charts.histogram(report.series, report.session.step_times), "Distribution of step times"),
-    )
+    ) + slow_steps.page(report.slow_steps)
 
 
 # ---- tables
