@@ -63,3 +63,9 @@ class CaptureError(StepscopeError):
     """Nothing could be recorded: no space, no rights, no ring."""
 
     exit_code = 74
+
+
+class NotCaughtError(CaptureError):
+    """What a capture was to hold did not happen while it was waited for."""
+
+    exit_code = 75

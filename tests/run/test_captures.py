@@ -115,6 +115,20 @@ def test_steps_of_a_running_fit(project: Project, running: Callable[..., Running
     assert 0 < report["overhead"]["captures_ratio"] < 1
 
 
+def test_a_capture_under_a_condition_that_never_holds_is_not_kept(
+    project: Project, running: Callable[..., Running]
+) -> None:
+    """A fit that saves nothing: its tries are discarded and counted, and the exit code is that of nothing caught."""
+    job = running("long_fit.py")
+    missed = job.trace("--when", "saving", "--wait", "8", "--steps", "3")
+    assert missed.returncode == 75, missed.stderr
+    assert "not caught in 8 s: that a checkpoint or summary is written was not seen at all meanwhile" in missed.stderr
+    assert job.end()[:2] == (0, "done\n")
+    captures = [capture for capture in captures_of(project.session()) if capture.asked_by == "user"]
+    assert captures
+    assert {(capture.outcome, capture.when, capture.files) for capture in captures} == {("discarded", "saving", ())}
+
+
 @pytest.mark.parametrize(
     ("how", "title", "evaluates"), [("fit", "Keras fit", "test_function"), ("loop", "train_step", "eval_step")]
 )

@@ -32,6 +32,8 @@ export interface CaptureInfo {
   kind: string;
   way: string;
   outcome: string;
+  when: string;
+  caught: string;
   text: string;
   asked_by: string;
   request: string;
@@ -75,6 +77,7 @@ export interface CaptureWanted {
   ops?: boolean;
   keep_raw?: boolean;
   wait_s?: number;
+  when?: string;
   force?: boolean;
 }
 
@@ -242,6 +245,9 @@ export interface LiveCapture {
   state: string;
   text: string;
   title: string;
+  when: string;
+  tries: number;
+  caught: string;
   number: number;
   steps: number;
   ratio: number | null;
@@ -534,6 +540,16 @@ export interface SizeClass {
   huge_bytes: number;
 }
 
+export interface SlowStep {
+  number: number;
+  headline: string;
+  start_ns: number;
+  dur_ns: number;
+  median_ns: number;
+  parts: StepPart[];
+  said: StepSaid[];
+}
+
 export interface Source {
   file: string;
   first: number;
@@ -720,6 +736,59 @@ export interface StepChoice {
   left_out: string[];
 }
 
+export interface StepDetail {
+  schema: string;
+  session: string;
+  title: string;
+  number: number;
+  steps: number;
+  asked: string;
+  headline: string;
+  standing: string;
+  rank: number;
+  start_ns: number;
+  dur_ns: number;
+  median_ns: number;
+  factor: number;
+  parts: StepPart[];
+  happened: StepHappening[];
+  lines: StepLine[];
+  samples: number;
+  cpu_ratio: number | null;
+  op_trace: string;
+  ops: StepOp[];
+  machine: StepReading[];
+  machine_every_ns: number;
+  rival: string;
+  notes: string[];
+}
+
+export interface StepDetails {
+  items: StepDetail[];
+  in_words: SlowStep[];
+}
+
+export interface StepHappening {
+  what: "build" | "callback" | "evaluation" | "function call" | "garbage collection" | "host sync" | "input" | "pipeline" | "retrace" | "save" | "span";
+  name: string;
+  where: Place | null;
+  component: string;
+  calls: number;
+  at_ns: number;
+  ns: number;
+  usual_steps_ratio: number;
+  usual_ns: number;
+  reason: string;
+}
+
+export interface StepLine {
+  where: Place;
+  component: string;
+  samples: number;
+  ns: number;
+  called: string;
+}
+
 export interface StepMaker {
   kind: "call" | "evaluation" | "prediction" | "step" | "training";
   title: string;
@@ -732,6 +801,13 @@ export interface StepMaker {
   main: boolean;
 }
 
+export interface StepOp {
+  name: string;
+  type: string;
+  ns: number;
+  usual_ns: number;
+}
+
 export interface StepPage {
   title: string;
   counted_only: number;
@@ -739,6 +815,26 @@ export interface StepPage {
   total: number;
   offset: number;
   next_offset: number | null;
+}
+
+export interface StepPart {
+  component: string;
+  ns: number;
+  median_ns: number;
+  factor: number | null;
+}
+
+export interface StepReading {
+  name: string;
+  value: number;
+  usual: number;
+  unit: string;
+  raised: boolean;
+}
+
+export interface StepSaid {
+  label: string;
+  lines: string[];
 }
 
 export interface StepTimes {

@@ -1,11 +1,12 @@
 /** The overview: what costs time, how fast it is, what the step consists of, and what the machine did meanwhile.
-State: ?finding= the opened one, ?from= and ?to= the part of the time that charts show. */
+State: ?finding= the opened one, ?step= the step that is compared, ?from= and ?to= the part of the time that charts show. */
 import { useLoaded } from "../data";
 import * as format from "../format";
 import type { FindingList, Imported as ImportedSession, Job, Series, SessionBrief, SessionDetail } from "../generated/api";
 import { Charts } from "../parts/charts";
 import { Anatomy, Facts, Failed, Waiting } from "../parts/common";
 import { FindingCard } from "../parts/finding";
+import { SlowSteps } from "../parts/slow_steps";
 import type { View } from "./view";
 
 export function Overview({ brief, job, stamp, query }: View) {
@@ -42,6 +43,7 @@ export function Overview({ brief, job, stamp, query }: View) {
         <p class="quiet">Detectors: {checked_said.join(" · ")}</p>
       </section>
       {series.problem && <Failed problem={series.problem} again={series.again} />}
+      {series.value && <SlowSteps columns={series.value.columns} session={brief.key} query={query} stamp={stamp} />}
       {series.value && <Charts columns={series.value.columns} query={query} />}
       {diagnostics.length > 0 && (
         <section aria-labelledby="diagnostics-title">

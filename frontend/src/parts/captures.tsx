@@ -37,7 +37,7 @@ export function CapturePanel({ stored, live, asked, running }: Captures) {
               </span>
             )}{" "}
             <span class="quiet">
-              {capture.text} asked by {capture.asked_by}
+              {capture.when && `waits for ${capture.when}: `}{capture.text} asked by {capture.asked_by}
             </span>
           </li>
         ))}
@@ -46,7 +46,7 @@ export function CapturePanel({ stored, live, asked, running }: Captures) {
             <b>{capture.id}</b> {capture.title} {capture.steps > 0 && `${capture.steps} steps`} at {format.ns(capture.at_ns)},{" "}
             {format.bytes(capture.bytes)}, cost {format.ns(capture.cost_ns)}{" "}
             <span class="quiet">
-              {capture.outcome} {capture.text} asked by {capture.asked_by}
+              {capture.outcome} {capture.when && `waits for ${capture.when}: `}{capture.text} asked by {capture.asked_by}
             </span>
           </li>
         ))}

@@ -6,6 +6,7 @@ import * as format from "../format";
 import type { Series } from "../generated/api";
 import { useScheme, useWidth } from "../hooks";
 import { change } from "../router";
+import { outliers, type Outlier } from "./slow_steps";
 
 export type Columns = Series["columns"];
 
@@ -25,6 +26,8 @@ interface Plan {
   /** Each value holds until the next one: drawn as steps, for a sloping line would show times that never were. */
   held?: boolean;
   log?: boolean;
+  /** Slow steps are drawn as dots, which choose them. */
+  dots?: boolean;
 }
 
 const held = uPlot.paths.stepped?.({ align: 1 }) as uPlot.Series.PathBuilder;
@@ -96,6 +99,7 @@ function plans(columns: Columns): Plan[] {
       time: "step_t",
       held: true,
       log: true,
+      dots: true,
       lines: [line("step_ms_p50", "median", 0), line("step_ms_p95", "p95", 1), line("step_ms_max", "max", 2)],
     },
     {
@@ -150,7 +154,7 @@ function Chart({ plan, columns, from, to }: { plan: Plan; columns: Columns; from
   const chart = useRef<uPlot | null>(null);
   useEffect(() => {
     if (!place.current || !width) return;
-    const made = new uPlot(options(plan, width, from, to), data(plan, columns), place.current);
+    const made = new uPlot(options(plan, width, from, to, plan.dots ? outliers(columns) : []), data(plan, columns), place.current);
     chart.current = made;
     return () => {
       made.destroy();
@@ -196,7 +200,7 @@ function data(plan: Plan, columns: Columns): uPlot.AlignedData {
   return [times, ...sums.reverse()];
 }
 
-function options(plan: Plan, width: number, from: number, to: number): uPlot.Options {
+function options(plan: Plan, width: number, from: number, to: number, dots: Outlier[]): uPlot.Options {
   const style = getComputedStyle(document.documentElement);
   const ink = (name: string) => style.getPropertyValue(name).trim() || style.getPropertyValue("--part-other").trim();
   const lines = plan.stacked ? [...plan.lines].reverse() : plan.lines;
@@ -240,9 +244,39 @@ function options(plan: Plan, width: number, from: number, to: number): uPlot.Opt
       ],
       ready: [
         (chart) => chart.over.addEventListener("dblclick", () => change({ from: null, to: null })),
+        (chart) => chart.over.addEventListener("click", (event) => choose(chart, dots, event)),
       ],
+      draw: [(chart) => drawDots(chart, dots, ink("--c2"))],
     },
   };
+}
+
+const DOT = 3;
+const REACH = 10;
+
+function drawDots(chart: uPlot, dots: Outlier[], color: string) {
+  const { ctx, bbox } = chart;
+  ctx.save();
+  ctx.strokeStyle = color;
+  ctx.lineWidth = 1.5 * devicePixelRatio;
+  for (const { at, ms } of dots) {
+    const [x, y] = [chart.valToPos(at, "x", true), chart.valToPos(ms, "y", true)];
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    ctx.beginPath();
+    ctx.arc(x, y, DOT * devicePixelRatio, 0, 2 * Math.PI);
+    ctx.stroke();
+  }
+  ctx.restore();
+}
+
+/** A click near a dot chooses its step. */
+function choose(chart: uPlot, dots: Outlier[], event: MouseEvent) {
+  const { left, top } = chart.over.getBoundingClientRect();
+  const far = (dot: Outlier) => Math.hypot(chart.valToPos(dot.at, "x") - (event.clientX - left), chart.valToPos(dot.ms, "y") - (event.clientY - top));
+  const [nearest] = [...dots].sort((one, other) => far(one) - far(other));
+  if (!nearest || far(nearest) > REACH) return;
+  change({ step: `${nearest.number}` });
+  document.getElementById("slow-title")?.scrollIntoView({ block: "start" });
 }
 
 /** A line's own value: in a stack, without what lies below it. */

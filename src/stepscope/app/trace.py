@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,8 +11,8 @@ import msgspec
 
 from stepscope.app import jobs
 from stepscope.app.report import capture_account
-from stepscope.errors import CaptureError, SessionError
-from stepscope.model.api.capture_ask import CaptureAsk
+from stepscope.errors import CaptureError, NotCaughtError, SessionError, UsageError
+from stepscope.model.api.capture_ask import DEFAULT_WHEN_WAIT_S, CaptureAsk
 from stepscope.reports import capture_text
 from stepscope.store.manifests import read_manifest
 from stepscope.wire import commands
@@ -23,10 +24,14 @@ if TYPE_CHECKING:
     from stepscope.model.api.status import LiveCapture
 
 _LOOK_S = 0.2
+_COUNTDOWN = re.compile(r"waits [\d.,]+ \w+")
+"""Part of a text that changes every second: it is said once."""
 BEGIN_S = 30.0
 """Time for the sidecar to load its modules before it accepts requests."""
 FINISH_S = 30.0
 """Time for the sidecar of an ended job to finish."""
+AFTER_WAIT_S = 60.0
+"""Time for a capture that is in progress when the wait for its moment is over."""
 SILENT_S = 60.0
 """Time after which a request without any response is given up."""
 
@@ -46,8 +51,28 @@ def trace(wanted: str, asked: Mapping[str, object], say: Callable[[str], object]
     job = jobs.find(wanted)
     names = {"every": "every_s", "wait": "wait_s"}
     fields = {names.get(name, name): value for name, value in asked.items() if value is not None}
+    if "when" in fields:
+        fields.setdefault("wait_s", DEFAULT_WHEN_WAIT_S)
+        timeout_s = max(timeout_s, float(str(fields["wait_s"])) + AFTER_WAIT_S)
     done = ask(job, msgspec.convert({**fields, "id": commands.new_id()}, CaptureAsk), say, timeout_s)
     return capture_text.render(done, session=job.status.session)
+
+
+def check_when(asked: Mapping[str, object]) -> None:
+    """Check a condition before a job is looked for.
+
+    Raises:
+        UsageError: it is none, or does not go with the other options.
+    """
+    from stepscope.app.running import moment_captures  # not loaded by who lists jobs
+
+    fields = {
+        name: value for name, value in asked.items() if value is not None and name in {"kind", "task", "when", "count"}
+    }
+    every = asked.get("every") or 0.0
+    problem = moment_captures.problem(msgspec.convert({**fields, "every_s": every, "id": "1"}, CaptureAsk))
+    if problem:
+        raise UsageError(problem)
 
 
 def ask(job: RunningJob, wanted: CaptureAsk, say: Callable[[str], object], timeout_s: float) -> LiveCapture:
@@ -104,10 +129,11 @@ def _wait(job: RunningJob, identity: str, say: Callable[[str], object], timeout_
             if mine[0].state == "done":
                 return mine[0]
             if mine[0].state == "failed":
-                raise CaptureError(f"{job.name}: no capture: {mine[0].text}")
-            if mine[0].text != told:
-                told = mine[0].text
-                say(told)
+                kind = NotCaughtError if mine[0].when else CaptureError
+                raise kind(f"{job.name}: no capture: {mine[0].text}")
+            if _COUNTDOWN.sub("", mine[0].text) != _COUNTDOWN.sub("", told):
+                say(mine[0].text)
+            told = mine[0].text
         waited = time.monotonic() - began
         if waited > timeout_s:
             raise CaptureError(

@@ -31,17 +31,31 @@ FORMATS = ("text", "json", "html", "md")
 @click.option(
     "--tasks", is_flag=True, help="With text: also list every task, with count, rate, times, outliers and trend."
 )
-def report(session: Path, format_: str | None, output: Path | None, *, tasks: bool) -> None:
+@click.option(
+    "--step",
+    metavar="N",
+    help="Show one step next to the median step: why was this one slow? N counts from 0; `slowest` takes the slowest "
+    "outlier, `slowest:3` the slowest three. As text, json or md.",
+)
+def report(session: Path, format_: str | None, output: Path | None, step: str | None, *, tasks: bool) -> None:
     """Analyse SESSION (a .stepscope directory or a packed file) and show what was found."""
-    from stepscope.app.report.analyze import analyze  # noqa: PLC0415 - numpy and pyarrow: not for --help
+    from stepscope.app.report import analyze, rendering  # noqa: PLC0415 - numpy and pyarrow: not for --help
 
     form = format_ or _format_of(output)
-    found = analyze(session)
+    if step is not None:
+        _only_in_text(form, tasks=tasks)
+        _write(rendering.steps(session, step, form), output)
+        return
+    found = analyze.analyze(session)
     if form == "text":
         color = output is None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         data = _text(found, session, color=color, tasks=tasks)
     else:
-        data = _render(found, session, form)
+        data = rendering.render(found, session, form)
+    _write(data, output)
+
+
+def _write(data: str, output: Path | None) -> None:
     if output is None:
         click.echo(data, nl=False)
         return
@@ -49,6 +63,12 @@ def report(session: Path, format_: str | None, output: Path | None, *, tasks: bo
         output.write_text(data, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{output} cannot be written: {error.strerror}") from error
+
+
+def _only_in_text(form: str, *, tasks: bool) -> None:
+    if tasks or form == "html":
+        other = "--tasks" if tasks else "--format html"
+        raise UsageError(f"--step cannot be combined with {other}; expected --format text, json or md")
 
 
 def _format_of(output: Path | None) -> str:
@@ -64,9 +84,3 @@ def _text(found: Report, session: Path, *, color: bool, tasks: bool) -> str:
     where = {"session_path": str(session), "html_path": str(page) if page.is_file() else ""}
     shown = text.render(found, color=color, width=width, **where)
     return f"{shown}\n{task_rows.render(found, width=width)}" if tasks else shown
-
-
-def _render(found: Report, session: Path, form: str) -> str:
-    from stepscope.app.report import rendering  # noqa: PLC0415 - as above
-
-    return rendering.render(found, session, form)

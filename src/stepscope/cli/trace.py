@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from stepscope.model.api.capture_ask import DEFAULT_WAIT_S, KINDS, MAX_STEPS
+from stepscope.model.api.capture_ask import DEFAULT_WAIT_S, DEFAULT_WHEN_WAIT_S, KINDS, MAX_STEPS
 
 
 @click.command(short_help="Capture some steps of a running job.")
@@ -26,11 +26,16 @@ from stepscope.model.api.capture_ask import DEFAULT_WAIT_S, KINDS, MAX_STEPS
 @click.option(
     "--wait",
     type=click.FloatRange(0, 3600),
-    default=DEFAULT_WAIT_S,
-    show_default=True,
     metavar="SECONDS",
     help="Wait this long for the steps, or the task, of a starting job. Without steps by then, one second of whatever "
-    "runs is recorded.",
+    "runs is recorded. With --when: for the moment. "
+    f"[default: {DEFAULT_WAIT_S:g}; with --when: {DEFAULT_WHEN_WAIT_S:g}]",
+)
+@click.option(
+    "--when",
+    metavar="CONDITION",
+    help="Keep only a capture in which this happens: saving, epoch-end, retrace, slow-step, or the code of a detector "
+    "whose part of the step it shows. Captures are repeated until then; what comes at a regular distance is aimed at.",
 )
 @click.option("--force", is_flag=True, help="Do not wait for the budget.")
 @click.option("--timeout", type=click.FloatRange(min=1), default=300, show_default=True, metavar="SECONDS")
@@ -40,8 +45,13 @@ def trace(job: str, timeout: float, **asked: str | float | None) -> None:
     The job needs no change and no restart, opens no port, and keeps running. The cost of the capture is measured
     against neighbouring steps, printed, and charged to the budget of `run --budget`.
     For a Session or MonitoredSession, the task's next run is traced in full.
+
+    With --when, captures without the condition are discarded, counted and charged to the budget, which spaces them
+    (--force does not wait for it). If nothing is caught within --wait seconds, the exit code is 75.
     """
     from stepscope.app import trace as use_case  # noqa: PLC0415 - --help needs none of it
 
+    if asked.get("when"):
+        use_case.check_when(asked)
     text = use_case.trace(job, asked, lambda words: click.echo(f"stepscope: {words}", err=True), timeout)
     click.echo(text, nl=False)

@@ -57,6 +57,11 @@ def render(capture: LiveCapture, *, session: str) -> str:
         f"traced    {what} in {format_ns(capture.recorded_ns)} \u00b7 {format_bytes(capture.bytes)}",
         f"cost      {cost(capture)}",
     ]
+    if capture.when:
+        tries = f"; {plural(capture.tries, 'try')} before it discarded" if capture.tries else ", at the first try"
+        lines.insert(
+            1, f"caught    {printable(capture.when)}: {printable(capture.caught)}{tries.replace('trys', 'tries')}"
+        )
     if capture.text:
         lines.append(f"note      {printable(capture.text)}")
     lines.append(f"session   {printable(session)} \u00b7 stepscope report shows it after the job has ended")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from stepscope.model.api.status import LiveTask, Status
+    from stepscope.model.api.status import LiveCapture, LiveTask, Status
 
 PS_SCHEMA = "stepscope.ps/1"
 _NO_STEPS = "no repeating work at present"
@@ -83,12 +83,19 @@ def table(rows: Sequence[Row], *, width: int) -> str:
 def _cells(row: Row, *, wide: bool) -> list[str]:
     status = row.status
     command = row.name if row.state == "running" else f"{row.name} ({row.state})"
+    waits = dict.fromkeys(capture.when for capture in _awaited(status))
+    command += f" (trace waits for {words.printable(', '.join(waits))})" if waits else ""
     rates = [f"{status.steps:,}" if status.steps else "-", _rate(status.steps_per_s), _rate(status.samples_per_s)]
     step = shares(status, count=_SHOWN_SHARES if wide else 1)
     if wide:
         tail = [_finding(status), _session(status)]
         return [str(status.pid), row.user, command, framework(status), *rates, step, *tail]
     return [str(status.pid), row.user, command, *rates, step, _finding(status).split(":")[0]]
+
+
+def _awaited(status: Status) -> list[LiveCapture]:
+    """Requests that wait for a condition."""
+    return [one for one in status.captures if one.when and one.state in {"waiting", "tracing"}]
 
 
 def framework(status: Status) -> str:
@@ -159,6 +166,7 @@ def _head(row: Row, now_s: float) -> list[str]:
         f"steps       {steps} · {rates}",
         *makers,
         f"session     {_session(status)} · {format_bytes(status.session_bytes)}{grows}",
+        *(f"trace       --when {one.when}: {words.printable(one.text) or 'begins'}" for one in _awaited(status)),
         f"sidecar     {format_ratio(status.sidecar_core_ratio)} of a core · {status.records:,} records",
     ]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
-from stepscope.reports import capture_text, maker_rows, op_trace_text, words
+from stepscope.reports import capture_text, ledger_rows, maker_rows, op_trace_text, words
 from stepscope.reports.page import op_rows, traced_rows
 from stepscope.units import format_ns, format_rate
 
@@ -77,7 +77,8 @@ def render(
     width = max(width, MIN_WIDTH)
     lines = [*_header(report, width), (), *_findings(report, width), *_checked(report, width)]
     lines += [*_captured(report, width), *_traced(report, width), *_ops(report, width), *_source(report, width)]
-    lines += [*_diagnostics(report, width), *_paths(session_path, html_path, width)]
+    lines += [*_diagnostics(report, width), *_slowest(report, session_path, width)]
+    lines += _paths(session_path, html_path, width)
     return "".join(_paint(line, color=color) + "\n" for line in lines)
 
 
@@ -145,6 +146,7 @@ def _header(report: Report, width: int) -> list[Line]:
         measured = _wrap_items(measured_items(report), room)
         return [
             *_labelled("stepscope", HEAD, _wrap_items(filter(None, items), room)),
+            *_labelled("the job", HEAD, _wrap_items(ledger_rows.line(report), room)),
             *_labelled("measured", HEAD, measured or ["nothing: the job was too short, or no sampler ran"]),
             *_stages(report, room),
             *_members(report, room),
@@ -158,6 +160,7 @@ def _header(report: Report, width: int) -> list[Line]:
         *_labelled("stepscope", HEAD, _wrap_items(filter(None, items), room)),
         *_labelled("makers", HEAD, [text for line in maker_rows.lines(summary) for text in wrap(line, room)]),
         *_labelled("the step", HEAD, _wrap_items(_anatomy(report), room)),
+        *_labelled("the job", HEAD, _wrap_items(ledger_rows.line(report), room)),
         *_stages(report, room),
         *_members(report, room),
     ]
@@ -318,6 +321,16 @@ def _diagnostics(report: Report, width: int) -> list[Line]:
     if len(rows) > TOP_DIAGNOSTICS:
         lines.append((Piece(" " * TAIL), Piece(f"+ {len(rows) - TOP_DIAGNOSTICS} more in the report", "dim")))
     return lines
+
+
+def _slowest(report: Report, session_path: str, width: int) -> list[Line]:
+    """The slowest outlier among the steps, and the command that shows it compared with the median step."""
+    if not report.slow_steps:
+        return []
+    path = shlex.quote(words.printable(session_path)) if session_path else "SESSION"
+    command = f"stepscope report {path} --step slowest".replace(" ", NO_BREAK)
+    items = [words.printable(report.slow_steps[0].headline.partition(": ")[0]), command]
+    return _labelled("slowest", TAIL, wrap(SEPARATOR.join(items), width - TAIL))
 
 
 def _paths(session_path: str, html_path: str, width: int) -> list[Line]:

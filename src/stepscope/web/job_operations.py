@@ -12,7 +12,7 @@ from stepscope._version import __version__
 from stepscope.app import jobs, trace
 from stepscope.app.server import browse
 from stepscope.app.server.session_catalogue import job_of
-from stepscope.errors import CaptureError
+from stepscope.errors import CaptureError, UsageError
 from stepscope.model.api.capture_ask import DEFAULT_WAIT_S, MAX_STEPS, CaptureAsk
 from stepscope.model.api.rest_api import Asked, CaptureList, Health, Job, JobPage
 from stepscope.web import metrics
@@ -45,6 +45,9 @@ class CaptureWanted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     keep_raw: bool = False
     wait_s: Annotated[float, Meta(ge=0, le=3_600)] = DEFAULT_WAIT_S
     """Time to wait for the steps, or the task, of a starting job."""
+    when: Annotated[str, Meta(max_length=20)] = ""
+    """Condition that must hold in the capture: saving, epoch-end, retrace, slow-step, or the code of a detector; "":
+    none. Captures are repeated until it does, for ``wait_s`` seconds at most."""
     force: bool = False
     """Do not wait for the budget."""
 
@@ -94,6 +97,18 @@ def _ask(hub: Hub, call: Call) -> Answer:
     wanted = call.body
     if not isinstance(wanted, CaptureWanted):
         raise Refused(HTTPStatus.BAD_REQUEST, "expected the options as a JSON object; {} is enough")
+    try:
+        trace.check_when(
+            {
+                "kind": wanted.kind,
+                "task": wanted.task,
+                "every": wanted.every_s,
+                "count": wanted.count,
+                "when": wanted.when,
+            }
+        )
+    except UsageError as error:
+        raise Refused(HTTPStatus.BAD_REQUEST, str(error)) from error
     ask = CaptureAsk(id=commands.new_id(), **msgspec.structs.asdict(wanted))
     try:
         request = trace.send(job, ask)

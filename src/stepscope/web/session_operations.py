@@ -26,6 +26,7 @@ from stepscope.model.api.rest_api import (
     Source,
     Stages,
     Step,
+    StepDetails,
     StepPage,
     TaskPage,
 )
@@ -285,6 +286,9 @@ SESSIONS = (
          lambda opened, _, __: browse.findings(opened), FindingList),
     resource("tasks", "Repeated work of the job, by total time.", _tasks, TaskPage, OFFSET, LIMIT),
     resource("steps", "Steps by time.", _steps, StepPage, OFFSET, LIMIT, FORMAT, media=(JSON, ARROW)),
+    resource("step", "Why was this step slow? A step, or the slowest ones, compared with the median step.",
+         lambda opened, _, arguments: browse.step(opened, arguments.text("which")), StepDetails,
+         Text(name="which", about="Number of the step from 0, slowest, or slowest:COUNT.", default="slowest", most=32)),
     resource("stages", "The eight pipeline stages, and the split of the mean step.",
          lambda opened, _, __: browse.stages(opened), Stages),
     resource("resources", "CPU, memory, disks, network and GPUs on one time axis.", _resources, Series, FORMAT,

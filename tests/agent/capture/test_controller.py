@@ -55,14 +55,18 @@ def test_an_order_is_read() -> None:
         ("anchors", [[1, "2"]]),
         ("anchors", [[1, 2]] * 1000),
         ("usual", [[1, "2"]]),
+        ("pairs", {"aim": {"pairs": [[1]], "flag": 0, "longer_ns": 0, "skip": 0, "seconds": 1}}),
+        ("skip", {"aim": {"pairs": [], "flag": 0, "longer_ns": 0, "skip": -1, "seconds": 1}}),
+        ("seconds", {"aim": {"pairs": [], "flag": 0, "longer_ns": 0, "skip": 0, "seconds": 1e9}}),
         ("task", 5),
         ("task", "x" * 5000),
     ],
 )
 def test_an_order_out_of_bounds_is_refused(name: str, value: object) -> None:
     """Each field has its bounds, and the message names it."""
+    fields = value if isinstance(value, dict) else {name: value}
     with pytest.raises(ValueError, match=name):
-        Order({**GOOD, name: value})
+        Order({**GOOD, **fields})
 
 
 class Marker:

@@ -13,7 +13,7 @@ from stepscope.collector.captures import reason
 from stepscope.collector.captures.op_captures import Asked
 from stepscope.errors import CaptureError
 from stepscope.model.api.status import LiveCapture, LiveTask
-from stepscope.model.log.events import Name
+from stepscope.model.log.events import CaptureTaken, Name
 from stepscope.model.records import RecordTable
 from stepscope.model.session.session import CaptureInfo, Manifest, WorkerInfo
 from stepscope.wire import commands
@@ -31,6 +31,7 @@ class Worker:
     key: str = KEY
     closed: bool = False
     profiled: bool = False
+    answers: dict[str, CaptureTaken] = field(default_factory=dict)
     recent: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(counts={}))
     info: WorkerInfo = field(default_factory=lambda: WorkerInfo(key=KEY, pid=10, frameworks={"tensorflow": "2.15.1"}))
 

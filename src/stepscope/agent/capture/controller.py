@@ -188,6 +188,8 @@ class Captures:
         line: dict[str, object] = {"outcome": "failed"}
         try:
             folder = self._folder(order)
+            if order.aim is not None:
+                watch.follow(order.aim)
             if order.anchors:
                 watch.wait(order.before, MARGIN_S, lambda: watch.closed)
             if watch.stopped:

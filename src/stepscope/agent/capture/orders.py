@@ -10,6 +10,7 @@ PROFILER = "profiler"
 RUN_METADATA = "run-metadata"
 MAX_STEPS = 1_000
 MAX_SECONDS = 120.0
+MAX_AIM_SECONDS = 200.0
 MAX_MARGIN = 100
 MAX_ANCHORS = 256
 MAX_TEXT = 1_000
@@ -18,10 +19,29 @@ ECHOED = ("asked_by", "request", "title")
 _MAX_NUMBER = 1 << 32
 
 
+class Aim:
+    """When a capture begins: so many steps after something has happened."""
+
+    __slots__ = ("flag", "longer_ns", "pairs", "seconds", "skip")
+
+    def __init__(self, fields: Mapping[str, object]) -> None:
+        self.pairs = frozenset(_pairs(fields.get("pairs", []), "pairs"))
+        """(kind, name) of the records whose writing is the moment."""
+        self.flag = int(_within(fields, "flag", 0, 1 << 16))
+        """Flag that these records must have; 0 for none."""
+        self.longer_ns = int(_within(fields, "longer_ns", 0, 1 << 62))
+        """A step longer than this is the moment; 0 if no step is."""
+        self.skip = int(_within(fields, "skip", 0, _MAX_NUMBER))
+        """Number of steps after the moment before the capture begins."""
+        self.seconds = float(_within(fields, "seconds", 0.01, MAX_AIM_SECONDS))
+        """Longest wait in seconds; after it the capture begins at once."""
+
+
 class Order:
     """One requested capture."""
 
     __slots__ = (
+        "aim",
         "anchors",
         "before",
         "echo",
@@ -60,6 +80,9 @@ class Order:
         """(kind, name) of other calls that most steps make; ``watch`` takes a series of any others for an
         evaluation."""
         self.echo = {name: str(fields.get(name, ""))[:MAX_TEXT] for name in ECHOED}
+        aim = fields.get("aim")
+        self.aim = Aim(aim) if isinstance(aim, dict) else None
+        """When it begins; None: at once."""
         task = fields.get("task")
         if task is not None and (not isinstance(task, str) or len(task) > MAX_TEXT):
             raise ValueError("task: expected a text of at most %d characters" % MAX_TEXT)

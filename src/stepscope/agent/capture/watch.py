@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Optional
 
+    from stepscope.agent.capture.orders import Aim
     from stepscope.agent.core.foreign import Foreign
 
 _END = int(Flag.END)
@@ -69,12 +70,19 @@ class StepWatch:
         self._trace_me: Optional[Callable[..., Foreign]] = None
         self._marker: Foreign = None
         self._wanted = 0
+        self._aim: Optional[Aim] = None
+        self._aimed_at = -1
+        """Number of calls that had ended when the step with the aim's moment began; -1 before it."""
+        self._last_end_ns = 0
         self._dropped: list[object] = []
         """Markers of steps interrupted by an evaluation, kept because releasing one ends it, which the trace would
         show."""
 
-    def record(self, _start_ns: int, _dur_ns: int, _arg: int, name: int, kind: int, flags: int, thread: int) -> None:
+    def record(self, start_ns: int, dur_ns: int, _arg: int, name: int, kind: int, flags: int, thread: int) -> None:
         """Called for each record by the thread that wrote it."""
+        aim = self._aim
+        if aim is not None and (kind, name) in aim.pairs and (not aim.flag or flags & aim.flag):
+            self._hit(self.ends)
         if (kind, name) not in self.anchors:
             if kind in CALLS and thread == self.thread and not flags & _STRAY and (kind, name) not in self.usual:
                 self._others += 1
@@ -86,6 +94,11 @@ class StepWatch:
         self.thread = thread
         self._others = 0
         self.ends += 1
+        if aim is not None and aim.longer_ns:
+            end_ns = start_ns + dur_ns
+            if self._last_end_ns and end_ns - self._last_end_ns >= aim.longer_ns:
+                self._hit(self.ends - 1)
+            self._last_end_ns = end_ns
         if self._trace_me is not None:
             self._mark(self._trace_me)
         if self.ends >= self._goal:
@@ -113,6 +126,25 @@ class StepWatch:
             self.marked += 1
         if self.marked < self._wanted:
             self._marker = trace_me(STEP_MARKER, step_num=self.marked, _r=1)
+
+    def _hit(self, ends: int) -> None:
+        """Note, on the job's thread, that the moment of the aim has come."""
+        self._aim = None
+        self._aimed_at = ends
+        self.wake()
+
+    def follow(self, aim: Aim) -> None:
+        """Wait for the moment of an aim, then for its number of steps; at most so many seconds."""
+        began_ns = time.monotonic_ns()
+        self._last_end_ns, self._aimed_at, self._aim = 0, -1, aim
+        self.until(lambda: self._aimed_at >= 0 or self.enough, aim.seconds)
+        self._aim = None
+        if self._aimed_at < 0:
+            return
+        self._goal = goal = self._aimed_at + aim.skip
+        left_s = aim.seconds - (time.monotonic_ns() - began_ns) / _SECOND_NS
+        self.until(lambda: self.ends >= goal or self.enough, left_s)
+        self._goal = _NEVER
 
     def wait(self, ends: int, timeout_s: float, enough: Callable[[], bool] = bool) -> bool:
         """Wait for ``ends`` more calls to end. False if that took too long, if ``enough`` holds, or if stopped."""

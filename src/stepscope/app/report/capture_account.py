@@ -9,6 +9,7 @@ import msgspec
 from stepscope.model.api.status import LiveCapture
 from stepscope.model.report.finding import Evidence
 from stepscope.model.report.overhead import Capture
+from stepscope.units import format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -83,14 +84,34 @@ def _cost(finding: Finding, captures: dict[str, CaptureInfo]) -> list[Evidence]:
 
 
 def failures(manifest: Manifest) -> list[str]:
-    """One sentence for each failed capture, except those that the job's end cut off and another one answers."""
+    """One sentence for each failed capture, and one for all that were discarded under a condition.
+
+    Left out are those that the job's end cut off if another one answers.
+    """
     have = {capture.kind for capture in manifest.captures if capture.outcome == "done" and capture.steps}
-    return [
+    said = [
         f"no {capture.kind} capture ({capture.outcome}): {capture.text or 'no reason given'}"
         for capture in manifest.captures
-        if capture.outcome != "done"
+        if capture.outcome not in {"done", DISCARDED}
         and not (capture.kind in have and capture.asked_by != _USER and _CUT_OFF in capture.text)
     ]
+    return [*said, *_discarded(manifest)]
+
+
+DISCARDED = "discarded"
+"""Outcome of a capture in which its condition did not hold."""
+
+
+def _discarded(manifest: Manifest) -> list[str]:
+    """What waiting for a condition has cost, for each condition."""
+    every = [capture for capture in manifest.captures if capture.outcome == DISCARDED]
+    said = []
+    for when in dict.fromkeys(capture.when for capture in every):
+        mine = [capture for capture in every if capture.when == when]
+        cost = format_ns(sum(capture.cost_ns for capture in mine))
+        what = "1 capture was" if len(mine) == 1 else f"{len(mine)} captures were"
+        said.append(f"{what} discarded: --when {when} did not hold in them; total cost {cost}")
+    return said
 
 
 _USER = "user"
@@ -101,6 +122,16 @@ _CUT_OFF = " ended first"
 UNMADE = "no automatic op trace"
 """How the sidecar's note begins when captures were too dear for a job. It cannot know what the report will hold: a
 trace beside native stacks, or the user's own profile, may be read after it."""
+
+
+def unmade(cost_ns: int, age_ns: int, share: float) -> str:
+    """What the sidecar notes of captures that were too dear, and how to have them."""
+    return (
+        f"{UNMADE}: a single step is expected to cost {format_ns(cost_ns)}, more than --budget {100 * share:g}% allows "
+        f"in {format_ns(age_ns)}; to take one while the job runs: stepscope trace JOB --steps 1"
+    )
+
+
 _UNMADE_OF_STEPS = "no automatic op trace of whole steps"
 
 
@@ -119,6 +150,8 @@ def live(capture: CaptureInfo, number: int = 1) -> LiveCapture:
         asked_by=capture.asked_by,
         state="done" if capture.outcome == "done" else "failed",
         text=capture.text,
+        when=capture.when,
+        caught=capture.caught,
         title=capture.title,
         number=number,
         steps=capture.steps,

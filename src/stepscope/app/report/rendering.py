@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.app.bundle import open_session
-from stepscope.reports import json_report, markdown
+from stepscope.app.report import step_detail
+from stepscope.derive.view import SessionView
+from stepscope.reports import json_report, markdown, step_text
 from stepscope.reports.page import html
 
 if TYPE_CHECKING:
@@ -20,3 +22,16 @@ def render(found: Report, session: Path, form: str) -> str:
         return json_report.encode(found).decode()
     sources = open_session(session).sources
     return html.render(found, sources=sources) if form == "html" else markdown.render(found, sources=sources)
+
+
+def steps(session: Path, which: str, form: str) -> str:
+    """The steps that ``which`` names (``step_detail.of_session``), compared with the median step: as text, json or md.
+
+    Raises:
+        SessionError: the session is missing or damaged.
+        UsageError: ``which`` names no step.
+    """
+    found = step_detail.of_session(SessionView(open_session(session)), which)
+    if form == "json":
+        return step_text.to_json(found).decode()
+    return step_text.markdown(found) if form == "md" else step_text.text(found)

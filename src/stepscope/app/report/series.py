@@ -9,6 +9,7 @@ import numpy as np
 from stepscope.app.report import resource_series
 from stepscope.causes.system import steady_page_faults
 from stepscope.derive.machine import counters, metrics
+from stepscope.derive.one_step import step_numbers
 from stepscope.model.report.components import COMPONENTS
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def _steps(steps: Steps) -> dict[str, F64]:
         "step_ms_max": np.array([ms[g].max() for g in groups]),
         "outlier_t": starts[slow] / 1e9,
         "outlier_ms": ms[slow],
+        "outlier_step": step_numbers.of(steps)[whole][slow].astype(np.float64),
     }
     if len(regular) > 1 and regular.min() > 0:
         edges = np.geomspace(regular.min() * 0.98, regular.max() * 1.02, HISTOGRAM_BINS + 1)

@@ -10,7 +10,7 @@ from stepscope.app.running import capture_size
 from stepscope.collector.captures.op_captures import Asked
 from stepscope.derive.steps import step_work
 from stepscope.errors import CaptureError
-from stepscope.model.api.capture_ask import DEFAULT_RUNS, DEFAULT_STEPS, KINDS, MAX_STEPS
+from stepscope.model.api.capture_ask import DEFAULT_RUNS, DEFAULT_STEPS
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -39,13 +39,6 @@ class _About(TypedDict):
     step_ns: int
     work: str
     place: str
-
-
-def unfit(ask: CaptureAsk) -> str:
-    """What is wrong with a request whatever the job does; "" if nothing is."""
-    if ask.kind not in KINDS:
-        return f"unknown kind of capture {ask.kind}; expected {', '.join(KINDS)}"
-    return "" if 0 <= ask.steps <= MAX_STEPS else f"{ask.steps} steps; expected 1 to {MAX_STEPS}"
 
 
 def absent(ask: CaptureAsk, recording: Recording, live: Live) -> str:

@@ -12,24 +12,23 @@ were slower meanwhile stands in the window's account, what writing and reading i
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from stepscope.app.report import capture_account
-from stepscope.app.running import capture_size, capture_target
+from stepscope.app.running import capture_requests, capture_size, capture_target, moment_captures
 from stepscope.app.running.first_look import FirstLook
 from stepscope.app.running.triggers import repeated_calls
+from stepscope.app.running.wanted_capture import WantedCapture
 from stepscope.collector.captures import budget, reason
 from stepscope.collector.captures.op_captures import Asked
 from stepscope.collector.captures.reason import FIRST, SCHEDULE, USER
 from stepscope.collector.kernel import perf
 from stepscope.collector.native import native_window
-from stepscope.errors import CaptureError, UsageError
+from stepscope.errors import CaptureError
 from stepscope.model.api.capture_ask import DEFAULT_STEPS, CaptureAsk
 from stepscope.model.api.status import LiveCapture
-from stepscope.units import format_ns
 from stepscope.wire.commands import REQUESTS_NAME, Inbox
 
 if TYPE_CHECKING:
@@ -57,28 +56,7 @@ OTHER_WORK = frozenset({"evaluation", "prediction"})
 """Of steps that a job makes before it trains, or beside it."""
 REPEATS = 6
 """Calls of one thing that may be steps: four, and those that warm up."""
-MAX_WAITING = 64
 SHOWN = 16
-
-
-@dataclass(slots=True, kw_only=True)
-class _Wanted:
-    """A capture, or a series of them, that is to be made."""
-
-    ask: CaptureAsk
-    by: Reason
-    due_ns: int
-    left: int
-    """Captures to go; -1: until the job ends."""
-    made: int = 0
-    says: str = ""
-    """Why it waits."""
-    until_ns: int = 0
-    """How long it waits for steps, or its task; 0: it has not been looked for yet."""
-    whole: bool = False
-    """It follows one of fewer steps: it is worth its cost with all of them only."""
-    dear: bool = False
-    """It waits, or waited, because its steps are expected to cost more than the job has earned."""
 
 
 class Capturing:
@@ -89,8 +67,8 @@ class Capturing:
         self._recording = recording
         self._live = live
         self._captures: dict[str, OpCaptures | NativeCaptures] = {"ops": recording.captures, "native": recording.native}
-        self._wanted: list[_Wanted] = []
-        self._now: _Wanted | None = None
+        self._wanted: list[WantedCapture] = []
+        self._now: WantedCapture | None = None
         """Whose capture goes on."""
         self._beside = ""
         """Id of the op trace that goes on beside a native window."""
@@ -107,10 +85,7 @@ class Capturing:
         """By kind of capture and by what the steps are: of an op trace per step, of a native window the whole."""
         self._past: deque[LiveCapture] = deque(maxlen=SHOWN)
         manifest = recording.manifest
-        try:
-            share = budget.parse(manifest.budget or budget.DEFAULT)
-        except UsageError:  # an older stepscope took any text
-            share = budget.parse(budget.DEFAULT)
+        share = budget.stored(manifest.budget)
         spent = sum(capture.cost_ns for capture in manifest.captures)
         self._budget = budget.Budget(share, manifest.origin_monotonic_ns or now_ns, spent)
         try:
@@ -134,6 +109,9 @@ class Capturing:
             self._recording.captures.enough()
         self._budget.book(self._recording.captures.read_due(now_ns))
         self._doubt(now_ns)
+        for wanted in self._open():
+            if wanted.moment is not None:
+                wanted.moment.look(now_ns)
         if not any(captures.busy for captures in self._captures.values()):
             self._begin_next(now_ns)
         self._show(now_ns)
@@ -153,14 +131,14 @@ class Capturing:
                 self._recording.note("DX117", f"a request for a capture was ignored: {error}")
 
     def _accept(self, ask: CaptureAsk, now_ns: int) -> None:
-        problem = "" if len(self._wanted) < MAX_WAITING else f"{MAX_WAITING} captures are already waiting"
-        problem = capture_target.unfit(ask) or problem
+        problem = capture_requests.problem(ask, len(self._wanted))
         if problem:
             self._past.append(LiveCapture(request=ask.id, asked_by=USER.word, state="failed", text=problem))
             return
         repeated = ask.every_s > 0 or ask.count > 1
         left = ask.count or (-1 if ask.every_s > 0 else 1)
-        self._wanted.append(_Wanted(ask=ask, by=SCHEDULE if repeated else USER, due_ns=now_ns, left=left))
+        moment, by = moment_captures.of(ask, self._recording, self._live), SCHEDULE if repeated else USER
+        self._wanted.append(WantedCapture(ask=ask, by=by, due_ns=now_ns, left=left, moment=moment))
 
     def _take_wanted(self, now_ns: int) -> None:
         """What detectors cannot decide without."""
@@ -176,13 +154,16 @@ class Capturing:
             if by not in waiting and not going and tries < MAX_TRIES and not self._profiled():
                 due_ns = now_ns + tries * RETRY_NS
                 ask = CaptureAsk(id=by.word, kind=wish.kind, wait_s=0.0)
-                self._wanted.append(_Wanted(ask=ask, by=by, due_ns=due_ns, left=1))
+                self._wanted.append(WantedCapture(ask=ask, by=by, due_ns=due_ns, left=1))
 
     def _asked_for(self, kind: str) -> bool:
         """Whether somebody has asked for a capture of this kind, whatever became of it."""
-        open_ = [*self._wanted, *([self._now] if self._now is not None else [])]
         made = self._recording.manifest.captures
-        return any(one.ask.kind == kind for one in open_) or any(one.kind == kind for one in made)
+        return any(one.ask.kind == kind for one in self._open()) or any(one.kind == kind for one in made)
+
+    def _open(self) -> list[WantedCapture]:
+        """What waits, and what is being captured."""
+        return [*self._wanted, *([self._now] if self._now is not None else [])]
 
     def _profiled(self) -> bool:
         """Whether the user profiles: nobody asked for ours."""
@@ -192,16 +173,21 @@ class Capturing:
 
     def _begin_next(self, now_ns: int) -> None:
         for wanted in sorted(self._wanted, key=lambda w: (w.by != USER, w.due_ns)):
-            if wanted.due_ns > now_ns or self._must_wait(wanted, now_ns):
+            if wanted.due_ns > now_ns or self._gave_up(wanted, now_ns) or self._must_wait(wanted, now_ns):
                 continue
             absent = self._absent(wanted, now_ns)
             if absent and now_ns < wanted.until_ns:
                 wanted.says = f"waiting up to {wanted.ask.wait_s:g} s for {absent}"
                 continue
+            early = wanted.moment.early(now_ns) if wanted.moment is not None else ""
+            if early:
+                wanted.says = early
+                continue
             self._wanted.remove(wanted)
             self._live.refresh(now_ns, FRESH_NS if self._live.steps is not None else 0)
             try:
                 asked = capture_target.resolve(self._sized(wanted, now_ns), wanted.by, self._recording, self._live)
+                asked = wanted.moment.aimed(asked, now_ns) if wanted.moment is not None else asked
                 self._captures[wanted.ask.kind].begin(asked, now_ns)
                 self._trace_beside(wanted, asked, now_ns)
             except CaptureError as error:
@@ -215,9 +201,18 @@ class Capturing:
                 title=asked.title,
                 number=wanted.made + 1,
             )
+            self._tracing = moment_captures.shown(wanted.moment, self._tracing, aims_ns=now_ns)
             return
 
-    def _trace_beside(self, wanted: _Wanted, window: Asked, now_ns: int) -> None:
+    def _gave_up(self, wanted: WantedCapture, now_ns: int) -> bool:
+        """Whether what must happen in a capture has not happened in time."""
+        if wanted.moment is None or not wanted.moment.over(now_ns):
+            return False
+        self._wanted.remove(wanted)
+        self._failed(wanted, wanted.moment.gave_up(now_ns), now_ns)
+        return True
+
+    def _trace_beside(self, wanted: WantedCapture, window: Asked, now_ns: int) -> None:
         """Begin an op trace over a native window that has begun, where there may be one."""
         worker = self._recording.drainer.workers.get(window.worker)
         if wanted.ask.kind != "native" or not wanted.ask.ops or worker is None:
@@ -242,7 +237,7 @@ class Capturing:
         if why:
             self._recording.note("DX118", f"no op trace with the native stacks: {why}")
 
-    def _covers_both(self, wanted: _Wanted, now_ns: int) -> bool:
+    def _covers_both(self, wanted: WantedCapture, now_ns: int) -> bool:
         """Whether an op trace may cost what it will, beside a window."""
         if wanted.by == USER:
             return True
@@ -253,7 +248,7 @@ class Capturing:
         beside = max(self._beside_cost_ns, seen)
         return self._budget.wait_ns(now_ns, self._expected_ns(wanted.ask) + beside) == 0
 
-    def _must_wait(self, wanted: _Wanted, now_ns: int) -> bool:
+    def _must_wait(self, wanted: WantedCapture, now_ns: int) -> bool:
         """Whether the budget does not allow it yet."""
         expected = self._expected_ns(wanted.ask) if wanted.by != USER else 0
         if self._sizes(wanted):
@@ -269,11 +264,11 @@ class Capturing:
             wanted.says = f"waits {wait_ns / 1e9:.0f} s: {why} the budget of {share}"
         return wait_ns > 0
 
-    def _sizes(self, wanted: _Wanted) -> bool:
+    def _sizes(self, wanted: WantedCapture) -> bool:
         """Whether it has as many steps as the budget covers."""
         return wanted.ask.kind == "ops" and not wanted.by.person
 
-    def _steps_of(self, wanted: _Wanted) -> int:
+    def _steps_of(self, wanted: WantedCapture) -> int:
         return wanted.ask.steps or DEFAULT_STEPS
 
     def _each_ns(self) -> float:
@@ -281,7 +276,7 @@ class Capturing:
         known = [cost for (kind, _), cost in self._last_cost.items() if kind == "ops"]
         return max(known) if known else capture_size.step_cost_ns(self._live.events_per_step, self._live.steps)
 
-    def _sized(self, wanted: _Wanted, now_ns: int) -> CaptureAsk:
+    def _sized(self, wanted: WantedCapture, now_ns: int) -> CaptureAsk:
         """What is asked, with as many steps as the budget covers."""
         if not self._sizes(wanted):
             return wanted.ask
@@ -292,17 +287,11 @@ class Capturing:
     def _tell_unmade(self, now_ns: int) -> None:
         """The job ends: which captures were too dear for it, and how to have them."""
         if any(wanted.dear and not wanted.whole for wanted in self._wanted):
-            cost = format_ns(capture_size.cost_ns(1, self._each_ns()))
-            age = format_ns(self._budget.age_ns(now_ns))
-            self._recording.note(
-                "DX118",
-                f"{capture_account.UNMADE}: a single step is expected to cost {cost}, more than --budget "
-                f"{100 * self._budget.share:g}% allows in {age}; to take one while the job runs: stepscope trace JOB "
-                "--steps 1",
-            )
+            cost_ns, age_ns = capture_size.cost_ns(1, self._each_ns()), self._budget.age_ns(now_ns)
+            self._recording.note("DX118", capture_account.unmade(cost_ns, age_ns, self._budget.share))
         self._wanted = [w for w in self._wanted if not w.dear]
 
-    def _absent(self, wanted: _Wanted, now_ns: int) -> str:
+    def _absent(self, wanted: WantedCapture, now_ns: int) -> str:
         """What it is to capture and is not there yet, "" where it is; the job is analysed where that may tell."""
         wanted.until_ns = wanted.until_ns or now_ns + int(wanted.ask.wait_s * 1e9)
         workers = [w for w in self._recording.drainer.workers.values() if not w.closed]
@@ -334,10 +323,13 @@ class Capturing:
                 self._want_more(done, CaptureAsk(id=FIRST.word, wait_s=0.0), FIRST, now_ns)
             return
         if done.outcome != "done":
+            if wanted.moment is not None and wanted.moment.again(done):
+                self._wanted.append(wanted)
+                return
             self._failed(wanted, done.text, now_ns)
             return
         wanted.made += 1
-        self._past.append(capture_account.live(done, wanted.made))
+        self._past.append(moment_captures.shown(wanted.moment, capture_account.live(done, wanted.made)))
         self._served[wanted.by] = MAX_TRIES
         if not wanted.by.person:
             self._serve_others(wanted.ask.kind)
@@ -352,14 +344,14 @@ class Capturing:
         steps = ask.steps or DEFAULT_STEPS
         if 2 * done.steps < steps:
             more = msgspec.structs.replace(ask, steps=steps)
-            self._wanted.append(_Wanted(ask=more, by=by, due_ns=now_ns, left=1, whole=True))
+            self._wanted.append(WantedCapture(ask=more, by=by, due_ns=now_ns, left=1, whole=True))
 
     def _doubt(self, now_ns: int) -> None:
         """Once: the steps that were captured are no longer those of the job, so that its own are captured instead."""
         if self._look.wrong(now_ns) and not self._made_again:
             self._made_again = True
             again = CaptureAsk(id=FIRST.word, wait_s=0.0)
-            self._wanted.append(_Wanted(ask=again, by=FIRST, due_ns=now_ns, left=1))
+            self._wanted.append(WantedCapture(ask=again, by=FIRST, due_ns=now_ns, left=1))
         made = self._doubted
         if made is None or self._made_again:
             return
@@ -369,21 +361,22 @@ class Capturing:
         if steps is not None and calls and calls.isdisjoint(made.anchors):
             self._made_again = True
             ask = CaptureAsk(id=made.asked_by, wait_s=0.0)
-            self._wanted.append(_Wanted(ask=ask, by=reason.of(made.asked_by), due_ns=now_ns, left=1))
+            self._wanted.append(WantedCapture(ask=ask, by=reason.of(made.asked_by), due_ns=now_ns, left=1))
 
     def _serve_others(self, kind: str) -> None:
         """Detectors look at the same steps: what one of them asked for answers all who ask by now."""
         self._served.update((wish.by, MAX_TRIES) for wish in self._live.wanted if wish.kind == kind)
         self._wanted = [w for w in self._wanted if w.by.person or w.ask.kind != kind]
 
-    def _failed(self, wanted: _Wanted, why: str, now_ns: int) -> None:
+    def _failed(self, wanted: WantedCapture, why: str, now_ns: int) -> None:
         failed = LiveCapture(request=wanted.ask.id, asked_by=wanted.by.word, state="failed", text=why)
+        failed = moment_captures.shown(wanted.moment, failed)
         self._past.append(msgspec.structs.replace(failed, number=wanted.made + 1))
         self._served[wanted.by] = self._served.get(wanted.by, 0) + 1
         if wanted.by == SCHEDULE:
             self._again(wanted, now_ns)
 
-    def _again(self, wanted: _Wanted, now_ns: int) -> None:
+    def _again(self, wanted: WantedCapture, now_ns: int) -> None:
         wanted.left -= wanted.left > 0
         if wanted.left:
             wanted.due_ns = now_ns + int(wanted.ask.every_s * 1e9)
@@ -392,7 +385,9 @@ class Capturing:
 
     def _show(self, now_ns: int) -> None:
         waiting = [
-            LiveCapture(request=w.ask.id, asked_by=w.by.word, text=w.says, number=w.made + 1)
+            moment_captures.shown(
+                w.moment, LiveCapture(request=w.ask.id, asked_by=w.by.word, text=w.says, number=w.made + 1)
+            )
             for w in self._wanted[:SHOWN]
             if not w.made
         ]

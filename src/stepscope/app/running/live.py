@@ -88,6 +88,8 @@ class Live:
         """CLOCK_MONOTONIC at the last analysis; 0: there was none."""
         self.steps: Steps | None = None
         """Of the last analysis."""
+        self.found: tuple[Finding, ...] = ()
+        """Findings of the last analysis."""
         self._undecided: tuple[Wish, ...] = ()
 
     @property
@@ -138,6 +140,10 @@ class Live:
         if captures != self._status.captures:
             self._status = msgspec.structs.replace(self._status, captures=captures, captures_ratio=ratio)
             self._next_publish_ns = 0
+
+    def status_anatomy(self) -> tuple[LiveShare, ...]:
+        """The split of the step, of the last analysis."""
+        return self._status.anatomy
 
     def calls_of_steps(self) -> frozenset[tuple[str, int, int]]:
         """(worker, kind, name) of every call that counts as a step."""
@@ -221,12 +227,13 @@ class Live:
         self._list_tasks(view)
         self._status = msgspec.structs.replace(self._status, analysed_unix_s=time.time())
         if view.steps is None:  # what was said of earlier steps does not hold any more
-            self._undecided = ()
+            self._undecided, self.found = (), ()
             self._status = msgspec.structs.replace(self._status, step_title="", anatomy=(), top=None, findings=0)
             return
         steady = view.steps.steady
         self._samples_per_step = float(view.steps.samples[steady].mean()) if steady.any() else 0.0
         findings, checked, _ = base.run(registry.ALL, view)
+        self.found = findings
         self._undecided = tuple(Wish(by=reason.of(c.detector), kind=c.capture) for c in checked if c.capture)
         anatomy = sorted(analyze.components(view), key=lambda c: -c.ratio)
         self._status = msgspec.structs.replace(

@@ -21,6 +21,7 @@ from stepscope.model.api.rest_api import (
     Source,
     Stages,
     Step,
+    StepDetails,
     StepPage,
     TaskPage,
 )
@@ -126,6 +127,18 @@ def steps(opened: Opened, offset: int, limit: int) -> StepPage:
         offset=offset,
         next_offset=next_offset(total, offset, limit),
     )
+
+
+def step(opened: Opened, which: str) -> StepDetails:
+    """Steps compared with the median step: a number, ``slowest`` or ``slowest:COUNT``.
+
+    Raises:
+        UsageError: it names no step.
+    """
+    from stepscope.app.report import step_detail
+
+    items = step_detail.of_session(opened.view, which)
+    return StepDetails(items=items, in_words=tuple(step_detail.in_words(one) for one in items))
 
 
 def next_offset(total: int, offset: int, limit: int) -> int | None:

@@ -41,6 +41,14 @@ def first_look_ns(share: float) -> int:
     return int(min(share, FIRST_LOOK_SHARE) * FIRST_LOOK_OF_NS)
 
 
+def stored(text: str) -> float:
+    """The share that a session's manifest states; the default where an older stepscope took any text."""
+    try:
+        return parse(text or DEFAULT)
+    except UsageError:
+        return parse(DEFAULT)
+
+
 class Budget:
     """The account of one job. Times are CLOCK_MONOTONIC nanoseconds."""
 

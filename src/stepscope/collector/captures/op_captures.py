@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -29,6 +29,7 @@ from stepscope.wire.env import RAW_PREFIX
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from stepscope.collector.captures.reason import Reason
@@ -60,6 +61,22 @@ _COSTS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Aim:
+    """When a capture begins: so many steps after something has happened in the job."""
+
+    pairs: tuple[tuple[int, int], ...] = ()
+    """Pairs (kind, name) of the records whose writing is that moment."""
+    flag: int = 0
+    """Flag that these records must have; 0: none."""
+    longer_ns: int = 0
+    """A step longer than this is that moment; 0: no step is."""
+    skip: int = 0
+    """Steps after the moment before the capture begins."""
+    seconds: float = 0.0
+    """Longest wait for all this; after it the capture begins at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """The target and extent of a capture."""
 
@@ -87,6 +104,14 @@ class Asked:
     """Length of a native window, or of an op trace without steps; 0: the usual length."""
     request: str = ""
     """Id of the request."""
+    margin: int = 0
+    """Untraced steps before and after the traced ones, for comparison; 0: the usual number."""
+    aim: Aim | None = None
+    """When it begins; None: at once."""
+    when: str = ""
+    """Condition that must hold in it, for the account."""
+    holds: Callable[[CaptureTaken], str] | None = None
+    """Says what happened in it, "" where the condition did not hold: then it is discarded unread. None: it is kept."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -129,7 +154,7 @@ class OpCaptures:
             "steps": asked.steps,
             "seconds": _seconds(asked),
             "level": LEVEL,
-            "margin": min(100, max(asked.steps, 5)) if asked.anchors else 0,
+            "margin": (asked.margin or min(100, max(asked.steps, 5))) if asked.anchors else 0,
             "thread": asked.thread,
             "anchors": [list(pair) for pair in asked.anchors],
             "usual": [list(pair) for pair in asked.usual],
@@ -138,6 +163,8 @@ class OpCaptures:
             "request": asked.request,
             "title": asked.title,
         }
+        if asked.aim is not None:
+            command["aim"] = {**asdict(asked.aim), "pairs": [list(pair) for pair in asked.aim.pairs]}
         try:
             identity = commands.send(str(worker.folder / commands.COMMANDS_NAME), command)
         except FileNotFoundError:
@@ -282,7 +309,13 @@ class OpCaptures:
             return about
         cost = capture_cost.measure(*flight.worker.recent.observed(), answer)
         costs = {name: getattr(cost, name) for name in _COSTS}
-        return msgspec.structs.replace(about, **costs)
+        about = msgspec.structs.replace(about, **costs)
+        if flight.asked.holds is not None:
+            caught = flight.asked.holds(answer)
+            if not caught:
+                return msgspec.structs.replace(about, outcome="discarded", text=f"no {flight.asked.when} in it")
+            about = msgspec.structs.replace(about, caught=caught)
+        return about
 
     def _stored(self, flight: _Flight, answer: CaptureTaken, about: CaptureInfo) -> CaptureInfo:
         """Move the process's files into the session."""
@@ -322,6 +355,7 @@ def _about(flight: _Flight) -> CaptureInfo:
         work=asked.work,
         place=asked.place,
         anchors=asked.anchors,
+        when=asked.when,
     )
 
 

@@ -9,6 +9,8 @@ KINDS = ("ops", "native")
 MAX_STEPS = 1_000
 DEFAULT_STEPS = 10
 DEFAULT_WAIT_S = 60.0
+DEFAULT_WHEN_WAIT_S = 300.0
+"""Default of ``wait_s`` with a condition."""
 DEFAULT_RUNS = 1
 """Default number of session runs to trace, one by one."""
 
@@ -35,5 +37,8 @@ class CaptureAsk(msgspec.Struct, frozen=True, kw_only=True):
     wait_s: float = DEFAULT_WAIT_S
     """Time to wait for steps, or for the task, if the job has made none yet. After it a second of whatever runs is
     traced, and a missing task is an error."""
+    when: str = ""
+    """Condition that must hold in the capture (``capture_when``): captures are repeated until it does, for ``wait_s``
+    seconds at most; those without it are discarded. "": none."""
     force: bool = False
     """Flag: do not wait for the budget."""

@@ -10,6 +10,8 @@ import msgspec
 from stepscope.model.api.status import LiveCapture, LiveFinding, Status
 from stepscope.model.report.finding import Component, Finding, SessionSummary, StageShare, Task
 from stepscope.model.report.overhead import Overhead
+from stepscope.model.report.slow_steps import SlowStep
+from stepscope.model.report.step_detail import StepDetail
 from stepscope.model.session.session import CaptureInfo
 
 
@@ -109,6 +111,14 @@ class StepPage(msgspec.Struct, frozen=True, kw_only=True):
     total: int
     offset: int
     next_offset: int | None
+
+
+class StepDetails(msgspec.Struct, frozen=True, kw_only=True):
+    """Steps of a session, each compared with the median step."""
+
+    items: tuple[StepDetail, ...]
+    in_words: tuple[SlowStep, ...]
+    """The same in words."""
 
 
 class FindingList(msgspec.Struct, frozen=True, kw_only=True):

@@ -72,6 +72,13 @@ class LiveCapture(msgspec.Struct, frozen=True, kw_only=True):
     """Reason for waiting or failing."""
     title: str = ""
     """Description of its steps."""
+    when: str = ""
+    """Condition that it waits for (``trace --when``); empty: none."""
+    tries: int = 0
+    """Number of captures that were discarded because the condition did not hold in them; until it is done, ``cost_ns``
+    is theirs."""
+    caught: str = ""
+    """What happened in it, when it is done."""
     number: int = 0
     """Number of captures of this request so far, including this one."""
     steps: int = 0

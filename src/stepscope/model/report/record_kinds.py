@@ -24,6 +24,23 @@ TaskKind = Literal[
 """What a task is made of, in report.json: calls of one kind of records, or requests, which may be of several kinds."""
 
 
+Happened = Literal[
+    "save",
+    "callback",
+    "evaluation",
+    "retrace",
+    "build",
+    "garbage collection",
+    "host sync",
+    "input",
+    "pipeline",
+    "span",
+    "function call",
+]
+"""What a record is when it happens in one step; ``pipeline``: the user's Python in the input pipeline, on another
+thread."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
     """Everything that is said of one kind of records."""
@@ -34,6 +51,8 @@ class About:
     """What is left out of the timeline, and where it is shown instead; "": nothing."""
     text: str = ""
     """Text of a span whose record has none; "": the name of the kind."""
+    happens: Happened | None = None
+    """What it is when one step is looked at; None: it is not listed there."""
     task: TaskKind | None = None
     """What the report's table of tasks calls its calls; None: they are no task."""
     step: str = ""
@@ -43,29 +62,31 @@ class About:
 
 
 KINDS: dict[str, About] = {
-    "step": About(drawn="step", text="step", task="step", step="stepscope.step", rank=0),
-    "execution": About(drawn="call", task="Keras function", step="Keras {role}", rank=1),
-    "loop": About(drawn="python", task="Keras loop", step="Keras {role}", rank=5),
+    "step": About(drawn="step", happens="function call", text="step", task="step", step="stepscope.step", rank=0),
+    "execution": About(drawn="call", happens="function call", task="Keras function", step="Keras {role}", rank=1),
+    "loop": About(drawn="python", happens="evaluation", task="Keras loop", step="Keras {role}", rank=5),
     "hook": About(drawn="callbacks"),
-    "callback": About(drawn="callbacks"),
-    "function": About(drawn="call", task="tf.function", step="tf.function {text}", rank=3),
-    "trace": About(drawn="tracing"),
-    "next": About(drawn="input", text="next batch", step="batch of tf.data", rank=9),
-    "pyfunc": About(drawn="input"),
-    "session_run": About(drawn="call", task="Session.run", step="Session.run", rank=2),
-    "save": About(drawn="saving"),
-    "summary": About(drawn="saving"),
-    "sync": About(drawn="wait", text="waits for a tensor"),
-    "gc": About(drawn="gc", text="garbage collection"),
+    "callback": About(drawn="callbacks", happens="callback"),
+    "function": About(drawn="call", happens="function call", task="tf.function", step="tf.function {text}", rank=3),
+    "trace": About(drawn="tracing", happens="retrace"),
+    "next": About(drawn="input", happens="input", text="next batch", step="batch of tf.data", rank=9),
+    "pyfunc": About(drawn="input", happens="pipeline"),
+    "session_run": About(drawn="call", happens="function call", task="Session.run", step="Session.run", rank=2),
+    "save": About(drawn="saving", happens="save"),
+    "summary": About(drawn="saving", happens="save"),
+    "sync": About(drawn="wait", happens="host sync", text="waits for a tensor"),
+    "gc": About(drawn="gc", happens="garbage collection", text="garbage collection"),
     "sample": About(undrawn="stack samples: they are in the flame graph"),
-    "model_call": About(drawn="call", task="model call", step="call of {text}", rank=7),
-    "apply": About(drawn="call", text="apply gradients", step="optimizer update", rank=6),
-    "span": About(drawn="python", task="span"),
+    "model_call": About(drawn="call", happens="function call", task="model call", step="call of {text}", rank=7),
+    "apply": About(drawn="call", happens="function call", text="apply gradients", step="optimizer update", rank=6),
+    "span": About(drawn="python", happens="span", task="span"),
     "counts": About(undrawn="calls too short to be recorded one by one"),
     "tick": About(),
     "rest": About(drawn="other", text="calls only counted"),
-    "build": About(drawn="building"),
+    "build": About(drawn="building", happens="build"),
     "metric": About(undrawn="values of metrics: they are in the charts"),
-    "inference": About(drawn="call", task="ONNX Runtime run", step="ONNX Runtime {text}", rank=8),
+    "inference": About(
+        drawn="call", happens="function call", task="ONNX Runtime run", step="ONNX Runtime {text}", rank=8
+    ),
 }
 """By the name of the kind, in the order of their numbers (a test). ``derive.kinds`` has it by kind."""

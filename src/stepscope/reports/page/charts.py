@@ -183,8 +183,13 @@ def anatomy(series: Mapping[str, Sequence[float]], components: Iterable[Componen
     return Chart(name=name, markup=drawing(name, STACK, summary, body), keys=keys, summary=summary)
 
 
-def step_times(series: Mapping[str, Sequence[float]], steady: StepTimes | None) -> Chart | LeftOut:
-    """Median and 95th percentile of the step time over time, and the slowest steps; without the warm-up."""
+def step_times(
+    series: Mapping[str, Sequence[float]], steady: StepTimes | None, links: Mapping[int, str] | None = None
+) -> Chart | LeftOut:
+    """Median and 95th percentile of the step time over time, and the slowest steps; without the warm-up.
+
+    ``links``: by number of a step, the address of what is said of it.
+    """
     name = "step-times"
     why = missing(series, "step_t", "step_ms_p50", "step_ms_p95")
     if why:
@@ -194,16 +199,13 @@ def step_times(series: Mapping[str, Sequence[float]], steady: StepTimes | None) 
     skip = sum(t < times[0] + warm_s for t in times)
     if len(times) - skip > 1:
         times, p50, p95 = times[skip:], p50[skip:], p95[skip:]
-    dots: list[tuple[float, float]] = []
-    if not missing(series, "outlier_t", "outlier_ms"):
-        inside = zip(series["outlier_t"], series["outlier_ms"], strict=True)
-        dots = [(t, ms) for t, ms in inside if times[0] <= t <= times[-1]]
+    dots = _outliers(series, times[0], times[-1])
     single = list(p50) == list(p95)
-    top, middle = max(*p95, *(ms for _, ms in dots)), statistics.median(p50)
+    top, middle = max(*p95, *(ms for _, ms, _ in dots)), statistics.median(p50)
     log = middle > 0 and top / middle > LOG_FROM
     low = max(0.85 * min(p50), middle / LOG_FROM) if log else None
     plot = svg.time_plot(times, top * (1.1 if log else 1.0), "ms", height=HEIGHT, log_from=low)
-    marks = [el("circle", {"cx": plot.x(t), "cy": plot.y(ms), "r": 3, "class": "outlier"}) for t, ms in dots]
+    marks = [_outlier(plot.x(t), plot.y(ms), number, ms, links or {}) for t, ms, number in dots]
 
     def read(index: int) -> str:
         return _ms(p50[index]) if single else f"median {_ms(p50[index])} \u00b7 p95 {_ms(p95[index])}"
@@ -215,14 +217,36 @@ def step_times(series: Mapping[str, Sequence[float]], steady: StepTimes | None) 
     summary += f"; the first {format_ns(warm_s * 1e9)} (warm-up) are not shown" if skip else ""
     summary += "; logarithmic axis." if log else "."
     lines = plot.line(times, p95, "line thin s-step") + plot.line(times, p50, "line s-step")
-    body = plot.axes() + plot.area(times, p50, p95, "band s-step") + lines + "".join(marks)
+    body = plot.axes() + plot.area(times, p50, p95, "band s-step") + lines
     keys = (
         Key(css="line s-step", kind="line", label="each step" if single else "median"),
         *(() if single else (Key(css="band s-step", kind="box", label="up to the 95th percentile"),)),
         *((Key(css="outlier", kind="dot", label="slowest steps"),) if dots else ()),
     )
-    markup = drawing(name, HEIGHT, summary, body + readouts(plot, times, read))
+    markup = drawing(name, HEIGHT, summary, body + readouts(plot, times, read) + "".join(marks))
     return Chart(name=name, markup=markup, keys=keys, summary=summary)
+
+
+def _outliers(series: Mapping[str, Sequence[float]], first: float, last: float) -> list[tuple[float, float, int]]:
+    """(time, milliseconds, number) of the slowest steps within a time; number -1 in reports of older versions."""
+    times = series.get("outlier_t", ())
+    if not times or len(series.get("outlier_ms", ())) != len(times):
+        return []
+    numbers = series.get("outlier_step", ())
+    known = numbers if len(numbers) == len(times) else [-1.0] * len(times)
+    rows = zip(times, series["outlier_ms"], known, strict=True)
+    return [(t, ms, int(number)) for t, ms, number in rows if first <= t <= last and math.isfinite(ms)]
+
+
+def _outlier(x: float, y: float, number: int, ms: float, links: Mapping[int, str]) -> str:
+    """The dot of a slow step; a link where the page says more of it."""
+    title = el("title", None, svg.escape(f"step {number}: {_ms(ms)}")) if number >= 0 else ""
+    dot = el("circle", {"cx": x, "cy": y, "r": 3, "class": "outlier"}, title)
+    if number not in links:
+        return dot
+    room = el("circle", {"cx": x, "cy": y, "r": 8, "class": "room"})
+    attributes: dict[str, svg.Attribute] = {"href": links[number], "aria-label": f"step {number}, {_ms(ms)}"}
+    return el("a", attributes, dot, room)
 
 
 def histogram(series: Mapping[str, Sequence[float]], times: StepTimes | None) -> Chart | LeftOut:

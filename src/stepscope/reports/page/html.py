@@ -15,12 +15,14 @@ from stepscope.reports import capture_text, maker_rows, task_rows, words
 from stepscope.reports.page import (
     bars,
     charts,
+    ledger_page,
     memory_page,
     metric_charts,
     op_rows,
     page_header,
     resource_charts,
     sheet,
+    slow_steps,
     traced_page,
 )
 from stepscope.reports.page.charts import LeftOut
@@ -78,6 +80,7 @@ def _body(report: Report, sources: Mapping[str, str]) -> str:
     sections = [
         ("step", "The mean step", _step(report)),
         ("findings", "Findings", findings(report, sources)),
+        ("job", "The job", ledger_page.page(report)),
         ("times", "Step times", _times(report)),
         ("resources", "Resources", "" if words.is_imported(report) else resource_charts.page(report.series)),
         ("memory", "Memory", memory_page.page(report.memory)),
@@ -144,9 +147,12 @@ def _times(report: Report) -> str:
         return ""
     return figures(
         "",
-        (charts.step_times(report.series, report.session.step_times), "Step time over time"),
+        (
+            charts.step_times(report.series, report.session.step_times, slow_steps.links(report.slow_steps)),
+            "Step time over time",
+        ),
         (charts.histogram(report.series, report.session.step_times), "Distribution of step times"),
-    )
+    ) + slow_steps.page(report.slow_steps)
 
 
 # ---- tables

@@ -1,0 +1,33 @@
+"""A capture that is to be made, and why it waits: see ``app.running.capturing``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stepscope.app.running.moment_captures import MomentCapture
+    from stepscope.collector.captures.reason import Reason
+    from stepscope.model.api.capture_ask import CaptureAsk
+
+
+@dataclass(slots=True, kw_only=True)
+class WantedCapture:
+    """A capture, or a series of them, that is to be made."""
+
+    ask: CaptureAsk
+    by: Reason
+    due_ns: int
+    left: int
+    """Captures to go; -1: until the job ends."""
+    made: int = 0
+    says: str = ""
+    """Why it waits."""
+    until_ns: int = 0
+    """How long it waits for steps, or its task; 0: it has not been looked for yet."""
+    whole: bool = False
+    """It follows one of fewer steps: it is worth its cost with all of them only."""
+    moment: MomentCapture | None = None
+    """What must happen in it."""
+    dear: bool = False
+    """It waits, or waited, because its steps are expected to cost more than the job has earned."""

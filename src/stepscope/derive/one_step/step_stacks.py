@@ -1,0 +1,89 @@
+"""Stack samples that fell into one step: which lines of the user's code it spent its time in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.python import stack_samples
+from stepscope.wire.kinds import Flag, Kind
+
+if TYPE_CHECKING:
+    from stepscope.derive.one_step.step_table import StepTable
+    from stepscope.derive.python.stack_samples import Sample, Spot
+    from stepscope.model.report.components import ComponentName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampled:
+    """Samples of one step at one line of the user's code."""
+
+    spot: Spot
+    """The user's innermost line, or the innermost line of all where no frame is the user's."""
+    called: str
+    """Innermost function of Python below it, the most frequent; "" for a C function, which has no frame."""
+    component: ComponentName | str
+    """Component of the step in which most of its time lies."""
+    samples: int
+    ns: int
+    """Time that the samples stand for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepStacks:
+    """The samples of one step's thread within the step."""
+
+    count: int
+    ns: int
+    """Time that they stand for."""
+    cpu_ns: int | None
+    """Part of it that the thread was on a CPU; None: the samples do not tell."""
+    lines: tuple[Sampled, ...]
+    """By the user's line, longest time first."""
+
+
+def build(table: StepTable, row: int) -> StepStacks:
+    """The samples within the step of a row."""
+    steps = table.steps
+    start, end = int(steps.starts[table.index[row]]), int(steps.ends[table.index[row]])
+    records = steps.worker.records
+    mine = (records.kind == Kind.SAMPLE) & (records.thread == steps.thread)
+    inside = records.take(mine & (records.start_ns >= start) & (records.start_ns < end))
+    taken = list(stack_samples.thread_samples(replace(steps.worker, records=inside), [steps.thread]))
+    parts = table.anatomy.component_at(np.array([sample.at for sample in taken], np.int64))
+    groups: dict[tuple[str, str, int], list[Sample]] = {}
+    for sample, part in zip(taken, parts, strict=True):
+        spot = sample.culprit or sample.leaf
+        groups.setdefault((spot.file, spot.function, spot.line), []).append(replace(sample, component=part))
+    on_cpu = (inside.flags & Flag.CPU) != 0
+    by_clock = bool(((records.flags[mine] & Flag.CPU) != 0).any())
+    return StepStacks(
+        count=len(taken),
+        ns=stack_samples.weight_of(taken),
+        cpu_ns=int(inside.dur_ns[on_cpu].sum()) if by_clock else None,
+        lines=tuple(sorted((_line(group) for group in groups.values()), key=lambda line: -line.ns)),
+    )
+
+
+def _called(sample: Sample) -> str:
+    """The innermost function of Python below the user's line, ours around other calls left out."""
+    below = sample.below_user() if sample.culprit is not None else ()
+    return next((frame.function for frame in reversed(below) if not stack_samples.is_agent(frame.file)), "")
+
+
+def _line(group: list[Sample]) -> Sampled:
+    first = group[0]
+    called = Counter(name for sample in group if (name := _called(sample)))
+    parts: Counter[str] = Counter()
+    for sample in group:
+        parts[sample.component] += sample.weight_ns
+    return Sampled(
+        spot=first.culprit or first.leaf,
+        called=called.most_common(1)[0][0] if called else "",
+        component=parts.most_common(1)[0][0],
+        samples=len(group),
+        ns=stack_samples.weight_of(group),
+    )
