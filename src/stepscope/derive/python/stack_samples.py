@@ -322,6 +322,13 @@ def statement_of(sample: Sample, loop: tuple[str, str] | None) -> Spot | None:
     return next((f for f in reversed(sample.frames) if (f.file, f.function) == loop), None)
 
 
+def inside_call(sample: Sample, loop: tuple[str, str] | None) -> bool:
+    """Whether the framework called the user's innermost frame from the loop: a layer that runs eagerly, say."""
+    frames = sample.frames[: -(len(sample.below_user()) + 1)]
+    depth = next((i for i in range(len(frames) - 1, -1, -1) if (frames[i].file, frames[i].function) == loop), None)
+    return depth is not None and any(is_framework(frame.file) for frame in frames[depth:])
+
+
 def _entered(sample: Sample, loop: tuple[str, str] | None) -> str:
     """The function called by the loop's frame."""
     names = [(f.file, f.function) for f in sample.frames]
