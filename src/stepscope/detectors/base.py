@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
+from msgspec.structs import replace
+
 from stepscope.causes.host import growing_graph, no_progress
 from stepscope.causes.job import hidden_wait, purpose
 from stepscope.causes.system import contention, gpu, memory_leak, resources, steady_page_faults
@@ -77,7 +79,7 @@ HINTS = {
     Signal.MEMORY: "the steady part must last at least 8 s, with one sample per second",
     Signal.FAULTS: "the steady part must last at least 5 s, with one sample per second",
     Signal.NATIVE: "run stepscope trace JOB --kind native while it runs",
-    Signal.OP_TRACE: "run stepscope trace JOB while it runs, or stepscope import FILE",
+    Signal.OP_TRACE: "run stepscope trace JOB while it runs",
     Signal.DEVICE_TRACE: "needs an op trace of a job on a GPU or TPU: stepscope trace JOB, or stepscope import FILE",
     Signal.RUN: "this session was imported; measure the job with stepscope run",
     Signal.SIZES: "only the number of samples per step is recorded, not their length",
@@ -89,6 +91,8 @@ IMPORTED_HINTS = HINTS | {
     Signal.NATIVE: "import a file of sampled stacks with stepscope import",
 }
 """Hints for a session of imported files."""
+_OF_DEVICES = frozenset({Signal.DEVICE_TRACE, Signal.GPU, Signal.LIVE_BYTES})
+"""Signals that a machine without a GPU cannot give: a detector that lacks one does not apply there."""
 _IN_FILES = frozenset({Signal.OP_TRACE, Signal.DEVICE_TRACE, Signal.NATIVE})
 """Signals an imported file can carry. A detector that lacks any other signal needs a measured run."""
 
@@ -113,6 +117,12 @@ class CaptureRequest:
     """ops | native"""
     missing: Signal
     hint: str
+    suspicion: str = ""
+    """What is suspected, in words that can stand alone; "" if there is only a question about a finding."""
+    suspected_ratio: float = 0.0
+    """Largest share of the steady wall time that it may cost; 0: not known."""
+    where: tuple[Place, ...] = ()
+    """Places of what is suspected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +240,14 @@ def run(
             checked.append(_checked(detector, "not-applicable", [], why))
             continue
         if missing == [Signal.OP_TRACE] and detector.asks is not None and (what := detector.asks(view)):
-            checked.append(_checked(detector, "undecided", missing, f"{what}: {hints[Signal.OP_TRACE]}", "ops"))
+            hint = f"{what}: {hints[Signal.OP_TRACE]}"
+            ask = CaptureRequest(
+                kind="ops", missing=Signal.OP_TRACE, hint=hint, suspicion=what, suspected_ratio=compute_ratio(view)
+            )
+            checked.append(_asking(_checked(detector, "undecided", missing, hint, "ops"), ask))
+            continue
+        if missing and not imported and not _OF_DEVICES.isdisjoint(missing) and (why := gpu.no_gpu(view)):
+            checked.append(_checked(detector, "not-applicable", [], why))
             continue
         if missing:
             checked.append(_checked(detector, "not-applicable", missing, hints[missing[0]]))
@@ -250,7 +267,8 @@ def run(
             question = next((q for q in open_questions if isinstance(q, CaptureRequest)), open_questions[0])
             capture = question.kind if isinstance(question, CaptureRequest) else ""
             outcome = "found" if mine else "undecided"
-            checked.append(_checked(detector, outcome, [question.missing], question.hint, capture))
+            told = _checked(detector, outcome, [question.missing], question.hint, capture)
+            checked.append(_asking(told, question) if isinstance(question, CaptureRequest) else told)
         elif mine:
             checked.append(_checked(detector, "found", [], ""))
         else:
@@ -291,10 +309,13 @@ def rank(finding: Finding) -> tuple[bool, bool, float, str]:
     """Sort key of a report's findings: by cost, with what the user can change before what the machine does.
 
     The machine's findings were set up elsewhere: they name no line of the job, and no setting that ``whatif`` can try.
+    Information whose saving is not known is ordered by the share that it is about.
     """
     own = bool(finding.where) or any(remedy.what_if for remedy in finding.remedies)
     machine = finding.introduced_stage == "environment setting" and not own
-    return finding.severity == "info", machine, -finding.cost.ratio, finding.code
+    cost = finding.cost
+    about = cost.high if finding.severity == "info" and cost.basis == "unknown" else cost.ratio
+    return finding.severity == "info", machine, -about, finding.code
 
 
 def _one_per_root(detectors: Sequence[Detector[object]], findings: list[Finding]) -> list[Finding]:
@@ -337,6 +358,16 @@ def _checked(detector: Detector[object], outcome: str, missing: list[Signal], hi
     )
 
 
+def _asking(checked: Checked, request: CaptureRequest) -> Checked:
+    """With the suspicion that a capture would decide."""
+    return replace(checked, suspicion=request.suspicion, suspected_ratio=request.suspected_ratio, where=request.where)
+
+
+def compute_ratio(view: SessionView) -> float:
+    """Share of the steady wall time in compute: the most that anything within the compiled step can cost."""
+    return view.anatomy.ratio("call") if view.anatomy is not None else 0.0
+
+
 def _clip(value: float) -> float:
     return float(min(1.0, max(0.0, value)))
 
@@ -373,6 +404,7 @@ __all__ = [
     "Seen",
     "Signal",
     "Undecided",
+    "compute_ratio",
     "cost_of",
     "present",
     "rank",

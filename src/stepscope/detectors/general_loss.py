@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 MIN_SAVING = 0.03
 """Least lower bound of a measured saving above info (the least that a report calls low)."""
+MOST = 0.3
+"""Part of a component's time from which a line's share of it is told."""
 CONFIDENCE = 0.9
 """The component's time is measured; what of it can be saved is not claimed."""
 
@@ -75,7 +77,8 @@ class Loss:
             return ""
         name = top.place.function or f"line {top.place.line}"
         doing = f" ({top.what})" if top.what and top.what != name else ""
-        return f", {format_ratio(top.ratio)} of it in {name}{doing}"
+        part = f"{format_ratio(top.ratio)} of it" if top.ratio >= MOST else "often"
+        return f", {part} in {name}{doing}"
 
     def cost(self, view: StepsView) -> Cost:
         """The claimed saving; else unknown, at most all of it."""

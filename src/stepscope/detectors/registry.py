@@ -1,4 +1,4 @@
-"""All detectors, listed by hand and sorted by code."""
+"""All detectors, listed by hand and sorted by code: the specific ones, and the general ones that run after them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,20 @@ from stepscope.detectors.device import (
     layout_transposes,
     op_on_host_in_device_step,
     unfused_small_kernels,
+)
+from stepscope.detectors.general import (
+    costly_compute_line,
+    time_in_building,
+    time_in_callbacks,
+    time_in_evaluation,
+    time_in_framework_loop,
+    time_in_garbage_collection,
+    time_in_host_sync,
+    time_in_input_wait,
+    time_in_op_scheduling,
+    time_in_other_python,
+    time_in_saving,
+    time_in_tracing,
 )
 from stepscope.detectors.graph import (
     constant_work_in_step,
@@ -153,3 +167,19 @@ ALL: tuple[Detector[Any], ...] = (
     rising_step_time.DETECTOR,
     utilisation_dips.DETECTOR,
 )
+
+GENERAL: tuple[Detector[Any], ...] = (
+    costly_compute_line.DETECTOR,
+    time_in_op_scheduling.DETECTOR,
+    time_in_input_wait.DETECTOR,
+    time_in_callbacks.DETECTOR,
+    time_in_evaluation.DETECTOR,
+    time_in_building.DETECTOR,
+    time_in_tracing.DETECTOR,
+    time_in_saving.DETECTOR,
+    time_in_host_sync.DETECTOR,
+    time_in_garbage_collection.DETECTOR,
+    time_in_framework_loop.DETECTOR,
+    time_in_other_python.DETECTOR,
+)
+"""General detectors: they look once all others have, and only what no specific finding explains is kept of theirs."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stepscope.reports import capture_text, maker_rows, op_trace_text, task_rows, words
+from stepscope.reports import capture_text, maker_rows, op_trace_text, task_rows, verdict, words
 from stepscope.reports.page import op_rows, traced_rows
 from stepscope.reports.page.excerpt import excerpt
 from stepscope.units import format_ns
@@ -72,6 +72,7 @@ def _head(report: Report) -> str:
     items += map(escape, words.inference_items(summary))
     items.append(words.overhead_text(report.overhead, steps=summary.steps))
     makers = "".join(f"\n- {escape(line)}" for line in maker_rows.lines(summary))
+    items.append(escape(verdict.steps_note(report)))
     return title + "\n\n" + " \u00b7 ".join(filter(None, items)) + (makers and f"\n{makers}")
 
 
@@ -127,10 +128,11 @@ def _traced(report: Report) -> str:
 
 def _findings(report: Report, sources: Mapping[str, str]) -> list[str]:
     if not words.significant(report):
-        said = words.nothing_text(report)
+        said = escape(verdict.nothing_text(report))
         head = [f"### Findings\n\n{said[0].upper()}{said[1:]}."]
     else:
-        head = ["### Findings"]
+        missing = verdict.unexplained_text(report)
+        head = ["### Findings", *([f"Not explained: {escape(missing)}."] if missing else [])]
     return head + [_finding(i, f, sources) for i, f in enumerate(report.findings, 1)]
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
-from stepscope.reports import capture_text, maker_rows, op_trace_text, words
+from stepscope.reports import capture_text, maker_rows, op_trace_text, verdict, words
 from stepscope.reports.page import op_rows, traced_rows
 from stepscope.units import format_ns, format_rate
 
@@ -157,7 +157,10 @@ def _header(report: Report, width: int) -> list[Line]:
     return [
         *_labelled("stepscope", HEAD, _wrap_items(filter(None, items), room)),
         *_labelled("makers", HEAD, [text for line in maker_rows.lines(summary) for text in wrap(line, room)]),
-        *_labelled("the step", HEAD, _wrap_items(_anatomy(report), room)),
+        *_labelled(
+            "the step", HEAD, _wrap_items([*_anatomy(report), *filter(None, [verdict.steps_note(report)])], room)
+        ),
+        *_labelled("unexplained", HEAD, wrap(verdict.unexplained_text(report), room)),
         *_stages(report, room),
         *_members(report, room),
     ]
@@ -179,7 +182,7 @@ def _stages(report: Report, room: int) -> list[Line]:
         return []
     blind = words.blind_stages(report.stages)
     texts = _wrap_items(words.seen_stages(report.stages), room)
-    texts += wrap(f"{words.BLIND}{', '.join(blind)}", room) if blind else []
+    texts += [_one_line(f"{words.BLIND}{', '.join(blind)}", room)] if blind else []
     return _labelled("stages", HEAD, texts)
 
 
@@ -215,20 +218,27 @@ def measured_items(report: Report) -> list[str]:
 
 
 def _findings(report: Report, width: int) -> list[Line]:
-    found = words.significant(report)
-    infos = len(report.findings) - len(found)
+    found, told = words.significant(report), verdict.told(report)
+    infos = len(report.findings) - len(found) - len(told)
     lines: list[Line] = []
     shown = found[:TOP_FINDINGS]
     shown += [f for f in found[TOP_FINDINGS:] if f.severity == "ask"]
-    for number, finding in enumerate(shown, 1):
-        lines += _finding(number, finding, width)
     if not found:
-        text = words.nothing_text(report)
-        lines.append((Piece(text, "good" if report.session.steps else "label"),))
+        lines += _nothing(report, width)
+    for number, finding in enumerate([*shown, *told], 1):
+        lines += _finding(number, finding, width)
     more = [f"+ {count} {word}" for count, word in ((len(found) - len(shown), "more"), (infos, "info")) if count > 0]
     if more:
         lines.append((Piece(SEPARATOR.join(more), "dim"),))
     return lines
+
+
+def _nothing(report: Report, width: int) -> list[Line]:
+    """The verdict without findings above info. Unexplained time stands in the head."""
+    text = verdict.nothing_text(report)
+    if verdict.unexplained_text(report):
+        return [(Piece("no finding explains the time above", "label"),)]
+    return [(Piece(line, "good" if text == verdict.NOTHING else "label"),) for line in wrap(text, width)]
 
 
 def _finding(number: int, finding: Finding, width: int) -> list[Line]:
@@ -249,9 +259,9 @@ def _finding(number: int, finding: Finding, width: int) -> list[Line]:
             lines[-1] += (Piece(" " * gap), Piece(place, "place"))
         else:
             lines.append((indent, Piece("at "), Piece(_shorten(place, room - 3), "place")))
-    cost = words.cost_text(finding.cost, between_steps=words.is_between_steps(finding))
+    cost = _cost(finding)
     if finding.remedies:
-        cost += f"{SEPARATOR}remedy: {words.printable(finding.remedies[0].text)}"
+        cost += f"{SEPARATOR if cost else ''}remedy: {words.printable(finding.remedies[0].text)}"
     rule = f"(stepscope rule {words.printable(finding.code)})".replace(" ", NO_BREAK)
     lines += [(indent, Piece(text)) for text in wrap(f"{cost} {rule}", room)]
     proof = next((r.what_if for r in finding.remedies if r.what_if is not None), None)
@@ -266,6 +276,13 @@ def _finding(number: int, finding: Finding, width: int) -> list[Line]:
     return lines
 
 
+def _cost(finding: Finding) -> str:
+    """The cost; "" for a general finding without one, whose title says its share."""
+    if verdict.is_general(finding) and finding.cost.basis == "unknown":
+        return ""
+    return words.cost_text(finding.cost, between_steps=words.is_between_steps(finding))
+
+
 def _shorten(place: str, room: int) -> str:
     """Drop leading folders of a path that does not fit; its end is more informative."""
     while cell_len(place) > room:
@@ -275,7 +292,13 @@ def _shorten(place: str, room: int) -> str:
 
 
 def _checked(report: Report, width: int) -> list[Line]:
-    return _labelled("checked", TAIL, _wrap_items(words.checked_items(report.checked), width - TAIL))
+    return _labelled("checked", TAIL, [_one_line(words.checked_short(report.checked), width - TAIL)])
+
+
+def _one_line(text: str, room: int) -> str:
+    """The start of a text that does not fit into one line."""
+    first, *more = wrap(text, room)
+    return f"{wrap(text, room - 2)[0]} \u2026" if more else first
 
 
 def _captured(report: Report, width: int) -> list[Line]:

@@ -16,6 +16,7 @@ from stepscope.app.report import (
     overhead,
     process_roles,
     series,
+    settle,
     stage_shares,
     step_summary,
     traced_steps,
@@ -91,23 +92,24 @@ def report_of(session: Session) -> Report:
     view = SessionView(session)
     found, checked, failures = base.run(registry.ALL, view)
     lines = HotLines(view)
-    findings, source_check, problems = _with_sources(view, lines, found, checked)
+    specific, source_check, problems = _with_sources(view, lines, found, checked)
+    anatomy = components(view)
+    settled = settle.build(view, specific, checked, anatomy, ())
     ops, unread = op_table.build(view)
     traces, told = op_trace_summaries.build(session)
     traced, unseen = traced_steps.build(view)
-    anatomy = components(view)
     return Report(
         session=_summary(view),
         overhead=capture_account.with_captures(overhead.account(view), session.manifest, traces, view.traces.others),
         anatomy=anatomy,
         stages=stage_shares.build(view),
-        findings=exclusive.annotated(capture_account.annotated(findings, session.manifest), anatomy),
-        checked=checked,
+        findings=exclusive.annotated(capture_account.annotated(settled.findings, session.manifest), anatomy),
+        checked=(*checked, *settled.checked),
         diagnostics=_diagnostics(
             view,
-            (*failures, *problems, *unread, *told, *unseen),
+            (*failures, *settled.failures, *problems, *unread, *told, *unseen),
             traced=traced,
-            hangs=any(f.code == HANGS for f in findings),
+            hangs=any(f.code == HANGS for f in specific),
         ),
         tasks=view.get(tasks.build),
         ops=ops,
@@ -117,6 +119,8 @@ def report_of(session: Session) -> Report:
         op_traces=traces,
         traced=traced,
         memory=address_space.of_session(session),
+        ledger=settled.ledger,
+        unexplained_ratio=settle.unexplained(settled.ledger),
     )
 
 

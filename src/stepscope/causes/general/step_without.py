@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from stepscope.model.records import F64
     from stepscope.model.report.components import ComponentName
 
-MIN_STEPS = 20
-"""Steps of each of the two sorts; fewer do not say what is usual."""
+MIN_WITH = 10
+"""Steps that have some of the component; fewer do not say what it takes."""
+MIN_WITHOUT = 20
+"""Steps that have none; fewer do not say what is usual."""
 NONE = 0.01
 """Share of the median step up to which a component counts as absent."""
-Z = 1.96
-"""Of a 95 % interval."""
+Z = 2.26
+"""Of a 95 % interval of a mean of ten values (Student's t); a little wide for more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +43,11 @@ def build(view: StepsView, component: ComponentName) -> Saving | None:
     """The saving; None where too few steps had none of the component, or too few had some."""
     part = view.anatomy.per_step_of(component)
     whole: F64 = view.anatomy.per_step.sum(1)
-    if len(whole) < 2 * MIN_STEPS:
+    if len(whole) < MIN_WITH + MIN_WITHOUT:
         return None
     absent = part <= NONE * float(np.median(whole))
     held, free = whole[~absent], whole[absent]
-    if min(len(held), len(free)) < MIN_STEPS:
+    if len(held) < MIN_WITH or len(free) < MIN_WITHOUT:
         return None
     weight = len(held) / float(whole.sum())
     excess = weight * (float(held.mean()) - float(free.mean()))

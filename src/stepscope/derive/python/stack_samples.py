@@ -299,7 +299,7 @@ def weight_of(taken: Iterable[Sample]) -> int:
 def _hot_spot(members: list[Sample], whole: int, loop: tuple[str, str] | None) -> HotSpot:
     culprits = [c for s in members if (c := s.culprit) is not None]
     lines = [line for line, _ in Counter(c.line for c in culprits if c.line > 0).most_common()]
-    below = Counter(b[0].function for s in members if (b := s.below_user()))
+    below = Counter(b[0].function for s in members if (b := s.below_user()) and not is_agent(b[0].file))
     entered = Counter(f for s in members if (f := _entered(s, loop)))
     first = culprits[0]
     weight = weight_of(members)

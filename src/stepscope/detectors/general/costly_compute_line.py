@@ -84,7 +84,9 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
                 id="out-of-the-step",
                 text="compute what does not depend on the weights once before the training, or in the input pipeline",
             ),
-            Remedy(id="fuse-ops", text="let XLA fuse the rest: tf.function(jit_compile=True), compile(jit_compile=True)"),
+            Remedy(
+                id="fuse-ops", text="let XLA fuse the rest: tf.function(jit_compile=True), compile(jit_compile=True)"
+            ),
         ),
         explanation="These ops move or transform data rather than multiply and add; the line's gradients count with "
         "it.",

@@ -77,8 +77,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
         remedies=(
             Remedy(
                 id="fewer-larger-steps",
-                text="fewer, larger steps: a larger batch, or several steps in one call (steps_per_execution in compile, "
-                "a loop inside of the tf.function)",
+                text="fewer, larger steps: a larger batch, or several steps in one call (steps_per_execution in "
+                "compile, a loop inside of the tf.function)",
             ),
             Remedy(id="fuse-ops", text="or fewer, larger ops: jit_compile=True, one op for the whole batch"),
         ),

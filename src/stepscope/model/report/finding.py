@@ -172,6 +172,12 @@ class Checked(Struct, frozen=True, kw_only=True):
     hint: str = ""
     capture: str = ""
     """Kind of capture that would decide an undecided detector ("ops"); "" if none would."""
+    suspicion: str = ""
+    """What an undecided detector suspects; "" if it has only a question."""
+    suspected_ratio: float = 0.0
+    """Largest share of the steady wall time that the suspicion may cost; 0: not known."""
+    where: tuple[Place, ...] = ()
+    """Places of what is suspected, where known."""
 
 
 class Diagnostic(Struct, frozen=True, kw_only=True):
@@ -369,6 +375,9 @@ class Report(Struct, frozen=True, kw_only=True):
     ledger: tuple[LedgerEntry, ...] = ()
     """Where the wall time went: the job's ledger, then one for each maker of steps if there are several. Empty if
     nothing says when the job began and ended."""
+    unexplained_ratio: float = 0.0
+    """Share of the job's wall time that no finding explains and that is not known to be as fast as it can be: of the
+    parts of its ledger that are settled as unexplained."""
     series: dict[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
     """Small series for charts, times in seconds since session start (keys: docs/report-schema.md)."""
 

@@ -46,6 +46,9 @@ class LedgerEntry(Struct, frozen=True, kw_only=True):
     """Share of ``ns`` that lies in gaps of the duty cycle: calls were counted there, and the observed steps stand for
     those in between."""
     settled_by: SettledBy
+    explained_ratio: float = 0.0
+    """Share of ``ns`` that specific findings explain. Less than half of it does not settle the part, but is not counted
+    as unexplained."""
     code: str = ""
     """Code of the finding that settles it; "" if none does."""
     text: str = ""
