@@ -72,6 +72,8 @@ class Framework(Event, tag="framework", frozen=True, kw_only=True):
     name: str
     version: str
     detail: str = ""
+    dur: int = 0
+    """Duration of its import, the imports in it included; 0 unknown."""
 
 
 class Probe(Event, tag="probe", frozen=True, kw_only=True):

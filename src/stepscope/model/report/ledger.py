@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from stepscope.model.report.place import Place
 from stepscope.model.structs import Struct
@@ -13,6 +13,7 @@ Phase = Literal[
     "building",
     "first-steps",
     "steps",
+    "other-steps",
     "tracing",
     "evaluation",
     "saving",
@@ -22,9 +23,11 @@ Phase = Literal[
 ]
 """Part of a job's life. start: the interpreter and the program's Python before it imports a framework. imports: of
 frameworks. building: making models, datasets and graphs, and all Python up to the first step. first-steps: the warm-up,
-with first traces. steps: all later steps, by component. tracing, evaluation, saving: outside of steps. between-steps:
-what else lies between steps, such as Python between two fits. end: after the last step. not-seen: what no record
-covers."""
+with first traces. steps: all later steps, by component. other-steps: those of other makers. tracing, evaluation,
+saving: outside of steps. between-steps: what else lies between steps, such as Python between two fits. end: after the
+last step. not-seen: what no record covers."""
+PHASES: tuple[Phase, ...] = get_args(Phase)
+"""All phases, in the order of a report."""
 SettledBy = Literal["finding", "general", "limit", "small", "unexplained"]
 """Explanation of a part. finding: a finding of a detector. general: a finding that only names the component and its
 deepest known place. limit: it is as fast as it can be here. small: less than 5 % of the wall time. unexplained: none of
