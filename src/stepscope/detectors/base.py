@@ -227,30 +227,13 @@ def run(
         Findings as ``rank`` orders them; what became of each detector; what failed.
     """
     have, with_steps = present(view), steps_view.of(view)
-    imported = view.session.manifest.mode == "import"
-    hints = IMPORTED_HINTS if imported else HINTS
     findings: list[Finding] = []
     checked: list[Checked] = []
     failures: list[Diagnostic] = []
     for detector in detectors:
-        missing = sorted(detector.needs - have, key=lambda s: s.name)
-        if imported and not _IN_FILES.issuperset(missing):
-            missing = [Signal.RUN]
-        elif detector.applies is not None and (why := detector.applies(view)):
-            checked.append(_checked(detector, "not-applicable", [], why))
-            continue
-        if missing == [Signal.OP_TRACE] and detector.asks is not None and (what := detector.asks(view)):
-            hint = f"{what}: {hints[Signal.OP_TRACE]}"
-            ask = CaptureRequest(
-                kind="ops", missing=Signal.OP_TRACE, hint=hint, suspicion=what, suspected_ratio=compute_ratio(view)
-            )
-            checked.append(_asking(_checked(detector, "undecided", missing, hint, "ops"), ask))
-            continue
-        if missing and not imported and not _OF_DEVICES.isdisjoint(missing) and (why := gpu.no_gpu(view)):
-            checked.append(_checked(detector, "not-applicable", [], why))
-            continue
-        if missing:
-            checked.append(_checked(detector, "not-applicable", missing, hints[missing[0]]))
+        blind = _blind(detector, view, have)
+        if blind is not None:
+            checked.append(blind)
             continue
         try:
             results = list(detector.detect(with_steps or cast("StepsView", view), detector.params))
@@ -276,6 +259,30 @@ def run(
     kept = _one_per_root(detectors, findings)
     ranked = tuple(sorted(kept, key=rank))
     return ranked, tuple(_told_by(c, findings, kept) for c in checked), tuple(failures)
+
+
+def _blind(detector: Detector[object], view: SessionView, have: frozenset[Signal]) -> Checked | None:
+    """Why a detector cannot look, or does not apply; None if it can look."""
+    imported = view.session.manifest.mode == "import"
+    hints = IMPORTED_HINTS if imported else HINTS
+    missing = sorted(detector.needs - have, key=lambda s: s.name)
+    if imported and not _IN_FILES.issuperset(missing):
+        return _checked(detector, "not-applicable", [Signal.RUN], hints[Signal.RUN])
+    if not imported and (why := _not_here(detector, view, missing)):
+        return _checked(detector, "not-applicable", [], why)
+    if missing == [Signal.OP_TRACE] and detector.asks is not None and (what := detector.asks(view)):
+        hint = f"{what}: {hints[Signal.OP_TRACE]}"
+        ratio = compute_ratio(view)
+        ask = CaptureRequest(kind="ops", missing=Signal.OP_TRACE, hint=hint, suspicion=what, suspected_ratio=ratio)
+        return _asking(_checked(detector, "undecided", missing, hint, "ops"), ask)
+    return _checked(detector, "not-applicable", missing, hints[missing[0]]) if missing else None
+
+
+def _not_here(detector: Detector[object], view: SessionView, missing: Sequence[Signal]) -> str:
+    """Why a detector does not apply to a job, or to the machine that it ran on; "" if it does."""
+    if detector.applies is not None and (why := detector.applies(view)):
+        return why
+    return gpu.no_gpu(view) if not _OF_DEVICES.isdisjoint(missing) else ""
 
 
 def _finding(detector: Detector[object], seen: Seen, view: SessionView) -> Finding:

@@ -15,6 +15,8 @@ from stepscope.model.report.finding import Evidence
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stepscope.causes.general.spent_lines import Spent
     from stepscope.causes.general.step_without import Saving
     from stepscope.derive.steps_view import StepsView
@@ -71,14 +73,8 @@ class Loss:
 
     @property
     def top_text(self) -> str:
-        """`` , most of it in augment (resize)``; empty where no line is known to hold it."""
-        top = next((spent for spent in self.spent if spent.ratio), None)
-        if top is None:
-            return ""
-        name = top.place.function or f"line {top.place.line}"
-        doing = f" ({top.what})" if top.what and top.what != name else ""
-        part = f"{format_ratio(top.ratio)} of it" if top.ratio >= MOST else "often"
-        return f", {part} in {name}{doing}"
+        """``, 80 % of it in augment (resize)``; empty where no line is known to hold it."""
+        return top_text(self.spent)
 
     def cost(self, view: StepsView) -> Cost:
         """The claimed saving; else unknown, at most all of it."""
@@ -98,11 +94,7 @@ class Loss:
                 refs=(f"component:{self.component}",),
             )
         ]
-        found += [
-            Evidence(metric=f"part at {spent.place.file}:{spent.place.line}", value=spent.ratio, unit="ratio")
-            for spent in self.spent
-            if spent.ratio
-        ]
+        found += of_lines(self.spent)
         if self.saving is not None:
             found += [
                 Evidence(metric="saved_ratio", value=self.saving.ratio, unit="ratio", threshold=MIN_SAVING),
@@ -110,6 +102,26 @@ class Loss:
                 Evidence(metric="steps_without", value=self.saving.steps_without, unit="steps"),
             ]
         return tuple(found)
+
+
+def top_text(lines: Sequence[Spent]) -> str:
+    """The line that holds most of some time, as the end of a title; "" where none is known to."""
+    top = next((spent for spent in lines if spent.ratio), None)
+    if top is None:
+        return ""
+    name = top.place.function if top.place.function not in {"", "<module>"} else f"line {top.place.line}"
+    doing = f" ({top.what})" if top.what and top.what != name else ""
+    part = f"{format_ratio(top.ratio)} of it" if top.ratio >= MOST else "often"
+    return f", {part} in {name}{doing}"
+
+
+def of_lines(lines: Sequence[Spent]) -> list[Evidence]:
+    """The parts of some time that are known to fall on lines."""
+    return [
+        Evidence(metric=f"part at {spent.place.file}:{spent.place.line}", value=spent.ratio, unit="ratio")
+        for spent in lines
+        if spent.ratio
+    ]
 
 
 def find(view: StepsView, component: ComponentName, params: Params, saving: Saving | None = None) -> Loss | None:

@@ -30,6 +30,7 @@ from stepscope.detectors.general import (
     time_in_other_python,
     time_in_saving,
     time_in_tracing,
+    time_outside_steps,
 )
 from stepscope.detectors.graph import (
     constant_work_in_step,
@@ -181,5 +182,6 @@ GENERAL: tuple[Detector[Any], ...] = (
     time_in_garbage_collection.DETECTOR,
     time_in_framework_loop.DETECTOR,
     time_in_other_python.DETECTOR,
+    time_outside_steps.DETECTOR,
 )
 """General detectors: they look once all others have, and only what no specific finding explains is kept of theirs."""

@@ -21,6 +21,8 @@ MIN_UNEXPLAINED = 0.05
 """Share of the wall time from which unexplained time is said (docs/decisions/0042)."""
 MIN_TOLD = 0.10
 """Share of the time from which a general finding is listed although it is information."""
+MIN_TOLD_ONCE = 0.25
+"""The same for time that a run pays for once."""
 FEW_STEPS = 0.5
 """Share of the wall time below which a report says that its shares and costs are those of the steps."""
 MAX_TOLD = 3
@@ -101,5 +103,10 @@ def is_general(finding: Finding) -> bool:
 
 def told(report: Report) -> list[Finding]:
     """General findings that are information and are listed all the same, the largest first."""
-    mine = [f for f in report.findings if f.severity == "info" and is_general(f) and f.cost.high >= MIN_TOLD]
+    mine = [f for f in report.findings if f.severity == "info" and is_general(f) and f.cost.high >= _least(f)]
     return mine[:MAX_TOLD]
+
+
+def _least(finding: Finding) -> float:
+    """Share from which a general finding is listed: what a run pays for once weighs less in a longer one."""
+    return MIN_TOLD_ONCE if finding.exposed_stage == "initialization" else MIN_TOLD

@@ -328,7 +328,7 @@ def blind_reasons(blind: Iterable[Checked]) -> list[str]:
 
 
 def checked_short(checked: Iterable[Checked]) -> str:
-    """``47 clear, 10 could not decide (most: no op trace; stepscope trace JOB)``: with the one command that helps most."""
+    """``47 clear, 10 could not decide: no op trace (stepscope trace JOB)``: with the one command that helps most."""
     rows = list(checked)
     blind = [c for c in rows if could_not_look(c)]
     items = [f"{sum(c.outcome == 'clear' for c in rows)} clear" if rows else "no detector ran"]

@@ -268,3 +268,4 @@ def _diagnostics(
         found += [Diagnostic(code="DX020", text=text) for text in view.pipeline.diagnostics[:1]]
     unique = list(dict.fromkeys((d.code, d.text) for d in [*found, *failures]))
     return tuple(Diagnostic(code=code, text=text) for code, text in unique[:MAX_DIAGNOSTICS])
+

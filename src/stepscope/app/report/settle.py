@@ -8,22 +8,23 @@ shares of steady time; a part of the steps is explained in the proportion in whi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from msgspec.structs import replace
 
 from stepscope.app.report import asks, exclusive
 from stepscope.app.report.exclusive import REF
-from stepscope.causes.general import spent_lines
+from stepscope.causes.general import phase_lines, spent_lines
 from stepscope.derive import steps_view
 from stepscope.detectors import base, registry
+from stepscope.model.report.components import COMPONENTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from stepscope.derive.view import SessionView
     from stepscope.model.report.components import ComponentName
-    from stepscope.model.report.finding import Checked, Component, Diagnostic, Finding
+    from stepscope.model.report.finding import Checked, Component, Diagnostic, Finding, Place
     from stepscope.model.report.ledger import LedgerEntry
 
 MIN_SHARE = 0.05
@@ -105,12 +106,13 @@ def build(
     """
     explained = of_components(specific, anatomy)
     found, told, failures = base.run(registry.GENERAL, view)
-    general = kept(found, explained, anatomy, _steps_ratio(ledger))
+    phases = _of_phases(view, ledger, specific)
+    general = kept(found, {**phases, **explained}, anatomy, _steps_ratio(ledger))
     codes = {finding.code for finding in general}
     every = sorted([*specific, *general, *asks.one(checked, specific)], key=base.rank)
     return Settled(
         findings=tuple(every),
-        ledger=settled(view, ledger, specific, general, explained),
+        ledger=settled(view, ledger, general, explained, phases),
         checked=tuple(c for c in told if c.detector in codes or c.outcome == "failed"),
         failures=failures,
     )
@@ -152,7 +154,7 @@ def kept(
 
     Args:
         general: findings of the general detectors.
-        explained: what specific findings explain of each component.
+        explained: what specific findings explain of each component, and of each phase under "phase:NAME".
         anatomy: the mean step.
         steps: share of the steady steps in the job's wall time; 0: not known.
     """
@@ -163,7 +165,8 @@ def kept(
     for finding in general:
         name = subject(finding, REF)
         if not name:
-            found.append(finding)
+            if not explained.get(f"{PHASE}{subject(finding, PHASE)}", Explained()).settles:
+                found.append(finding)
             continue
         share, done = shares.get(name, 0.0), explained.get(name, Explained())
         rest = share * (1.0 - done.share)
@@ -182,26 +185,25 @@ def subject(finding: Finding, prefix: str) -> str:
 def settled(
     view: SessionView,
     ledger: Sequence[LedgerEntry],
-    specific: Sequence[Finding],
     general: Sequence[Finding],
     explained: Mapping[str, Explained],
+    phases: Mapping[str, Explained],
 ) -> tuple[LedgerEntry, ...]:
     """The ledger with what settles each part.
 
     Args:
         view: the session.
         ledger: the parts as they were measured.
-        specific: findings of specific detectors and of the source.
         general: the general findings that are kept.
         explained: what specific findings explain of each component.
+        phases: the same of the phases outside of the steps.
     """
-    phases = _of_phases(view, ledger, specific)
     by_component = {name: f.code for f in reversed(general) if (name := subject(f, REF))}
     by_phase = {name: f.code for f in reversed(general) if (name := subject(f, PHASE))}
     limit = limit_of(view)
     found = []
     for entry in ledger:
-        known = explained.get(entry.component) if entry.phase == STEPS else phases.get(entry.phase)
+        known = explained.get(entry.component) if entry.phase == STEPS else phases.get(f"{PHASE}{entry.phase}")
         code = (by_component if entry.phase == STEPS else by_phase).get(entry.component or entry.phase, "")
         proof = limit if entry.phase == STEPS and entry.component == COMPUTE else None
         found.append(_settled(view, entry, known or Explained(), proof, code))
@@ -216,8 +218,10 @@ def _settled(view: SessionView, entry: LedgerEntry, known: Explained, limit: Lim
         return replace(entry, settled_by="finding", code=known.code, explained_ratio=explained)
     if limit is not None and limit.ratio >= SETTLES:
         return replace(entry, settled_by="limit", text=limit.text, explained_ratio=explained)
-    if entry.phase == STEPS and entry.component:
-        entry = _with_places(view, entry, entry.component)
+    if entry.component in COMPONENTS:
+        entry = _with_places(view, entry, cast("ComponentName", entry.component))
+    elif entry.phase != STEPS and not entry.where:
+        entry = _with_lines(view, entry)
     how = "general" if general else "unexplained"
     return replace(entry, settled_by=how, code=general, explained_ratio=explained)
 
@@ -232,11 +236,19 @@ def _with_places(view: SessionView, entry: LedgerEntry, component: ComponentName
     return replace(entry, where=places, text=spent[0].what or entry.text)
 
 
+def _with_lines(view: SessionView, entry: LedgerEntry) -> LedgerEntry:
+    """With the lines that run in a phase of the job."""
+    times = view.get(phase_lines.build) if entry.maker is None else ()
+    lines = next((time.lines for time in times if time.phase == entry.phase), ())
+    return replace(entry, where=tuple(dict.fromkeys(spent.place for spent in lines)))
+
+
 def _of_phases(view: SessionView, ledger: Sequence[LedgerEntry], specific: Sequence[Finding]) -> dict[str, Explained]:
     """What specific findings explain of the phases outside of steady steps.
 
-    A cost that is paid once lies in the phases before the steps. A finding about a component of the steps explains the
-    phase of that name: what is saved or evaluated between steps is so for the same reason.
+    A cost that is paid once lies in the phases before the steps. A finding explains what runs on its own lines, wherever
+    that runs, and a finding about a component of the steps the phase of that name: what is saved or evaluated between
+    steps is so for the same reason.
     """
     found: dict[str, Explained] = {}
     steps = view.steps
@@ -248,10 +260,28 @@ def _of_phases(view: SessionView, ledger: Sequence[LedgerEntry], specific: Seque
             ns = finding.cost.ns_per_step * (len(steps) if steps is not None else 0)
             whole = sum(early.values())
             for phase in early:
-                found.setdefault(phase, Explained()).add(finding.code, min(1.0, ns / whole) if whole else 0.0)
-        elif (name := subject(finding, REF)) and finding.severity != "info":
-            found.setdefault(name, Explained()).add(finding.code, SETTLES)
+                share = min(1.0, ns / whole) if whole else 0.0
+                found.setdefault(f"{PHASE}{phase}", Explained()).add(finding.code, share)
+            continue
+        for time in view.get(phase_lines.build):
+            part = sum(spent.ratio for spent in time.lines if _meets(finding, spent.place))
+            if part and finding.severity != "info":
+                found.setdefault(f"{PHASE}{time.phase}", Explained()).add(finding.code, part)
+        if (name := subject(finding, REF)) and finding.severity != "info":
+            found.setdefault(f"{PHASE}{name}", Explained()).add(finding.code, SETTLES)
     return found
+
+
+def _meets(finding: Finding, place: Place) -> bool:
+    """Whether a line lies in a finding's places, or in one of its functions."""
+    return any(
+        other.file == place.file
+        and (
+            other.line <= place.line <= (other.end_line or other.line)
+            or (place.function == other.function and place.function not in {"", "<module>"})
+        )
+        for other in finding.where
+    )
 
 
 def unexplained(ledger: Iterable[LedgerEntry]) -> float:
