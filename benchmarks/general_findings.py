@@ -1,6 +1,6 @@
 """Where do the general findings alone point? Runs cases of bench/cases and reports them without any specific finding.
 
-A specific detector knows the pattern of a case; a stranger's program may have a pattern that none knows. So each case is
+A specific detector knows the pattern of a case; another program may have a pattern that none knows. So each case is
 reported as if no specific detector existed, and the first lines of its largest components are compared with the lines
 of ``case.toml``. Prints a table; ``--write`` also writes it to docs/benchmarks/general-findings.md.
 """
@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import _judge
-
 from stepscope.app import bundle
 from stepscope.app.report import analyze, settle
 from stepscope.causes.general import spent_lines

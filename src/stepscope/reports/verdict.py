@@ -74,7 +74,8 @@ def _part(entry: LedgerEntry) -> str:
     word = words.component_word(entry.component) if entry.component else phase_word(entry.phase)
     places = ", ".join(words.place_text(place, short=True) for place in entry.where[:MAX_PLACES])
     said = f"{words.percent(_rest(entry))} % {word}{f' at {places}' if places else ''}"
-    return f"{said} ({words.printable(entry.text)})" if entry.text else said
+    what = entry.text.partition("; ")[0]
+    return f"{said} ({words.printable(what)})" if what else said
 
 
 def phase_word(phase: str) -> str:

@@ -11,6 +11,7 @@ from stepscope.app import bundle
 from stepscope.app.report import (
     capture_account,
     exclusive,
+    ledger,
     op_table,
     op_trace_summaries,
     overhead,
@@ -94,7 +95,8 @@ def report_of(session: Session) -> Report:
     lines = HotLines(view)
     specific, source_check, problems = _with_sources(view, lines, found, checked)
     anatomy = components(view)
-    settled = settle.build(view, specific, checked, anatomy, ())
+    entries, overlaps = ledger.build(view)
+    settled = settle.build(view, specific, checked, anatomy, entries)
     ops, unread = op_table.build(view)
     traces, told = op_trace_summaries.build(session)
     traced, unseen = traced_steps.build(view)
@@ -107,7 +109,7 @@ def report_of(session: Session) -> Report:
         checked=(*checked, *settled.checked),
         diagnostics=_diagnostics(
             view,
-            (*failures, *settled.failures, *problems, *unread, *told, *unseen),
+            (*failures, *settled.failures, *problems, *unread, *told, *unseen, *overlaps),
             traced=traced,
             hangs=any(f.code == HANGS for f in specific),
         ),
@@ -268,4 +270,3 @@ def _diagnostics(
         found += [Diagnostic(code="DX020", text=text) for text in view.pipeline.diagnostics[:1]]
     unique = list(dict.fromkeys((d.code, d.text) for d in [*found, *failures]))
     return tuple(Diagnostic(code=code, text=text) for code, text in unique[:MAX_DIAGNOSTICS])
-

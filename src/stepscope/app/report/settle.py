@@ -233,7 +233,7 @@ def _with_places(view: SessionView, entry: LedgerEntry, component: ComponentName
     if not spent:
         return entry
     places = tuple(dict.fromkeys(line.place for line in spent))
-    return replace(entry, where=places, text=spent[0].what or entry.text)
+    return replace(entry, where=places, text="; ".join(filter(None, (spent[0].what, entry.text))))
 
 
 def _with_lines(view: SessionView, entry: LedgerEntry) -> LedgerEntry:
@@ -246,9 +246,9 @@ def _with_lines(view: SessionView, entry: LedgerEntry) -> LedgerEntry:
 def _of_phases(view: SessionView, ledger: Sequence[LedgerEntry], specific: Sequence[Finding]) -> dict[str, Explained]:
     """What specific findings explain of the phases outside of steady steps.
 
-    A cost that is paid once lies in the phases before the steps. A finding explains what runs on its own lines, wherever
-    that runs, and a finding about a component of the steps the phase of that name: what is saved or evaluated between
-    steps is so for the same reason.
+    A cost that is paid once lies in the phases before the steps. A finding explains what runs on its own lines, also
+    outside of the steps, and a finding about a component of the steps the phase of that name: what is saved or
+    evaluated between steps is so for the same reason.
     """
     found: dict[str, Explained] = {}
     steps = view.steps

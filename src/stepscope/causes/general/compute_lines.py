@@ -8,15 +8,18 @@ Serves the general detectors, the settling of the ledger, and the report's short
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from stepscope.derive.graph.index import NOT_FOUND
 from stepscope.derive.optrace import line_times
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.optrace.line_times import OpTime
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     from stepscope.model.report.finding import Place
 
 TOP_TYPES = 3
+_UPDATE = re.compile(r"AssignSubVariableOp|Resource(Sparse)?Apply|ResourceScatter")
+"""Types of nodes that change variables as optimizers do."""
 MIN_NAMED = 0.3
 """Share of the compute's time from which lines found another way than by an op trace stand for it."""
 
@@ -37,6 +42,8 @@ class ComputeLine:
     """Share of all op time of the steps."""
     types: tuple[tuple[str, float], ...]
     """Types of its ops that take most, each with its share of the line's op time."""
+    updates_ratio: float = 0.0
+    """Share of the line's op time in the optimizer's updates of variables."""
 
     @property
     def types_text(self) -> str:
@@ -68,11 +75,13 @@ def build(view: SessionView) -> ComputeLines | None:
     for op in ops:
         if op.place is not None:
             groups[op.place.file, op.place.line].append(op)
+    optimizers = _optimizers(index)
     lines = [
         ComputeLine(
             place=view.place(file, line, function=_function(group)),
             ratio=sum(op.self_ps for op in group) / total,
             types=top_types(group),
+            updates_ratio=_updates(group, optimizers),
         )
         for (file, line), group in groups.items()
     ]
@@ -90,6 +99,20 @@ def top_types(ops: Iterable[OpTime]) -> tuple[tuple[str, float], ...]:
         time[op.type or op.name] += op.self_ps
     total = sum(time.values())
     return tuple((name, ps / total) for name, ps in time.most_common(TOP_TYPES) if total)
+
+
+def _updates(ops: Sequence[OpTime], optimizers: frozenset[int]) -> float:
+    """Share of the ops' time in calls of optimizers."""
+    total = sum(op.self_ps for op in ops)
+    mine = sum(op.self_ps for op in ops if op.layer is not None and op.layer.id in optimizers)
+    return mine / total if total else 0.0
+
+
+def _optimizers(index: GraphIndex) -> frozenset[int]:
+    """Ids of the layers that make updates of weights."""
+    table = index.table
+    kinds = [i for i, text in enumerate(table.strings) if _UPDATE.match(text)]
+    return frozenset(table.owner[np.isin(table.type, kinds)].tolist()) - {0}
 
 
 def _function(ops: Iterable[OpTime]) -> str:

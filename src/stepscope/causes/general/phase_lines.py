@@ -51,7 +51,9 @@ class PhaseTime:
 
 
 def job(view: SessionView) -> Ledger | None:
-    """The ledger of the job; None where nothing was measured."""
+    """The ledger of the job; None where nothing was measured from its start."""
+    if view.session.manifest.mode in {"attach", "import"}:
+        return None
     makers = step_makers.build(view.steps) if view.steps is not None else ()
     pipe = view.pipeline
     wait = (pipe.wait_ns_per_execution or 0.0) if pipe is not None else 0.0

@@ -144,6 +144,7 @@ def _ledger(scope: _Scope) -> Ledger:
         threads=scope.threads,
         wall_ns=intervals.total(lived.window),
         parts=_merged(parts),
+        exit_ns=lived.end_ns - lived.exit_ns,
         overlap_ns=_double(claimed) + counted.overlap_ns,
     )
 
@@ -284,8 +285,9 @@ def _active(scope: _Scope) -> tuple[int, int]:
     layers = [layer.spans for layer in _shown(scope) if layer.phase in {"evaluation", "other-steps", "first-steps"}]
     if scope.steps is not None:
         own = scope.steps.own
-        layers += [between(own.begin_ns, max([int(own.steps.ends[-1]), *scope.steps.broken[1][-1:].tolist()]))]
+        made = between(own.begin_ns, int(own.steps.ends[-1]))
+        layers += [made, scope.steps.broken, own_steps.holding_loops(own.steps)]
     spans = _union(layers)
     if not len(spans[0]):
-        return scope.life.end_ns, scope.life.end_ns
+        return scope.life.exit_ns, scope.life.exit_ns
     return int(spans[0][0]), int(spans[1][-1])

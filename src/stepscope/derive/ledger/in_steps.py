@@ -71,11 +71,14 @@ def build(own: OwnSteps, compiled_wait_ns: float) -> InSteps:
     kept = replace(own.steps, ends=own.ends, steady=later)
     split = anatomy.build(kept, compiled_wait_ns) if later.any() else None
     observed = {name: float(split.per_step_of(name).sum()) for name in COMPONENTS} if split is not None else {}
+    spans = _spans(split.painting) if split is not None else {}
+    if split is not None and split.compiled_wait_ns and "call" in spans:
+        spans.setdefault("input-wait", spans["call"])
     return InSteps(
         own=own,
         later=intervals.merge(own.steps.starts[later], own.ends[later]),
         observed={name: ns for name, ns in observed.items() if ns > 0},
-        spans=_spans(split.painting) if split is not None else {},
+        spans=spans,
         broken=unobserved.spans_of(own),
     )
 

@@ -40,4 +40,7 @@ class Ledger:
     parts: tuple[Part, ...]
     overlap_ns: int = 0
     """Time that two parts claim."""
+    exit_ns: int = 0
+    """Part of the wall time in which the interpreter was finishing."""
     maker: int | None = None
+    """Index of the maker whose ledger it is; None: that of the job."""

@@ -16,7 +16,7 @@ time in compute.
 ## Known limits
 Reported only where no specific finding explains the time. Op times of threads that run at the same time are summed, so
 the share is a share of work. Whether the model needs these ops is not known, and no saving is claimed. Lines of dense
-products are not reported: the ledger says whether they are as fast as they can be.
+products and the optimizer's updates are not reported: the ledger says whether they are as fast as they can be.
 
 ## Remedy
 Compute once before the training, or in the input pipeline, what does not depend on the weights; let XLA fuse the rest
@@ -53,22 +53,24 @@ class Params:
 
     min_ratio: Ratio = Ratio(0.20)
     """Of the steady wall time: a line with a fifth of the step is worth a look (docs/decisions/0042)."""
-    max_dense_ratio: Ratio = Ratio(0.50)
-    """Of the line's op time, as far as its main types show: above it the line is one of dense products."""
+    min_other_ratio: Ratio = Ratio(0.50)
+    """Of the line's op time in ops that are neither dense products nor an optimizer's updates."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding: the line with the most op time."""
     found = view.get(compute_lines.build)
     compute = view.anatomy.ratio("call")
-    wanted = [line for line in (found.lines if found is not None else ()) if _dense(line) <= params.max_dense_ratio]
+    wanted = [
+        line for line in (found.lines if found is not None else ()) if _other_ratio(line) >= params.min_other_ratio
+    ]
     if not wanted or wanted[0].ratio * compute < params.min_ratio:
         return
     top = wanted[0]
     ratio = top.ratio * compute
-    function = top.place.function or f"line {top.place.line}"
+    function = f" of {top.place.function}" if top.place.function not in {"", "<module>"} else ""
     yield Seen(
-        title=f"the ops of one line of {function} take {format_ratio(ratio)} of the steps, most of it in "
+        title=f"the ops of line {top.place.line}{function} take {format_ratio(ratio)} of the steps, most of it in "
         f"{top.types_text}",
         severity="info",
         confidence=general_loss.CONFIDENCE,
@@ -93,9 +95,10 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     )
 
 
-def _dense(line: ComputeLine) -> float:
-    """Share of the line's op time in dense products, as far as its main types show."""
-    return sum(part for name, part in line.types if any(word in name.lower() for word in DENSE))
+def _other_ratio(line: ComputeLine) -> float:
+    """Share of the line's op time that is in neither dense products, as far as its main types show, nor updates."""
+    dense = sum(part for name, part in line.types if any(word in name.lower() for word in DENSE))
+    return 1.0 - max(dense, line.updates_ratio)
 
 
 DETECTOR = Detector(
