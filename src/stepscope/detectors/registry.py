@@ -185,3 +185,5 @@ GENERAL: tuple[Detector[Any], ...] = (
     time_outside_steps.DETECTOR,
 )
 """General detectors: they look once all others have, and only what no specific finding explains is kept of theirs."""
+
+EVERY = (*ALL, *GENERAL)

@@ -123,7 +123,7 @@ def cost_text(cost: Cost, *, between_steps: bool) -> str:
     """``costs 58 % (55-60) of the step``; names the basis of a cost that is not measured."""
     whole = "run time" if between_steps else "step"
     if cost.basis == "unknown":
-        return f"saving not known, at most {percent(cost.high)} % of the {whole}"
+        return f"cost unknown, at most {percent(cost.high)} % of the {whole}"
     basis = "" if cost.basis == "measured" else f", {cost.basis}"
     said = f"costs {percent(cost.ratio)} % ({interval(cost)}{basis}) of the {whole}"
     added = cost.exclusive_ratio

@@ -12,7 +12,7 @@ from tests.detectors.resource_jobs import MB, NO_GPU_SAMPLES, gpu_steps, gpu_uns
 from stepscope.app.report.analyze import report_of
 from stepscope.detectors.device.idle_device import DETECTOR
 from stepscope.model.report.finding import Report
-from stepscope.reports import markdown, text, words
+from stepscope.reports import markdown, text, verdict
 from stepscope.reports.page import html
 
 FIXTURES = Fixtures(
@@ -61,7 +61,7 @@ def test_the_head_asks_about_it() -> None:
     """Text, Markdown and page say that the GPU is not used, where, at most how much, and what decides it."""
     report = reported(unused())
     for shown in (text.render(report), markdown.render(report, sources={}), html.render(report, sources={})):
-        assert words.NOTHING not in shown.lower()
+        assert verdict.NOTHING not in shown.lower()
         assert "does not use the GPU" in shown
         assert "cost unknown, at most 80 % of the step" in shown.replace("Cost unknown", "cost unknown")
         assert "stepscope doctor" in shown

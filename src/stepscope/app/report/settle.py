@@ -8,12 +8,11 @@ shares of steady time; a part of the steps is explained in the proportion in whi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from stepscope.app.report import asks, exclusive
-from stepscope.app.report.exclusive import REF
 from stepscope.causes.general import phase_lines, spent_lines
 from stepscope.derive import steps_view
 from stepscope.detectors import base, registry
@@ -33,6 +32,8 @@ ALWAYS = 0.20
 """Share of the steps from which a component other than compute keeps its general finding, however short the steps."""
 SETTLES = 0.5
 """A finding that explains at least this share of a part settles it; the same as for stalls."""
+REF = exclusive.REF
+"""Evidence that refers to a component of the step is about its time."""
 PHASE = "phase:"
 """Evidence that refers to a phase of the job is about its time."""
 ONCE = frozenset({"start", "imports", "building", "first-steps", "tracing"})
@@ -219,7 +220,7 @@ def _settled(view: SessionView, entry: LedgerEntry, known: Explained, limit: Lim
     if limit is not None and limit.ratio >= SETTLES:
         return replace(entry, settled_by="limit", text=limit.text, explained_ratio=explained)
     if entry.component in COMPONENTS:
-        entry = _with_places(view, entry, cast("ComponentName", entry.component))
+        entry = _with_places(view, entry, entry.component)
     elif entry.phase != STEPS and not entry.where:
         entry = _with_lines(view, entry)
     how = "general" if general else "unexplained"

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from stepscope.model.report.finding import Place
 
 TOP_TYPES = 3
+_VENDOR = re.compile(r"^_(Mkl(Native)?)?(?=[A-Z])")
 _UPDATE = re.compile(r"AssignSubVariableOp|Resource(Sparse)?Apply|ResourceScatter")
 """Types of nodes that change variables as optimizers do."""
 MIN_NAMED = 0.3
@@ -96,9 +97,14 @@ def top_types(ops: Iterable[OpTime]) -> tuple[tuple[str, float], ...]:
     """The types of ops that take most time, each with its share."""
     time: Counter[str] = Counter()
     for op in ops:
-        time[op.type or op.name] += op.self_ps
+        time[plain_type(op.type or op.name)] += op.self_ps
     total = sum(time.values())
     return tuple((name, ps / total) for name, ps in time.most_common(TOP_TYPES) if total)
+
+
+def plain_type(name: str) -> str:
+    """The type of an op as users know it: ``_MklNativeFusedMatMul`` is oneDNN's FusedMatMul."""
+    return _VENDOR.sub("", name)
 
 
 def _updates(ops: Sequence[OpTime], optimizers: frozenset[int]) -> float:

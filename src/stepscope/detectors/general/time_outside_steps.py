@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.general import phase_lines
 from stepscope.detectors import general_loss
-from stepscope.detectors.base import Detector, Seen, cost_of
+from stepscope.detectors.base import Detector, Seen, Signal, cost_of
 from stepscope.detectors.general_loss import Params
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import format_ns, format_ratio
@@ -124,7 +124,7 @@ DETECTOR = Detector(
     code="GEN013",
     name="time-outside-steps",
     cause="Python: interpreter overhead",
-    needs=frozenset(),
+    needs=frozenset({Signal.STEPS}),
     params=Params(),
     detect=detect,
 )
