@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.reports import words
+from stepscope.reports import ledger_rows, words
 
 if TYPE_CHECKING:
     from stepscope.model.report.finding import Finding, Report
@@ -30,19 +30,6 @@ MAX_PARTS = 3
 MAX_PLACES = 2
 GENERAL = "GEN"
 """Codes of general findings begin so."""
-PHASE_WORDS = {
-    "start": "start of the program",
-    "imports": "imports",
-    "building": "building",
-    "first-steps": "first steps",
-    "tracing": "tracing",
-    "evaluation": "evaluation",
-    "saving": "saving",
-    "between-steps": "between steps",
-    "end": "after the last step",
-    "not-seen": "not seen",
-}
-"""Display name of each phase of a job outside of its steps."""
 
 
 def nothing_text(report: Report) -> str:
@@ -71,16 +58,11 @@ def _rest(entry: LedgerEntry) -> float:
 
 def _part(entry: LedgerEntry) -> str:
     """``22 % compute at train.py:41 make_step (Conv2D, MatMul)``."""
-    word = words.component_word(entry.component) if entry.component else phase_word(entry.phase)
+    word = words.component_word(entry.component) if entry.component else ledger_rows.PHASES[entry.phase][0]
     places = ", ".join(words.place_text(place, short=True) for place in entry.where[:MAX_PLACES])
     said = f"{words.percent(_rest(entry))} % {word}{f' at {places}' if places else ''}"
     what = entry.text.partition("; ")[0]
     return f"{said} ({words.printable(what)})" if what else said
-
-
-def phase_word(phase: str) -> str:
-    """Display name of a phase; an unknown one keeps its identifier."""
-    return PHASE_WORDS.get(phase) or words.printable(phase.replace("-", " "))
 
 
 def steps_ratio(report: Report) -> float | None:

@@ -10,13 +10,13 @@ from tests.detectors.jobs import PERIOD, STEPS, nothing, train_loop
 from stepscope.detectors.general.time_outside_steps import DETECTOR
 
 
-def late(between: int) -> Job:
-    """Two loops of 10 s with ``between`` of the user's Python between them."""
-    job = train_loop(90 * MS)
+def late(between: int, steps: int = STEPS) -> Job:
+    """Two loops of ``steps`` steps of 100 ms with ``between`` of the user's Python between them."""
+    job = train_loop(90 * MS, steps=steps)
     job.function(call_file=SCRIPT, call_line=44, call_function="main").every(
-        PERIOD, STEPS, dur=90 * MS, start=STEPS * PERIOD + between
+        PERIOD, steps, dur=90 * MS, start=steps * PERIOD + between
     )
-    times = range(STEPS * PERIOD, STEPS * PERIOD + between, 50 * MS)
+    times = range(steps * PERIOD, steps * PERIOD + between, 50 * MS)
     job.samples(times, Frame(SCRIPT, "main", 48), Frame(SCRIPT, "load", 70))
     return job
 
@@ -37,8 +37,8 @@ FIXTURES = Fixtures(
     silent=lambda: late(100 * MS),
     not_applicable=nothing,
     missing="steps",
-    below=lambda: late(800 * MS),
-    at=lambda: late(1_400 * MS),
+    below=lambda: late(2_500 * MS, 300),
+    at=lambda: late(4_000 * MS, 300),
 )
 
 
