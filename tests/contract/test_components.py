@@ -37,7 +37,9 @@ PHASES = (
     "app/report/settle.py",
     "causes/general/phase_lines.py",
     "detectors/general/time_outside_steps.py",
+    "derive/ledger/in_steps.py",
     "derive/ledger/outside.py",
+    "derive/ledger/spots.py",
 )
 """Modules about the phases of a job outside of its steps, some of which bear a component's name."""
 PARTS = "derive/optrace/steps/step_parts.py"

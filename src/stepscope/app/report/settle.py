@@ -21,6 +21,7 @@ from stepscope.model.report.components import COMPONENTS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from stepscope.causes.general.spent_lines import Spent
     from stepscope.derive.view import SessionView
     from stepscope.model.report.components import ComponentName
     from stepscope.model.report.finding import Checked, Component, Diagnostic, Finding, Place
@@ -105,7 +106,10 @@ def build(
         anatomy: the mean step.
         ledger: the parts of the wall time as they were measured; empty where nothing was.
     """
-    explained = of_components(specific, anatomy)
+    steps = steps_view.of(view)
+    names = {part.component for part in anatomy if part.ratio >= MIN_SHARE and part.component in COMPONENTS}
+    lines = {name: spent_lines.of(steps, name) for name in sorted(names)} if steps is not None else {}
+    explained = of_components(specific, anatomy, lines)
     found, told, failures = base.run(registry.GENERAL, view)
     phases = _of_phases(view, ledger, specific)
     general = kept(found, {**phases, **explained}, anatomy, _steps_ratio(ledger))
@@ -130,8 +134,17 @@ def limit_of(view: SessionView) -> Limit | None:
     return None
 
 
-def of_components(specific: Iterable[Finding], anatomy: Sequence[Component]) -> dict[str, Explained]:
-    """What specific findings explain of each component of the steady steps."""
+def of_components(
+    specific: Iterable[Finding], anatomy: Sequence[Component], lines: Mapping[str, Sequence[Spent]]
+) -> dict[str, Explained]:
+    """What specific findings explain of each component of the steady steps.
+
+    Args:
+        specific: the findings.
+        anatomy: the mean step.
+        lines: the known lines of each component. A finding whose evidence and stage name no component is about the one
+            on whose lines it points.
+    """
     shares: dict[str, float] = {}
     for part in anatomy:
         shares[part.component] = shares.get(part.component, 0.0) + part.ratio
@@ -139,13 +152,25 @@ def of_components(specific: Iterable[Finding], anatomy: Sequence[Component]) -> 
     for finding in specific:
         if finding.exposed_stage == "initialization" or finding.severity == "ask":
             continue
+        pointed = _pointed(finding, lines)
         for claim in exclusive.claims(finding, shares):
-            wanted = claim.components or shares.keys()
+            wanted = claim.components or pointed or shares.keys()
             whole = sum(shares[name] for name in wanted if name in shares)
             for name in wanted:
                 if whole and name in shares:
                     found[name].add(finding.code, claim.ratio / whole)
     return found
+
+
+def _pointed(finding: Finding, lines: Mapping[str, Sequence[Spent]]) -> set[str]:
+    """Components other than compute that spend most of their time on a finding's lines; of compute, lines know less."""
+    if finding.cause.startswith(exclusive.EVERYWHERE):
+        return set()
+    return {
+        name
+        for name, some in lines.items()
+        if name != COMPUTE and sum(spent.ratio for spent in some if _meets(finding, spent.place)) >= SETTLES
+    }
 
 
 def kept(
