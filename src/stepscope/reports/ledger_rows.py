@@ -92,15 +92,15 @@ def line(report: Report) -> list[str]:
 
 
 def rows(entries: Sequence[LedgerEntry]) -> list[Row]:
-    """A row for each entry, small ones in one row."""
-    shown = [entry for entry in entries if entry.ratio >= LISTED_RATIO]
-    small = [entry for entry in entries if entry.ratio < LISTED_RATIO]
-    found = [_row(entry) for entry in shown if entry.phase != "not-seen"]
+    """A row for each entry, small ones in one row; what was not seen last."""
+    seen = [entry for entry in entries if entry.phase != "not-seen"]
+    small = [entry for entry in seen if entry.ratio < LISTED_RATIO]
+    found = [_row(entry) for entry in seen if entry.ratio >= LISTED_RATIO]
     if small:
         ns, ratio = sum(entry.ns for entry in small), sum(entry.ratio for entry in small)
         names = ", ".join(_label(entry) for entry in small)
         found.append(Row(label="the rest", component="", ns=ns, ratio=ratio, text=names))
-    return found + [_row(entry) for entry in shown if entry.phase == "not-seen"]
+    return found + [_row(entry) for entry in entries if entry.phase == "not-seen"]
 
 
 def _row(entry: LedgerEntry) -> Row:

@@ -85,9 +85,9 @@ def is_general(finding: Finding) -> bool:
 
 
 def told(report: Report) -> list[Finding]:
-    """General findings that are information and are listed all the same, the largest first."""
-    mine = [f for f in report.findings if f.severity == "info" and is_general(f) and f.cost.high >= _least(f)]
-    return mine[:MAX_TOLD]
+    """General findings that are information and are listed all the same, the largest first: those that advise."""
+    mine = [f for f in report.findings if f.severity == "info" and is_general(f) and f.remedies]
+    return [f for f in mine if f.cost.high >= _least(f)][:MAX_TOLD]
 
 
 def _least(finding: Finding) -> float:

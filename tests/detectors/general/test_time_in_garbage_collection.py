@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 from tests.derive.sessions import MS, SCRIPT, Job
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
 from tests.detectors.jobs import CALL, PERIOD, STEPS, nothing, train_loop
 
-from stepscope.detectors.base import run
 from stepscope.detectors.general.time_in_garbage_collection import DETECTOR
 from stepscope.wire.kinds import Kind
 
@@ -58,13 +57,12 @@ def test_fixtures(claim: Claim) -> None:
 
 def test_a_saving_is_claimed_if_steps_without_a_collection_show_it() -> None:
     """Every third step collects for 60 ms: the others show what a step takes without it."""
-    (found,), _, failures = run([DETECTOR], collecting(60 * MS, every=3, same_length=False).view())
-    assert failures == ()
+    ((found,), _) = look(DETECTOR, collecting(60 * MS, every=3, same_length=False))
     assert (found.severity, found.cost.basis) == ("medium", "measured")
     assert found.cost.low <= found.cost.ratio <= found.cost.high < 0.25
 
 
 def test_no_saving_is_claimed_if_the_other_steps_are_as_long() -> None:
     """Work that fills the steps without a collection to the same length would not shrink with it."""
-    (found,), _, _ = run([DETECTOR], collecting(60 * MS, every=3).view())
+    ((found,), _) = look(DETECTOR, collecting(60 * MS, every=3))
     assert (found.severity, found.cost.ratio) == ("info", 0.0)

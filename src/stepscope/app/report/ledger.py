@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 OVERLAPS = "DX171"
 MAX_OVERLAP_RATIO = 0.01
-"""Share of the wall time above which an overlap of parts is told: below it, all shares are right as printed."""
+"""Share of the wall time above which an overlap of parts is reported: below it, all shares are right as printed."""
 NUMBERED = {
     "imports": "import",
     "first-steps": "step",
@@ -87,7 +87,7 @@ def _text(ledger: Ledger, part: Part) -> str:
     items = [_number(part), *_details(ledger, part)]
     if part.unobserved_ns:
         share = 100 * part.unobserved_ns / part.ns
-        items.append(f"{share:.0f} % extrapolated from observed steps: the others were only counted")
+        items.append(f"{share:.0f} % extrapolated to steps that were only counted")
     return "; ".join(item for item in items if item)
 
 

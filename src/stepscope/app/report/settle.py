@@ -108,7 +108,9 @@ def build(
     """
     steps = steps_view.of(view)
     names = {part.component for part in anatomy if part.ratio >= MIN_SHARE and part.component in COMPONENTS}
-    lines = {name: spent_lines.of(steps, name) for name in sorted(names)} if steps is not None else {}
+    lines: dict[str, Sequence[Spent]] = {}
+    if steps is not None:
+        lines = {name: spent_lines.of(steps, name) for name in COMPONENTS if name in names}
     explained = of_components(specific, anatomy, lines)
     found, told, failures = base.run(registry.GENERAL, view)
     phases = _of_phases(view, ledger, specific)
@@ -129,7 +131,10 @@ def _steps_ratio(ledger: Sequence[LedgerEntry]) -> float:
 
 
 def limit_of(view: SessionView) -> Limit | None:
-    """What is proven of the compute: the one place where the replay of ops alone comes in; None: nothing."""
+    """What is proven of the compute; None: nothing.
+
+    The one place where a replay of ops alone comes in: its share of the compute, and its answer in a sentence.
+    """
     del view
     return None
 

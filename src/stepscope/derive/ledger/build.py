@@ -1,6 +1,6 @@
 """Builds the ledgers of a session: that of the job, and one for each maker of steps if there are several.
 
-Every part comes from records of its own: the start from the launcher and the log's first line, imports from the import
+Every part comes from separate records: the start from the launcher and the log's first line, imports from the import
 hook, steps from their calls, evaluations, tracing, saving and building from their records, Python outside of steps from
 stack samples, steps in gaps from counted calls. Only *not seen* is a remainder.
 """
@@ -64,7 +64,7 @@ def ledgers(session: Session, workers: Sequence[Worker], makers: Sequence[Maker]
     if not workers or not any(worker.info.started_ns or len(worker.records) for worker in workers):
         return ()
     job = _of_job(session, workers, makers, wait)
-    if len(makers) < 2:  # noqa: PLR2004
+    if len(makers) <= 1:
         return (job,)
     return (job, *(_of_maker(session, makers, number, wait) for number in range(min(len(makers), MAX_LEDGERS))))
 
@@ -213,8 +213,16 @@ def _merged(parts: Sequence[Part]) -> tuple[Part, ...]:
         key = part.phase, part.component
         before = found.get(key)
         found[key] = part if before is None else _joined(before, part)
+    _unite(found, ("steps", "saving"), ("saving", ""))
     kept = [part for part in found.values() if part.ns > 0]
     return tuple(sorted(kept, key=lambda part: (PHASES.index(part.phase), -part.ns)))
+
+
+def _unite(found: dict[tuple[Phase, str], Part], one: tuple[Phase, str], other: tuple[Phase, str]) -> None:
+    """Join two parts of the same kind in the larger one: short saves count as steps, long ones lie between steps."""
+    if one in found and other in found:
+        small, large = sorted((one, other), key=lambda key: found[key].ns)
+        found[large] = _joined(found[large], found.pop(small))
 
 
 def _joined(one: Part, other: Part) -> Part:
@@ -222,7 +230,7 @@ def _joined(one: Part, other: Part) -> Part:
         one,
         ns=one.ns + other.ns,
         unobserved_ns=one.unobserved_ns + other.unobserved_ns,
-        count=one.count + other.count,
+        count=one.count + other.count if one.phase == other.phase else one.count,
         spans=intervals.union(one.spans, other.spans),
     )
 
@@ -262,7 +270,7 @@ def _union(found: Sequence[Intervals]) -> Intervals:
 
 
 def _python(scope: _Scope, room: Intervals) -> tuple[list[Part], int]:
-    """What is left outside of steps, as far as it was seen: before the first step, between steps, after the last; and
+    """What is left outside of steps and was seen: before the first step, between steps, after the last; and
     how much was not seen.
     """
     lived = scope.life

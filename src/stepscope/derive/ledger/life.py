@@ -42,10 +42,11 @@ def of(worker: Worker, manifest: Manifest) -> Life:
     ended = [event.at for event in worker.all(ProcessEnded)]
     last = last_record_ns(worker)
     end = max(manifest.ended_ns, last, *ended) if ended else last
+    logged = worker.info.started_ns
     imports = intervals.clip(_imports(worker), between(0, end))
     return Life(
         begin_ns=0,
-        armed_ns=min(max(0, worker.info.started_ns), end, *imports[0][:1].tolist()),
+        armed_ns=min([end, *imports[0][:1].tolist(), *([logged] if logged > 0 else [])]),
         imports=imports,
         exit_ns=min(ended[-1], end) if ended else end,
         end_ns=end,

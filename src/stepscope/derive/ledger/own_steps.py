@@ -36,7 +36,7 @@ class OwnSteps:
     first: int
     """Number of the first steady step; those before it are first steps."""
     seen: Bool
-    """Whether the step was observed and has time of its own."""
+    """Whether the step was observed, and has any own time."""
     begin_ns: int
     """When the first steps begin: with the loop of Keras that makes them, if there is one."""
 

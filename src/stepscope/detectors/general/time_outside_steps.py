@@ -75,7 +75,6 @@ REMEDIES: dict[str, tuple[Remedy, ...]] = {
     "evaluation": (_EVALUATE,),
     "saving": (_SAVE,),
     "between-steps": (_LESS_OFTEN,),
-    "end": (_LESS_OFTEN,),
 }
 
 
