@@ -190,6 +190,10 @@ bench-call-cost: $(VENV)/.stamp ## what a wrapped call costs in a training step
 bench-ledger: $(VENV)/.stamp ## is the time of a job accounted for? the parts of its ledger on programs of many styles
 	@$(BIN)/python benchmarks/ledger.py $(ARGS)
 
+.PHONY: bench-general-findings
+bench-general-findings: $(VENV)/.stamp ## where do the general findings alone point? cases reported without any specific detector
+	@$(BIN)/python benchmarks/general_findings.py $(ARGS)
+
 .PHONY: bench-startup
 bench-startup: $(VENV)/.stamp ## what enable costs a process without TensorFlow, interleaved
 	@$(BIN)/python benchmarks/startup.py $(ARGS)
