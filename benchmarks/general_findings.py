@@ -15,7 +15,6 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import _judge
 from stepscope.app import bundle
@@ -23,6 +22,7 @@ from stepscope.app.report import analyze, settle
 from stepscope.causes.general import spent_lines
 from stepscope.derive import steps_view
 from stepscope.derive.view import SessionView
+from stepscope.model.report.components import COMPONENTS
 from stepscope.model.report.finding import Component, Finding, Place
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -71,9 +71,10 @@ def row_of(case: _judge.Case, session: Path) -> Row:
     if steps is None or not anatomy:
         return Row(case=case.name, component="no steps", share=0.0, place="", told="", first=False, any=False)
     general = settle.build(view, (), (), analyze.components(view), ()).findings
-    places = {part.component: [s.place for s in spent_lines.of(steps, part.component)] for part in anatomy}  # type: ignore[arg-type]
+    shown = {part.component for part in anatomy}
+    places = {name: [s.place for s in spent_lines.of(steps, name)] for name in COMPONENTS if name in shown}
+    mine = next(some for name, some in places.items() if name == anatomy[0].component)
     top = anatomy[0]
-    mine = places[top.component]
     every = [place for some in places.values() for place in some]
     every += [place for finding in general for place in finding.where]
     return Row(
@@ -95,7 +96,7 @@ def _told(general: Sequence[Finding], top: Component) -> str:
 
 def _hits(case: _judge.Case, places: Sequence[Place]) -> bool:
     """Whether a place is one of the case's."""
-    found: list[dict[str, Any]] = [{"file": p.file, "line": p.line, "end_line": p.end_line} for p in places]
+    found: list[dict[str, object]] = [{"file": p.file, "line": p.line, "end_line": p.end_line} for p in places]
     return bool(_judge.meets_place({"where": found}, case.known))
 
 

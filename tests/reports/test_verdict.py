@@ -26,7 +26,7 @@ def clean(*ledger: LedgerEntry) -> Report:
     return replace(samples.clean(), ledger=ledger, unexplained_ratio=left)
 
 
-def told_once(code: str = "GEN010", high: float = 0.4, **fields: object) -> Finding:
+def general(code: str = "GEN010", high: float = 0.4, **fields: object) -> Finding:
     """A general finding."""
     general = replace(samples.input_bound().findings[0], code=code, severity="info")
     cost = Cost(ratio=0.0, low=0.0, high=high, basis="unknown")
@@ -69,7 +69,7 @@ def test_what_findings_explain_of_a_part_is_not_unexplained() -> None:
 
 def test_a_large_general_finding_is_listed() -> None:
     """Information that matters is printed with its remedy, and the verdict does not call the time insignificant."""
-    report = replace(clean(entry(1.0, "general")), findings=(told_once(), told_once("GEN004", high=0.06)))
+    report = replace(clean(entry(1.0, "general")), findings=(general(), general("GEN004", high=0.06)))
     plain = text.render(report)
     assert "1 info    GEN010  garbage collection takes 40 % of the steps" in plain
     assert "GEN004" not in plain
@@ -79,9 +79,9 @@ def test_a_large_general_finding_is_listed() -> None:
 
 def test_time_that_a_run_pays_for_once_is_listed_if_it_is_a_quarter() -> None:
     """Imports weigh less in a longer run."""
-    once = told_once("GEN013", high=0.2, exposed_stage="initialization")
-    assert verdict.told(replace(clean(), findings=(once,))) == []
-    assert len(verdict.told(replace(clean(), findings=(replace(once, cost=replace(once.cost, high=0.3)),)))) == 1
+    once = general("GEN013", high=0.2, exposed_stage="initialization")
+    assert verdict.listed(replace(clean(), findings=(once,))) == []
+    assert len(verdict.listed(replace(clean(), findings=(replace(once, cost=replace(once.cost, high=0.3)),)))) == 1
 
 
 def test_a_report_says_that_steps_are_the_smaller_part() -> None:

@@ -15,9 +15,10 @@ from stepscope.causes.job import hidden_wait, purpose
 from stepscope.causes.system import contention, gpu, memory_leak, resources, steady_page_faults
 from stepscope.derive import steps_view
 from stepscope.derive.python import stack_samples
+from stepscope.detectors.costs import compute_ratio, cost_of
 from stepscope.errors import DamagedError
 from stepscope.model.log.events import Traced
-from stepscope.model.report.finding import Checked, Cost, Diagnostic, Finding, severity_of
+from stepscope.model.report.finding import Checked, Diagnostic, Finding, severity_of
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
     from stepscope.model.report.finding import (
         Cause,
+        Cost,
         Evidence,
         PipelineStage,
         Place,
@@ -250,8 +252,8 @@ def run(
             question = next((q for q in open_questions if isinstance(q, CaptureRequest)), open_questions[0])
             capture = question.kind if isinstance(question, CaptureRequest) else ""
             outcome = "found" if mine else "undecided"
-            told = _checked(detector, outcome, [question.missing], question.hint, capture)
-            checked.append(_asking(told, question) if isinstance(question, CaptureRequest) else told)
+            asked = _checked(detector, outcome, [question.missing], question.hint, capture)
+            checked.append(_asking(asked, question) if isinstance(question, CaptureRequest) else asked)
         elif mine:
             checked.append(_checked(detector, "found", [], ""))
         else:
@@ -368,40 +370,6 @@ def _checked(detector: Detector[object], outcome: str, missing: list[Signal], hi
 def _asking(checked: Checked, request: CaptureRequest) -> Checked:
     """With the suspicion that a capture would decide."""
     return replace(checked, suspicion=request.suspicion, suspected_ratio=request.suspected_ratio, where=request.where)
-
-
-def compute_ratio(view: SessionView) -> float:
-    """Share of the steady wall time in compute: the most that anything within the compiled step can cost."""
-    return view.anatomy.ratio("call") if view.anatomy is not None else 0.0
-
-
-def _clip(value: float) -> float:
-    return float(min(1.0, max(0.0, value)))
-
-
-def cost_of(
-    view: SessionView,
-    ratio: float,
-    *,
-    low: float | None = None,
-    high: float | None = None,
-    basis: str = "measured",
-    ns_per_step: int | None = None,
-) -> Cost:
-    """Cost of a share of the steady wall time, within 0-1, with nanoseconds of the mean step.
-
-    A cost paid once is a share of another time: it has its own ``ns_per_step``, spread over all steps.
-    """
-    steps = view.steps
-    trace = view.traces.main
-    mean = steps.steady_ns / steps.steady_count if steps else trace.periods.mean_ns if trace is not None else 0.0
-    return Cost(
-        ratio=_clip(ratio),
-        low=_clip(ratio if low is None else min(low, ratio)),
-        high=_clip(ratio if high is None else max(high, ratio)),
-        ns_per_step=int(_clip(ratio) * mean) if ns_per_step is None else ns_per_step,
-        basis=basis,  # type: ignore[arg-type]
-    )
 
 
 __all__ = [

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MIN_SAVING = 0.03
 """Least lower bound of a measured saving above info (the least that a report calls low)."""
 MOST = 0.3
-"""Part of a component's time from which a line's share of it is told."""
+"""Part of a component's time from which a title states a line's share of it."""
 CONFIDENCE = 0.9
 """The component's time is measured; what of it can be saved is not claimed."""
 

@@ -98,7 +98,9 @@ from stepscope.detectors.system import (
 if TYPE_CHECKING:
     from stepscope.detectors.base import Detector
 
-ALL: tuple[Detector[Any], ...] = (
+    Listed = tuple[Detector[Any], ...]
+
+ALL: Listed = (
     starved_cpu.DETECTOR,
     small_batch.DETECTOR,
     oversubscribed_threads.DETECTOR,
@@ -169,7 +171,7 @@ ALL: tuple[Detector[Any], ...] = (
     utilisation_dips.DETECTOR,
 )
 
-GENERAL: tuple[Detector[Any], ...] = (
+GENERAL: Listed = (
     costly_compute_line.DETECTOR,
     time_in_op_scheduling.DETECTOR,
     time_in_input_wait.DETECTOR,

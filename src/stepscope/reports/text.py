@@ -221,14 +221,14 @@ def measured_items(report: Report) -> list[str]:
 
 
 def _findings(report: Report, width: int) -> list[Line]:
-    found, told = words.significant(report), verdict.told(report)
-    infos = len(report.findings) - len(found) - len(told)
+    found, listed = words.significant(report), verdict.listed(report)
+    infos = len(report.findings) - len(found) - len(listed)
     lines: list[Line] = []
     shown = found[:TOP_FINDINGS]
     shown += [f for f in found[TOP_FINDINGS:] if f.severity == "ask"]
     if not found:
         lines += _nothing(report, width)
-    for number, finding in enumerate([*shown, *told], 1):
+    for number, finding in enumerate([*shown, *listed], 1):
         lines += _finding(number, finding, width)
     more = [f"+ {count} {word}" for count, word in ((len(found) - len(shown), "more"), (infos, "info")) if count > 0]
     if more:

@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 NOTHING = "nothing significant found"
 """The verdict for a job with nothing wrong."""
 NO_SAVING = "nothing with a known saving found; the largest parts of the time:"
-"""The verdict for a job whose time is told by general findings only."""
+"""The verdict for a job that has general findings only."""
 MIN_UNEXPLAINED = 0.05
 """Share of the wall time from which unexplained time is said (docs/decisions/0042)."""
-MIN_TOLD = 0.10
+MIN_LISTED = 0.10
 """Share of the time from which a general finding is listed although it is information."""
-MIN_TOLD_ONCE = 0.25
+MIN_LISTED_ONCE = 0.25
 """The same for time that a run pays for once."""
 FEW_STEPS = 0.5
 """Share of the wall time below which a report says that its shares and costs are those of the steps."""
-MAX_TOLD = 3
+MAX_LISTED = 3
 MAX_PARTS = 3
 MAX_PLACES = 2
 GENERAL = "GEN"
@@ -40,7 +40,7 @@ def nothing_text(report: Report) -> str:
         return "no steps were seen, so there are no findings about them"
     if missing := unexplained_text(report):
         return f"no finding explains {missing}"
-    return NO_SAVING if told(report) else NOTHING
+    return NO_SAVING if listed(report) else NOTHING
 
 
 def unexplained_text(report: Report) -> str:
@@ -84,12 +84,12 @@ def is_general(finding: Finding) -> bool:
     return finding.code.startswith(GENERAL)
 
 
-def told(report: Report) -> list[Finding]:
+def listed(report: Report) -> list[Finding]:
     """General findings that are information and are listed all the same, the largest first: those that advise."""
     mine = [f for f in report.findings if f.severity == "info" and is_general(f) and f.remedies]
-    return [f for f in mine if f.cost.high >= _least(f)][:MAX_TOLD]
+    return [f for f in mine if f.cost.high >= _least(f)][:MAX_LISTED]
 
 
 def _least(finding: Finding) -> float:
     """Share from which a general finding is listed: what a run pays for once weighs less in a longer one."""
-    return MIN_TOLD_ONCE if finding.exposed_stage == "initialization" else MIN_TOLD
+    return MIN_LISTED_ONCE if finding.exposed_stage == "initialization" else MIN_LISTED

@@ -8,19 +8,19 @@ from tests.detectors.graph_jobs import one_hot_tables, read
 from tests.detectors.jobs import CALL, PERIOD, STEPS, called_back, keras_fit, sampled, train_loop
 
 from stepscope.app.report import analyze, asks, settle
-from stepscope.model.report.finding import Checked, Component, Cost, Evidence, Finding, Place, Report
+from stepscope.model.report.finding import Checked, Component, Cost, Evidence, Finding, Place, Report, Severity
 from stepscope.model.report.ledger import LedgerEntry
 
 
 def finding(
-    ratio: float, *refs: str, code: str = "HST004", severity: str = "high", where: tuple[Place, ...] = ()
+    ratio: float, *refs: str, code: str = "HST004", severity: Severity = "high", where: tuple[Place, ...] = ()
 ) -> Finding:
     """A finding that costs a share of the step and refers to components or phases."""
     return Finding(
         code=code,
         name="some-finding",
         title="something is slow",
-        severity=severity,  # type: ignore[arg-type]
+        severity=severity,
         confidence=0.9,
         symptom="Time: slow execution time",
         cause="API: inefficient API usage",
@@ -43,6 +43,7 @@ def parts(**shares: float) -> list[Component]:
 
 def reported(job: Job) -> Report:
     """The report of a job that ended with its last step."""
+    job.framework(at=2, dur=1)
     job.ended_ns = job.ended_ns or STEPS * PERIOD
     return analyze.report_of(job.session())
 

@@ -112,7 +112,7 @@ def build(
     if steps is not None:
         lines = {name: spent_lines.of(steps, name) for name in COMPONENTS if name in names}
     explained = of_components(specific, anatomy, lines)
-    found, told, failures = base.run(registry.GENERAL, view)
+    found, outcomes, failures = base.run(registry.GENERAL, view)
     phases = _of_phases(view, ledger, specific)
     general = kept(found, {**phases, **explained}, anatomy, _steps_ratio(ledger))
     codes = {finding.code for finding in general}
@@ -120,7 +120,7 @@ def build(
     return Settled(
         findings=tuple(every),
         ledger=settled(view, ledger, general, explained, phases),
-        checked=tuple(c for c in told if c.detector in codes or c.outcome == "failed"),
+        checked=tuple(c for c in outcomes if c.detector in codes or c.outcome == "failed"),
         failures=failures,
     )
 

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from stepscope.model.report.components import ComponentName
 
 MAX_LINES = 3
-"""Maximum number of lines that are told of one component."""
+"""Maximum number of lines of one component."""
 LEAST = 0.05
-"""Smaller parts of a component's time are not told."""
+"""Smaller parts of a component's time are left out."""
 MIN_SAMPLES = 4
 """Fewer stack samples name no line."""
 

@@ -96,7 +96,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
 
 
 def _other_ratio(line: ComputeLine) -> float:
-    """Share of the line's op time that is in neither dense products, as far as its main types show, nor updates."""
+    """Share of the line's op time that is in neither dense products, by its main types, nor updates."""
     dense = sum(part for name, part in line.types if any(word in name.lower() for word in DENSE))
     return 1.0 - max(dense, line.updates_ratio)
 
