@@ -99,7 +99,7 @@ def _by_samples(view: SessionView, samples: list[Sample]) -> list[Spent]:
     for group in groups.values():
         lines = Counter(spot.line for _, spot in group)
         spot = next(spot for _, spot in group if spot.line == lines.most_common(1)[0][0])
-        called = Counter(below[0].function for sample, _ in group if (below := sample.below_user()))
+        called = Counter(name for sample, _ in group if (name := stack_samples.called(sample)))
         weight = stack_samples.weight_of(sample for sample, _ in group)
         found.append(
             Spent(
