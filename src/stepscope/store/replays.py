@@ -39,7 +39,9 @@ def decode(data: bytes) -> Replays:
     if len(found.ops) > MAX_OPS:
         raise ValueError(f"{len(found.ops)} ops; at most {MAX_OPS} are replayed")
     times = [time for op in found.ops for time in op.times]
-    figures = [figure for time in times for figure in (time.fastest_ns, time.median_ns, time.slow_ns)]
+    figures = [
+        figure for time in times for figure in (time.fastest_ns, time.median_ns, time.slow_ns, time.waited_ratio)
+    ]
     roofs = found.roofs
     if roofs is not None:
         figures += [roofs.flops_per_s, roofs.memory_bytes_per_s, roofs.fixed_ns, *(rate for _, rate in roofs.copies)]

@@ -40,6 +40,9 @@ MIN_OVER_FIXED = 4.0
 """Time alone over the fixed cost of an op below which larger ops would do more in the same time."""
 MOVES = frozenset({"Transpose", "Cast", "Tile", "BroadcastTo", "Slice", "StridedSlice", "StridedSliceGrad"})
 """Types that only rearrange or convert what another op could have made so."""
+MAX_WAITED = 0.1
+"""Time that its threads waited for a CPU during the fastest run alone, over the run's time, above which it was not
+alone."""
 LOW = 25
 """Percentile of the steps that a saving's lower bound is taken from."""
 
@@ -152,7 +155,7 @@ class OpLimits:
 
     def slowed(self) -> tuple[OpLimit, ...]:
         """Ops that take more than 1 / 0.7 of their time alone."""
-        return tuple(limit for limit in self.ops if 0 < limit.ratio < MIN_RATIO)
+        return tuple(limit for limit in self.ops if 0 < limit.ratio < MIN_RATIO and not limit.small)
 
     def lost(self) -> tuple[float, float]:
         """Share of the step that these take beyond their time alone: the estimate, and its lower bound."""
@@ -209,6 +212,8 @@ def _why_not(op: HeavyOp, alone: ReplayTimes | None, cheaper: Sequence[Cheaper],
         return "it was not measured alone: there was no time left"
     if not alone.fastest_ns:
         return alone.problem or "it was not measured alone"
+    if alone.waited_ratio > MAX_WAITED:
+        return "other processes had the CPUs while it ran alone"
     return _slower(op, alone) or _wasteful(op, cheaper, small=small)
 
 
@@ -231,7 +236,7 @@ def _wasteful(op: HeavyOp, cheaper: Sequence[Cheaper], *, small: bool) -> str:
 def _cheaper(times: Mapping[tuple[Variant, int], ReplayTimes], replays: Replays) -> tuple[Cheaper, ...]:
     """Ways that are faster by ``CHEAPER`` at least: their slow runs against the fastest of the op as it is."""
     base = times.get(("", replays.threads))
-    if base is None or not base.fastest_ns:
+    if base is None or not base.fastest_ns or base.waited_ratio > MAX_WAITED:
         return ()
     found = []
     for (variant, threads), other in times.items():

@@ -5,13 +5,14 @@ that a stop loses nothing. TensorFlow is imported once; each number of threads i
 TensorFlow makes its threads once for a process.
 """
 
+import functools
 import importlib
 import itertools
 import json
 import os
 import sys
 import time
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,90 +36,27 @@ MAX_BYTES = 512 << 20
 """Bytes of one op's inputs and outputs: larger ones are not replayed."""
 CHAIN = 200
 """Ops of four elements one after another, for the fixed cost of an op."""
+CALLS, CHAINS = 300, 20
+"""Runs of which the fastest counts: of an empty function, and of such a chain."""
 PRODUCT = 1024
 """Rows and columns of the matrices for the roof of products."""
 COPIES = ((16 << 10, 2000), (256 << 10, 200), (4 << 20, 20), (128 << 20, 1))
 """(bytes read and written by one copy, copies in a run): within the first, second and third cache, and in memory."""
 ROOFS_S = 0.8
-"""Time after which each roof is measured once only."""
-
-
-@dataclass(frozen=True)
-class Given:
-    """An input, as ``model.session.replays.ReplayInput``."""
-
-    dtype: str
-    shape: "list[int]"
-    values: "list[int]"
-    fill: str
-    below: int
-
-
-@dataclass(frozen=True)
-class Node:
-    """A node, as ``model.session.replays.ReplayNode``."""
-
-    type: str
-    attributes: str
-    inputs: "list[list[int]]"
-    out_attr: str
-    out_dtype: str
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """An op, as ``model.session.replays.RecipeOrder``."""
-
-    key: str
-    variant: str
-    bytes: int
-    inputs: "list[Given]"
-    nodes: "list[Node]"
-
-
-@dataclass(frozen=True)
-class Part:
-    """What is measured with one number of threads, as ``model.session.replays.ReplayPart``."""
-
-    threads: int
-    roofs: bool
-    recipes: "list[Recipe]"
-
-
-def read() -> "tuple[float, float, list[Part]]":
-    """The order: seconds, least seconds, parts."""
-    order = json.loads(sys.stdin.readline())
-    parts = [
-        Part(
-            threads=part["threads"],
-            roofs=part["roofs"],
-            recipes=[
-                Recipe(
-                    key=recipe["key"],
-                    variant=recipe["variant"],
-                    bytes=recipe["bytes"],
-                    inputs=[Given(**given) for given in recipe["inputs"]],
-                    nodes=[Node(**node) for node in recipe["nodes"]],
-                )
-                for recipe in part["recipes"]
-            ],
-        )
-        for part in order["parts"]
-    ]
-    return float(order["seconds"]), float(order["least_s"]), parts
+"""Time that the roofs take, kept free for them."""
 
 
 def main() -> None:
     """Measure what the order asks for."""
     began = time.monotonic()
-    seconds, least_s, parts = read()
+    order = json.loads(sys.stdin.readline(), object_hook=lambda fields: SimpleNamespace(**fields))
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     here = os.getcwd()
     sys.path[:] = [p for p in sys.path if p not in {"", here}]  # a numpy.py in the user's folder is not a package
     tf = importlib.import_module("tensorflow")
     say({"what": "begin", "tensorflow": str(tf.__version__), "import_s": time.monotonic() - began})
-    deadline = max(began + seconds, time.monotonic() + least_s)
-    for part in parts:
+    deadline = max(began + order.seconds, time.monotonic() + order.least_s)
+    for part in order.parts:
         if time.monotonic() < deadline:
             in_child(tf, part, deadline)
     say({"what": "end"})
@@ -126,10 +64,11 @@ def main() -> None:
 
 def say(line: "Json") -> None:
     """Write one line."""
-    print(json.dumps(line), flush=True)
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
 
 
-def in_child(tf: "Foreign", part: Part, deadline: float) -> None:
+def in_child(tf: "Foreign", part: SimpleNamespace, deadline: float) -> None:
     """Measure one part with one number of threads, in a forked child."""
     pid = os.fork()
     if pid:
@@ -142,12 +81,12 @@ def in_child(tf: "Foreign", part: Part, deadline: float) -> None:
         os._exit(0)
 
 
-def measure(tf: "Foreign", part: Part, deadline: float) -> None:
+def measure(tf: "Foreign", part: SimpleNamespace, deadline: float) -> None:
     """Measure roofs, and ops with their variants, until time is up."""
     tf.config.set_visible_devices([], "GPU")
     tf.config.threading.set_inter_op_parallelism_threads(1)
     tf.config.threading.set_intra_op_parallelism_threads(part.threads)
-    busy = Busy()
+    began, busy = time.monotonic(), busy_s()
     call_ns = cost_of_call(tf)
     if part.roofs:
         say({"what": "fixed", "fixed_ns": fixed_cost(tf, call_ns)})
@@ -170,75 +109,86 @@ def measure(tf: "Foreign", part: Part, deadline: float) -> None:
             say({**mark, "problem": "%s: %s" % (type(error).__name__, str(error)[:200])})
     if part.roofs:
         say({"what": "roofs", **roofs(tf, call_ns)})
-    say({"what": "busy", "others": busy.others()})
+    say({"what": "busy", "others": max(0.0, busy_s() - busy) / (time.monotonic() - began)})
 
 
-class Busy:
-    """The CPUs that other processes use meanwhile."""
-
-    def __init__(self) -> None:
-        self._at = time.monotonic()
-        self._used = self._ticks() - own_ticks()
-
-    @staticmethod
-    def _ticks() -> float:
-        """Clock ticks that the CPUs of this process's mask were busy."""
-        mine = {"cpu%d" % cpu for cpu in os.sched_getaffinity(0)}
-        total = 0
-        with open("/proc/stat", encoding="ascii") as file:
-            for line in file:
-                words = line.split()
-                if words and words[0] in mine:
-                    total += sum(int(word) for word in (*words[1:4], *words[6:9]))
-        return float(total)
-
-    def others(self) -> float:
-        """CPUs in use by others, on average since this began."""
-        spent = (time.monotonic() - self._at) * os.sysconf("SC_CLK_TCK")
-        return max(0.0, (self._ticks() - own_ticks() - self._used) / max(1.0, spent))
+def busy_s() -> float:
+    """CPU seconds that others have used on the CPUs of this process's mask."""
+    mine = {"cpu%d" % cpu for cpu in os.sched_getaffinity(0)}
+    ticks = 0
+    with open("/proc/stat", encoding="ascii") as file:
+        for line in file:
+            words = line.split()
+            if words and words[0] in mine:
+                ticks += sum(int(word) for word in (*words[1:4], *words[6:9]))
+    own = os.times()
+    return ticks / os.sysconf("SC_CLK_TCK") - own.user - own.system
 
 
-def own_ticks() -> float:
-    """Clock ticks of CPU time of this process."""
-    times = os.times()
-    return (times.user + times.system) * os.sysconf("SC_CLK_TCK")
-
-
-def times_of(run: "Callable[[], object]", budget_ns: int, deadline: float) -> "list[int]":
-    """Durations of runs in ns, after some that do not count."""
+def times_of(run: "Callable[[], object]", budget_ns: int, deadline: float) -> "list[tuple[int, int]]":
+    """(duration, time that threads waited for a CPU meanwhile) of runs in ns, the fastest first, after warm-up."""
     for _ in range(WARM):
         run()
-    found: list[int] = []
-    while len(found) < MAX_RUNS and (sum(found) < budget_ns or len(found) < MIN_RUNS):
+    found: "list[tuple[int, int]]" = []
+    while len(found) < MAX_RUNS and (sum(ns for ns, _ in found) < budget_ns or len(found) < MIN_RUNS):
+        waited = waiting_ns()
+        at = time.perf_counter_ns()
+        run()
+        ns = time.perf_counter_ns() - at
+        found.append((ns, waiting_ns() - waited))
+        if time.monotonic() > deadline:
+            break
+    return sorted(found)
+
+
+def waiting_ns() -> int:
+    """Time that the threads of this process were runnable and had no CPU, by the kernel's sched-stats."""
+    total = 0
+    for thread in os.listdir("/proc/self/task"):
+        try:
+            with open("/proc/self/task/%s/schedstat" % thread, encoding="ascii") as file:
+                total += int(file.read().split()[1])
+        except (OSError, IndexError):  # it has ended; or the kernel does not count
+            continue
+    return total
+
+
+def fastest_ns(run: "Callable[[], object]", runs: int) -> int:
+    """Duration of the fastest of some runs."""
+    found = []
+    for _ in range(runs):
         at = time.perf_counter_ns()
         run()
         found.append(time.perf_counter_ns() - at)
-        if time.monotonic() > deadline and found:
-            break
-    return sorted(found)
+    return min(found)
 
 
 def cost_of_call(tf: "Foreign") -> float:
     """Time of a call of a compiled function that does nothing."""
     function = tf.function(lambda x: x, autograph=False)
     value = tf.constant([1.0])
-    times = times_of(lambda: [function(value) for _ in range(50)], 10_000_000, time.monotonic() + 1)
-    return times[0] / 50
+    return float(fastest_ns(lambda: function(value), CALLS))
 
 
-def replay(tf: "Foreign", recipe: Recipe, call_ns: float, deadline: float) -> "Json":
+def replay(tf: "Foreign", recipe: SimpleNamespace, call_ns: float, deadline: float) -> "Json":
     """Time of one op alone: fastest, median and slowest quarter of the runs, in ns."""
-    inputs, one = arrays(tf, recipe), 1
-    first = times_of(compiled(tf, recipe, inputs, one), 1, deadline)[0]
+    inputs = arrays(tf, recipe)
+    first = times_of(compiled(tf, recipe, inputs, 1), 1, deadline)[0][0]
     copies = max(1, min(MAX_COPIES, int(RUN_NS // max(1.0, first - call_ns)), MAX_BYTES // max(1, recipe.bytes)))
     times = times_of(compiled(tf, recipe, inputs, copies), OP_NS, deadline)
-    each = [max(1.0, (ns - call_ns) / copies) for ns in times]
-    quarter = each[(3 * len(each)) // 4]
-    return {"fastest_ns": each[0], "median_ns": each[len(each) // 2], "slow_ns": quarter, "runs": len(each)}
+    each = [max(1.0, (ns - call_ns) / copies) for ns, _ in times]
+    ns, waited = times[0]
+    return {
+        "fastest_ns": each[0],
+        "median_ns": each[len(each) // 2],
+        "slow_ns": each[(3 * len(each)) // 4],
+        "runs": len(each),
+        "waited_ratio": waited / ns,
+    }
 
 
 def compiled(
-    tf: "Foreign", recipe: Recipe, inputs: "Sequence[Sequence[Foreign]]", copies: int
+    tf: "Foreign", recipe: SimpleNamespace, inputs: "Sequence[Sequence[Foreign]]", copies: int
 ) -> "Callable[[], object]":
     """A run of the op, repeated within a compiled function: each repetition has other arguments."""
     given = [column for column, about in zip(inputs, recipe.inputs) if not about.values]
@@ -254,7 +204,7 @@ def compiled(
 
 
 def result(
-    tf: "Foreign", recipe: Recipe, inputs: "Sequence[Sequence[Foreign]]", left: "Iterator[Foreign]"
+    tf: "Foreign", recipe: SimpleNamespace, inputs: "Sequence[Sequence[Foreign]]", left: "Iterator[Foreign]"
 ) -> "Foreign":
     """Add the op's nodes to the graph that is being made; the first output of the last one."""
     graph = tf.compat.v1.get_default_graph()
@@ -267,7 +217,7 @@ def result(
     return last
 
 
-def operation(tf: "Foreign", graph: "Foreign", node: Node, inputs: "Sequence[Foreign]") -> "Foreign":
+def operation(tf: "Foreign", graph: "Foreign", node: SimpleNamespace, inputs: "Sequence[Foreign]") -> "Foreign":
     """One op of a type, with attributes."""
     definition = importlib.import_module("tensorflow.python.framework.op_def_registry").get(node.type)
     if definition is None:
@@ -321,7 +271,7 @@ def value_of(tf: "Foreign", kind: str, value: object) -> "Foreign":
     return found
 
 
-def arrays(tf: "Foreign", recipe: Recipe) -> "list[list[Foreign]]":
+def arrays(tf: "Foreign", recipe: SimpleNamespace) -> "list[list[Foreign]]":
     """For each input of an op one or more tensors of different memory."""
     np = importlib.import_module("numpy")
     if recipe.bytes > MAX_BYTES:
@@ -333,7 +283,9 @@ def arrays(tf: "Foreign", recipe: Recipe) -> "list[list[Foreign]]":
     ]
 
 
-def several(tf: "Foreign", np: "Foreign", random: "Foreign", recipe: Recipe, given: Given) -> "list[Foreign]":
+def several(
+    tf: "Foreign", np: "Foreign", random: "Foreign", recipe: SimpleNamespace, given: SimpleNamespace
+) -> "list[Foreign]":
     """Tensors with the same numbers, in different memory where they can be added to."""
     kind = tf.dtypes.as_dtype(given.dtype)
     first = tf.cast(tf.constant(filled(np, random, given)), kind)
@@ -343,7 +295,7 @@ def several(tf: "Foreign", np: "Foreign", random: "Foreign", recipe: Recipe, giv
     return [first, *(first + tf.zeros_like(first) for _ in range(count - 1))]
 
 
-def filled(np: "Foreign", random: "Foreign", given: Given) -> "Foreign":
+def filled(np: "Foreign", random: "Foreign", given: SimpleNamespace) -> "Foreign":
     """Values that every op takes: fractions between a tenth and one, indices in range, positive definite matrices."""
     kind = "float32" if given.dtype in {"float16", "bfloat16"} else given.dtype
     found: "Foreign"
@@ -371,29 +323,28 @@ def fixed_cost(tf: "Foreign", call_ns: float) -> float:
 
     short = tf.function(chain, autograph=False)
     few = tf.ones(4)
-    return max(0.0, times_of(lambda: short(few), 10_000_000, time.monotonic() + 1)[0] - call_ns) / CHAIN
+    return max(0.0, fastest_ns(lambda: short(few), CHAINS) - call_ns) / CHAIN
+
+
+def copied(np: "Foreign", source: "Foreign", target: "Foreign", count: int) -> None:
+    """Copy an array some times."""
+    for _ in range(count):
+        np.copyto(target, source)
 
 
 def roofs(tf: "Foreign", call_ns: float) -> "Json":
     """The machine's roofs: products, copies, and the fixed cost of an op."""
     np = importlib.import_module("numpy")
-    until = time.monotonic() + ROOFS_S
     left = tf.random.uniform((PRODUCT, PRODUCT))
     product = tf.function(lambda a: tf.matmul(a, a), autograph=False)
-    flops = 2.0 * PRODUCT**3 / max(1e-9, (times_of(lambda: product(left), 1, until)[0] - call_ns) * 1e-9)
+    flops = 2.0 * PRODUCT**3 / max(1e-9, (fastest_ns(lambda: product(left), MIN_RUNS) - call_ns) * 1e-9)
     levels = []
     for size, count in COPIES:
-        source, target = np.ones(size // 8, np.float32), np.ones(size // 8, np.float32)
-
-        def copy(source: "Foreign" = source, target: "Foreign" = target, count: int = count) -> None:
-            for _ in range(count):
-                np.copyto(target, source)
-
-        levels.append([size, size * count / (times_of(copy, 1, until)[0] * 1e-9)])
+        copy = functools.partial(copied, np, np.ones(size // 8, np.float32), np.zeros(size // 8, np.float32), count)
+        levels.append([size, size * count / (1e-9 * fastest_ns(copy, MIN_RUNS))])
     large = tf.ones(COPIES[-1][0] // 8)
     add = tf.function(lambda x: x + 1.0, autograph=False)
-    memory = COPIES[-1][0] / max(1e-9, (times_of(lambda: add(large), 1, until)[0] - call_ns) * 1e-9)
-
+    memory = COPIES[-1][0] / max(1e-9, (fastest_ns(lambda: add(large), MIN_RUNS) - call_ns) * 1e-9)
     return {"flops_per_s": flops, "memory_bytes_per_s": memory, "copies": levels, "fixed_ns": fixed_cost(tf, call_ns)}
 
 

@@ -41,6 +41,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     median_ns: float = 0.0
     slow_ns: float = 0.0
     runs: int = 0
+    waited_ratio: float = 0.0
     problem: str = ""
     others: float = 0.0
     flops_per_s: float = 0.0

@@ -135,6 +135,8 @@ class ReplayTimes(msgspec.Struct, frozen=True, kw_only=True):
     slow_ns: float = 0.0
     """Time that a quarter of the runs took longer than."""
     runs: int = 0
+    waited_ratio: float = 0.0
+    """Time that its threads waited for a CPU during the fastest run, over that run's time: others had it."""
     problem: str = ""
     """Why it was not measured."""
 
