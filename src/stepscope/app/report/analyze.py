@@ -11,6 +11,7 @@ from stepscope.app import bundle
 from stepscope.app.report import (
     capture_account,
     exclusive,
+    limits,
     op_table,
     op_trace_summaries,
     overhead,
@@ -111,6 +112,7 @@ def report_of(session: Session) -> Report:
         ),
         tasks=view.get(tasks.build),
         ops=ops,
+        limits=limits.build(view),
         line_heat=_line_heat(view, lines),
         source_check=source_check,
         series=series.build(view),

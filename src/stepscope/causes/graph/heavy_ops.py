@@ -42,6 +42,8 @@ class HeavyOp:
     """``Recipe.key``; "" without one."""
     why: str
     """Why it cannot be run alone; "" if it can."""
+    labels: tuple[int, ...]
+    """Its labels in the trace (``OpView.labels``)."""
     rows: tuple[int, ...]
     """Rows of its nodes, the heaviest first."""
     per_step_ns: F64
@@ -115,6 +117,7 @@ def _grouped(trace: OpView, index: GraphIndex, shares: WallShares, shapes: FullS
             recipe=found[group][1],
             key=group[0] if found[group][1] is not None else "",
             why=group[1],
+            labels=tuple(labels),
             rows=tuple(nodes[label] for label in labels if nodes[label] >= 0),
             per_step_ns=shares.wall_ns[labels].sum(axis=0),
             calls_per_step=int(shares.calls[labels].sum()) / shares.steps,

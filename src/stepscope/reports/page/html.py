@@ -15,6 +15,7 @@ from stepscope.reports import capture_text, maker_rows, task_rows, words
 from stepscope.reports.page import (
     bars,
     charts,
+    limit_rows,
     memory_page,
     metric_charts,
     op_rows,
@@ -86,6 +87,7 @@ def _body(report: Report, sources: Mapping[str, str]) -> str:
         ("tasks", "Tasks", _tasks(report)),
         ("traced", "Traced steps", traced_page.page(report)),
         ("ops", "Ops", op_rows.page(report.ops)),
+        ("limits", "Limits", limit_rows.page(report.limits)),
         ("recorded", "Op traces", traced_page.recorded(report)),
         ("checked", "Checks", _checked(report)),
         ("source", "In the source", _source(report)),
