@@ -150,6 +150,10 @@ bench-input-truth: $(VENV)/.stamp ## input wait against inputs of known cost
 bench-graph-table: $(VENV)/.stamp ## op time joined to graph nodes, and what knowing them costs
 	@$(BIN)/python benchmarks/graph_table.py $(ARGS)
 
+.PHONY: bench-op-limits
+bench-op-limits: $(VENV)/.stamp ## is compute said to be as fast as it can be on tuned programs, and only there?
+	@$(BIN)/python benchmarks/op_limits.py $(ARGS)
+
 .PHONY: bench-overhead
 bench-overhead: $(VENV)/.stamp ## what measuring costs, interleaved with and without
 	@$(BIN)/python benchmarks/overhead.py $(ARGS)

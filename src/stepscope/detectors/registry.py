@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from stepscope.detectors.config import debugging_left_on, profiler_left_on, small_batch, small_validation_batch
 from stepscope.detectors.device import (
     batch_headroom,
+    cheaper_way_measured,
     device_full,
     full_precision_matmul,
     host_to_device_copy_bound,
@@ -15,6 +16,7 @@ from stepscope.detectors.device import (
     late_device_start,
     layout_transposes,
     op_on_host_in_device_step,
+    op_slower_than_alone,
     unfused_small_kernels,
 )
 from stepscope.detectors.general import (
@@ -161,6 +163,8 @@ ALL: Listed = (
     op_on_host_in_device_step.DETECTOR,
     full_precision_matmul.DETECTOR,
     unfused_small_kernels.DETECTOR,
+    op_slower_than_alone.DETECTOR,
+    cheaper_way_measured.DETECTOR,
     layout_transposes.DETECTOR,
     memory_leak.DETECTOR,
     steady_page_faults.DETECTOR,

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from stepscope.reports import capture_text, ledger_rows, maker_rows, op_trace_text, task_rows, verdict, words
-from stepscope.reports.page import op_rows, traced_rows
+from stepscope.reports.page import limit_rows, op_rows, traced_rows
 from stepscope.reports.page.excerpt import excerpt
 from stepscope.units import format_ns
 
@@ -33,7 +33,7 @@ def render(report: Report, *, sources: Mapping[str, str] | None = None) -> str:
         *_findings(report, sources or {}),
         _stages(report),
     ]
-    blocks += [_tasks(report), _ops(report), _checked(report), _source(report)]
+    blocks += [_tasks(report), _ops(report), _limits(report), _checked(report), _source(report)]
     return "\n\n".join(filter(None, [*blocks, _diagnostics(report)])) + "\n"
 
 
@@ -229,6 +229,16 @@ def _ops(report: Report) -> str:
     head = [f" {title}" if title in numeric else title for title in titles]
     body = table(head, [[_op_cell(*cell) for cell in zip(titles, row, strict=True)] for row in shown])
     return f"### Ops\n\n{escape(op_rows.summary(report.ops))}.\n\n{body}"
+
+
+def _limits(report: Report) -> str:
+    if report.limits is None:
+        return ""
+    head = [f" {title}" if title in limit_rows.NUMERIC else title for title in limit_rows.HEAD]
+    shown = limit_rows.rows(report.limits)
+    body = table(head, [[_op_cell(*cell) for cell in zip(limit_rows.HEAD, row, strict=True)] for row in shown])
+    notes = "\n".join(f"- {escape(text)}" for text in limit_rows.notes(report.limits))
+    return "\n\n".join(filter(None, ["### Limits", f"{escape(report.limits.text)}.", body, notes]))
 
 
 def _op_cell(title: str, text: str) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len, set_cell_size
 
 from stepscope.reports import capture_text, ledger_rows, maker_rows, op_trace_text, verdict, words
-from stepscope.reports.page import op_rows, traced_rows
+from stepscope.reports.page import limit_rows, op_rows, traced_rows
 from stepscope.units import format_ns, format_rate
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ def render(
     """
     width = max(width, MIN_WIDTH)
     lines = [*_header(report, width), (), *_findings(report, width), *_checked(report, width)]
-    lines += [*_captured(report, width), *_traced(report, width), *_ops(report, width), *_source(report, width)]
+    lines += [*_captured(report, width), *_traced(report, width), *_ops(report, width), *_limits(report, width)]
+    lines += _source(report, width)
     lines += [*_diagnostics(report, width), *_paths(session_path, html_path, width)]
     return "".join(_paint(line, color=color) + "\n" for line in lines)
 
@@ -316,6 +317,14 @@ def _traced(report: Report, width: int) -> list[Line]:
         return []
     texts = [text for _, text in traced_rows.lines(report.traced)]
     return _labelled("traced", TAIL, [line for text in texts for line in wrap(text, width - TAIL)])
+
+
+def _limits(report: Report, width: int) -> list[Line]:
+    """Whether the step's ops are as fast as they can be here, if they were run alone."""
+    if report.limits is None:
+        return []
+    texts = [report.limits.text, *(note for note in limit_rows.notes(report.limits)[1:])]
+    return _labelled("limits", TAIL, [line for text in texts for line in wrap(text, width - TAIL)])
 
 
 def _ops(report: Report, width: int) -> list[Line]:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from stepscope.app.report import asks, exclusive
 from stepscope.causes.general import phase_lines, spent_lines
+from stepscope.causes.graph import op_limits
 from stepscope.derive import steps_view
 from stepscope.detectors import base, registry
 from stepscope.model.report.components import COMPONENTS
@@ -131,12 +132,9 @@ def _steps_ratio(ledger: Sequence[LedgerEntry]) -> float:
 
 
 def limit_of(view: SessionView) -> Limit | None:
-    """What is proven of the compute; None: nothing.
-
-    The one place where a replay of ops alone comes in: its share of the compute, and its answer in a sentence.
-    """
-    del view
-    return None
+    """What the replay of ops alone proves of the compute; None: nothing was replayed."""
+    limits = view.get(op_limits.build)
+    return Limit(ratio=limits.explained_ratio, text=limits.text) if limits is not None else None
 
 
 def of_components(

@@ -11,6 +11,7 @@ import msgspec
 
 from stepscope.model.report import place
 from stepscope.model.report.ledger import LedgerEntry
+from stepscope.model.report.limits import Limits
 from stepscope.model.report.memory_map import MemoryMap
 from stepscope.model.report.op_summary import OpTraceSummary, TracedSteps
 from stepscope.model.report.op_table import OpTable
@@ -363,6 +364,8 @@ class Report(Struct, frozen=True, kw_only=True):
     """Tasks of all processes, by total time, at most 1,000."""
     ops: OpTable | None = None
     """Op time; null if the session holds no op trace."""
+    limits: Limits | None = None
+    """Whether the ops of the step are as fast as they can be here; null if none were run alone after the job."""
     line_heat: tuple[LineHeat, ...] = ()
     """Costliest lines, at most 100, from 0.5 %."""
     source_check: SourceCheck | None = None
