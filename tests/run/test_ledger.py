@@ -49,11 +49,10 @@ print(json.dumps(marks))
 def test_parts_are_what_the_program_measures(project: Project) -> None:
     """Imports, building, fits, evaluations and pauses take what the program's clock says, and little is not seen."""
     project.script("train.py", PROGRAM)
-    arguments = ("run", "--budget", "0%", "--report-json", "out.json", "train.py")
-    done = project.run(*arguments, env=environment(TF_CPP_MIN_LOG_LEVEL="2"), patience_s=200)
+    done = project.run("run", "--budget", "0%", "train.py", env=environment(TF_CPP_MIN_LOG_LEVEL="2"), patience_s=200)
     assert done.returncode == 0, done.stderr
     marks = json.loads(done.stdout.splitlines()[-1])
-    report = json.loads((project.root / "out.json").read_text())
+    report = json.loads(project.run("report", str(*project.sessions()), "--format", "json").stdout)
     entries = [entry for entry in report["ledger"] if entry["maker"] is None]
     times: dict[str, float] = {}
     for entry in entries:

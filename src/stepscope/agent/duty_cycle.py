@@ -17,7 +17,7 @@ soon, then more rarely.
 Each second of a gap leaves REST records (the stored format's word): when, how long, how many calls of which kind were
 only counted. If a full second passes without the repeating call, the gap ends early: the program has changed phase. The
 unused part is added to the next gap. Meanwhile counts are copied into the ring's header ten times a second, where they
-outlive a job that is killed.
+outlive a job that is killed. What is still recorded in a gap: ``store.gaps``.
 """
 
 from __future__ import annotations
@@ -310,10 +310,16 @@ class DutyCycle:
                     entries.remove(entry)
                     self._past[kind] += entry[1]
 
-    def note(self) -> None:
-        """Copy the counts into the ring's header: for a job that is killed, and before what counts may go away."""
+    def note(self) -> int:
+        """Copy the counts into the ring's header: for a job that is killed, and before what counts may go away.
+
+        Returns the number of calls counted so far.
+        """
+        total = 0
         for kind in self._counting:
-            self.uncommitted[SLOTS[kind]] = self._count(kind)
+            calls = self.uncommitted[SLOTS[kind]] = self._count(kind)
+            total += calls
+        return total
 
     def _settle(self, now_ns: int, counts: dict[Kind, int]) -> None:
         """All of these calls have been told of; there may be more by now."""

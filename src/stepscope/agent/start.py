@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 class Running:
     """The parts of one measured process other than its state."""
 
-    def __init__(self, current: AgentState, computes: Collection[str], began: dict[str, int]) -> None:
-        """``computes``: module names of the frameworks that compute; ``began``: when their imports began."""
+    def __init__(self, current: AgentState, computes: Collection[str], began: Optional[dict[str, int]] = None) -> None:
+        """``computes``: module names of the frameworks that compute; ``began``: when imports of frameworks began."""
         self.state = current
         self._computes = computes
-        self._began = began
+        self._began: dict[str, int] = {} if began is None else began
         self.sampler: Optional[Sampler] = None
 
     def framework(self, name: str, module: Foreign) -> None:

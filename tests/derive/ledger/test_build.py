@@ -169,6 +169,24 @@ def test_saves_in_gaps_are_on_record() -> None:
     assert ledger.overlap_ns < 60 * MS
 
 
+def test_pauses_in_gaps_are_seen_by_samples() -> None:
+    """Samples taken in a gap while no call was counted show Python between two fits."""
+    job = started(12 * S)
+    run = job.execution()
+    run.every(10 * MS, 200, dur=10 * MS, start=3 * S, arg=1)
+    job.loop("fit").at(3 * S, 2500 * MS)
+    job.gap(5 * S, 500 * MS, 50)
+    job.gap(5500 * MS, 2500 * MS, 0)
+    python(job, 5500 * MS, 8 * S, line=33)
+    run.every(10 * MS, 200, dur=10 * MS, start=8 * S, arg=1)
+    job.loop("fit").at(8 * S, 2 * S)
+    python(job, 10 * S, 11 * S, line=90)
+    (ledger,) = ledgers(job.session())
+    found = times(ledger)
+    assert found["between-steps"] == pytest.approx(2500 * MS, abs=60 * MS)
+    assert found.get("not-seen", 0) < 60 * MS
+
+
 def test_killed() -> None:
     """The ledger of a job that did not end in an orderly way ends where its records end."""
     job = Job(ended_ns=60 * S, exit_code=-9)
@@ -218,6 +236,17 @@ def test_several_makers() -> None:
     assert all(whole(ledger) == ledger.wall_ns for ledger in makers)
 
 
+def test_makers_on_one_thread_share_a_ledger() -> None:
+    """What two makers do on one thread is in the job's ledger alone."""
+    job = started(15 * S)
+    fit(job, 3 * S, steps=50)
+    job.loop("predict", line=71).every(100 * MS, 40, dur=100 * MS, start=8 * S)
+    python(job, 12 * S, 14 * S, line=90)
+    (ledger,) = ledgers(job.session())
+    assert times(ledger)["other-steps"] == 4 * S
+    assert whole(ledger) == ledger.wall_ns
+
+
 def test_places() -> None:
     """A part names the lines that its records or samples name."""
     job = started(20 * S)
@@ -245,10 +274,10 @@ def test_parts_add_up(acts: list[tuple[str, int]]) -> None:
     """Whatever a job does in whatever order, its parts add up to its wall time, and each is as long as it was."""
     job = Job()
     job.framework(at=2 * S, dur=1 * S)
-    at = fit(job, 2 * S, steps=20, step=50 * MS, call=50 * MS)
+    at = fit(job, 2 * S, steps=200, step=50 * MS, call=50 * MS)
     truth = dict.fromkeys(("evaluation", "saving", "tracing", "nothing"), 0)
     for act, length in acts:
-        dur = length * PERIOD
+        dur = PERIOD * (min(length, 4) if act == "evaluation" else length)  # else evaluations are the steps
         truth[act] = truth.get(act, 0) + dur
         match act:
             case "fit":

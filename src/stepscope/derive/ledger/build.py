@@ -1,4 +1,4 @@
-"""Builds the ledgers of a session: that of the job, and one for each maker of steps if there are several.
+"""Builds the ledgers of a session: that of the job, and one for each maker of steps if they are several threads.
 
 Every part comes from separate records: the start from the launcher and the log's first line, imports from the import
 hook, steps from their calls, evaluations, tracing, saving and building from their records, Python outside of steps from
@@ -53,7 +53,8 @@ class _Scope:
 
 
 def ledgers(session: Session, workers: Sequence[Worker], makers: Sequence[Maker], wait: Wait) -> tuple[Ledger, ...]:
-    """The job's ledger, then those of the makers if there are several. None if no process was measured.
+    """The job's ledger, then those of the makers if they are several threads or processes. Empty if no process was
+    measured.
 
     Args:
         session: the session.
@@ -64,9 +65,14 @@ def ledgers(session: Session, workers: Sequence[Worker], makers: Sequence[Maker]
     if not workers or not any(worker.info.started_ns or len(worker.records) for worker in workers):
         return ()
     job = _of_job(session, workers, makers, wait)
-    if len(makers) <= 1:
-        return (job,)
-    return (job, *(_of_maker(session, makers, number, wait) for number in range(min(len(makers), MAX_LEDGERS))))
+    apart = [number for number, maker in enumerate(makers) if _elsewhere(maker.steps, makers[0].steps)]
+    numbers = [0, *apart][:MAX_LEDGERS] if apart else []
+    return (job, *(_of_maker(session, makers, number, wait) for number in numbers))
+
+
+def _elsewhere(steps: Steps, main: Steps) -> bool:
+    """Whether steps are made on another thread than the main ones, so that the job's ledger does not show them."""
+    return steps.worker is not main.worker or steps.thread != main.thread
 
 
 def _of_job(session: Session, workers: Sequence[Worker], makers: Sequence[Maker], wait: Wait) -> Ledger:
@@ -92,14 +98,15 @@ def _of_maker(session: Session, makers: Sequence[Maker], number: int, wait: Wait
     its first step to its last.
     """
     steps = makers[number].steps
+    own = own_steps.of(steps)
     lived = life.of(steps.worker, session.manifest)
     if steps.worker is makers[0].steps.worker:
-        begin, end = int(steps.starts[0]), max(int(steps.ends[-1]), *_span_ends(steps))
+        begin, end = own.begin_ns, max(int(steps.ends[-1]), *_span_ends(steps))
         lived = life.Life(begin_ns=begin, armed_ns=begin, imports=intervals.empty(), exit_ns=end, end_ns=end)
     scope = _Scope(
         worker=steps.worker,
         life=lived,
-        steps=in_steps.build(own_steps.of(steps), wait(steps)),
+        steps=in_steps.build(own, wait(steps)),
         others=[one for i, one in enumerate(makers) if i != number and one.steps.worker is steps.worker],
         threads=(steps.thread,),
     )

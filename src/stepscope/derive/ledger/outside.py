@@ -59,7 +59,7 @@ def spans_of(records: RecordTable) -> Intervals:
 
 
 def sampled(worker: Worker, threads: tuple[int, ...]) -> Intervals:
-    """When the threads were sampled: from the first sample to the last, without gaps.
+    """When the threads were sampled: from the first sample to the last; in gaps only while no calls were counted.
 
     A thread that computes without the interpreter's lock for long is not sampled meanwhile; the sample that follows
     shows where it was.
@@ -71,7 +71,10 @@ def sampled(worker: Worker, threads: tuple[int, ...]) -> Intervals:
         if mine.any():
             at = records.start_ns[mine]
             found = intervals.union(found, between(int(at[0] - records.dur_ns[mine][0]), int(at[-1])))
-    return intervals.without(found, gaps.periods(worker.gaps))
+    apart = worker.in_gaps
+    paused = (apart.kind == Kind.SAMPLE) & np.isin(apart.thread, threads)
+    pauses = intervals.merge((apart.start_ns - apart.dur_ns)[paused], apart.start_ns[paused])
+    return intervals.union(intervals.without(found, gaps.periods(worker.gaps)), pauses)
 
 
 def painted(found: list[Layer], room: Intervals) -> tuple[list[Part], Intervals]:

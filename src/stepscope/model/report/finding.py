@@ -376,8 +376,8 @@ class Report(Struct, frozen=True, kw_only=True):
     memory: tuple[MemoryMap, ...] = ()
     """Address spaces of the examined processes, at most 8; the one with the most memory first."""
     ledger: tuple[LedgerEntry, ...] = ()
-    """Where the wall time went: the job's ledger, then one for each maker of steps if there are several. Empty if
-    nothing says when the job began and ended."""
+    """Where the wall time went: the job's ledger, then one for each maker of steps if they are several threads or
+    processes. Empty if nothing says when the job began and ended."""
     unexplained_ratio: float = 0.0
     """Share of the job's wall time that no finding explains and that is not known to be as fast as it can be: of the
     parts of its ledger that are settled as unexplained."""
