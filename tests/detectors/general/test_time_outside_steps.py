@@ -13,6 +13,7 @@ from stepscope.detectors.general.time_outside_steps import DETECTOR
 def late(between: int, steps: int = STEPS) -> Job:
     """Two loops of ``steps`` steps of 100 ms with ``between`` of the user's Python between them."""
     job = train_loop(90 * MS, steps=steps)
+    job.framework(at=2, dur=1)
     job.function(call_file=SCRIPT, call_line=44, call_function="main").every(
         PERIOD, steps, dur=90 * MS, start=steps * PERIOD + between
     )
