@@ -8,6 +8,7 @@ from tests.reports import samples
 
 from stepscope.model.report.finding import Cost, Finding, Place, Report
 from stepscope.model.report.ledger import LedgerEntry
+from stepscope.model.report.step_summary import StepTimes
 from stepscope.reports import json_report, markdown, text, verdict
 from stepscope.reports.page import html
 
@@ -33,6 +34,8 @@ def general(code: str = "GEN010", high: float = 0.4, **fields: object) -> Findin
     return replace(general, title="garbage collection takes 40 % of the steps", cost=cost, **fields)
 
 
+STEADY: dict[str, int] = {"count": 9, "mean_ns": 10**8, "p50_ns": 1, "p95_ns": 1, "p99_ns": 1, "warmup_steps": 0}
+"""Steady steps that are nine tenths of a second."""
 AT = Place(file="train.py", line=41, function="make_step")
 
 
@@ -87,7 +90,14 @@ def test_time_that_a_run_pays_for_once_is_listed_if_it_is_a_quarter() -> None:
 def test_a_report_says_that_steps_are_the_smaller_part() -> None:
     """Shares of the step are not to be read as shares of the run."""
     few = clean(entry(0.1, "finding"), entry(0.9, "general", phase="imports", component=""))
+    few = replace(few, session=replace(few.session, step_times=None))
     assert "the steps are 10 % of the run" in text.render(few, width=200)
     assert "the steps are 10 % of the run" in markdown.render(few)
     assert verdict.steps_note(clean(entry(0.6, "finding"))) == ""
     assert verdict.steps_note(clean()) == ""
+    times = replace(
+        samples.clean().session,
+        wall_ns=10**9,
+        step_times=msgspec.convert({**STEADY, "warmup_ns": 0, "source": "steps"}, StepTimes),
+    )
+    assert verdict.steps_note(replace(few, session=times)) == ""  # evaluations within the steps

@@ -66,9 +66,13 @@ def _part(entry: LedgerEntry) -> str:
 
 
 def steps_ratio(report: Report) -> float | None:
-    """Share of the steps in the job's wall time; None where no ledger says it."""
+    """Share of the steps in the job's wall time, evaluations and other work within them included; None where no ledger
+    says it.
+    """
     mine = [entry.ratio for entry in report.ledger if entry.maker is None and entry.phase == "steps"]
-    return sum(mine) if mine else None
+    times, wall = report.session.step_times, report.session.wall_ns
+    steady = times.count * times.mean_ns / wall if times is not None and wall else 0.0
+    return min(1.0, max(sum(mine), steady)) if mine else None
 
 
 def steps_note(report: Report) -> str:
