@@ -21,20 +21,26 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.view import SessionView
     from stepscope.model.report.finding import Place
+    from stepscope.model.report.ledger import Phase
 
 OVERLAPS = "DX171"
 MAX_OVERLAP_RATIO = 0.01
 """Share of the wall time above which an overlap of parts is reported: below it, all shares are right as printed."""
-NUMBERED = {
-    "imports": "import",
+NUMBERED: dict[Phase, str] = {
+    "start": "",
+    "imports": "",
+    "building": "",
     "first-steps": "step",
     "steps": "step",
     "other-steps": "step",
+    "tracing": "trace",
     "evaluation": "evaluation",
     "saving": "save",
-    "tracing": "trace",
+    "between-steps": "",
+    "end": "",
+    "not-seen": "",
 }
-"""What the number of a phase counts."""
+"""What the number of a phase counts; "" for phases that have none."""
 
 
 def build(view: SessionView) -> tuple[tuple[LedgerEntry, ...], tuple[Diagnostic, ...]]:
@@ -92,8 +98,8 @@ def _text(ledger: Ledger, part: Part) -> str:
 
 
 def _number(part: Part) -> str:
-    word = NUMBERED.get(part.phase, "")
-    if not word or not part.count or part.phase == "imports":
+    word = NUMBERED[part.phase]
+    if not word or not part.count:
         return ""
     return f"{part.count:,} {word}{'s' if part.count > 1 else ''}"
 

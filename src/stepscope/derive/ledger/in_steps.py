@@ -12,7 +12,7 @@ from stepscope.derive.ledger.part import Part
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import anatomy
 from stepscope.derive.steps.step_candidates import RECURRING
-from stepscope.model.report.components import COMPONENTS, PAINTED, REST
+from stepscope.model.report.components import COMPONENTS, PAINTED, REST, Trait, components_with
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from stepscope.derive.ledger.unobserved import Unobserved
     from stepscope.derive.numeric.intervals import Intervals
 
-RECORDED_IN_GAPS = frozenset({"saving", "building", "tracing", "evaluation"})
-"""Components whose records are written in gaps, too: nothing has to stand for them."""
+_RECORDED = components_with(Trait.RECORDED_IN_GAPS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +101,7 @@ def counted(steps: InSteps, spans: Intervals, between: Intervals) -> Unobserved:
         spans: when steps were not observed, without what records show of that time.
         between: observed time between steps. It stands for that in gaps if it recurs.
     """
-    observed = {name: ns for name, ns in steps.observed.items() if name not in RECORDED_IN_GAPS}
+    observed = {name: ns for name, ns in steps.observed.items() if name not in _RECORDED}
     own = steps.own
     if int((own.later & (own.ends < own.steps.ends)).sum()) >= RECURRING:
         observed[""] = float(intervals.total(between))

@@ -83,17 +83,22 @@ def _weighted(worker: Worker, threads: Sequence[int]) -> list[tuple[Sample, int]
 
 _LONGEST_NS = 5_000_000_000
 """Longest time that one sample stands for: longer ones span a gap."""
-_KINDS: dict[str, tuple[Kind, ...]] = {
-    "evaluation": (Kind.LOOP,),
-    "saving": (Kind.SAVE, Kind.SUMMARY),
-    "tracing": (Kind.TRACE,),
-}
-"""Kinds whose records name the place of a phase."""
+
+
+def _kinds_of(part: Part) -> tuple[Kind, ...]:
+    """Kinds whose records name the place of a part. Building is also Python: samples show more of it."""
+    match part.component or part.phase:
+        case "evaluation":
+            return (Kind.LOOP,)
+        case "building":
+            return ()
+        case name:
+            return next((kinds for phase, kinds in outside.SHOWN if phase == name), ())
 
 
 def _of_records(ledger: Ledger, part: Part) -> list[SpotTime]:
     """Places that the records of a phase name."""
-    kinds = _KINDS.get(part.component or part.phase, ())
+    kinds = _kinds_of(part)
     records = outside.on_threads(ledger.worker, ledger.threads)
     mine = records.take(np.isin(records.kind, kinds))
     mine = mine.take(intervals.overlapping(part.spans, mine.start_ns, mine.start_ns + np.maximum(mine.dur_ns, 1)))
