@@ -31,18 +31,6 @@ KEPT = {
     "derive/steps/anatomy.py": "what components are made of",
     "causes/general/spent_lines.py": "what knows the lines of each component",
 }
-PHASES = (
-    "model/report/ledger.py",
-    "reports/ledger_rows.py",
-    "app/report/ledger.py",
-    "app/report/settle.py",
-    "causes/general/phase_lines.py",
-    "detectors/general/time_outside_steps.py",
-    "derive/ledger/in_steps.py",
-    "derive/ledger/outside.py",
-    "derive/ledger/spots.py",
-)
-"""Modules about the phases of a job outside of its steps, some of which bear a component's name."""
 PARTS = "derive/optrace/steps/step_parts.py"
 """Its table of an op trace's parts, some of which bear a component's name."""
 COLOUR = re.compile(r"#[0-9a-f]{6}")
@@ -100,7 +88,7 @@ def test_no_other_set_of_components() -> None:
     found = []
     for path in SRC.rglob("*.py"):
         place = path.relative_to(SRC).as_posix()
-        if place in {*KEPT, *PHASES} or place.startswith(("agent/", "checker/")):
+        if place in KEPT or place.startswith(("agent/", "checker/")):
             continue
         found += [
             f"{place}:{getattr(node, 'lineno', 0)} {sorted(_named(node))}"

@@ -18,6 +18,7 @@ from stepscope.causes.graph import op_limits
 from stepscope.derive import steps_view
 from stepscope.detectors import base, registry
 from stepscope.model.report.components import COMPONENTS
+from stepscope.model.report.ledger import ONCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -38,8 +39,6 @@ REF = exclusive.REF
 """Evidence that refers to a component of the step is about its time."""
 PHASE = "phase:"
 """Evidence that refers to a phase of the job is about its time."""
-ONCE = frozenset({"start", "imports", "building", "first-steps", "tracing"})
-"""Phases in which costs that are paid once lie."""
 STEPS = "steps"
 COMPUTE = "call"
 

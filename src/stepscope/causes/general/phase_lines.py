@@ -16,6 +16,7 @@ import numpy as np
 
 from stepscope.causes.general.spent_lines import LEAST, MAX_LINES, MIN_SAMPLES, Spent
 from stepscope.derive.ledger import build as ledger
+from stepscope.derive.ledger import outside
 from stepscope.derive.numeric import intervals
 from stepscope.derive.python import stack_samples
 from stepscope.derive.steps import step_makers
@@ -29,9 +30,8 @@ if TYPE_CHECKING:
     from stepscope.model.report.ledger import Phase
 
 _SHOWN: dict[str, tuple[Kind, ...]] = {
+    **dict(outside.SHOWN),
     "evaluation": (Kind.LOOP,),
-    "saving": kinds_with(Trait.WRITES),
-    "building": (Kind.BUILD,),
     "first-steps": (Kind.LOOP, *kinds_with(Trait.GRAPH)),
 }
 """Kinds whose records name lines of a phase."""

@@ -35,6 +35,7 @@ from stepscope.detectors import general_loss
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
 from stepscope.detectors.general_loss import Params
 from stepscope.model.report.finding import Evidence, Remedy
+from stepscope.model.report.ledger import ONCE
 from stepscope.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -43,22 +44,8 @@ if TYPE_CHECKING:
     from stepscope.causes.general.phase_lines import PhaseTime
     from stepscope.derive.view import SessionView
     from stepscope.model.report.finding import Stage
+    from stepscope.model.report.ledger import Phase
 
-WHAT = {
-    "start": "the program's start before it imports a framework takes",
-    "imports": "imports of frameworks take",
-    "building": "building models, data and graphs before the first step takes",
-    "first-steps": "the first steps, with their traces, take",
-    "other-steps": "steps of other makers take",
-    "tracing": "tracing outside of the steps takes",
-    "evaluation": "evaluations between the steps take",
-    "saving": "saving between the steps takes",
-    "between-steps": "what lies between the steps takes",
-    "end": "what follows the last step takes",
-}
-"""Subject and verb of each phase's finding."""
-ONCE = frozenset({"start", "imports", "building", "first-steps", "tracing"})
-"""Phases that a run pays for once."""
 _KEEP = Remedy(id="keep-what-is-built", text="prepare it once and keep it: prepared data in a file, a saved model")
 _TRACES = Remedy(
     id="fewer-traces",
@@ -67,27 +54,33 @@ _TRACES = Remedy(
 _LESS_OFTEN = Remedy(id="less-often", text="do it less often, or in another thread or process")
 _EVALUATE = Remedy(id="evaluate-less-often", text="evaluate less often, on less data, or in larger batches")
 _SAVE = Remedy(id="save-less-often", text="save less often, weights only, or in the background")
-REMEDIES: dict[str, tuple[Remedy, ...]] = {
-    "start": (_KEEP,),
-    "building": (_KEEP,),
-    "first-steps": (_TRACES,),
-    "tracing": (_TRACES,),
-    "evaluation": (_EVALUATE,),
-    "saving": (_SAVE,),
-    "between-steps": (_LESS_OFTEN,),
+WHAT: dict[Phase, tuple[str, tuple[Remedy, ...]]] = {
+    "start": ("the program's start before it imports a framework takes", (_KEEP,)),
+    "imports": ("imports of frameworks take", ()),
+    "building": ("building models, data and graphs before the first step takes", (_KEEP,)),
+    "first-steps": ("the first steps, with their traces, take", (_TRACES,)),
+    "steps": ("", ()),
+    "other-steps": ("steps of other makers take", ()),
+    "tracing": ("tracing outside of the steps takes", (_TRACES,)),
+    "evaluation": ("evaluations between the steps take", (_EVALUATE,)),
+    "saving": ("saving between the steps takes", (_SAVE,)),
+    "between-steps": ("what lies between the steps takes", (_LESS_OFTEN,)),
+    "end": ("what follows the last step takes", ()),
+    "not-seen": ("", ()),
 }
+"""Subject and verb of each phase's finding, and its remedies; "": it has none."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen]:
     """Yield one finding for each phase."""
     for time in view.get(phase_lines.build):
-        if time.ratio >= params.min_ratio and time.phase in WHAT:
+        if time.ratio >= params.min_ratio and WHAT[time.phase][0]:
             yield _finding(view, time, params)
 
 
 def _finding(view: SessionView, time: PhaseTime, params: Params) -> Seen:
     return Seen(
-        title=f"{WHAT[time.phase]} {format_ratio(time.ratio)} of the run ({format_ns(time.ns)})"
+        title=f"{WHAT[time.phase][0]} {format_ratio(time.ratio)} of the run ({format_ns(time.ns)})"
         f"{general_loss.top_text(time.lines)}",
         severity="info",
         confidence=general_loss.CONFIDENCE,
@@ -107,7 +100,7 @@ def _finding(view: SessionView, time: PhaseTime, params: Params) -> Seen:
             *general_loss.of_lines(time.lines),
         ),
         cost=cost_of(view, 0.0, high=time.ratio, basis="unknown", ns_per_step=0),
-        remedies=REMEDIES.get(time.phase, ()),
+        remedies=WHAT[time.phase][1],
         explanation="This time lies outside of the steady steps: shares of the step and costs of findings do not "
         "include it.",
     )
