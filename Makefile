@@ -154,6 +154,10 @@ bench-input-truth: $(VENV)/.stamp ## input wait against inputs of known cost
 bench-graph-table: $(VENV)/.stamp ## op time joined to graph nodes, and what knowing them costs
 	@$(BIN)/python benchmarks/graph_table.py $(ARGS)
 
+.PHONY: bench-op-limits
+bench-op-limits: $(VENV)/.stamp ## is compute said to be as fast as it can be on tuned programs, and only there?
+	@$(BIN)/python benchmarks/op_limits.py $(ARGS)
+
 .PHONY: bench-overhead
 bench-overhead: $(VENV)/.stamp ## what measuring costs, interleaved with and without
 	@$(BIN)/python benchmarks/overhead.py $(ARGS)
@@ -193,6 +197,10 @@ bench-call-cost: $(VENV)/.stamp ## what a wrapped call costs in a training step
 .PHONY: bench-ledger
 bench-ledger: $(VENV)/.stamp ## is the time of a job accounted for? the parts of its ledger on programs of many styles
 	@$(BIN)/python benchmarks/ledger.py $(ARGS)
+
+.PHONY: bench-general-findings
+bench-general-findings: $(VENV)/.stamp ## where do the general findings alone point? cases reported without any specific detector
+	@$(BIN)/python benchmarks/general_findings.py $(ARGS)
 
 .PHONY: bench-startup
 bench-startup: $(VENV)/.stamp ## what enable costs a process without TensorFlow, interleaved

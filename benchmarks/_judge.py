@@ -68,9 +68,9 @@ class Ran:
 
     @property
     def findings(self) -> list[Json]:
-        """Findings above info, in the report's order."""
+        """Findings above info, in the report's order. A question claims nothing: it counts as silence."""
         every = (self.report or {}).get("findings", [])
-        return [finding for finding in every if finding["severity"] != "info"]
+        return [finding for finding in every if finding["severity"] not in {"info", "ask"}]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

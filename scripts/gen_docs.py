@@ -27,7 +27,7 @@ def detectors() -> str:
     registry = importlib.import_module("stepscope.detectors.registry")
     rows = []
     pages = []
-    for detector in registry.ALL:
+    for detector in registry.EVERY:
         module = sys.modules[detector.detect.__module__]
         summary, _, body = inspect.cleandoc(module.__doc__ or "").partition("\n")
         anchor = f"{detector.code.lower()}-{detector.name}"

@@ -26,7 +26,11 @@ from stepscope.reports.page import sheet
 
 SRC = Path(stepscope.__file__).parent
 FRONTEND = SRC.parents[1] / "frontend" / "src"
-KEPT = {"model/report/components.py": "the table", "derive/steps/anatomy.py": "what components are made of"}
+KEPT = {
+    "model/report/components.py": "the table",
+    "derive/steps/anatomy.py": "what components are made of",
+    "causes/general/spent_lines.py": "what knows the lines of each component",
+}
 PARTS = "derive/optrace/steps/step_parts.py"
 """Its table of an op trace's parts, some of which bear a component's name."""
 COLOUR = re.compile(r"#[0-9a-f]{6}")

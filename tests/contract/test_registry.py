@@ -15,7 +15,24 @@ import stepscope
 DETECTORS = Path(stepscope.__file__).parent / "detectors"
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 HEADINGS = ("What it detects", "Why it matters", "Evidence", "Known limits", "Remedy", "References")
-FAMILIES = ("INP", "HST", "GRF", "KRN", "LAY", "MEM", "COM", "CFG", "TRD", "INI", "HNG", "NET", "DSK", "UTL", "GPU")
+FAMILIES = (
+    "INP",
+    "HST",
+    "GRF",
+    "KRN",
+    "LAY",
+    "MEM",
+    "COM",
+    "CFG",
+    "TRD",
+    "INI",
+    "HNG",
+    "NET",
+    "DSK",
+    "UTL",
+    "GPU",
+    "GEN",
+)
 CODE = re.compile(rf"(?:{'|'.join(FAMILIES)})\d{{3}}")
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)+")
 
@@ -32,20 +49,22 @@ def _files() -> list[str]:
 
 
 def test_every_file_is_registered() -> None:
-    """A detector that has a file is listed in ``registry.ALL``, once, sorted by code."""
-    modules = [detector.detect.__module__.rpartition(".")[2] for detector in registry.ALL]
+    """A detector that has a file is listed in ``registry.ALL`` or ``registry.GENERAL``, once, sorted by code."""
+    modules = [detector.detect.__module__.rpartition(".")[2] for detector in registry.EVERY]
     assert sorted(modules) == _files()
-    codes = [detector.code for detector in registry.ALL]
-    assert codes == sorted(set(codes))
+    for listed in (registry.ALL, registry.GENERAL):
+        codes = [detector.code for detector in listed]
+        assert codes == sorted(set(codes))
+    assert {detector.code[:3] for detector in registry.GENERAL} == {"GEN"}
 
 
 def test_a_detector_lives_in_the_file_of_its_name() -> None:
     """Who reads a finding's name finds its code; detectors stand in folders, none at the top."""
-    found = [detector.detect.__module__.split(".")[-3::2] for detector in registry.ALL]
-    assert found == [["detectors", detector.name.replace("-", "_")] for detector in registry.ALL]
+    found = [detector.detect.__module__.split(".")[-3::2] for detector in registry.EVERY]
+    assert found == [["detectors", detector.name.replace("-", "_")] for detector in registry.EVERY]
 
 
-@pytest.mark.parametrize("detector", registry.ALL, ids=lambda detector: detector.code)
+@pytest.mark.parametrize("detector", registry.EVERY, ids=lambda detector: detector.code)
 def test_a_detector_is_documented(detector: Any) -> None:
     """A detector's module has every heading, in order, each with prose, and its page is in docs/detectors.md."""
     doc = inspect.getdoc(importlib.import_module(detector.detect.__module__)) or ""
@@ -56,7 +75,7 @@ def test_a_detector_is_documented(detector: Any) -> None:
     assert f"## {detector.code} {detector.name}\n" in page
 
 
-@pytest.mark.parametrize("detector", registry.ALL, ids=lambda detector: detector.code)
+@pytest.mark.parametrize("detector", registry.EVERY, ids=lambda detector: detector.code)
 def test_a_detector_is_named_by_the_bad_pattern(detector: Any) -> None:
     """Codes are of a known family; names are lower-case words with hyphens, readable after "allow"."""
     assert CODE.fullmatch(detector.code)
@@ -66,7 +85,7 @@ def test_a_detector_is_named_by_the_bad_pattern(detector: Any) -> None:
 def test_a_detector_says_the_classification_of_its_findings() -> None:
     """Cause and stage of introduction stand in its ``Detector``, or in each finding: never in neither."""
     silent = []
-    for detector in registry.ALL:
+    for detector in registry.EVERY:
         tree = ast.parse(inspect.getsource(sys.modules[detector.detect.__module__]))
         seen = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Seen"]
         assert seen, detector.code

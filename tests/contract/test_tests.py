@@ -15,7 +15,7 @@ registry = importlib.import_module("stepscope.detectors.registry")
 
 def _places() -> dict[str, str]:
     """The module of each detector by the file of its tests: ``detectors/<family>/test_<module>.py``."""
-    modules = [detector.detect.__module__ for detector in registry.ALL]
+    modules = [detector.detect.__module__ for detector in registry.EVERY]
     return {"detectors/{}/test_{}.py".format(*module.split(".")[-2:]): module for module in modules}
 
 

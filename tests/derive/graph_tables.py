@@ -54,13 +54,15 @@ class Graph:
         function: str = "step",
         layer: int = 0,
         device: str = "",
+        attributes: str = "",
     ) -> Node:
         """Add an op; an input is a node (its first output) or (node, output)."""
         number = self.count + 2
         self.count += 1
         pairs = tuple((i.number, 0) if isinstance(i, Node) else (i[0].number, i[1]) for i in inputs)
         place = (file, function) if line else ("", "")
-        self.tables.rows.append(_Row(self.id, number, line, layer, (name, kind, device, outputs, *place), pairs))
+        texts = (name, kind, device, outputs, attributes, *place)
+        self.tables.rows.append(_Row(self.id, number, line, layer, texts, pairs))
         return Node(self.id, number, name)
 
     def variable(self, name: str, spec: str, *, trainable: bool = True, line: int = 0, layer: int = 0) -> Node:

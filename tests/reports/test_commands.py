@@ -59,7 +59,7 @@ def test_named_commands_exist(samples: ModuleType) -> None:
 
 def test_detectors_name_existing_commands() -> None:
     """Every ``stepscope X`` in the documentation of a detector is a command."""
-    named = {name for detector in registry.ALL for name in re.findall(r"`stepscope ([a-z-]+)", detector.doc)}
+    named = {name for detector in registry.EVERY for name in re.findall(r"`stepscope ([a-z-]+)", detector.doc)}
     assert named <= set(main.COMMANDS)
 
 
@@ -110,7 +110,7 @@ def test_no_session(tmp_path: Path) -> None:
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("detector", registry.ALL, ids=lambda d: d.code)
+@pytest.mark.parametrize("detector", registry.EVERY, ids=lambda d: d.code)
 def test_rule(detector: Any) -> None:
     """Each detector is explained, by its code in any case and by its name, without marks of Markdown headings."""
     shown = call("rule", detector.code.lower()).stdout
@@ -124,7 +124,7 @@ def test_rules_are_listed() -> None:
     """Without a code every detector and every rule is listed, sorted by code."""
     lines = call("rule").stdout.splitlines()
     assert [line.split() for line in lines] == sorted(
-        [*([d.code, d.name] for d in registry.ALL), *([r.code, r.name] for r in checker_registry.ALL)]
+        [*([d.code, d.name] for d in registry.EVERY), *([r.code, r.name] for r in checker_registry.ALL)]
     )
 
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from dataclasses import dataclass
 
 import msgspec
 
 from stepscope._version import __version__
+from stepscope.app import jobs
 from stepscope.app.record import python_of_job
-from stepscope.collector.machine import cpu, libraries, memory, profiling
+from stepscope.collector.machine import calibration, cpu, libraries, memory, profiling
 from stepscope.collector.machine.host import Host
 from stepscope.collector.machine.python import ask
+from stepscope.collector.replay import replay_process
+from stepscope.errors import TargetError, UsageError
 from stepscope.model.report.doctor import DoctorReport
+from stepscope.model.session.replays import ReplayOrder, ReplayPart
 from stepscope.reports import doctor_text
 
 
@@ -46,6 +51,32 @@ def doctor(options: DoctorOptions, host: Host | None = None) -> DoctorReport:
             *libraries.checks(host, facts),
         ),
     )
+
+
+CALIBRATE_S = 5.0
+"""Time that measuring the roofs may take, but for the import of TensorFlow."""
+
+
+def calibrate(python: str | None = None) -> str:
+    """Measure the machine's roofs and keep them; returns the text for people.
+
+    Raises:
+        UsageError: a job is being measured, which both would disturb.
+        TargetError: the Python has no TensorFlow, or the roofs could not be measured or kept.
+    """
+    if running := [job for job in jobs.running() if job.state in {"starting", "running"}]:
+        raise UsageError(f"{running[0].name} is being measured (stepscope ps); calibrate when it has ended")
+    wanted = python or python_of_job()
+    order = ReplayOrder(seconds=CALIBRATE_S, least_s=1.0, parts=(ReplayPart(roofs=True),))
+    lines, problem = replay_process.run(wanted, order, os.environ)
+    found = [line.roofs() for line in lines if line.what == "roofs"]
+    if not found:
+        raise TargetError(f"{wanted}: the roofs were not measured: {problem or 'no answer'}; it needs TensorFlow")
+    try:
+        path = calibration.save(found[0])
+    except OSError as error:
+        raise TargetError(f"the roofs could not be kept: {error}") from error
+    return doctor_text.roofs(found[0], str(path))
 
 
 def exit_code(report: DoctorReport) -> int:

@@ -20,7 +20,13 @@ import click
 @click.option(
     "--no-import", is_flag=True, help="Do not import TensorFlow there: saves some seconds, but skips what it reports."
 )
-def doctor(*, as_json: bool, python: str | None, no_import: bool) -> int:
+@click.option(
+    "--calibrate",
+    is_flag=True,
+    help="Instead of the checks, measure in some 5 s what this machine reaches at best (products, memory, a small op), "
+    "and keep it: reports explain the speed of ops by it. Not while a job is measured.",
+)
+def doctor(*, as_json: bool, python: str | None, no_import: bool, calibrate: bool) -> int:
     """Check this machine and a Python's packages for settings that make jobs slow or prevent diagnosis.
 
     Settings are only read, never changed. Each line is marked ok, note (worth knowing), CHANGE, or blind (could not be
@@ -28,6 +34,9 @@ def doctor(*, as_json: bool, python: str | None, no_import: bool) -> int:
     """
     from stepscope.app import doctor as use_case  # noqa: PLC0415 - --help needs none of it
 
+    if calibrate:
+        click.echo(use_case.calibrate(python), nl=False)
+        return 0
     report = use_case.doctor(use_case.DoctorOptions(python=python, load=not no_import))
     if as_json:
         click.echo(use_case.to_json(report))

@@ -24,7 +24,7 @@ NEAR = 3
 def rule(code: str | None) -> None:
     """Explain the rule of `check` or the detector of `run` with this CODE or name. Without CODE: list all."""
     from stepscope.checker.registry import ALL as RULES  # noqa: PLC0415 - not for --help
-    from stepscope.detectors.registry import ALL as DETECTORS  # noqa: PLC0415 - numpy: not for --help
+    from stepscope.detectors.registry import EVERY as DETECTORS  # noqa: PLC0415 - numpy: not for --help
 
     every = sorted([*((d.code, d.name, d.doc) for d in DETECTORS), *((r.code, r.name, r.doc) for r in RULES)])
     if code is None:

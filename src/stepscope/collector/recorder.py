@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import signal
@@ -251,6 +252,11 @@ class Recording:
             "run directory; samples of processes and host ended when the sidecar died",
         )
         return self.finish("recovered")
+
+    def write_notes(self) -> None:
+        """Store diagnostics that were added after ``finish``; they are lost if there is no space."""
+        with contextlib.suppress(OSError):
+            self._write_manifest()
 
     def _signals(self) -> tuple[str, ...]:
         workers = self.drainer.workers.values()

@@ -10,14 +10,17 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
+from msgspec.structs import replace
+
 from stepscope.causes.host import growing_graph, no_progress
 from stepscope.causes.job import hidden_wait, purpose
 from stepscope.causes.system import contention, gpu, memory_leak, resources, steady_page_faults
 from stepscope.derive import steps_view
 from stepscope.derive.python import stack_samples
+from stepscope.detectors.costs import compute_ratio, cost_of
 from stepscope.errors import DamagedError
 from stepscope.model.log.events import Traced
-from stepscope.model.report.finding import Checked, Cost, Diagnostic, Finding, severity_of
+from stepscope.model.report.finding import Checked, Diagnostic, Finding, severity_of
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
     from stepscope.model.report.finding import (
         Cause,
+        Cost,
         Evidence,
         PipelineStage,
         Place,
@@ -79,7 +83,7 @@ HINTS = {
     Signal.MEMORY: "the steady part must last at least 8 s, with one sample per second",
     Signal.FAULTS: "the steady part must last at least 5 s, with one sample per second",
     Signal.NATIVE: "run stepscope trace JOB --kind native while it runs",
-    Signal.OP_TRACE: "run stepscope trace JOB while it runs, or stepscope import FILE",
+    Signal.OP_TRACE: "run stepscope trace JOB while it runs",
     Signal.DEVICE_TRACE: "needs an op trace of a job on a GPU or TPU: stepscope trace JOB, or stepscope import FILE",
     Signal.RUN: "this session was imported; measure the job with stepscope run",
     Signal.SIZES: "only the number of samples per step is recorded, not their length",
@@ -91,6 +95,8 @@ IMPORTED_HINTS = HINTS | {
     Signal.NATIVE: "import a file of sampled stacks with stepscope import",
 }
 """Hints for a session of imported files."""
+_OF_DEVICES = frozenset({Signal.DEVICE_TRACE, Signal.GPU, Signal.LIVE_BYTES})
+"""Signals that a machine without a GPU cannot give: a detector that lacks one does not apply there."""
 _IN_FILES = frozenset({Signal.OP_TRACE, Signal.DEVICE_TRACE, Signal.NATIVE})
 """Signals an imported file can carry. A detector that lacks any other signal needs a measured run."""
 
@@ -115,6 +121,12 @@ class CaptureRequest:
     """ops | native"""
     missing: Signal
     hint: str
+    suspicion: str = ""
+    """What is suspected, in words that can stand alone; "" if there is only a question about a finding."""
+    suspected_ratio: float = 0.0
+    """Largest share of the steady wall time that it may cost; 0: not known."""
+    where: tuple[Place, ...] = ()
+    """Places of what is suspected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,23 +231,13 @@ def run(
         Findings as ``rank`` orders them; what became of each detector; what failed.
     """
     have, with_steps = present(view), steps_view.of(view)
-    imported = view.session.manifest.mode == "import"
-    hints = IMPORTED_HINTS if imported else HINTS
     findings: list[Finding] = []
     checked: list[Checked] = []
     failures: list[Diagnostic] = []
     for detector in detectors:
-        missing = sorted(detector.needs - have, key=lambda s: s.name)
-        if imported and not _IN_FILES.issuperset(missing):
-            missing = [Signal.RUN]
-        elif detector.applies is not None and (why := detector.applies(view)):
-            checked.append(_checked(detector, "not-applicable", [], why))
-            continue
-        if missing == [Signal.OP_TRACE] and detector.asks is not None and (what := detector.asks(view)):
-            checked.append(_checked(detector, "undecided", missing, f"{what}: {hints[Signal.OP_TRACE]}", "ops"))
-            continue
-        if missing:
-            checked.append(_checked(detector, "not-applicable", missing, hints[missing[0]]))
+        blind = _blind(detector, view, have)
+        if blind is not None:
+            checked.append(blind)
             continue
         try:
             results = list(detector.detect(with_steps or cast("StepsView", view), detector.params))
@@ -252,7 +254,8 @@ def run(
             question = next((q for q in open_questions if isinstance(q, CaptureRequest)), open_questions[0])
             capture = question.kind if isinstance(question, CaptureRequest) else ""
             outcome = "found" if mine else "undecided"
-            checked.append(_checked(detector, outcome, [question.missing], question.hint, capture))
+            asked = _checked(detector, outcome, [question.missing], question.hint, capture)
+            checked.append(_asking(asked, question) if isinstance(question, CaptureRequest) else asked)
         elif mine:
             checked.append(_checked(detector, "found", [], ""))
         else:
@@ -260,6 +263,30 @@ def run(
     kept = _one_per_root(detectors, findings)
     ranked = tuple(sorted(kept, key=rank))
     return ranked, tuple(_told_by(c, findings, kept) for c in checked), tuple(failures)
+
+
+def _blind(detector: Detector[object], view: SessionView, have: frozenset[Signal]) -> Checked | None:
+    """Why a detector cannot look, or does not apply; None if it can look."""
+    imported = view.session.manifest.mode == "import"
+    hints = IMPORTED_HINTS if imported else HINTS
+    missing = sorted(detector.needs - have, key=lambda s: s.name)
+    if imported and not _IN_FILES.issuperset(missing):
+        return _checked(detector, "not-applicable", [Signal.RUN], hints[Signal.RUN])
+    if not imported and (why := _not_here(detector, view, missing)):
+        return _checked(detector, "not-applicable", [], why)
+    if missing == [Signal.OP_TRACE] and detector.asks is not None and (what := detector.asks(view)):
+        hint = f"{what}: {hints[Signal.OP_TRACE]}"
+        ratio = compute_ratio(view)
+        ask = CaptureRequest(kind="ops", missing=Signal.OP_TRACE, hint=hint, suspicion=what, suspected_ratio=ratio)
+        return _asking(_checked(detector, "undecided", missing, hint, "ops"), ask)
+    return _checked(detector, "not-applicable", missing, hints[missing[0]]) if missing else None
+
+
+def _not_here(detector: Detector[object], view: SessionView, missing: Sequence[Signal]) -> str:
+    """Why a detector does not apply to a job, or to the machine that it ran on; "" if it does."""
+    if detector.applies is not None and (why := detector.applies(view)):
+        return why
+    return gpu.no_gpu(view) if not _OF_DEVICES.isdisjoint(missing) else ""
 
 
 def _finding(detector: Detector[object], seen: Seen, view: SessionView) -> Finding:
@@ -293,10 +320,13 @@ def rank(finding: Finding) -> tuple[bool, bool, float, str]:
     """Sort key of a report's findings: by cost, with what the user can change before what the machine does.
 
     The machine's findings were set up elsewhere: they name no line of the job, and no setting that ``whatif`` can try.
+    Information whose saving is not known is ordered by the share that it is about.
     """
     own = bool(finding.where) or any(remedy.what_if for remedy in finding.remedies)
     machine = finding.introduced_stage == "environment setting" and not own
-    return finding.severity == "info", machine, -finding.cost.ratio, finding.code
+    cost = finding.cost
+    about = cost.high if finding.severity == "info" and cost.basis == "unknown" else cost.ratio
+    return finding.severity == "info", machine, -about, finding.code
 
 
 def _one_per_root(detectors: Sequence[Detector[object]], findings: list[Finding]) -> list[Finding]:
@@ -339,33 +369,9 @@ def _checked(detector: Detector[object], outcome: str, missing: list[Signal], hi
     )
 
 
-def _clip(value: float) -> float:
-    return float(min(1.0, max(0.0, value)))
-
-
-def cost_of(
-    view: SessionView,
-    ratio: float,
-    *,
-    low: float | None = None,
-    high: float | None = None,
-    basis: str = "measured",
-    ns_per_step: int | None = None,
-) -> Cost:
-    """Cost of a share of the steady wall time, within 0-1, with nanoseconds of the mean step.
-
-    A cost paid once is a share of another time: it has its own ``ns_per_step``, spread over all steps.
-    """
-    steps = view.steps
-    trace = view.traces.main
-    mean = steps.steady_ns / steps.steady_count if steps else trace.periods.mean_ns if trace is not None else 0.0
-    return Cost(
-        ratio=_clip(ratio),
-        low=_clip(ratio if low is None else min(low, ratio)),
-        high=_clip(ratio if high is None else max(high, ratio)),
-        ns_per_step=int(_clip(ratio) * mean) if ns_per_step is None else ns_per_step,
-        basis=basis,  # type: ignore[arg-type]
-    )
+def _asking(checked: Checked, request: CaptureRequest) -> Checked:
+    """With the suspicion that a capture would decide."""
+    return replace(checked, suspicion=request.suspicion, suspected_ratio=request.suspected_ratio, where=request.where)
 
 
 __all__ = [
@@ -375,6 +381,7 @@ __all__ = [
     "Seen",
     "Signal",
     "Undecided",
+    "compute_ratio",
     "cost_of",
     "present",
     "rank",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from stepscope.detectors.base import CaptureRequest, Seen, Signal
+from stepscope.detectors.base import CaptureRequest, Seen, Signal, compute_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -88,7 +88,13 @@ def price(
     if ops is None:
         if suspicion := ask(found[0]):
             hint = f"{suspicion}; an op trace shows the cost: run stepscope trace JOB while it runs"
-            yield CaptureRequest(kind="ops", missing=Signal.OP_TRACE, hint=hint)
+            yield CaptureRequest(
+                kind="ops",
+                missing=Signal.OP_TRACE,
+                hint=hint,
+                suspicion=suspicion,
+                suspected_ratio=compute_ratio(view),
+            )
         return
     weight, worst = max(((weigh(ops, one), one) for one in found), key=lambda weighed: weighed[0].ratio)
     if weight.ratio >= min_ratio:

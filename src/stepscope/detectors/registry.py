@@ -1,4 +1,4 @@
-"""All detectors, listed by hand and sorted by code."""
+"""All detectors, listed by hand and sorted by code: the specific ones, and the general ones that run after them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from stepscope.detectors.config import debugging_left_on, profiler_left_on, small_batch, small_validation_batch
 from stepscope.detectors.device import (
     batch_headroom,
+    cheaper_way_measured,
     device_full,
     full_precision_matmul,
     host_to_device_copy_bound,
@@ -15,7 +16,23 @@ from stepscope.detectors.device import (
     late_device_start,
     layout_transposes,
     op_on_host_in_device_step,
+    op_slower_than_alone,
     unfused_small_kernels,
+)
+from stepscope.detectors.general import (
+    costly_compute_line,
+    time_in_building,
+    time_in_callbacks,
+    time_in_evaluation,
+    time_in_framework_loop,
+    time_in_garbage_collection,
+    time_in_host_sync,
+    time_in_input_wait,
+    time_in_op_scheduling,
+    time_in_other_python,
+    time_in_saving,
+    time_in_tracing,
+    time_outside_steps,
 )
 from stepscope.detectors.graph import (
     constant_work_in_step,
@@ -83,7 +100,9 @@ from stepscope.detectors.system import (
 if TYPE_CHECKING:
     from stepscope.detectors.base import Detector
 
-ALL: tuple[Detector[Any], ...] = (
+    Listed = tuple[Detector[Any], ...]
+
+ALL: Listed = (
     starved_cpu.DETECTOR,
     small_batch.DETECTOR,
     oversubscribed_threads.DETECTOR,
@@ -144,6 +163,8 @@ ALL: tuple[Detector[Any], ...] = (
     op_on_host_in_device_step.DETECTOR,
     full_precision_matmul.DETECTOR,
     unfused_small_kernels.DETECTOR,
+    op_slower_than_alone.DETECTOR,
+    cheaper_way_measured.DETECTOR,
     layout_transposes.DETECTOR,
     memory_leak.DETECTOR,
     steady_page_faults.DETECTOR,
@@ -153,3 +174,22 @@ ALL: tuple[Detector[Any], ...] = (
     rising_step_time.DETECTOR,
     utilisation_dips.DETECTOR,
 )
+
+GENERAL: Listed = (
+    costly_compute_line.DETECTOR,
+    time_in_op_scheduling.DETECTOR,
+    time_in_input_wait.DETECTOR,
+    time_in_callbacks.DETECTOR,
+    time_in_evaluation.DETECTOR,
+    time_in_building.DETECTOR,
+    time_in_tracing.DETECTOR,
+    time_in_saving.DETECTOR,
+    time_in_host_sync.DETECTOR,
+    time_in_garbage_collection.DETECTOR,
+    time_in_framework_loop.DETECTOR,
+    time_in_other_python.DETECTOR,
+    time_outside_steps.DETECTOR,
+)
+"""General detectors: they look once all others have, and only what no specific finding explains is kept of theirs."""
+
+EVERY = (*ALL, *GENERAL)

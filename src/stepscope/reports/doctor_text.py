@@ -5,9 +5,14 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from stepscope.model.report.doctor import Check, DoctorReport
 from stepscope.reports.check.check_text import printable
+from stepscope.units import format_bytes, format_ns
+
+if TYPE_CHECKING:
+    from stepscope.model.session.replays import Roofs
 
 _TITLES = {
     "profiling": "What stepscope can see",
@@ -20,6 +25,7 @@ _COLORS = {"ok": "2", "note": "1;36", "change": "1;31", "blind": "1;33"}
 _MARK_WIDTH = 8
 _TITLE_WIDTH = 26
 _MIN_WIDTH = 60
+_GIGA = 1e9
 
 
 def render(report: DoctorReport, *, color: bool = False, width: int = 120) -> str:
@@ -60,3 +66,15 @@ def _summary(report: DoctorReport) -> str:
 
 def _paint(text: str, code: str, *, color: bool) -> str:
     return f"\x1b[{code}m{text}\x1b[0m" if color else text
+
+
+def roofs(found: Roofs, path: str) -> str:
+    """What was measured, as lines that end in a newline."""
+    lines = [
+        f"products    {found.flops_per_s / _GIGA:,.1f} GFLOP/s (float32, all threads)",
+        f"memory      {found.memory_bytes_per_s / _GIGA:,.1f} GB/s (all threads)",
+        *(f"copies      {rate / _GIGA:,.1f} GB/s in {format_bytes(size)} (one thread)" for size, rate in found.copies),
+        f"small op    {format_ns(round(found.fixed_ns))}",
+        f"kept in     {path}",
+    ]
+    return "\n".join(lines) + "\n"

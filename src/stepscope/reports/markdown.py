@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stepscope.reports import capture_text, ledger_rows, maker_rows, op_trace_text, task_rows, words
-from stepscope.reports.page import op_rows, traced_rows
+from stepscope.reports import capture_text, ledger_rows, maker_rows, op_trace_text, task_rows, verdict, words
+from stepscope.reports.page import limit_rows, op_rows, traced_rows
 from stepscope.reports.page.excerpt import excerpt
 from stepscope.units import format_ns
 
@@ -33,7 +33,7 @@ def render(report: Report, *, sources: Mapping[str, str] | None = None) -> str:
         *_findings(report, sources or {}),
         _stages(report),
     ]
-    blocks += [_tasks(report), _ops(report), _checked(report), _source(report)]
+    blocks += [_tasks(report), _ops(report), _limits(report), _checked(report), _source(report)]
     return "\n\n".join(filter(None, [*blocks, _diagnostics(report)])) + "\n"
 
 
@@ -73,6 +73,7 @@ def _head(report: Report) -> str:
     items += map(escape, words.inference_items(summary))
     items.append(words.overhead_text(report.overhead, steps=summary.steps))
     makers = "".join(f"\n- {escape(line)}" for line in maker_rows.lines(summary))
+    items.append(escape(verdict.steps_note(report)))
     return title + "\n\n" + " \u00b7 ".join(filter(None, items)) + (makers and f"\n{makers}")
 
 
@@ -148,10 +149,11 @@ def _traced(report: Report) -> str:
 
 def _findings(report: Report, sources: Mapping[str, str]) -> list[str]:
     if not words.significant(report):
-        said = words.nothing_text(report)
+        said = escape(verdict.nothing_text(report))
         head = [f"### Findings\n\n{said[0].upper()}{said[1:]}."]
     else:
-        head = ["### Findings"]
+        missing = verdict.unexplained_text(report)
+        head = ["### Findings", *([f"Not explained: {escape(missing)}."] if missing else [])]
     return head + [_finding(i, f, sources) for i, f in enumerate(report.findings, 1)]
 
 
@@ -227,6 +229,16 @@ def _ops(report: Report) -> str:
     head = [f" {title}" if title in numeric else title for title in titles]
     body = table(head, [[_op_cell(*cell) for cell in zip(titles, row, strict=True)] for row in shown])
     return f"### Ops\n\n{escape(op_rows.summary(report.ops))}.\n\n{body}"
+
+
+def _limits(report: Report) -> str:
+    if report.limits is None:
+        return ""
+    head = [f" {title}" if title in limit_rows.NUMERIC else title for title in limit_rows.HEAD]
+    shown = limit_rows.rows(report.limits)
+    body = table(head, [[_op_cell(*cell) for cell in zip(limit_rows.HEAD, row, strict=True)] for row in shown])
+    notes = "\n".join(f"- {escape(text)}" for text in limit_rows.notes(report.limits))
+    return "\n\n".join(filter(None, ["### Limits", f"{escape(report.limits.text)}.", body, notes]))
 
 
 def _op_cell(title: str, text: str) -> str:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
-from stepscope.reports import capture_text, ledger_rows, maker_rows, op_trace_text, words
-from stepscope.reports.page import op_rows, traced_rows
+from stepscope.reports import capture_text, ledger_rows, maker_rows, op_trace_text, verdict, words
+from stepscope.reports.page import limit_rows, op_rows, traced_rows
 from stepscope.units import format_ns, format_rate
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ def render(
     """
     width = max(width, MIN_WIDTH)
     lines = [*_header(report, width), (), *_findings(report, width), *_checked(report, width)]
-    lines += [*_captured(report, width), *_traced(report, width), *_ops(report, width), *_source(report, width)]
-    lines += [*_diagnostics(report, width), *_slowest(report, session_path, width)]
+    lines += [*_captured(report, width), *_traced(report, width), *_ops(report, width), *_limits(report, width)]
+    lines += [*_source(report, width), *_diagnostics(report, width), *_slowest(report, session_path, width)]
     lines += _paths(session_path, html_path, width)
     return "".join(_paint(line, color=color) + "\n" for line in lines)
 
@@ -147,6 +147,7 @@ def _header(report: Report, width: int) -> list[Line]:
         return [
             *_labelled("stepscope", HEAD, _wrap_items(filter(None, items), room)),
             *_labelled("the job", HEAD, _wrap_items(ledger_rows.line(report), room)),
+            *_labelled("unexplained", HEAD, wrap(verdict.unexplained_text(report), room)),
             *_labelled("measured", HEAD, measured or ["nothing: the job was too short, or no sampler ran"]),
             *_stages(report, room),
             *_members(report, room),
@@ -159,8 +160,11 @@ def _header(report: Report, width: int) -> list[Line]:
     return [
         *_labelled("stepscope", HEAD, _wrap_items(filter(None, items), room)),
         *_labelled("makers", HEAD, [text for line in maker_rows.lines(summary) for text in wrap(line, room)]),
-        *_labelled("the step", HEAD, _wrap_items(_anatomy(report), room)),
+        *_labelled(
+            "the step", HEAD, _wrap_items([*_anatomy(report), *filter(None, [verdict.steps_note(report)])], room)
+        ),
         *_labelled("the job", HEAD, _wrap_items(ledger_rows.line(report), room)),
+        *_labelled("unexplained", HEAD, wrap(verdict.unexplained_text(report), room)),
         *_stages(report, room),
         *_members(report, room),
     ]
@@ -182,7 +186,7 @@ def _stages(report: Report, room: int) -> list[Line]:
         return []
     blind = words.blind_stages(report.stages)
     texts = _wrap_items(words.seen_stages(report.stages), room)
-    texts += wrap(f"{words.BLIND}{', '.join(blind)}", room) if blind else []
+    texts += [_one_line(f"{words.BLIND}{', '.join(blind)}", room)] if blind else []
     return _labelled("stages", HEAD, texts)
 
 
@@ -218,20 +222,27 @@ def measured_items(report: Report) -> list[str]:
 
 
 def _findings(report: Report, width: int) -> list[Line]:
-    found = words.significant(report)
-    infos = len(report.findings) - len(found)
+    found, listed = words.significant(report), verdict.listed(report)
+    infos = len(report.findings) - len(found) - len(listed)
     lines: list[Line] = []
     shown = found[:TOP_FINDINGS]
     shown += [f for f in found[TOP_FINDINGS:] if f.severity == "ask"]
-    for number, finding in enumerate(shown, 1):
-        lines += _finding(number, finding, width)
     if not found:
-        text = words.nothing_text(report)
-        lines.append((Piece(text, "good" if report.session.steps else "label"),))
+        lines += _nothing(report, width)
+    for number, finding in enumerate([*shown, *listed], 1):
+        lines += _finding(number, finding, width)
     more = [f"+ {count} {word}" for count, word in ((len(found) - len(shown), "more"), (infos, "info")) if count > 0]
     if more:
         lines.append((Piece(SEPARATOR.join(more), "dim"),))
     return lines
+
+
+def _nothing(report: Report, width: int) -> list[Line]:
+    """The verdict without findings above info. Unexplained time stands in the head."""
+    text = verdict.nothing_text(report)
+    if verdict.unexplained_text(report):
+        return [(Piece("no finding explains the time above", "label"),)]
+    return [(Piece(line, "good" if text == verdict.NOTHING else "label"),) for line in wrap(text, width)]
 
 
 def _finding(number: int, finding: Finding, width: int) -> list[Line]:
@@ -252,9 +263,9 @@ def _finding(number: int, finding: Finding, width: int) -> list[Line]:
             lines[-1] += (Piece(" " * gap), Piece(place, "place"))
         else:
             lines.append((indent, Piece("at "), Piece(_shorten(place, room - 3), "place")))
-    cost = words.cost_text(finding.cost, between_steps=words.is_between_steps(finding))
+    cost = _cost(finding)
     if finding.remedies:
-        cost += f"{SEPARATOR}remedy: {words.printable(finding.remedies[0].text)}"
+        cost += f"{SEPARATOR if cost else ''}remedy: {words.printable(finding.remedies[0].text)}"
     rule = f"(stepscope rule {words.printable(finding.code)})".replace(" ", NO_BREAK)
     lines += [(indent, Piece(text)) for text in wrap(f"{cost} {rule}", room)]
     proof = next((r.what_if for r in finding.remedies if r.what_if is not None), None)
@@ -269,6 +280,13 @@ def _finding(number: int, finding: Finding, width: int) -> list[Line]:
     return lines
 
 
+def _cost(finding: Finding) -> str:
+    """The cost; "" for a general finding without one, whose title says its share."""
+    if verdict.is_general(finding) and finding.cost.basis == "unknown":
+        return ""
+    return words.cost_text(finding.cost, between_steps=words.is_between_steps(finding))
+
+
 def _shorten(place: str, room: int) -> str:
     """Drop leading folders of a path that does not fit; its end is more informative."""
     while cell_len(place) > room:
@@ -278,7 +296,13 @@ def _shorten(place: str, room: int) -> str:
 
 
 def _checked(report: Report, width: int) -> list[Line]:
-    return _labelled("checked", TAIL, _wrap_items(words.checked_items(report.checked), width - TAIL))
+    return _labelled("checked", TAIL, [_one_line(words.checked_short(report.checked), width - TAIL)])
+
+
+def _one_line(text: str, room: int) -> str:
+    """The start of a text that does not fit into one line."""
+    first, *more = wrap(text, room)
+    return f"{wrap(text, room - 2)[0]} \u2026" if more else first
 
 
 def _captured(report: Report, width: int) -> list[Line]:
@@ -293,6 +317,14 @@ def _traced(report: Report, width: int) -> list[Line]:
         return []
     texts = [text for _, text in traced_rows.lines(report.traced)]
     return _labelled("traced", TAIL, [line for text in texts for line in wrap(text, width - TAIL)])
+
+
+def _limits(report: Report, width: int) -> list[Line]:
+    """Whether the step's ops are as fast as they can be here, if they were run alone."""
+    if report.limits is None:
+        return []
+    texts = [report.limits.text, *(note for note in limit_rows.notes(report.limits)[1:])]
+    return _labelled("limits", TAIL, [line for text in texts for line in wrap(text, width - TAIL)])
 
 
 def _ops(report: Report, width: int) -> list[Line]:

@@ -64,8 +64,8 @@ ROLE_COUNT_WORDS = {
 SHORT_STAGE_WORDS = {"forward-backward": "forward/backward", "output-processing": "output"}
 """Short names for the line that lists all eight stages."""
 
-NOTHING = "nothing significant found"
-"""The verdict for a job with nothing wrong."""
+SEPARATOR = " \u00b7 "
+"""Between the items of a line."""
 
 WHOLE_FROM = 0.0995
 """Smallest share printed as whole percent: 9.95 % would print as 10.0 with one digit."""
@@ -256,15 +256,6 @@ def subject(report: Report) -> str:
     return shlex.join(report.session.command) or files or report.session.id
 
 
-def nothing_text(report: Report) -> str:
-    """Text for a report without findings: nothing was found, or why detectors could not run."""
-    if report.session.steps:
-        return NOTHING
-    if is_imported(report):
-        return "no findings: the job was not measured, so only its op traces were analysed"
-    return "no steps were seen, so there are no findings about them"
-
-
 def plural(count: int, word: str) -> str:
     """``1 step``, ``2 steps``, ``2 processes``."""
     ending = "" if count == 1 else "es" if word.endswith("s") else "s"
@@ -334,6 +325,20 @@ def blind_reasons(blind: Iterable[Checked]) -> list[str]:
         reasons.append(why_not(plain) if plain is not None else f"no {printable(signal).replace('-', ' ')}")
         left = [c for c in left if signal not in c.missing]
     return reasons
+
+
+def checked_short(checked: Iterable[Checked]) -> str:
+    """``47 clear, 10 could not decide: no op trace (stepscope trace JOB)``: with the one command that helps most."""
+    rows = list(checked)
+    blind = [c for c in rows if could_not_look(c)]
+    items = [f"{sum(c.outcome == 'clear' for c in rows)} clear" if rows else "no detector ran"]
+    if failed := [printable(c.detector) for c in rows if c.outcome == "failed"]:
+        items.append(f"{len(failed)} failed: {', '.join(failed)}")
+    if blind:
+        first, *more = blind_reasons(blind)
+        others = f"; {plural(len(more), 'more reason')}" if more else ""
+        items.append(f"{len(blind)} could not decide: {first}{others}")
+    return SEPARATOR.join(items)
 
 
 def checked_items(checked: Iterable[Checked], *, found: bool = False) -> list[str]:

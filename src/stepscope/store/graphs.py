@@ -14,6 +14,8 @@ from stepscope.model.records import I64
 
 NUMBERS = ("graph", "node", "line", "owner")
 LISTS = ("producers", "slots")
+LATER = "attributes"
+"""Text column that older sessions lack."""
 
 
 def columns_of(parts: Sequence[NodeColumns]) -> dict[str, object]:
@@ -38,7 +40,7 @@ def decode(columns: Mapping[str, Any]) -> NodeColumns:
     Raises:
         ValueError: a column is missing, of another type, or inconsistent with the others.
     """
-    missing = [name for name in (*NUMBERS, *TEXT_COLUMNS, *LISTS) if name not in columns]
+    missing = [name for name in (*NUMBERS, *TEXT_COLUMNS, *LISTS) if name not in columns and name != LATER]
     if missing:
         raise ValueError(f"no column {missing[0]}")
     count = len(columns["graph"])
@@ -48,7 +50,10 @@ def decode(columns: Mapping[str, Any]) -> NodeColumns:
     fan_in = _numbers(pc.list_value_length(producers), count)
     return NodeColumns(
         **{name: _numbers(columns[name], count) for name in NUMBERS},
-        texts={name: _texts(columns[name]) for name in TEXT_COLUMNS},
+        texts={
+            name: _texts(columns[name]) if name in columns else (np.zeros(count, np.int64), [""])
+            for name in TEXT_COLUMNS
+        },
         fan_in=fan_in,
         producers=_numbers(producers.flatten(), int(fan_in.sum())),
         slots=_numbers(slots.flatten(), int(fan_in.sum())),

@@ -29,6 +29,7 @@ SOURCES_INDEX = "captures/sources/index.json"
 STACKS = "captures/stacks"
 OPTRACES = "captures/optraces"
 MEMORY = "captures/memory"
+REPLAY = "captures/replay.json"
 STACKS_PATTERN = MEMORY_PATTERN = re.compile(r"[0-9A-Za-z_.-]+\.parquet")
 
 RECORDS = "records"

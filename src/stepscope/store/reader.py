@@ -35,13 +35,14 @@ from stepscope.model.records import (
 )
 from stepscope.model.report.finding import Diagnostic
 from stepscope.model.session.session import Manifest, Session, StoredOpTrace, Worker, WorkerInfo
-from stepscope.store import bundle, gaps, graphs, layout, manifests, memory_looks, optrace, stacks, tables
+from stepscope.store import bundle, gaps, graphs, layout, manifests, memory_looks, optrace, replays, stacks, tables
 from stepscope.store.segments import counting
 
 if TYPE_CHECKING:
     from stepscope.model.log.events import AnyEvent
     from stepscope.model.records import Table
     from stepscope.model.session.address_space import MemoryLook
+    from stepscope.model.session.replays import Replays
     from stepscope.model.session.stacks import StackProfile
 
 MAX_INDEX_BYTES = 16 << 20
@@ -104,6 +105,7 @@ def _read_files(files: bundle.Files) -> Session:
         stacks=_stacks(files, damage),
         op_traces=_op_traces(files, damage),
         memory_looks=_memory_looks(files, damage),
+        replays=_replays(files, damage),
     )
     if not damage.diagnostics:
         return session
@@ -287,6 +289,19 @@ def _stacks(files: bundle.Files, damage: _Damage) -> list[StackProfile]:
             first_line = str(error).strip().split("\n", 1)[0]
             damage.lost(name, f"cannot be read and is left out: {first_line}")
     return profiles
+
+
+def _replays(files: bundle.Files, damage: _Damage) -> Replays | None:
+    folder, _, name = layout.REPLAY.rpartition("/")
+    if name not in files.names(folder):
+        return None
+    try:
+        return replays.decode(files.read(layout.REPLAY, replays.MAX_BYTES))
+    except DamagedError:
+        raise
+    except (OSError, ValueError) as error:
+        damage.lost(layout.REPLAY, f"ops that were replayed alone: {error}")
+        return None
 
 
 def _memory_looks(files: bundle.Files, damage: _Damage) -> list[MemoryLook]:

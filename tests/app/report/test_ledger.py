@@ -62,7 +62,7 @@ def test_small_parts_need_no_explanation() -> None:
     view = SessionView(job().session())
     entries, _ = ledger.build(view)
     edge = [replace(entries[0], ratio=ratio) for ratio in (0.049, 0.05)]
-    assert [entry.settled_by for entry in settle.settled(edge, (), view)] == ["small", "unexplained"]
+    assert [entry.settled_by for entry in settle.settled(view, edge, (), {}, {})] == ["small", "unexplained"]
 
 
 def test_what_was_extrapolated_says_so() -> None:

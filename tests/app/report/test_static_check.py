@@ -145,7 +145,7 @@ def test_a_report_says_what_only_the_source_shows() -> None:
     """A pattern on a line that nothing measured is info, apart from the findings, with the command that shows it."""
     made = job({SCRIPT: MAP})
     report = analyze.report_of(made.session())
-    assert report.findings == ()
+    assert {finding.code[:3] for finding in report.findings} == {"GEN"}  # where time goes, without a cost
     said = report.source_check
     assert isinstance(said, SourceCheck)
     assert (said.tensorflow, said.files, said.lines, said.not_shown, said.left_out) == ("2.21", 1, 11, 0, ())

@@ -12,7 +12,7 @@ from tests.detectors.resource_jobs import MB, NO_GPU_SAMPLES, gpu_steps, gpu_uns
 from stepscope.app.report.analyze import report_of
 from stepscope.detectors.device.idle_device import DETECTOR
 from stepscope.model.report.finding import Report
-from stepscope.reports import markdown, text, words
+from stepscope.reports import markdown, text, verdict
 from stepscope.reports.page import html
 
 FIXTURES = Fixtures(
@@ -61,7 +61,7 @@ def test_the_head_asks_about_it() -> None:
     """Text, Markdown and page say that the GPU is not used, where, at most how much, and what decides it."""
     report = reported(unused())
     for shown in (text.render(report), markdown.render(report, sources={}), html.render(report, sources={})):
-        assert words.NOTHING not in shown.lower()
+        assert verdict.NOTHING not in shown.lower()
         assert "does not use the GPU" in shown
         assert "cost unknown, at most 80 % of the step" in shown.replace("Cost unknown", "cost unknown")
         assert "stepscope doctor" in shown
@@ -71,7 +71,7 @@ def test_the_head_asks_about_it() -> None:
 
 def test_its_cost_is_unknown_and_not_nothing() -> None:
     """The interval goes from nothing to all that is computing; no share is claimed."""
-    (found,) = reported(unused()).findings
+    found = next(f for f in reported(unused()).findings if f.code == "GPU003")
     assert (found.severity, found.cost.basis) == ("ask", "unknown")
     assert (found.cost.ratio, found.cost.low) == (0.0, 0.0)
     assert found.cost.high == pytest.approx(0.8, abs=0.01)

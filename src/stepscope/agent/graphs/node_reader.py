@@ -8,6 +8,8 @@ say how many were not read, and why.
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 import weakref
 from collections import deque
@@ -39,6 +41,10 @@ MAX_SETTLE_NS = 10_000_000_000
 """Longest wait for tracing to settle: a program that traces without end is read all the same."""
 MAX_NODES = 60_000
 """Nodes read in one process: a log of some 6 MB. A training step of a large model has 10,000."""
+VARIABLES = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "TF_ENABLE_ONEDNN_OPTS", "OMP_NUM_THREADS")
+"""Variables of the environment that set TensorFlow's threads and kernels, and that a program may change."""
+MAX_VALUE = 100
+"""Characters of such a variable that are kept."""
 MAX_WAITING = 512
 MAX_ALIKE = 3
 """Graphs read of one Python function: its later traces differ only in shapes."""
@@ -295,7 +301,17 @@ class Reader:
         told = (*self._counts.values(), left)
         if told != self._told and any(told):
             self._told = told
-            self._state.log({"t": "graphs", "at": self._state.now(), **self._counts, "left": left})
+            self._state.log({"t": "graphs", "at": self._state.now(), **self._counts, "left": left, **_settings()})
+
+
+def _settings() -> dict[str, object]:
+    """TensorFlow's numbers of threads, and the variables that set them, as the program left them."""
+    context = getattr(sys.modules.get("tensorflow.python.eager.context"), "_context", None)
+    return {
+        "intra_op": int(getattr(context, "_intra_op_parallelism_threads", None) or 0),
+        "inter_op": int(getattr(context, "_inter_op_parallelism_threads", None) or 0),
+        "environment": {name: os.environ[name][:MAX_VALUE] for name in VARIABLES if name in os.environ},
+    }
 
 
 def _rank(wanted: Wanted) -> int:

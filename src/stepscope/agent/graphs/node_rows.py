@@ -10,8 +10,15 @@ another with ``fan_in`` of each node.
 
 from __future__ import annotations
 
+import json
+import struct
+
+from stepscope.wire.replayed_ops import ATTRIBUTES, CONSTANT, MAX_VALUES, VALUE
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Optional
+
     from stepscope.agent.core.foreign import Foreign
 
     Graph = Foreign
@@ -40,6 +47,8 @@ FUNCTIONS = {
 """Attributes by which ops call functions, by type of op."""
 
 
+INTEGERS = {3: "i", 9: "q"}
+"""Letters of ``struct`` by the number of a type: int32, int64. Source: TensorFlow, framework/types.proto."""
 NO_VALUES = ("resource", "variant")
 """Types of tensors that are handles, not values."""
 
@@ -59,7 +68,19 @@ class Rows:
         self._strings: dict[str, int] = {"": 0}
         self._columns: dict[str, list[int]] = {
             column: []
-            for column in ("node", "name", "type", "device", "outputs", "file", "function", "line", "owner", "fan_in")
+            for column in (
+                "node",
+                "name",
+                "type",
+                "device",
+                "outputs",
+                "attributes",
+                "file",
+                "function",
+                "line",
+                "owner",
+                "fan_in",
+            )
         }
         self._producers: list[int] = []
         self._slots: list[int] = []
@@ -75,6 +96,7 @@ class Rows:
             ("type", op.type),
             ("device", op.device),
             ("outputs", self._specs(op.outputs)),
+            ("attributes", attributes(op)),
         ):
             columns[column].append(strings.setdefault(text, len(strings)))
         place, owner = self._made.at(number) if self._made is not None else (0, 0)
@@ -111,6 +133,44 @@ class Rows:
         line.update(self._columns, strings=list(self._strings), producers=self._producers, slots=self._slots)
         self._state.log(line)
         self._begin()
+
+
+def attributes(op: Op) -> str:
+    """The attributes of an op that a replay needs, as JSON; "" if it has none of them."""
+    names = ATTRIBUTES.get(op.type)
+    if names:
+        known = [(name, _plain(op, name)) for name in names]
+        return json.dumps({name: value for name, value in known if value is not None}, separators=(",", ":"))
+    if op.type == CONSTANT and op.outputs[0]._dtype.as_datatype_enum in INTEGERS:
+        values = _numbers(op)
+        return json.dumps({VALUE: values}, separators=(",", ":")) if values is not None else ""
+    return ""
+
+
+def _plain(op: Op, name: str) -> object:
+    """The value of an attribute; None if the op has no such attribute (another version of TensorFlow)."""
+    try:
+        value = op.get_attr(name)
+    except ValueError:
+        return None
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")[:MAX_NAME]
+    return value[:MAX_VALUES] if isinstance(value, list) else value
+
+
+def _numbers(op: Op) -> Optional[list[int]]:
+    """The numbers of a constant; None if there are more than ``MAX_VALUES``."""
+    sizes, unknown = op.outputs[0]._shape
+    count = 1
+    for size in sizes:
+        count *= size if size is not None else 0
+    if unknown or not 0 < count <= MAX_VALUES:
+        return None
+    proto = op.get_attr(VALUE)
+    if proto.tensor_content:
+        return list(struct.unpack("=%d%s" % (count, INTEGERS[proto.dtype]), proto.tensor_content))
+    given = [int(number) for number in (proto.int_val or proto.int64_val)] or [0]
+    return given + given[-1:] * (count - len(given))
 
 
 def called(graph: Graph, op: Op) -> list[tuple[str, Graph]]:

@@ -12,6 +12,7 @@ from stepscope.app.report import (
     capture_account,
     exclusive,
     ledger,
+    limits,
     op_table,
     op_trace_summaries,
     overhead,
@@ -26,6 +27,7 @@ from stepscope.app.report import (
 from stepscope.causes.host import tasks, thread_deaths
 from stepscope.causes.host.line_heat import HotLines
 from stepscope.derive.machine import address_space
+from stepscope.derive.steps import step_makers
 from stepscope.derive.steps.anatomy import NAMED_BY
 from stepscope.derive.view import SessionView
 from stepscope.detectors import base, registry
@@ -93,28 +95,29 @@ def report_of(session: Session) -> Report:
     view = SessionView(session)
     found, checked, failures = base.run(registry.ALL, view)
     lines = HotLines(view)
-    findings, source_check, problems = _with_sources(view, lines, found, checked)
+    specific, source_check, problems = _with_sources(view, lines, found, checked)
+    anatomy = components(view)
+    entries, overlaps = ledger.build(view)
+    settled = settle.build(view, specific, checked, anatomy, entries)
     ops, unread = op_table.build(view)
     traces, told = op_trace_summaries.build(session)
     traced, unseen = traced_steps.build(view)
-    anatomy = components(view)
-    findings = exclusive.annotated(capture_account.annotated(findings, session.manifest), anatomy)
-    entries, overlaps = ledger.build(view)
     return Report(
         session=_summary(view),
         overhead=capture_account.with_captures(overhead.account(view), session.manifest, traces, view.traces.others),
         anatomy=anatomy,
         stages=stage_shares.build(view),
-        findings=findings,
-        checked=checked,
+        findings=exclusive.annotated(capture_account.annotated(settled.findings, session.manifest), anatomy),
+        checked=(*checked, *settled.checked),
         diagnostics=_diagnostics(
             view,
-            (*failures, *problems, *unread, *told, *unseen, *overlaps),
+            (*failures, *settled.failures, *problems, *unread, *told, *unseen, *overlaps),
             traced=traced,
-            hangs=any(f.code == HANGS for f in findings),
+            hangs=any(f.code == HANGS for f in specific),
         ),
         tasks=view.get(tasks.build),
         ops=ops,
+        limits=limits.build(view),
         line_heat=_line_heat(view, lines),
         source_check=source_check,
         slow_steps=step_detail.slow_steps(view),
@@ -122,7 +125,8 @@ def report_of(session: Session) -> Report:
         op_traces=traces,
         traced=traced,
         memory=address_space.of_session(session),
-        ledger=settle.settled(entries, findings, view),
+        ledger=settled.ledger,
+        unexplained_ratio=settle.unexplained(settled.ledger),
     )
 
 
@@ -167,7 +171,7 @@ def _with_sources(
 
 def _summary(view: SessionView) -> SessionSummary:
     session, steps = view.session, view.steps
-    makers = view.get(step_summary.found)
+    makers = step_makers.build(steps) if steps else ()
     manifest = session.manifest
     names = [f"{name} {version}" for name, version in view.frameworks.items() if name in FRAMEWORKS]
     return SessionSummary(

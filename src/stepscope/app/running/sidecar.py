@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from stepscope.collector import sweep
 from stepscope.collector.launch import rundir
 from stepscope.collector.recorder import Recording
+from stepscope.errors import StepscopeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,6 +62,7 @@ def complete(recording: Recording) -> list[str]:
     """The job has ended: store the rest, write the report, clear up; returns lines for the user."""
     problems = recording.finish()
     if not problems:  # else the rings and logs stay where they are: opening the session completes it once there is room
+        _replay(recording)
         problems = _write_reports(recording.session)
         rundir.remove(recording.run)
     return problems
@@ -114,6 +116,19 @@ def follow(recording: Recording, ticks: Sequence[Callable[[int, str], object]], 
         ended = woken or recording.job_ended(launcher=launcher)
         for tick in ticks:
             tick(now_ns, "ending" if ended else "running")
+
+
+def _replay(recording: Recording) -> None:
+    """Measure the heaviest ops alone, if the session shows any."""
+    from stepscope.app.running import op_replays
+
+    if not recording.manifest.captures or not op_replays.wanted(recording.manifest):
+        return
+    try:
+        op_replays.replay(recording.session)
+    except (StepscopeError, OSError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        recording.note(op_replays.FAILED, f"the ops could not be replayed: {type(error).__name__}: {error}")
+        recording.write_notes()
 
 
 def _write_reports(session: Path) -> list[str]:

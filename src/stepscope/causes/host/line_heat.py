@@ -233,9 +233,7 @@ def _counts(sample: Sample, loop: tuple[str, str] | None) -> bool:
     """
     if sample.component != "call":
         return sample.component != "tracing"
-    frames = sample.frames[: -(len(sample.below_user()) + 1)]
-    depth = next((i for i in range(len(frames) - 1, -1, -1) if (frames[i].file, frames[i].function) == loop), None)
-    return depth is not None and any(stack_samples.is_framework(frame.file) for frame in frames[depth:])
+    return stack_samples.inside_call(sample, loop)
 
 
 def _timed(view: SessionView) -> dict[str, list[tuple[int, float]]]:

@@ -56,6 +56,8 @@ _WAITS = {
 _MEETS = frozenset({"ensure_initialized", "enable_collective_ops", "get_config_key_value", "wait_at_barrier"})
 _MEETING = ("/distribute/collective_all_reduce_strategy.py", "/eager/remote.py")
 """TensorFlow code in which all tasks meet; the C calls below it wait for them."""
+_WRAPPERS = frozenset({"error_handler"})
+"""Functions of Keras and TensorFlow that only shorten tracebacks."""
 _PER_CALL = ("CallSpec.", "CallContext.")
 """Objects that Keras makes in each call of a layer."""
 
@@ -299,7 +301,7 @@ def weight_of(taken: Iterable[Sample]) -> int:
 def _hot_spot(members: list[Sample], whole: int, loop: tuple[str, str] | None) -> HotSpot:
     culprits = [c for s in members if (c := s.culprit) is not None]
     lines = [line for line, _ in Counter(c.line for c in culprits if c.line > 0).most_common()]
-    below = Counter(b[0].function for s in members if (b := s.below_user()))
+    below = Counter(name for s in members if (name := called(s)))
     entered = Counter(f for s in members if (f := _entered(s, loop)))
     first = culprits[0]
     weight = weight_of(members)
@@ -320,6 +322,18 @@ def statement_of(sample: Sample, loop: tuple[str, str] | None) -> Spot | None:
     if loop is None:
         return None
     return next((f for f in reversed(sample.frames) if (f.file, f.function) == loop), None)
+
+
+def called(sample: Sample) -> str:
+    """The function that the user's line calls, behind wrappers of ours and of Keras' tracebacks; "" for none."""
+    return next((f.function for f in sample.below_user() if not is_agent(f.file) and f.function not in _WRAPPERS), "")
+
+
+def inside_call(sample: Sample, loop: tuple[str, str] | None) -> bool:
+    """Whether the framework called the user's innermost frame from the loop: a layer that runs eagerly, say."""
+    frames = sample.frames[: -(len(sample.below_user()) + 1)]
+    depth = next((i for i in range(len(frames) - 1, -1, -1) if (frames[i].file, frames[i].function) == loop), None)
+    return depth is not None and any(is_framework(frame.file) for frame in frames[depth:])
 
 
 def _entered(sample: Sample, loop: tuple[str, str] | None) -> str:

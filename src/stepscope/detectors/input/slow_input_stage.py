@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING
 from stepscope.causes.input import input_cause, random_input
 from stepscope.causes.job import hidden_wait
 from stepscope.detectors import cut_cache, determinism, drawn, pipeline_python
-from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, compute_ratio, cost_of
 from stepscope.model.log.events import ChildStarted
 from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -102,7 +102,13 @@ def _question(view: StepsView) -> CaptureRequest | Undecided:
     if view.pipeline.error not in {"no-op", "no-model"}:
         return Undecided(missing=Signal.INPUT_WAIT, hint=why)
     hint = f"{why}; an op trace shows the wait: stepscope trace JOB while it runs"
-    return CaptureRequest(kind="ops", missing=Signal.INPUT_WAIT, hint=hint)
+    return CaptureRequest(
+        kind="ops",
+        missing=Signal.INPUT_WAIT,
+        hint=hint,
+        suspicion="the compiled steps may wait for input",
+        suspected_ratio=compute_ratio(view),
+    )
 
 
 def _finding(view: StepsView, cause: InputCause, params: Params) -> Seen:

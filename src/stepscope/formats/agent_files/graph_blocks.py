@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from stepscope.model.log.graph import NodeColumns
+from stepscope.model.log.graph import TEXT_COLUMNS, NodeColumns
 
 if TYPE_CHECKING:
     from stepscope.model.records import I64
 
 TYPE = "nodes"
 """Type of the log lines that hold a block."""
+LATER = "attributes"
+"""Column that older logs lack."""
 ALL_READ = "graphs"
 """Type of the log line that follows once no graph is waiting to be read."""
 
@@ -33,6 +35,7 @@ class _Block(msgspec.Struct, frozen=True):
     fan_in: list[int]
     producers: list[int]
     slots: list[int]
+    attributes: list[int] = []
 
 
 _DECODER = msgspec.json.Decoder(_Block)
@@ -47,8 +50,9 @@ def decode(text: bytes) -> NodeColumns:
     block = _DECODER.decode(text)
     count = len(block.node)
     texts = {}
-    for name in ("name", "type", "device", "outputs", "file", "function"):
-        codes = _column(getattr(block, name), count)
+    for name in TEXT_COLUMNS:
+        given: list[int] = getattr(block, name)
+        codes = _column(given if given or name != LATER else [0] * count, count)
         if count and (codes.min() < 0 or codes.max() >= len(block.strings)):
             raise ValueError(f"column {name} counts to {codes.max()}; the block has {len(block.strings)} texts")
         texts[name] = (codes, block.strings)

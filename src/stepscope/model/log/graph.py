@@ -12,6 +12,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from stepscope.model.event import Event
@@ -19,7 +20,7 @@ from stepscope.model.records import I64
 
 UNKNOWN = -1
 """Value for an unknown dimension, or an unknown producer of an input."""
-TEXT_COLUMNS = ("name", "type", "device", "outputs", "file", "function")
+TEXT_COLUMNS = ("name", "type", "device", "outputs", "attributes", "file", "function")
 _GRAPH_KEY = 1 << 32
 
 
@@ -118,6 +119,12 @@ class GraphsRead(Event, tag="graphs", frozen=True, kw_only=True):
     capped: int = 0
     left: int = 0
     """Number waiting."""
+    intra_op: int = 0
+    """Threads within an op that the program set; 0: TensorFlow's default. Since 0.1."""
+    inter_op: int = 0
+    """Ops at once that the program set; 0: TensorFlow's default. Since 0.1."""
+    environment: dict[str, str] = msgspec.field(default_factory=dict)
+    """Variables of the environment that set TensorFlow's threads and kernels, as the program left them. Since 0.1."""
 
 
 def _none() -> I64:
@@ -143,6 +150,8 @@ class GraphTable:
     """Requested device; empty: any."""
     outputs: I64 = field(default_factory=_none)
     """Outputs, see ``specs``."""
+    attributes: I64 = field(default_factory=_none)
+    """Attributes as JSON, of types that can be replayed (``wire.replayed_ops``), and small constants; else empty."""
     file: I64 = field(default_factory=_none)
     function: I64 = field(default_factory=_none)
     line: I64 = field(default_factory=_none)
@@ -178,6 +187,15 @@ class GraphTable:
     def specs_of(self, row: int) -> tuple[TensorSpec, ...]:
         """The outputs of a node."""
         return specs(self.text(self.outputs, row))
+
+    def attributes_of(self, row: int) -> str:
+        """The recorded attributes of a node, as JSON; "" for none."""
+        return self.text(self.attributes, row) if len(self.attributes) else ""
+
+    def slots_of(self, row: int) -> I64:
+        """Indices of its inputs among the outputs of the nodes that make them, in order."""
+        found: I64 = self.slots[self.first_input[row] : self.first_input[row + 1]]
+        return found
 
     def inputs_of(self, row: int) -> I64:
         """Rows of the nodes that make its inputs, in order."""

@@ -11,6 +11,7 @@ import msgspec
 
 from stepscope.model.report import place
 from stepscope.model.report.ledger import LedgerEntry
+from stepscope.model.report.limits import Limits
 from stepscope.model.report.memory_map import MemoryMap
 from stepscope.model.report.op_summary import OpTraceSummary, TracedSteps
 from stepscope.model.report.op_table import OpTable
@@ -173,6 +174,12 @@ class Checked(Struct, frozen=True, kw_only=True):
     hint: str = ""
     capture: str = ""
     """Kind of capture that would decide an undecided detector ("ops"); "" if none would."""
+    suspicion: str = ""
+    """What an undecided detector suspects; "" if it has only a question."""
+    suspected_ratio: float = 0.0
+    """Largest share of the steady wall time that the suspicion may cost; 0: not known."""
+    where: tuple[Place, ...] = ()
+    """Places of what is suspected, where known."""
 
 
 class Diagnostic(Struct, frozen=True, kw_only=True):
@@ -358,6 +365,8 @@ class Report(Struct, frozen=True, kw_only=True):
     """Tasks of all processes, by total time, at most 1,000."""
     ops: OpTable | None = None
     """Op time; null if the session holds no op trace."""
+    limits: Limits | None = None
+    """Whether the ops of the step are as fast as they can be here; null if none were run alone after the job."""
     line_heat: tuple[LineHeat, ...] = ()
     """Costliest lines, at most 100, from 0.5 %."""
     source_check: SourceCheck | None = None
@@ -372,6 +381,9 @@ class Report(Struct, frozen=True, kw_only=True):
     processes. Empty if nothing says when the job began and ended."""
     slow_steps: tuple[SlowStep, ...] = ()
     """Steps that are outliers, slowest first, at most 12, each compared with the median step."""
+    unexplained_ratio: float = 0.0
+    """Share of the job's wall time that no finding explains and that is not known to be as fast as it can be: of the
+    parts of its ledger that are settled as unexplained."""
     series: dict[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
     """Small series for charts, times in seconds since session start (keys: docs/report-schema.md)."""
 

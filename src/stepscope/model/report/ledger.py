@@ -28,6 +28,8 @@ saving: outside of steps. between-steps: what else lies between steps, such as P
 last step. not-seen: what no record covers."""
 PHASES: tuple[Phase, ...] = get_args(Phase)
 """All phases, in the order of a report."""
+ONCE: frozenset[Phase] = frozenset({*PHASES[: PHASES.index("steps")], "tracing"})
+"""Phases that a run pays for once, however long it is."""
 SettledBy = Literal["finding", "general", "limit", "small", "unexplained"]
 """Explanation of a part. finding: a finding of a detector. general: a finding that only names the component and its
 deepest known place. limit: it is as fast as it can be here. small: less than 5 % of the wall time. unexplained: none of
@@ -49,6 +51,9 @@ class LedgerEntry(Struct, frozen=True, kw_only=True):
     """Share of ``ns`` that lies in gaps of the duty cycle: calls were counted there, and the observed steps stand for
     those in between."""
     settled_by: SettledBy
+    explained_ratio: float = 0.0
+    """Share of ``ns`` that specific findings explain. Less than half of it does not settle the part, but is not counted
+    as unexplained."""
     code: str = ""
     """Code of the finding that settles it; "" if none does."""
     text: str = ""

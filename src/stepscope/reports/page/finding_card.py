@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from stepscope.reports import words
+from stepscope.reports import verdict, words
 from stepscope.reports.page import bars
 from stepscope.reports.page.excerpt import excerpt, find_source
 from stepscope.reports.page.svg import escape
@@ -28,11 +28,12 @@ MIDDLE_DOT = " \u00b7 "
 def findings(report: Report, sources: Mapping[str, str]) -> str:
     """All findings as cards, or a note that there are none."""
     if not report.findings:
-        said = words.nothing_text(report)
+        said = verdict.nothing_text(report)
         css = "card calm" if report.session.steps else "card"
         return f'<p class="{css}">{said[0].upper()}{said[1:]}.</p>'
     heat = {(h.file, h.line): h.ratio for h in report.line_heat}
-    calm = "" if words.significant(report) else f'<p class="card calm">{words.NOTHING.capitalize()}.</p>'
+    said = verdict.nothing_text(report)
+    calm = "" if words.significant(report) else f'<p class="card calm">{escape(said[0].upper() + said[1:])}.</p>'
     return calm + "\n".join(_finding(i, f, sources, heat) for i, f in enumerate(report.findings, 1))
 
 

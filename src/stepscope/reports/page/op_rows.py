@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from stepscope.model.report.finding import Place
 from stepscope.reports import words
 from stepscope.reports.page import tables
@@ -23,6 +25,8 @@ LEAST = 0.005
 NO_LAYER, NO_MAKER = "no layer", "no known line or layer"
 HEAD = ("made by", "op time", "share", "in gradients", "runs", "ops", "where")
 NUMERIC = frozenset(HEAD[1:5])
+MAX_LAYERS = 3
+"""Maximum number of layers, or types of ops, that are named for one line."""
 MAX_NAME = 80
 """Maximum characters of an op's name in a line: template kernels have hundreds."""
 
@@ -104,11 +108,40 @@ def short(table: OpTable, count: int) -> list[str]:
             kind = f" ({words.printable(op.type)})" if op.type not in {"", op.name} else ""
             device = f" on {words.printable(op.device)}" if op.device else ""
             found.append(f"{format_ratio(op.ratio)} {_cut(short_name(op.name))}{kind}{device}")
-    for row in rows(table, count) if table.makers else ():
+    for row in line_rows(table, count) if table.makers else ():
         what = {NO_LAYER: row.types, NO_MAKER: f"{NO_MAKER} ({row.types})"}.get(row.maker, row.maker)
         gradients = f", including {row.gradients} in gradients" if row.gradients else ""
         found.append(f"{row.share} {what}{gradients}: {row.where}" if row.where else f"{row.share} {what}{gradients}")
     return found
+
+
+def line_rows(table: OpTable, count: int) -> list[Row]:
+    """As ``rows``, with all layers and ops of one source line in one row."""
+    groups: dict[tuple[str, int], list[MakerTime]] = {}
+    for number, maker in enumerate(table.makers):
+        groups.setdefault((maker.file, maker.line) if maker.file else ("", -number), []).append(maker)
+    lines = sorted((_of_line(group) for group in groups.values()), key=lambda maker: -maker.ratio)
+    return rows(msgspec.structs.replace(table, makers=tuple(lines)), count)
+
+
+def _of_line(makers: Sequence[MakerTime]) -> MakerTime:
+    """One maker for all of a line: the costliest with the names of the others' layers."""
+    if len(makers) == 1:
+        return makers[0]
+    names = list(dict.fromkeys(maker.layer for maker in makers if maker.layer))
+    more = len(names) - MAX_LAYERS
+    kinds = list(dict.fromkeys(maker.layer_type for maker in makers if maker.layer))
+    return msgspec.structs.replace(
+        makers[0],
+        layer=", ".join(names[:MAX_LAYERS]) + (f" and {more} more" if more > 0 else ""),
+        layer_type=", ".join(kinds[:MAX_LAYERS]),
+        types=tuple(dict.fromkeys(name for maker in makers for name in maker.types))[:MAX_LAYERS],
+        built=all(maker.built for maker in makers),
+        calls=sum(maker.calls for maker in makers),
+        ns=sum(maker.ns for maker in makers),
+        ratio=sum(maker.ratio for maker in makers),
+        gradient_ratio=sum(maker.gradient_ratio for maker in makers),
+    )
 
 
 def short_name(name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.reports import words
+from stepscope.reports import verdict, words
 from stepscope.reports.page import traced_rows
 from stepscope.reports.page.svg import escape
 from stepscope.units import format_ns, format_rate
@@ -28,12 +28,13 @@ def header(report: Report) -> str:
 def _verdict(report: Report) -> str:
     found = words.significant(report)
     if words.is_imported(report) and not found:
-        said = words.nothing_text(report)
+        said = verdict.nothing_text(report)
         head, more = "Nothing found in the trace", f"{escape(said[0].upper() + said[1:])}."
     elif not report.session.steps and not words.is_imported(report):
         head, more = "No steps seen", "Everything else that was measured is below."
     elif not found:
-        head = words.NOTHING[0].upper() + words.NOTHING[1:]
+        said = verdict.nothing_text(report)
+        head = escape(said[0].upper() + said[1:])
         more = f"{escape(MIDDLE_DOT.join(words.checked_items(report.checked)))}."
     else:
         first = found[0]
@@ -45,6 +46,10 @@ def _verdict(report: Report) -> str:
         if cost.basis != "unknown":
             more += f": without it, {whose} should run <b>{fast}x</b> as fast ({low}-{high}, predicted)"
         more += "."
+        if missing := verdict.unexplained_text(report):
+            more += f" Not explained: {escape(missing)}."
+        if note := verdict.steps_note(report):
+            more += f" {escape(note[0].upper() + note[1:])}."
         if len(found) > 1:
             more += f" {words.plural(len(found) - 1, 'more finding')} below."
     return f'<h1>{head}</h1>\n<p class="lead">{more}</p>'

@@ -1,0 +1,130 @@
+"""The phases of a job outside of its steady steps, with the lines of the user's code that run in each.
+
+Lines are those of stack samples of the threads that the job's ledger follows: the innermost line of the user's code,
+and what it calls. Where too few samples fall into a phase, calls with records name them.
+
+Serves the general detector of time outside of the steps, and the settling of the ledger.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.causes.general.spent_lines import LEAST, MAX_LINES, MIN_SAMPLES, Spent
+from stepscope.derive.ledger import build as ledger
+from stepscope.derive.ledger import outside
+from stepscope.derive.numeric import intervals
+from stepscope.derive.python import stack_samples
+from stepscope.derive.steps import step_makers
+from stepscope.derive.steps.steps import names_of
+from stepscope.wire.kinds import Kind, Trait, kinds_with
+
+if TYPE_CHECKING:
+    from stepscope.derive.ledger.part import Ledger, Part
+    from stepscope.derive.python.stack_samples import Sample, Spot
+    from stepscope.derive.view import SessionView
+    from stepscope.model.report.ledger import Phase
+
+_SHOWN: dict[str, tuple[Kind, ...]] = {
+    **dict(outside.SHOWN),
+    "evaluation": (Kind.LOOP,),
+    "first-steps": (Kind.LOOP, *kinds_with(Trait.GRAPH)),
+}
+"""Kinds whose records name lines of a phase."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseTime:
+    """One phase of the job."""
+
+    phase: Phase
+    ns: int
+    ratio: float
+    """Share of the job's wall time."""
+    count: int
+    lines: tuple[Spent, ...]
+    """The costliest first; ratios are shares of the phase's time."""
+
+
+def job(view: SessionView) -> Ledger | None:
+    """The ledger of the job; None where nothing was measured from its start."""
+    if view.session.manifest.mode in {"attach", "import"}:
+        return None
+    makers = step_makers.build(view.steps) if view.steps is not None else ()
+    pipe = view.pipeline
+    wait = (pipe.wait_ns_per_execution or 0.0) if pipe is not None else 0.0
+    found = ledger.ledgers(view.session, view.workers, makers, lambda _: wait)
+    return found[0] if found and found[0].wall_ns else None
+
+
+def build(view: SessionView) -> tuple[PhaseTime, ...]:
+    """The phases outside of the steps."""
+    whole = view.get(job)
+    if whole is None:
+        return ()
+    samples = tuple(stack_samples.thread_samples(whole.worker, whole.threads))
+    return tuple(
+        PhaseTime(
+            phase=part.phase,
+            ns=part.ns,
+            ratio=part.ns / whole.wall_ns,
+            count=part.count,
+            lines=_lines(view, whole, part, samples),
+        )
+        for part in whole.parts
+        if part.phase not in {"steps", "not-seen"}
+    )
+
+
+def _lines(view: SessionView, whole: Ledger, part: Part, samples: tuple[Sample, ...]) -> tuple[Spent, ...]:
+    at = np.array([sample.at for sample in samples], np.int64)
+    inside = intervals.overlapping(part.spans, at, at + 1) if len(at) else np.zeros(0, np.bool_)
+    mine = [sample for sample, hit in zip(samples, inside.tolist(), strict=True) if hit and not sample.in_agent]
+    found = _by_samples(view, mine) if len(mine) >= MIN_SAMPLES else _by_records(view, whole, part)
+    return tuple(spent for spent in found if spent.ratio >= LEAST)[:MAX_LINES]
+
+
+def _by_samples(view: SessionView, samples: list[Sample]) -> list[Spent]:
+    """The innermost lines of the user's code, functions as a whole."""
+    total = stack_samples.weight_of(samples)
+    groups: dict[tuple[str, str], list[tuple[Sample, Spot]]] = defaultdict(list)
+    for sample in samples:
+        if (spot := sample.culprit) is not None:
+            groups[spot.file, spot.function].append((sample, spot))
+    found = []
+    for group in groups.values():
+        lines = Counter(spot.line for _, spot in group)
+        spot = next(spot for _, spot in group if spot.line == lines.most_common(1)[0][0])
+        called = Counter(name for sample, _ in group if (name := stack_samples.called(sample)))
+        weight = stack_samples.weight_of(sample for sample, _ in group)
+        found.append(
+            Spent(
+                place=view.place(spot.file, spot.line, function=spot.function),
+                ratio=weight / total if total else 0.0,
+                what=called.most_common(1)[0][0].rpartition(".")[2] if called else "",
+            )
+        )
+    return sorted(found, key=lambda spent: -spent.ratio)
+
+
+def _by_records(view: SessionView, whole: Ledger, part: Part) -> list[Spent]:
+    """Calls with the line of the user's code that made them."""
+    names = names_of(whole.worker)
+    records = whole.worker.records
+    mine = np.isin(records.kind, _SHOWN.get(part.phase, ())) & np.isin(records.thread, whole.threads)
+    spent: Counter[int] = Counter()
+    starts = records.start_ns[mine]
+    inside = intervals.clipped_sum(starts, starts + records.dur_ns[mine], part.spans)
+    for number, time in zip(records.name[mine].tolist(), inside.tolist(), strict=True):
+        spent[number] += time
+    found = []
+    for number, time in spent.most_common():
+        name = names.get(number)
+        if name is not None and name.call_file and time:
+            place = view.place(name.call_file, name.call_line, function=name.call_function)
+            found.append(Spent(place=place, ratio=min(1.0, time / max(1, part.ns)), what=name.text or name.role))
+    return found

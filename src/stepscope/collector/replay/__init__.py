@@ -1,0 +1,1 @@
+"""Ops replayed alone after the job: the program that does it, and its process."""

@@ -1,0 +1,67 @@
+"""Callbacks take a noticeable part of the steps, and no detector says why.
+
+## What it detects
+Callbacks and hooks that together take five percent of the steps or more, with the costliest one and how often it
+runs.
+
+## Why it matters
+The loop waits for each callback before it starts the next step.
+
+## Evidence
+`callbacks_ratio`: share of the steady wall time; `part at FILE:LINE`: the part of it on a line.
+
+## Known limits
+Reported only where no specific finding explains the time. What a callback does may be wanted; what less of it would
+save is not claimed.
+
+## Remedy
+Run the costliest callback every N batches or once an epoch.
+
+## References
+Keras documentation of Callback.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepscope.detectors import general_loss
+from stepscope.detectors.base import Detector, Seen, Signal
+from stepscope.detectors.general_loss import Params
+from stepscope.model.report.finding import Remedy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.steps_view import StepsView
+
+
+def detect(view: StepsView, params: Params) -> Iterator[Seen]:
+    """Yield at most one finding."""
+    loss = general_loss.find(view, "callbacks", params)
+    if loss is None:
+        return
+    yield Seen(
+        title=f"callbacks take {loss.share_text}{loss.top_text}",
+        severity=loss.severity,
+        confidence=general_loss.CONFIDENCE,
+        where=loss.where,
+        evidence=loss.evidence(params),
+        cost=loss.cost(view),
+        remedies=(
+            Remedy(id="callback-less-often", text="run the costliest callback every N batches, or once an epoch"),
+        ),
+        explanation="No step runs while a callback does.",
+    )
+
+
+DETECTOR = Detector(
+    code="GEN004",
+    name="time-in-callbacks",
+    cause="API: inefficient API usage",
+    introduced_stage="training",
+    pipeline_stage="output-processing",
+    needs=frozenset({Signal.STEPS}),
+    params=Params(),
+    detect=detect,
+)

@@ -1,0 +1,72 @@
+"""The steps wait for input, and no detector says why.
+
+## What it detects
+Input wait of five percent of the steps or more that no detector of the input explains, with the slowest stage of the
+pipeline and its function, else the line that waits.
+
+## Why it matters
+The device computes nothing while a step waits for its batch.
+
+## Evidence
+`input_wait_ratio`: share of the steady wall time; `part at FILE:LINE`: the part of it on a line.
+
+## Known limits
+Reported only where no specific finding explains the time. How much a faster pipeline would save is not measured: its
+stages may be limited by the same CPUs as the steps.
+
+## Remedy
+Make the named stage cheaper, or run it in parallel and ahead of the steps (`num_parallel_calls`, `prefetch`).
+
+## References
+TensorFlow guide "Better performance with the tf.data API"; training-pipeline analysis (Rand 2020).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepscope.detectors import general_loss
+from stepscope.detectors.base import Detector, Seen, Signal
+from stepscope.detectors.general_loss import Params
+from stepscope.model.report.finding import Remedy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.steps_view import StepsView
+
+
+def detect(view: StepsView, params: Params) -> Iterator[Seen]:
+    """Yield at most one finding."""
+    loss = general_loss.find(view, "input-wait", params)
+    if loss is None:
+        return
+    yield Seen(
+        title=f"the steps wait for input: {loss.share_text}{loss.top_text}",
+        severity=loss.severity,
+        confidence=general_loss.CONFIDENCE,
+        where=loss.where,
+        evidence=loss.evidence(params),
+        cost=loss.cost(view),
+        remedies=(
+            Remedy(
+                id="parallel-input",
+                text="run the slowest stage in parallel and ahead of the steps: num_parallel_calls=tf.data.AUTOTUNE, "
+                "prefetch(tf.data.AUTOTUNE)",
+            ),
+            Remedy(id="cache-input", text="or do its work once: cache() behind what does not change between epochs"),
+        ),
+        explanation="In this time the next batch was not ready; no detector of the input found the reason.",
+    )
+
+
+DETECTOR = Detector(
+    code="GEN003",
+    name="time-in-input-wait",
+    cause="Data: inefficient data preprocessing",
+    introduced_stage="data preparation",
+    pipeline_stage="preprocessing",
+    needs=frozenset({Signal.STEPS}),
+    params=Params(),
+    detect=detect,
+)

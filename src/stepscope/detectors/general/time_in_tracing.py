@@ -1,0 +1,75 @@
+"""Functions are traced within the steady steps.
+
+## What it detects
+Tracing of tf.functions within the steady steps that takes five percent of the time or more, with the functions and
+the lines that call them.
+
+## Why it matters
+Tracing runs the Python of a function and builds a graph: it takes tens to thousands of times as long as the call.
+
+## Evidence
+`tracing_ratio`: share of the steady wall time; `part at FILE:LINE`: the part of it on a line. `saved_ratio`: the
+steps that traced compared with those that did not (`steps_with`, `steps_without`), with the lower end of its 95 %
+interval as the threshold.
+
+## Known limits
+Reported only where no specific finding explains the time. If every step traces, the run does not show what a step
+without it takes, and no saving is claimed.
+
+## Remedy
+Call one function object with tensors of one signature (`input_signature`, `reduce_retracing=True`), made once outside
+of the loop.
+
+## References
+TensorFlow guide "Better performance with tf.function".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepscope.causes.general import step_without
+from stepscope.detectors import general_loss
+from stepscope.detectors.base import Detector, Seen, Signal
+from stepscope.detectors.general_loss import Params
+from stepscope.model.report.finding import Remedy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.steps_view import StepsView
+
+
+def detect(view: StepsView, params: Params) -> Iterator[Seen]:
+    """Yield at most one finding."""
+    loss = general_loss.find(view, "tracing", params, step_without.build(view, "tracing"))
+    if loss is None:
+        return
+    yield Seen(
+        title=f"functions are traced within the steps: {loss.share_text}{loss.top_text}",
+        severity=loss.severity,
+        confidence=general_loss.CONFIDENCE,
+        where=loss.where,
+        evidence=loss.evidence(params),
+        cost=loss.cost(view),
+        remedies=(
+            Remedy(id="one-function", text="make the tf.function once, outside of the loop, and call that one object"),
+            Remedy(
+                id="one-signature",
+                text="call it with tensors of one shape and type: input_signature=[...], or reduce_retracing=True",
+            ),
+        ),
+        explanation="Tracing runs Python and builds a graph; only the first call of a signature needs it.",
+    )
+
+
+DETECTOR = Detector(
+    code="GEN007",
+    name="time-in-tracing",
+    cause="Model: confusion with computation model",
+    introduced_stage="model building",
+    pipeline_stage="forward-backward",
+    needs=frozenset({Signal.STEPS}),
+    params=Params(),
+    detect=detect,
+)

@@ -1,0 +1,99 @@
+"""What a report says at its head: how much of the time is not explained, and whether anything was found at all.
+
+"Nothing significant found" is said only if every part of the time is explained.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepscope.reports import ledger_rows, words
+
+if TYPE_CHECKING:
+    from stepscope.model.report.finding import Finding, Report
+    from stepscope.model.report.ledger import LedgerEntry
+
+NOTHING = "nothing significant found"
+"""The verdict for a job with nothing wrong."""
+NO_SAVING = "nothing with a known saving found; the largest parts of the time:"
+"""The verdict for a job that has general findings only."""
+MIN_UNEXPLAINED = 0.05
+"""Share of the wall time from which unexplained time is said (docs/decisions/0042)."""
+MIN_LISTED = 0.10
+"""Share of the time from which a general finding is listed although it is information."""
+MIN_LISTED_ONCE = 0.25
+"""The same for time that a run pays for once."""
+FEW_STEPS = 0.5
+"""Share of the wall time below which a report says that its shares and costs are those of the steps."""
+MAX_LISTED = 3
+MAX_PARTS = 3
+MAX_PLACES = 2
+GENERAL = "GEN"
+"""Codes of general findings begin so."""
+
+
+def nothing_text(report: Report) -> str:
+    """Text for a report without findings above info: what is not explained, or why detectors could not run."""
+    if words.is_imported(report):
+        return "no findings: the job was not measured, so only its op traces were analysed"
+    if not report.session.steps:
+        return "no steps were seen, so there are no findings about them"
+    if missing := unexplained_text(report):
+        return f"no finding explains {missing}"
+    return NO_SAVING if listed(report) else NOTHING
+
+
+def unexplained_text(report: Report) -> str:
+    """``31 % of the time: 22 % compute at train.py:41 make_step (Conv2D, MatMul), ...``; "" if too little is left."""
+    if report.unexplained_ratio < MIN_UNEXPLAINED:
+        return ""
+    left = [entry for entry in report.ledger if entry.maker is None and entry.settled_by == "unexplained"]
+    parts = [_part(entry) for entry in sorted(left, key=lambda entry: -_rest(entry))[:MAX_PARTS]]
+    return f"{words.percent(report.unexplained_ratio)} % of the time: {words.SEPARATOR.join(parts)}"
+
+
+def _rest(entry: LedgerEntry) -> float:
+    return entry.ratio * (1.0 - entry.explained_ratio)
+
+
+def _part(entry: LedgerEntry) -> str:
+    """``22 % compute at train.py:41 make_step (Conv2D, MatMul)``."""
+    word = words.component_word(entry.component) if entry.component else ledger_rows.PHASES[entry.phase][0]
+    places = ", ".join(words.place_text(place, short=True) for place in entry.where[:MAX_PLACES])
+    said = f"{words.percent(_rest(entry))} % {word}{f' at {places}' if places else ''}"
+    what = entry.text.partition("; ")[0]
+    return f"{said} ({words.printable(what)})" if what else said
+
+
+def steps_ratio(report: Report) -> float | None:
+    """Share of the steps in the job's wall time, evaluations and other work within them included; None where no ledger
+    says it.
+    """
+    mine = [entry.ratio for entry in report.ledger if entry.maker is None and entry.phase == "steps"]
+    times, wall = report.session.step_times, report.session.wall_ns
+    steady = times.count * times.mean_ns / wall if times is not None and wall else 0.0
+    return min(1.0, max(sum(mine), steady)) if mine else None
+
+
+def steps_note(report: Report) -> str:
+    """Where the steps are the smaller part of the run: that the shares and costs are of the steps. Else ""."""
+    ratio = steps_ratio(report)
+    if ratio is None or ratio >= FEW_STEPS:
+        return ""
+    return f"the steps are {words.percent(ratio)} % of the run: shares and costs of the step are of these"
+
+
+def is_general(finding: Finding) -> bool:
+    """Whether a finding is a general detector's."""
+    return finding.code.startswith(GENERAL)
+
+
+def listed(report: Report) -> list[Finding]:
+    """General findings that are information and are listed all the same, the largest first: those that advise."""
+    mine = [f for f in report.findings if f.severity == "info" and is_general(f) and f.remedies]
+    return [f for f in mine if f.cost.high >= _least(f)][:MAX_LISTED]
+
+
+def _least(finding: Finding) -> float:
+    """Share from which a general finding is listed: what a run pays for once weighs less in a longer one."""
+    return MIN_LISTED_ONCE if finding.exposed_stage == "initialization" else MIN_LISTED

@@ -1,0 +1,68 @@
+"""GEN010 time-in-garbage-collection: its fixtures."""
+
+from __future__ import annotations
+
+import pytest
+from tests.derive.sessions import MS, SCRIPT, Job
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
+from tests.detectors.jobs import CALL, PERIOD, STEPS, nothing, train_loop
+
+from stepscope.detectors.general.time_in_garbage_collection import DETECTOR
+from stepscope.wire.kinds import Kind
+
+
+def collecting(dur: int, *, every: int = 1, same_length: bool = True) -> Job:
+    """A loop with a collection of ``dur`` in each ``every``-th step; ``same_length``: all steps take 100 ms."""
+    job = train_loop(20 * MS) if same_length else Job()
+    collection = job.call(Kind.GC, "gc")
+    if same_length:
+        collection.every(every * PERIOD, STEPS // every, dur=dur, start=PERIOD + 20 * MS)
+        return job
+    call, at = job.function(call_file=SCRIPT, call_line=CALL, call_function="main"), 0
+    for i in range(STEPS):
+        call.at(at, 80 * MS)
+        at += 80 * MS
+        if i % every == 0:
+            collection.at(at, dur)
+            at += dur
+    return job
+
+
+FIXTURES = Fixtures(
+    firing=lambda: collecting(30 * MS),
+    expected=Expected(
+        severity="info",
+        cost=0.0,
+        basis="unknown",
+        where=(("train.py", CALL),),
+        metrics=("gc_ratio", "collections"),
+        title=("garbage collection takes 30 % of the steps", "in every step"),
+        exposed="prediction",
+        pipeline_stage="output-processing",
+        remedy="freeze-objects",
+    ),
+    silent=lambda: collecting(MS),
+    not_applicable=nothing,
+    missing="steps",
+    below=lambda: collecting(4 * MS),
+    at=lambda: collecting(6 * MS),
+)
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_fixtures(claim: Claim) -> None:
+    """It tells where its component's time goes, from the least share on that a report must explain."""
+    claim(DETECTOR, FIXTURES)
+
+
+def test_a_saving_is_claimed_if_steps_without_a_collection_show_it() -> None:
+    """Every third step collects for 60 ms: the others show what a step takes without it."""
+    ((found,), _) = look(DETECTOR, collecting(60 * MS, every=3, same_length=False))
+    assert (found.severity, found.cost.basis) == ("medium", "measured")
+    assert found.cost.low <= found.cost.ratio <= found.cost.high < 0.25
+
+
+def test_no_saving_is_claimed_if_the_other_steps_are_as_long() -> None:
+    """Work that fills the steps without a collection to the same length would not shrink with it."""
+    ((found,), _) = look(DETECTOR, collecting(60 * MS, every=3))
+    assert (found.severity, found.cost.ratio) == ("info", 0.0)

@@ -1,0 +1,37 @@
+"""GEN003 time-in-input-wait: its fixtures."""
+
+from __future__ import annotations
+
+import pytest
+from tests.derive.sessions import MS
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.jobs import nothing, pulled
+
+from stepscope.detectors.general.time_in_input_wait import DETECTOR
+
+FIXTURES = Fixtures(
+    firing=lambda: pulled(30 * MS),
+    expected=Expected(
+        severity="info",
+        cost=0.0,
+        basis="unknown",
+        where=(("train.py", 15), ("train.py", 71)),
+        metrics=("input_wait_ratio", "part at train.py:15"),
+        title=("wait for input", "30 % of the steps", "decode"),
+        introduced="data preparation",
+        exposed="prediction",
+        pipeline_stage="preprocessing",
+        remedy="parallel-input",
+    ),
+    silent=lambda: pulled(2 * MS),
+    not_applicable=nothing,
+    missing="steps",
+    below=lambda: pulled(4 * MS),
+    at=lambda: pulled(6 * MS),
+)
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_fixtures(claim: Claim) -> None:
+    """It tells where its component's time goes, from the least share on that a report must explain."""
+    claim(DETECTOR, FIXTURES)

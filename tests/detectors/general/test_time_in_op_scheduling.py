@@ -1,0 +1,48 @@
+"""GEN002 time-in-op-scheduling: its fixtures."""
+
+from __future__ import annotations
+
+import pytest
+from tests.derive.op_traces import Maker
+from tests.derive.sessions import Job
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.traced_jobs import STEP, TRACED, holding, untraced
+
+from stepscope.detectors.general.time_in_op_scheduling import DETECTOR
+
+
+def scheduled(around: float) -> Job:
+    """Traced steps of 100 ms, of which the executor works ``around`` us, and an op 10 ms."""
+    made = Maker()
+    for i in range(TRACED):
+        at = STEP * i
+        made.step(at, STEP - 1, i)
+        made.span(made.main, "ExecutorState::Process", at + 10, around)
+        made.op(made.main, "loss:Mul", at + 80_000, 10_000)
+    return holding(made.trace())
+
+
+FIXTURES = Fixtures(
+    firing=lambda: scheduled(60_000.0),
+    expected=Expected(
+        severity="info",
+        cost=0.0,
+        basis="unknown",
+        where=(),
+        metrics=("runtime_ratio", "ops_ratio", "call_ratio"),
+        title=("many small ops", "60 % of the traced steps"),
+        pipeline_stage="forward-backward",
+        remedy="fewer-larger-steps",
+    ),
+    silent=lambda: scheduled(1_000.0),
+    not_applicable=untraced,
+    missing="op trace of some steps",
+    below=lambda: scheduled(15_000.0),
+    at=lambda: scheduled(25_000.0),
+)
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_fixtures(claim: Claim) -> None:
+    """It tells where its component's time goes, from the least share on that a report must explain."""
+    claim(DETECTOR, FIXTURES)

@@ -1,0 +1,37 @@
+"""GEN007 time-in-tracing: its fixtures."""
+
+from __future__ import annotations
+
+import pytest
+from tests.derive.sessions import MS
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.jobs import nothing, retraced
+
+from stepscope.detectors.general.time_in_tracing import DETECTOR
+
+FIXTURES = Fixtures(
+    firing=lambda: retraced(60 * MS, traces=85),
+    expected=Expected(
+        severity="info",
+        cost=0.0,
+        basis="unknown",
+        where=(("train.py", 10), ("train.py", 44)),
+        metrics=("tracing_ratio", "part at train.py:10"),
+        title=("traced within the steps: 52 % of the steps",),
+        introduced="model building",
+        exposed="prediction",
+        pipeline_stage="forward-backward",
+        remedy="one-function",
+    ),
+    silent=lambda: retraced(MS, traces=85),
+    not_applicable=nothing,
+    missing="steps",
+    below=lambda: retraced(4 * MS, traces=85),
+    at=lambda: retraced(7 * MS, traces=85),
+)
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_fixtures(claim: Claim) -> None:
+    """It tells where its component's time goes, from the least share on that a report must explain."""
+    claim(DETECTOR, FIXTURES)

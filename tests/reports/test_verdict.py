@@ -1,0 +1,103 @@
+"""The head of a report: what is not explained, and when nothing was found."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from tests.reports import samples
+
+from stepscope.model.report.finding import Cost, Finding, Place, Report
+from stepscope.model.report.ledger import LedgerEntry
+from stepscope.model.report.step_summary import StepTimes
+from stepscope.reports import json_report, markdown, text, verdict
+from stepscope.reports.page import html
+
+replace = msgspec.structs.replace
+
+
+def entry(ratio: float, settled: str = "unexplained", **fields: object) -> LedgerEntry:
+    """A part of the job's ledger."""
+    every = {"phase": "steps", "component": "call", "ns": round(ratio * 1e9), "ratio": ratio, "settled_by": settled}
+    return msgspec.convert({**every, **fields}, LedgerEntry)
+
+
+def clean(*ledger: LedgerEntry) -> Report:
+    """A report without findings whose time went there."""
+    left = sum(e.ratio * (1 - e.explained_ratio) for e in ledger if e.settled_by == "unexplained")
+    return replace(samples.clean(), ledger=ledger, unexplained_ratio=left)
+
+
+def general(code: str = "GEN010", high: float = 0.4, **fields: object) -> Finding:
+    """A general finding."""
+    general = replace(samples.input_bound().findings[0], code=code, severity="info")
+    cost = Cost(ratio=0.0, low=0.0, high=high, basis="unknown")
+    return replace(general, title="garbage collection takes 40 % of the steps", cost=cost, **fields)
+
+
+STEADY: dict[str, int] = {"count": 9, "mean_ns": 10**8, "p50_ns": 1, "p95_ns": 1, "p99_ns": 1, "warmup_steps": 0}
+"""Steady steps that are nine tenths of a second."""
+AT = Place(file="train.py", line=41, function="make_step")
+
+
+def test_unexplained_time_is_said_with_its_places() -> None:
+    """The largest part first, each with its line and what runs there; never "nothing significant found" over it."""
+    report = clean(
+        entry(0.09, phase="not-seen", component=""),
+        entry(0.22, where=[msgspec.to_builtins(AT)], text="Conv2D, MatMul; 600 steps"),
+        entry(0.6, "finding", component="input-wait"),
+    )
+    said = "31 % of the time: 22 % compute at train.py:41 make_step (Conv2D, MatMul)"
+    assert verdict.unexplained_text(report).startswith(said)
+    plain = text.render(report, width=200)
+    assert said in plain
+    assert "not seen" in plain
+    for shown in (plain, markdown.render(report), html.render(report)):
+        assert verdict.NOTHING not in shown.lower()
+        assert "31 % of the time" in shown
+    assert json_report.decode(json_report.encode(report)).unexplained_ratio == pytest.approx(0.31)
+
+
+def test_a_little_unexplained_time_is_not_said() -> None:
+    """Less than a twentieth of the run is nothing significant."""
+    assert verdict.nothing_text(clean(entry(0.04), entry(0.96, "limit"))) == verdict.NOTHING
+    assert "nothing significant found" in text.render(clean(entry(0.04), entry(0.96, "limit")))
+
+
+def test_what_findings_explain_of_a_part_is_not_unexplained() -> None:
+    """A finding that explains a third of a part leaves two thirds of it."""
+    assert verdict.unexplained_text(clean(entry(0.6, explained_ratio=1 / 3))).startswith(
+        "40 % of the time: 40 % compute"
+    )
+
+
+def test_a_large_general_finding_is_listed() -> None:
+    """Information that matters is printed with its remedy, and the verdict does not call the time insignificant."""
+    report = replace(clean(entry(1.0, "general")), findings=(general(), general("GEN004", high=0.06)))
+    plain = text.render(report)
+    assert "1 info    GEN010  garbage collection takes 40 % of the steps" in plain
+    assert "GEN004" not in plain
+    assert "+ 1 info" in plain
+    assert verdict.NOTHING not in plain
+
+
+def test_time_that_a_run_pays_for_once_is_listed_if_it_is_a_quarter() -> None:
+    """Imports weigh less in a longer run."""
+    once = general("GEN013", high=0.2, exposed_stage="initialization")
+    assert verdict.listed(replace(clean(), findings=(once,))) == []
+    assert len(verdict.listed(replace(clean(), findings=(replace(once, cost=replace(once.cost, high=0.3)),)))) == 1
+
+
+def test_a_report_says_that_steps_are_the_smaller_part() -> None:
+    """Shares of the step are not to be read as shares of the run."""
+    few = clean(entry(0.1, "finding"), entry(0.9, "general", phase="imports", component=""))
+    few = replace(few, session=replace(few.session, step_times=None))
+    assert "the steps are 10 % of the run" in text.render(few, width=200)
+    assert "the steps are 10 % of the run" in markdown.render(few)
+    assert verdict.steps_note(clean(entry(0.6, "finding"))) == ""
+    assert verdict.steps_note(clean()) == ""
+    times = replace(
+        samples.clean().session,
+        wall_ns=10**9,
+        step_times=msgspec.convert({**STEADY, "warmup_ns": 0, "source": "steps"}, StepTimes),
+    )
+    assert verdict.steps_note(replace(few, session=times)) == ""  # evaluations within the steps
