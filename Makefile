@@ -114,6 +114,10 @@ ratchet: $(VENV)/.stamp ## module length, Any, type: ignore, broad except, noqa:
 bench-diagnosis: $(VENV)/.stamp ## precision, recall and top-1 accuracy on bench/cases
 	@$(BIN)/python benchmarks/diagnosis.py $(ARGS)
 
+.PHONY: bench-strangers
+bench-strangers: $(VENV)/.stamp ## the first run of programs by authors who have not seen stepscope; BATCH=batch-1
+	@$(BIN)/python benchmarks/judge_strangers.py $(BATCH) $(ARGS)
+
 .PHONY: bench-static-cases
 bench-static-cases: $(VENV)/.stamp ## which of bench/cases the static checker tells from the source
 	@$(BIN)/python benchmarks/static_cases.py $(ARGS)

@@ -24,6 +24,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+Json = Mapping[str, Any]
+"""An object of a report or of case.toml."""
 LINE_SLACK = 3
 COST_SLACK = 0.25
 MIN_TRUTH = 0.05
@@ -37,7 +39,7 @@ class Case:
     """One folder of bench/cases."""
 
     folder: Path
-    known: Mapping[str, Any]
+    known: Json
 
     @property
     def name(self) -> str:
@@ -59,13 +61,13 @@ class Case:
 class Ran:
     """One program under stepscope. If ``report`` is None, ``error`` says why."""
 
-    report: Mapping[str, Any] | None
+    report: Json | None
     error: str
     seconds: float
     output: str
 
     @property
-    def findings(self) -> list[Mapping[str, Any]]:
+    def findings(self) -> list[Json]:
         """Findings above info, in the report's order."""
         every = (self.report or {}).get("findings", [])
         return [finding for finding in every if finding["severity"] != "info"]
@@ -182,14 +184,14 @@ def _says(words: Sequence[str], text: str) -> bool:
     return any(_plain(word) in text for word in words)
 
 
-def right(finding: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
+def right(finding: Json, known: Json) -> bool:
     """Whether a finding names the true cause, and none of the wrong answers in its title."""
     remedies = " ".join(remedy["text"] for remedy in finding["remedies"])
     said = _plain(f"{finding['name']} {finding['title']} {remedies}")
     return _says(known["expect_keywords"], said) and not _says(known["wrong_answers"], _plain(finding["title"]))
 
 
-def meets_place(finding: Mapping[str, Any], known: Mapping[str, Any]) -> bool | None:
+def meets_place(finding: Json, known: Json) -> bool | None:
     """Whether a place of the finding meets a culprit's lines; None if the culprit has none."""
     if not known["where"]:
         return None

@@ -29,7 +29,7 @@ class CheckError(StepscopeError):
 
 
 class SessionError(StepscopeError):
-    """A session is missing, damaged or in use."""
+    """A session is missing, in use, or so damaged that nothing can be read."""
 
     exit_code = 65
 

@@ -1,4 +1,4 @@
-"""Jobs with another Python thread beside the steps, and what looks at who waits for the interpreter lock found."""
+"""Jobs with another Python thread beside the steps, and what samples of waits for the interpreter lock (GIL) found."""
 
 from __future__ import annotations
 

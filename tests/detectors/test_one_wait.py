@@ -34,11 +34,14 @@ def locked() -> Job:
     ("job", "why"),
     [
         (lambda: pulled(60 * MS, python=58 * MS, role="numpy_function"), ""),
-        (lambda: pulled(20_600 * US, python=20 * MS, role="numpy_function"), "handing over ready batches takes"),
-        (lambda: pulled(20_600 * US), "handing over ready batches takes"),
-        (lambda: starved(pulled(60 * MS)), "other processes take of the CPUs meanwhile"),
-        (lambda: starved(pulled(60 * MS, python=58 * MS, role="numpy_function")), "other processes take"),
-        (locked, "with the GIL and CPUs that it takes besides it costs"),
+        (lambda: pulled(20_600 * US, python=20 * MS, role="numpy_function"), "without the hand-over of ready batches"),
+        (lambda: pulled(20_600 * US), "without the hand-over of ready batches"),
+        (lambda: starved(pulled(60 * MS)), "without the CPU time that other processes take"),
+        (
+            lambda: starved(pulled(60 * MS, python=58 * MS, role="numpy_function")),
+            "without the CPU time that other processes take",
+        ),
+        (locked, "together with the GIL and the CPUs that it takes from the step, it costs"),
     ],
     ids=["one", "handed-over", "handed-over-by-a-stage", "starved", "starved-python", "lock"],
 )
@@ -52,4 +55,4 @@ def test_one_number_or_why_there_are_two(job: Callable[[], Job], why: str) -> No
     assert why in found.title
     own = next(e.value for e in found.evidence if e.metric == "input_wait_ratio")
     if format_ratio(own) != format_ratio(split):
-        assert f"without it {format_ratio(own)}" in found.explanation
+        assert f"without it, the wait is {format_ratio(own)}" in found.explanation

@@ -41,10 +41,10 @@ def with_source(job: Job, source: str) -> Job:
 def test_python_of_the_pipeline(role: str, code: str) -> None:
     """What it draws with is named, and what comes before it may be kept; what draws nothing may be kept itself."""
     (drawn,) = texts(with_source(pulled(60 * MS, python=58 * MS, role=role), DRAWS), code)
-    assert "draws at random (np.random.permutation in line 16)" in drawn
-    assert "cache(), then the draw" in drawn
+    assert "before the random op (np.random.permutation in line 16)" in drawn
+    assert "cache(), then a map with the random op" in drawn
     (kept,) = texts(with_source(pulled(60 * MS, python=58 * MS, role=role), SAME), code)
-    assert "where it gives the same every time" in kept
+    assert "if its output is the same every time" in kept
     (unknown,) = texts(pulled(60 * MS, python=58 * MS, role=role), code)
     assert unknown == kept
 
@@ -53,7 +53,7 @@ def test_python_of_the_pipeline(role: str, code: str) -> None:
 def test_a_map_of_tf_data(source: str, *, names: bool) -> None:
     """The function that a slow map was given is looked at, too."""
     (text,) = texts(with_source(pulled(60 * MS), source), "INP001")
-    assert ("draws at random (np.random.permutation" in text) == names
+    assert ("before the random op (np.random.permutation" in text) == names
 
 
 def test_the_remedy_of_a_function_that_draws_is_in_ops_that_draw() -> None:
@@ -67,7 +67,7 @@ def test_the_remedy_of_a_function_that_draws_is_in_ops_that_draw() -> None:
 def test_the_condition_is_said_where_nothing_is_known() -> None:
     """Of the first batches of passes, too, whose maps have no source here."""
     (text,) = texts(starting(401 * MS), "INP010")
-    assert "where it gives the same every time" in text
+    assert "if its output is the same every time" in text
 
 
 @pytest.mark.parametrize(("body", "kept"), [("np.random.rand(i)", False), ("np.arange(i)", True)])

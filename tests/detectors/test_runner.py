@@ -44,7 +44,7 @@ def test_a_job_without_steps_leaves_all_not_applicable() -> None:
     assert (findings, failures) == ((), ())
     assert {c.outcome for c in checked} == {"not-applicable"}
     whole = {"CFG001", "MEM002"}  # look at processes without steps, too, where one was attached to
-    lacking = {"steps", "op trace of some steps", "work of a device in an op trace"}
+    lacking = {"steps", "op trace of some steps", "op trace with GPU or TPU work"}
     missing = {c.detector: c.missing for c in checked if c.detector != "HNG001" and not c.detector.startswith("GPU")}
     assert all(lacking & set(found) or (code in whole and found) for code, found in missing.items())
     assert {c.hint for c in checked if c.detector.startswith("GPU")} == {"this host has no NVIDIA GPU"}

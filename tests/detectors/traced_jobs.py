@@ -10,7 +10,7 @@ from tests.derive.sessions import MS, Job
 from stepscope.model.session.optrace import OpTrace, Program, TraceSource
 from stepscope.model.session.session import StoredOpTrace
 
-TRACE, DEVICE = "op trace of some steps", "work of a device in an op trace"
+TRACE, DEVICE = "op trace of some steps", "op trace with GPU or TPU work"
 STEP = 100_000.0
 TRACED = 12
 """Steps of a trace, of which the last is left out."""

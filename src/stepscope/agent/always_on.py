@@ -18,7 +18,7 @@ import sys
 import time
 
 from stepscope.agent import bootstrap, state
-from stepscope.agent.core import detached, process
+from stepscope.agent.core import daemon, process
 from stepscope.wire import run_directory, sessions_folder, trouble
 from stepscope.wire.env import CONFIG_NAME, ENABLED_NAME, JOB_NAME, PROCS_NAME, RUN_PREFIX, STATUS_NAME
 from stepscope.wire.ring import DEFAULT_SLOTS
@@ -69,7 +69,7 @@ def arm(pth: str) -> Optional[ImportHook]:
     The reason for a failure is written where the sessions are, for ``enable --status``: there is no run to report it.
     """
     settings = read_settings(pth)
-    if settings is None or not os.access(str(settings.get("python")), os.X_OK) or not detached.available():
+    if settings is None or not os.access(str(settings.get("python")), os.X_OK) or not daemon.available():
         return None
     try:
         return _arm(settings)
@@ -205,7 +205,7 @@ class Owner:
             return
         self.starts += 1
         try:
-            detached.start(self.command())
+            daemon.start(self.command())
         except OSError as error:
             current.take_out("its sidecar cannot be started: %s" % error)
             self._remove()

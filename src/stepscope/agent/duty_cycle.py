@@ -17,7 +17,7 @@ soon, then more rarely.
 Each second of a gap leaves REST records (the stored format's word): when, how long, how many calls of which kind were
 only counted. If a full second passes without the repeating call, the gap ends early: the program has changed phase. The
 unused part is added to the next gap. Meanwhile counts are copied into the ring's header ten times a second, where they
-outlive a job that is killed.
+outlive a job that is killed. What is still recorded in a gap: ``store.gaps``.
 """
 
 from __future__ import annotations

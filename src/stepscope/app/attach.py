@@ -161,4 +161,4 @@ def _window(recording: Recording, seconds: float, now_ns: int) -> None:
     try:
         recording.native.begin(Asked(by=USER, worker="", steps=0, seconds=seconds), now_ns)
     except CaptureError as error:
-        recording.note("DX118", f"no native stacks: {error}")
+        recording.note("DX118", f"no native stacks: {str(error).removeprefix('no native stacks: ')}")

@@ -1,4 +1,6 @@
-"""Detectors, the signals that they need (``Signal``, ``HINTS``, ``present``), and how detectors are run."""
+"""Detectors, the signals that they need, how they run, and how two findings about one root become one
+(``yields_to``).
+"""
 
 from __future__ import annotations
 
@@ -43,12 +45,12 @@ class Signal(Enum):
     STEPS = "steps"
     SAMPLES = "stack samples"
     STACKS = "stack samples of any thread"
-    INPUT_WAIT = "input wait inside of the compiled step"
+    INPUT_WAIT = "measurement of the input wait inside the compiled step"
     TRACES = "traces of tf.functions"
     GRAPHS = "sizes of the graphs of sessions"
     NODES = "nodes of traced graphs"
     HOST = "CPU samples of the host"
-    LOCK = "looks at who waits for the interpreter lock"
+    LOCK = "samples of waits for the interpreter lock (GIL)"
     MEMORY = "samples of the process's memory"
     FAULTS = "counts of page faults"
     NATIVE = "native stacks"
@@ -57,7 +59,7 @@ class Signal(Enum):
     GPU = "samples of the GPU"
     LIVE_BYTES = "live bytes of the GPU's memory"
     OP_TRACE = "op trace of some steps"
-    DEVICE_TRACE = "work of a device in an op trace"
+    DEVICE_TRACE = "op trace with GPU or TPU work"
     RUN = "measured run"
 
 

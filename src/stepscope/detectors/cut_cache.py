@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 REPEATS = "RepeatDataset"
 """The dataset class that makes more than one pass."""
-WHY = "cache is never read to its end, because take follows it: it is discarded"
+WHY = "cache is discarded after each pass: take() follows it, so it is never read to its end"
 REMEDY = Remedy(
     id="take-first",
-    text="take before the cache: a cache is kept only after a pass has read it to its end, so this one is refilled in "
-    "each pass",
+    text="call take() before cache(): a cache is kept only after a pass has read it to its end, so this one is "
+    "refilled in each pass",
     safety="review",
 )
 

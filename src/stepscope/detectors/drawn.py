@@ -1,4 +1,4 @@
-"""Remedies for input that is drawn at random: what is kept of it would be the same in each pass ever after."""
+"""Remedies for input that is drawn at random: if it were cached, every later pass would repeat the same draws."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from stepscope.model.report.finding import Remedy
 if TYPE_CHECKING:
     from stepscope.derive.python.random_draws import Draw
 
-IF_THE_SAME = "where it gives the same every time"
-"""Nothing that draws was seen; code of other files may."""
+IF_THE_SAME = "if its output is the same every time"
+"""No random op was seen; code of other files may contain one."""
 
 
 def keep_the_rest(draw: Draw) -> Remedy:
-    """Instead of a cache behind a function that draws."""
+    """Remedy that replaces a cache after a function with random ops."""
     at = f" in line {draw.line}" if draw.line else ""
     return Remedy(
         id="keep-what-is-not-drawn",
-        text=f"keep only what comes before the draw: it draws at random ({draw.name}{at}), so what it gives is not "
-        "to be cached or written to files; a map of its own for reading and decoding, cache(), then the draw",
+        text=f"cache only the work before the random op ({draw.name}{at}): random output must not be cached or written "
+        "to files. Put reading and decoding in their own map, then cache(), then a map with the random op",
         safety="review",
     )

@@ -81,8 +81,9 @@ def waits(view: StepsView, cause: InputCause, saved: float) -> str:
     if said == cost:
         return f"{said} of their time for it"
     if saved > split:
-        return f"{said} of their time for it; with the GIL and CPUs that it takes besides it costs {cost}"
-    return f"{said} of their time for input, {cost} without what {_besides(view, cause, split)}"
+        more = "together with the GIL and the CPUs that it takes from the step, it costs"
+        return f"{said} of their time for it; {more} {cost}"
+    return f"{said} of their time for input; {cost} without {_besides(view, cause, split)}"
 
 
 def account(view: StepsView, cause: InputCause, saved: float) -> str:
@@ -91,9 +92,11 @@ def account(view: StepsView, cause: InputCause, saved: float) -> str:
     said, own, cost = format_ratio(split), format_ratio(cause.wait_ratio), format_ratio(saved)
     parts = []
     if said != own:
-        parts.append(f" The split's input wait of {said} holds what {_besides(view, cause, split)}; without it {own}.")
+        held = f"the step's breakdown includes {_besides(view, cause, split)}"
+        parts.append(f" The input wait of {said} in {held}; without it, the wait is {own}.")
     if cost != own:
-        parts.append(f" The cost is {cost}, as lock and CPUs that the input takes from the step would go with it.")
+        more = "without this input, the step also gets back the interpreter lock and the CPUs"
+        parts.append(f" The cost is {cost}: {more}.")
     return "".join(parts)
 
 
@@ -104,8 +107,8 @@ def _split(view: StepsView) -> float:
 def _besides(view: StepsView, cause: InputCause, split: float) -> str:
     """Which of the two that ``InputCause.wait_ratio`` leaves out is the larger part."""
     handed = min(split, view.pipeline.handover_ns * view.steps.steady_count / max(1, view.anatomy.wall_ns))
-    ready = "handing over ready batches takes"
-    return ready if 2 * handed >= split - cause.wait_ratio else "other processes take of the CPUs meanwhile"
+    ready = "the hand-over of ready batches"
+    return ready if 2 * handed >= split - cause.wait_ratio else "the CPU time that other processes take"
 
 
 def traced(cause: InputCause) -> tuple[Evidence, ...]:

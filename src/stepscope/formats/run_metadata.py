@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stepscope.errors import FormatError
-from stepscope.formats import damage
+from stepscope.formats import damage_hint
 from stepscope.formats.op_names import Meaning, meaning, op_category
 from stepscope.formats.optrace_builder import OpTraceBuilder
 from stepscope.formats.protobuf.codec import fields, number, signed, text
@@ -129,7 +129,7 @@ def _run(content: bytes, name: str) -> _Run:
         ]
         nodes = [[_message(node) for node in device.get(2, [])] for device in devices]
     except FormatError as error:
-        hint = damage.hint(content[: damage.PROBE_BYTES], _WHOLE)
+        hint = damage_hint.hint(content[: damage_hint.PROBE_BYTES], _WHOLE)
         raise FormatError(f"{name}: not RunMetadata, or damaged: {error}{hint}") from error
     if not any(nodes):
         raise FormatError(

@@ -1,7 +1,7 @@
 """The report in the terminal: about ten lines of plain text at any width, with optional colours.
 
-It draws nothing and gives no advice beyond the findings; the page (``reports.page.html``) has the charts. The golden
-files in ``tests/reports/golden`` fix its layout.
+It draws nothing and gives no advice beyond the findings; the page (``reports.page.html``) has the charts.
+``detectors.base.rank`` puts the findings in order; the golden files in ``tests/reports/golden`` fix the layout.
 """
 
 from __future__ import annotations

@@ -129,8 +129,8 @@ def cost_text(cost: Cost, *, between_steps: bool) -> str:
     added = cost.exclusive_ratio
     if added is None or percent(added) == percent(cost.ratio):
         return said
-    left = f"at most {percent(added)} %" if added >= MIN_ADDED else "nothing"
-    return f"{said}, of which {left} in addition to the findings above"
+    left = f"at most {percent(added)} % more" if added >= MIN_ADDED else "nothing more"
+    return f"{said}; {left} is saved once the findings above are fixed"
 
 
 def proof_word(finding: Finding) -> str:
@@ -150,7 +150,7 @@ def is_between_steps(finding: Finding) -> bool:
 
 
 def significant(report: Report) -> list[Finding]:
-    """The findings above info, in the report's order (by cost)."""
+    """The findings above info, in the report's order (``detectors.base.rank``)."""
     return [f for f in report.findings if f.severity != "info"]
 
 

@@ -68,7 +68,7 @@ FIXTURES = Fixtures(
         cost=0.6,
         where=(("train.py", LINE + 4),),
         metrics=("metric_ratio", "metric_ops", "traced_steps"),
-        title=("auc:", "60 %", "metrics"),
+        title=("metrics (auc)", "60 %"),
         pipeline_stage="output-processing",
         remedy="metric-on-validation",
     ),

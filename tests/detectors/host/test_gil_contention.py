@@ -61,7 +61,7 @@ def test_without_looks_it_is_undecided(job: object) -> None:
     assert callable(job)
     findings, checked = look(DETECTOR, job())
     assert findings == ()
-    assert (checked.outcome, checked.missing) == ("undecided", ("looks at who waits for the interpreter lock",))
+    assert (checked.outcome, checked.missing) == ("undecided", ("samples of waits for the interpreter lock (GIL)",))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ FIXTURES = Fixtures(
         cost=0.4,
         where=(("train.py", LOSS), ("train.py", TRAIN)),
         metrics=("repeated_ratio", "shared_ratio", "runs_per_step"),
-        title=("same part of the graph 2 times", "Mean:0", "GradientDescent", "40 ms a step"),
+        title=("same part of the graph 2 times", "Mean:0", "GradientDescent", "it takes 40 ms of each step"),
         pipeline_stage="forward-backward",
         remedy="one-run",
     ),

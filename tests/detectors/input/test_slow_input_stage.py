@@ -119,7 +119,7 @@ def test_input_that_the_step_hides_is_undecided() -> None:
     _, checked, _ = run(ALL, keras_fit(90 * MS).view())
     outcomes = {c.detector: c for c in checked}
     assert outcomes["INP001"].outcome == "undecided"
-    assert outcomes["INP001"].missing == ("input wait inside of the compiled step",)
+    assert outcomes["INP001"].missing == ("measurement of the input wait inside the compiled step",)
     assert outcomes["INP001"].hint
 
 

@@ -64,7 +64,7 @@ def test_shuffle_fills_its_buffer() -> None:
 def test_a_cache_that_take_cuts_short() -> None:
     """The map runs again in each pass, for the cache is thrown away: both are named."""
     (found,) = find(starting(100 * MS, by="Shuffle", cached=True))
-    assert "the cache is never read to its end, because take follows it" in found.title
+    assert "the cache is discarded after each pass: take() follows it" in found.title
     assert [p.line for p in found.where] == [73, 74, 71]
     assert found.remedies[0].id == "take-first"
 

@@ -23,7 +23,7 @@ FIXTURES = Fixtures(
             "wire_while_working_ratio",
             "network_in",
         ),
-        title=("in bursts", "network idles 62 %"),
+        title=("in bursts", "network is idle 62 %"),
         introduced="data preparation",
         pipeline_stage="raw-input",
         remedy="fetch-ahead",

@@ -60,7 +60,7 @@ def test_a_thread_that_died_is_named_where_the_job_hangs() -> None:
         job = hung(seconds)
         job.event(died)
         (found,) = (f for f in look(job)[0] if f.code == "HNG001")
-        assert "the thread filler died of AttributeError in load (loader.py:14)" in found.title
+        assert "thread filler ended with an uncaught AttributeError in load (loader.py:14)" in found.title
         assert (found.where[0].file, found.where[0].line) == ("loader.py", 14)
         assert [r.id for r in found.remedies] == ["hand-errors-over", "bound-the-wait"]
     assert "HNG001" not in codes(hung(6))
@@ -74,7 +74,7 @@ def test_a_thread_that_died_is_told_where_the_job_went_on() -> None:
     report = report_of(job.session())
     assert "HNG001" not in [f.code for f in report.findings]
     (said,) = (d.text for d in report.diagnostics if d.code == "DX170")
-    assert said.startswith("the thread filler died of ValueError (the first of 2 threads that died): ")
+    assert said.startswith("thread filler ended with an uncaught ValueError (the first of 2 threads that died): ")
 
 
 def test_a_job_that_writes_after_its_last_step_does_not_hang() -> None:

@@ -31,7 +31,7 @@ FIXTURES = Fixtures(
         cost=0.4 * (FAULT_NS + RELEASE_NS) / FAULT_NS,
         where=(),
         metrics=("fault_ratio", "lasting_ratio", "faults_per_step", "fault_ns", "system_ratio", "kept_ratio"),
-        title=("page faults in every step", "25,000 a step", "40 % of the CPU time"),
+        title=("25,000 page faults in every step", "40 % of the CPU time"),
         introduced="unknown",
         pipeline_stage="forward-backward",
         remedy="find-the-allocator",
@@ -100,14 +100,14 @@ def test_faults_of_huge_pages_cost_what_they_cost() -> None:
     """A few faults a step that zero 2 MiB each are no few microseconds: found, with the number of both kinds."""
     (found,), checked = look(churning())
     values = {e.metric: e.value for e in found.evidence}
-    assert "60 a step (60 of huge pages)" in found.title
+    assert "60 page faults in every step (60 of huge pages)" in found.title
     assert (round(values["faults_per_step"]), round(values["huge_faults_per_step"])) == (60, 60)
     assert values["fault_ratio"] == pytest.approx(60 * HUGE_FAULT_NS / PERIOD, rel=0.01)
     assert found.cost.ratio == pytest.approx(60 * (HUGE_FAULT_NS + HUGE_RELEASE_NS) / PERIOD, rel=0.01)
     assert checked.capture == "native"
     assert look(churning(on_host=0.0))[0] == []
     (half,), _ = look(faulting(lambda _: 200, on_host=0.5))
-    assert "200 a step (100 of huge pages)" in half.title
+    assert "200 page faults in every step (100 of huge pages)" in half.title
 
 
 def test_a_neighbours_huge_pages_cost_no_more_than_the_jobs_time_in_the_kernel() -> None:
@@ -234,7 +234,7 @@ def test_a_process_that_was_attached_to() -> None:
     findings, _, failures = run(ALL, SessionView(dataclasses.replace(session, manifest=manifest)))
     assert failures == ()
     (found,) = (f for f in findings if f.code == "MEM002")
-    assert "250,000 a second" in found.title
+    assert "250,000 page faults a second" in found.title
     assert found.exposed_stage == "unknown"
     assert "faults_per_second" in [e.metric for e in found.evidence]
 
@@ -258,7 +258,7 @@ def test_without_a_window_one_is_asked_for() -> None:
 def test_a_window_names_call_code_and_allocator() -> None:
     """Jemalloc's madvise: who faults, by which call, the cost by samples, and a remedy that can be applied."""
     found = look_with_window(MADVISED, free=seen.FREE, name="jemalloc")
-    assert "jemalloc returns memory with madvise(MADV_DONTNEED)" in found.title
+    assert "jemalloc returns memory with madvise(MADV_DONTNEED), and " in found.title
     assert "__memmove_avx512 in tensorflow::ConcatCPU" in found.title
     assert (found.cause, found.introduced_stage) == ("System: allocator", "environment setting")
     assert found.cost.ratio == pytest.approx(0.4, abs=0.02)

@@ -132,9 +132,12 @@ def test_what_has_no_place_is_counted() -> None:
 @pytest.mark.parametrize(
     ("events", "says"),
     [
-        ([_event("E", "a", 1)], "1 ends without a beginning were left out"),
-        ([_event("B", "a", 1), _event("X", "b", 2, dur=7)], "1 events without an end last to the end of their thread"),
-        ([_event("B", "a", 1), _event("E", "b", 2)], "1 ends had another name than what they end"),
+        ([_event("E", "a", 1)], "1 end events without a begin event were dropped"),
+        (
+            [_event("B", "a", 1), _event("X", "b", 2, dur=7)],
+            "1 begin events without an end event last to the end of their thread",
+        ),
+        ([_event("B", "a", 1), _event("E", "b", 2)], "1 end events closed a begin event with another name"),
         ([_event("X", "a", 0, dur=10), _event("X", "b", 5, dur=10)], "1 events overlap others"),
     ],
 )

@@ -113,7 +113,7 @@ class Lines:
         if known is not None:
             return known
         if len(self.names) >= _MAX_NAMES:
-            self.diagnostic("DX912", "more than %d record names: further ones share one name" % _MAX_NAMES)
+            self.diagnostic("DX912", "more than %d record names: all further names are shown as (others)" % _MAX_NAMES)
             key, text, fields = _OTHERS, "(others)", {}
             if key in self.names:
                 return self.names[key]

@@ -51,7 +51,7 @@ class Governor:
 
     def _set(self, every: int, rate: int) -> None:
         if self.every == 1:
-            text = "%d records per second: of fast calls, only one in %d is recorded; the others are counted" % (
+            text = "the record rate is %d per second: one in %d fast calls is recorded, the others are counted" % (
                 rate,
                 every,
             )

@@ -258,7 +258,7 @@ def _diagnostics(
             found.append(Diagnostic(code="DX011", text=text))
     died = view.get(thread_deaths.build)
     if died and not hangs:
-        text = f"{thread_deaths.sentence(view, died)}: no one is told of it, and what it did is not done any more"
+        text = f"{thread_deaths.sentence(view, died)}: no other thread was notified, and its work is no longer done"
         found.append(Diagnostic(code="DX170", text=text))
     found += [Diagnostic(code="DX118", text=text) for text in capture_account.failures(session.manifest)]
     found += [Diagnostic(code=op_table.UNREADABLE, text=text) for text in view.traces.problems]

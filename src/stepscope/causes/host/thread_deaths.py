@@ -1,4 +1,4 @@
-"""Threads of the job that an uncaught exception ended: what they did is not done any more, and nobody is told.
+"""Threads of the job that an uncaught exception ended: their work is no longer done, and no other thread is notified.
 
 Serves HNG001, and the diagnostics of the report.
 """
@@ -28,4 +28,4 @@ def sentence(view: SessionView, died: Sequence[ThreadDied]) -> str:
         place = view.place(first.file, first.line)
         at = f" in {first.function} ({place.file}:{place.line})"
     more = f" (the first of {len(died)} threads that died)" if len(died) > 1 else ""
-    return f"the thread {first.name or first.thread} died of {first.error}{at}{more}"
+    return f"thread {first.name or first.thread} ended with an uncaught {first.error}{at}{more}"

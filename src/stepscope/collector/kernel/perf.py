@@ -122,7 +122,8 @@ def abilities() -> Abilities:
     if not calls:
         mounted = (_TRACING / "events").is_dir() or not os.access(_TRACING, os.R_OK | os.X_OK)
         how = "run as root, or grant read access to" if mounted else "run sudo mount -t tracefs nodev"
-        text = f"no system calls (madvise, munmap, brk) in native windows: cannot read their events; {how} {_TRACING}"
+        text = "native windows do not record system calls (madvise, munmap, brk): their events cannot be read; "
+        text += f"{how} {_TRACING}"
         missing.append(Diagnostic(code="DX144", text=text))
     return Abilities(perf=program, kernel=kernel, calls=calls, buffers=BUFFERS if free else "", missing=tuple(missing))
 

@@ -122,7 +122,8 @@ class NativeWindow:
         return None
 
     def _note_no_frames(self, why: str) -> None:
-        text = f"Python functions between native calls come from nearby samples, not from the same moment: {why}"
+        text = "Python functions between native calls are taken from the nearest Python sample, not read at the same "
+        text += f"moment: {why}"
         self._missing.append(Diagnostic(code=NO_FRAMES, text=text))
 
     def _bare_gate(self) -> bpf.Program | None:

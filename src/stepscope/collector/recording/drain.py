@@ -1,7 +1,8 @@
 """Empties the rings and logs of all measured processes into memory, and memory into durable segments.
 
 A ring's reader cursor moves only when the records are on disk: a sidecar killed in between reads them again from the
-ring, and a restarted one continues after the last durable record.
+ring, and a restarted one continues after the last durable record. It reads through ``formats.agent_files.ring``, which
+counts what was overwritten (DX010).
 """
 
 from __future__ import annotations

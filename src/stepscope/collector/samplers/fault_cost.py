@@ -30,8 +30,8 @@ _HUGE_SIZE = Path("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size")
 _PAGE_BYTES = mmap.PAGESIZE
 
 
-class FaultCost(NamedTuple):
-    """Nanoseconds of CPU time per page."""
+class FaultRound(NamedTuple):
+    """One round of measurement: nanoseconds of CPU time per page."""
 
     fault_ns: int
     """Cost of a first touch: the fault, a zeroed page, its accounting."""
@@ -52,7 +52,7 @@ class FaultProbe:
         self._refused = False
         self._looks = 0
 
-    def look(self) -> FaultCost | None:
+    def look(self) -> FaultRound | None:
         """Make one round if one is due; None otherwise, and if the kernel provides no memory.
 
         Cost: 0.5 to 2 ms of CPU time when due; 3 MiB of memory while it runs.
@@ -90,10 +90,10 @@ class FaultProbe:
         return cost if made < len(page) // 2 else None
 
 
-def _round(memory: mmap.mmap) -> FaultCost:
+def _round(memory: mmap.mmap) -> FaultRound:
     pages = np.frombuffer(memory, np.uint8)[::_PAGE_BYTES]
     fault_ns, release_ns = _touched(pages, memory)
-    return FaultCost(fault_ns=fault_ns // len(pages), release_ns=release_ns // len(pages))
+    return FaultRound(fault_ns=fault_ns // len(pages), release_ns=release_ns // len(pages))
 
 
 def _touched(pages: npt.NDArray[np.uint8], memory: mmap.mmap) -> tuple[int, int]:

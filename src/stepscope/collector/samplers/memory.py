@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from stepscope.collector.samplers import cgroup
 from stepscope.collector.samplers.base import ProcFile, Rows, Targets
-from stepscope.collector.samplers.fault_cost import FaultCost, FaultProbe
+from stepscope.collector.samplers.fault_cost import FaultProbe, FaultRound
 from stepscope.model.records import MemoryTable
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _LIMITS_EVERY = 10
-_NOT_LOOKED = FaultCost(fault_ns=-1, release_ns=-1)
+_NOT_LOOKED = FaultRound(fault_ns=-1, release_ns=-1)
 
 
 class MemorySampler:

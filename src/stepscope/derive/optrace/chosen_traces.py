@@ -1,4 +1,4 @@
-"""The op traces of a session as views."""
+"""Chooses the op trace that the report is about (``main``, ``shown``)."""
 
 from __future__ import annotations
 

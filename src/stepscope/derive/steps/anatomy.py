@@ -6,7 +6,7 @@ construction. The order follows what explains a moment best: a model call or a g
 belongs to the callback, a garbage collection between two calls to itself.
 
 Time inside a compiled step that tf.data's live model shows to be input wait is moved from ``call`` to ``input-wait``
-afterwards (``pipeline.compiled_wait``).
+afterwards (``derive.input.pipeline``, ``wait_ns_per_execution``).
 """
 
 from __future__ import annotations

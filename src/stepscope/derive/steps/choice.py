@@ -1,7 +1,8 @@
 """Chooses the step among the candidates by an ordered list of rules, each of which drops some.
 
 ``RULES`` is the order. A rule maps candidates to those that stay. A rule that would drop all of them drops none, unless
-it is in ``ABSOLUTE``. What each rule dropped is kept (``Chosen.why``).
+it is in ``ABSOLUTE``. What each rule dropped is kept (``Chosen.why``) and shown
+as ``session.step_choice`` in report.json.
 """
 
 from __future__ import annotations

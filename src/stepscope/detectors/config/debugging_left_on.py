@@ -89,7 +89,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | CaptureRequest]:
         view,
         graph_pattern.whole(_checks),
         params.min_ratio,
-        ask=lambda rows: f"{len(rows):,} ops of the graphs check the outputs of others ({MODES[on.name]})",
+        ask=lambda rows: f"{len(rows):,} ops of the graphs check or record the outputs of other ops ({MODES[on.name]})",
         weigh=_cost,
         see=lambda ops, rows, cost: _finding(view, ops, on, rows, cost, params),
     )
@@ -109,8 +109,8 @@ def _cost(ops: NodeCosts, rows: list[int]) -> _Cost:
 def _finding(view: StepsView, ops: NodeCosts, on: Setting, rows: list[int], cost: _Cost, params: Params) -> Seen:
     ratio = min(1.0, cost.ratio)
     return Seen(
-        title=f"{MODES[on.name]} is on: {len(rows):,} ops that check the outputs of others take "
-        f"{format_ratio(ratio)} of the step",
+        title=f"{MODES[on.name]} is on: {len(rows):,} ops that check or record the outputs of other ops "
+        f"take {format_ratio(ratio)} of the step",
         confidence=0.95,
         where=(view.place(on.file, on.line, function=on.function),) if on.file else (),
         evidence=(
@@ -127,10 +127,9 @@ def _finding(view: StepsView, ops: NodeCosts, on: Setting, rows: list[int], cost
                 "check the loss alone",
             ),
         ),
-        explanation="The mode inserted a check after every op of the graph; the op trace shows how long the checks "
-        "take. "
-        "Their dispatch time is estimated from their share of all ops. Fusion that they prevent is not counted: the "
-        "real saving is larger.",
+        explanation="The mode inserted a check after every op of the graph; the op trace shows how long the "
+        "checks take. Their dispatch time is estimated from their share of all ops. Fusion that they prevent is not "
+        "counted: the real saving is larger.",
     )
 
 

@@ -10,10 +10,10 @@ Calling the step and scheduling its ops costs the same for four samples as for a
 larger batch processes more samples in nearly the same time.
 
 ## Evidence
-`ns_per_op`: time of the call, less what neighbours take from the CPUs, per op of the step's graph; scheduling an op and
-starting its kernel takes one or two microseconds. `fixed_ratio`: share of the steady wall time in the call, in Keras'
-own loop, and in taking batches that Keras itself cuts from arrays. `batch`, `batches`: samples of a step, and steps of
-a pass or of the run.
+`ns_per_op`: time of the call per op of the step's graph, without CPU time taken by other processes; scheduling an op
+and starting its kernel takes one or two microseconds. `fixed_ratio`: share of the steady wall time in the call, in
+Keras' own loop, and in taking batches that Keras itself cuts from arrays. `batch`, `batches`: samples of a step, and
+steps of a pass or of the run.
 
 ## Known limits
 The batch size is a parameter of the training: a larger one may need another learning rate, and its gain is modelled,

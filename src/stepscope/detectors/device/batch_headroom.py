@@ -72,8 +72,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     allowed = int(batch * growth)
     share = format_ratio(one.live_bytes / one.total_bytes)
     yield Seen(
-        title=f"the GPU would hold a batch of {allowed:,} instead of {batch:,.0f}: {share} of its memory is live, and "
-        f"it is busy {format_ratio(one.busy_ratio)} of the time",
+        title=f"a batch of {allowed:,} instead of {batch:,.0f} would fit on the GPU: tensors use {share} of its "
+        f"memory, and it is busy {format_ratio(one.busy_ratio)} of the time",
         severity="info",
         confidence=0.6,
         evidence=(

@@ -14,7 +14,7 @@ empty, and the host launching; `kernels_per_step`, `kernel_ns`: mean duration; `
 call.
 
 ## Known limits
-Recording each launch slows launching, by the capture's own figure. A remedy saves at most this share.
+Recording slows each launch; the capture's stated slowdown says by how much. A remedy saves at most this share.
 
 ## Remedy
 Give the device more work per launch: a larger batch, `jit_compile=True` (fusion), a `tf.function` around eager code,

@@ -9,8 +9,9 @@ Importing, reading data into memory, building and tracing the model cost money o
 Short jobs, hyper parameter searches and restarts pay it again each time.
 
 ## Evidence
-`start_ratio`: that time over the time from the start of the process to its last step; `start_s`: the time itself;
-`first_step_s`: when the first step began, which separates loading before it from waiting in it.
+`start_ratio`: time from the start of the process to the GPU's first busy second, as a share of the time from the start
+of the process to its last step; `start_s`: the time itself; `first_step_s`: when the first step began, which separates
+loading before it from waiting in it.
 
 ## Known limits
 It is paid once: a longer run makes its share smaller, so the cost is that of this run. Samples come once a second. The

@@ -96,7 +96,8 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         ),
         cost=cost_of(view, saved, low=saved / 2, high=gaps, basis="modelled"),
         remedies=(Remedy(id="jit-compile", text=_COMPILED[trace.framework]),),
-        explanation="The kernels were already in the device's queue, so the gaps between them are the device's own.",
+        explanation="The kernels were already in the device's queue, so the gaps are the device's own time from one "
+        "kernel to the next, not a wait for the host.",
     )
 
 

@@ -76,9 +76,10 @@ def _finding(view: SessionView, ops: NodeCosts, found: Sequence[MetricWork], sha
     nodes = _nodes(found)
     each = {one.name: ops.of_nodes(one.nodes).ratio for one in found}
     named = [name for name, ratio in each.items() if name and ratio >= params.named_ratio * share.ratio]
-    words = ", ".join(sorted(named, key=lambda name: -each[name])) or "counters"
+    names = ", ".join(sorted(named, key=lambda name: -each[name]))
+    who = f"metrics ({names})" if names else "metrics or counters"
     return Seen(
-        title=f"{words}: metrics that nothing else needs take {format_ratio(share.ratio)} of the training step",
+        title=f"{who} take {format_ratio(share.ratio)} of the training step; nothing else uses these ops",
         confidence=0.85,
         where=_places(view, ops, sorted(named, key=lambda name: -each[name]), nodes),
         evidence=(
@@ -96,8 +97,7 @@ def _finding(view: SessionView, ops: NodeCosts, found: Sequence[MetricWork], sha
             ),
         ),
         explanation="The results of these nodes go only into the metrics' own variables; neither the loss nor a "
-        "gradient "
-        "uses them. The op trace shows their time.",
+        "gradient uses them. The op trace shows their time.",
     )
 
 

@@ -24,10 +24,10 @@ custom loops the graph does not say whether its arguments are the dataset's. The
 known: by tf.data's model (TensorFlow 2.17) or an op trace. Data from Python (generators, `PyDataset`, `py_function`)
 may be augmented there: nothing is reported. Anything random in the functions of any dataset of the process counts as
 augmentation. An op trace is requested automatically only if the second pass has begun when the graphs are read, early
-in the run; without a trace nothing is reported. Under XLA no ops are seen. Weights that Python sets from outside graphs
-(a teacher that follows at the end of each epoch) look frozen; layers that another graph of the process trains, a
-fine-tuning after the first `fit`, do not. A net that the step also runs on something else, as a loss does on the
-model's output, cannot be removed. The cost counts only the observed passes, so it is too low for a long training; ops
+in the run; without a trace nothing is reported. Under XLA no ops are seen. Weights that Python sets outside graphs (a
+teacher updated at the end of each epoch) look frozen. Layers that another graph trains (fine-tuning after the first
+`fit`) do not. A frozen net that the step also applies to something other than the batch (a loss that applies it to the
+model's output) cannot be removed. The cost counts only the observed passes, so it is too low for a long training; ops
 of a validation with the same names count as the step's; the time to read features instead of examples is not
 subtracted.
 

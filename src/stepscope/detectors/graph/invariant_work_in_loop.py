@@ -21,11 +21,11 @@ cell that solves at 72 time steps 2.4x faster (59 %), predicted 72 %.
 
 ## Known limits
 Ops of a few microseconds are missing from traces once they have run some 90 times: next to many of them the prediction
-is too high. Of a gradient, the ops' own gradient counts; lists that keep a result of each iteration for it, which a
-result computed once does not need, do not. Work inside functions that read variables (a `tf.function` called in the
-body), in branches that an iteration decides on, and behind the shape of something that changes is not seen, nor are
-loops of TensorFlow 1's control flow. TensorFlow itself computes what derives from constants alone before the loop. A
-Python loop around calls of a compiled function is not included.
+is too high. The ops' own gradients are counted. The lists that store each iteration's result for the gradient are not,
+although a result computed once would not need them. Work inside functions that read variables (a `tf.function` called
+in the body), in branches that an iteration decides on, and behind the shape of something that changes is not seen, nor
+are loops of TensorFlow 1's control flow. TensorFlow itself computes what derives from constants alone before the loop.
+A Python loop around calls of a compiled function is not included.
 
 ## Remedy
 Compute it before the loop and pass the result in: in `call` of the layer that holds the cell (`class MyRNN(RNN)`, which

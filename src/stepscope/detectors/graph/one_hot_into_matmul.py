@@ -7,8 +7,8 @@ compiled step, if the matrix and the product take a large part of the step. Also
 transposed matrix (`tf.matmul(one_hot, rows, transpose_a=True)`), which sums rows by category.
 
 ## Why it matters
-A product with a one-hot matrix multiplies all rows of the table but one by zero: for 12,000 categories 12,000 times the
-work of copying that row, once more for the gradient, and the matrix has to be made and read.
+A product with a one-hot matrix multiplies all rows of the table but one by zero. With 12,000 categories this is 12,000
+times the work of copying one row, and the gradient repeats it. The matrix must also be made and read.
 
 ## Evidence
 From the graph: the one-hot matrix, its `depth`, and the products with it. From an op trace: `product_ratio`, share of

@@ -21,8 +21,8 @@ The ops that replace the Python also need time: `low` of the cost is half. Pytho
 ops counts in full.
 
 ## Remedy
-TensorFlow ops; or do it in the input pipeline, where it runs while the step computes; or once before training,
-where it draws nothing at random.
+TensorFlow ops; or do it in the input pipeline, where it runs while the step computes; or once before training, if it
+uses no random numbers.
 
 ## References
 Documentation of `tf.py_function` and `tf.numpy_function` on the interpreter lock and serialisation.

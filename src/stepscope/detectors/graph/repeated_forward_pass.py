@@ -14,10 +14,10 @@ From the graph: nodes that compute what others compute. From an op trace: `repea
 nodes and in their gradients; `repeated_products`, the number of products and convolutions among them.
 
 ## Known limits
-A second pass after the update of the weights sees the new ones. It counts only if nothing but metrics uses it: metrics
-of the first pass describe the weights before the update, as Keras' own metrics do. A pass after an update whose
-result is returned, or differentiated (sharpness-aware minimisation), is left alone. Dropout makes two passes differ
-from it on, and what differs does not count. Updates inside called functions are not seen.
+A second pass after the weight update sees the new weights. It is reported only if metrics alone use it. With the first
+pass's result they describe the old weights, as Keras' own metrics do. If its result is returned, or differentiated
+(sharpness-aware minimisation), it is not reported. Layers after a dropout differ between passes and are not counted.
+Updates inside called functions are not seen.
 
 ## Remedy
 Keep the result of the first call and pass it to the metrics: `accuracy.update_state(y, logits)`. If several layers'
@@ -93,9 +93,9 @@ def _finding(view: SessionView, ops: NodeCosts, found: Sequence[Copy], share: Op
             ),
         ),
         explanation="Nodes of the graph that have the same type, read the same variables and get the same inputs "
-        "compute the same. A second pass after the weight update counts too if only metrics use it: reusing the first "
-        "pass, they describe the weights before the update, as Keras' own metrics do. The op trace shows the time of "
-        "the part that could be left out.",
+        "compute the same. A second pass after the weight update sees the new weights and is reported only if metrics "
+        "alone use it: with the first pass's result they describe the old weights, as Keras' own metrics do. The op "
+        "trace shows the time of the part that could be left out.",
     )
 
 

@@ -14,7 +14,7 @@ the same function. `traces`: their number, and in how many steps. The signatures
 
 ## Known limits
 A bounded number of traces (a last partial batch, two or three shapes) is not a finding. Traces because the model was
-loaded or built again are reported with that (HST007). Traces inside another trace count with it.
+loaded or built again are reported with that (HST007). A nested trace counts as part of the outer one.
 
 ## Remedy
 Pass changing numbers as tensors (`tf.constant(x)`); fix or relax shapes (`reduce_retracing=True`, an `input_signature`

@@ -12,9 +12,9 @@ one after another. For 128 rows and 20 ops that is tens of milliseconds; on the 
 ## Evidence
 From the graph: the loop and what its iterations pass on. From an op trace: `loop_ratio`, share of the steps from the
 first op of the loop to its last, including its gradient's; `turns_per_step`: how often one of its ops was seen to run;
-`saved_ratio`: the same without the time that the ops took beyond the 10 us for starting one, which the whole batch
-needs too. Ops of a few microseconds are missing from traces once they have run some 90 times: moments without any op,
-between what the loop needs and what needs it, count as the loop's by its part of the nodes that may run then.
+`saved_ratio`: `loop_ratio` minus each op's time beyond the 10 us for starting it; the whole batch needs that time too.
+Traces omit ops of a few microseconds once they have run some 90 times. Idle moments between the loop's inputs and its
+consumers are therefore attributed to the loop, in proportion to its share of the nodes that may run then.
 
 Measured (bench/cases/33-map-fn-in-loss): TensorFlow 2.21, 128 rows: 5.3x faster on the whole batch (81 % saved);
 predicted 81 %. TensorFlow 2.15: 3.7x in wall time and 2.4x in CPU time (73 and 58 %); predicted 53 %.
@@ -101,10 +101,10 @@ def _finding(view: SessionView, ops: NodeCosts, cost: _Cost, params: Params) -> 
     share, saved = cost.share, cost.ratio
     places = graph_pattern.places(view, ops.index, [loop.row for loop in cost.loops])
     where = f" in {places[0].function}" if places and places[0].function else ""
-    turns = f"{share.turns:,.0f} iterations of small ops a step, " if share.turns else "small ops, "
+    small = f"{share.turns:,.0f} iterations of small ops in each step" if share.turns else "its small ops"
     return Seen(
-        title=f"a loop of the graph{where} works row by row: {turns}"
-        f"{format_ratio(share.ratio)} of it (map_fn, or a loop over rows)",
+        title=f"a loop of the graph{where} works row by row (map_fn, or a loop over rows): {small} "
+        f"take {format_ratio(share.ratio)} of the step",
         confidence=0.85,
         where=places,
         evidence=(

@@ -15,9 +15,9 @@ of a tf.function, shows that a setting is the reason: both are compiled otherwis
 
 ## Known limits
 With large ops, whose computation takes the time, Python's share is small and nothing is reported: compiling such a step
-saves next to nothing. The saving is modelled: Python's share, plus the part of the ops' share that dispatch takes with
-that much Python (2 parts, measured on steps of small ops). `model.run_eagerly = True` after compile is placed at the
-call of fit. An eager step that was never compiled is HST002.
+saves next to nothing. The saving is modelled as Python's share plus runtime dispatch. Dispatch is taken as 2 times
+Python's share (measured on steps of small ops), and at most the share of the op calls. `model.run_eagerly = True` after
+compile is placed at the call of fit. An eager step that was never compiled is HST002.
 
 ## Remedy
 Leave `run_eagerly` off except for debugging, remove `tf.config.run_functions_eagerly(True)`; to debug one step, use

@@ -14,9 +14,9 @@ of the largest graph. From the graph's nodes: `turns`: how often the same line m
 layer; `loop_ratio`: share of the nodes that are such copies; `variables`: weights that they read. Iterations that read
 their own weights are a loop over layers, which does not count.
 
-A job that ends within seconds after its last trace has no table of nodes. Then `loop_ratio` is the share of the samples
-in user code of that time with the loop on the stack, and `nodes_per_variable` identifies the loop: a stack of twelve
-transformer blocks trains with 20 nodes per variable, 80 time steps of a recurrent cell with 400 or more.
+A job that ends within seconds after its last trace has no table of nodes. `loop_ratio` is then computed from the stack
+samples taken in user code during tracing: the share that has the loop on the stack. `nodes_per_variable` separates time
+steps from layers: 12 transformer blocks have 20, 80 steps of a recurrent cell 400 or more.
 
 ## Known limits
 Only loops over a range are examined. The cost of the large graph in each step is not included. The cost is paid once:

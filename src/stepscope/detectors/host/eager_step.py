@@ -15,9 +15,9 @@ compiled function. `python_ratio`: those of them whose innermost frame is Python
 in tf.functions that run eagerly because of a setting, which is named.
 
 ## Known limits
-Large ops hide the dispatch: Python's share is then small and nothing is reported. The predicted saving is modelled:
-Python's share, plus the part of the op calls that dispatch inside the runtime takes with that much Python (2 parts,
-measured on steps of small ops). A step that would be compiled but for a setting is GRF003.
+Large ops hide the dispatch: Python's share is then small and nothing is reported. The saving is modelled as Python's
+share plus runtime dispatch. Dispatch is taken as 2 times Python's share (measured on steps of small ops), and at most
+the share of the op calls. A step that would be compiled but for a setting is GRF003.
 
 ## Remedy
 Put the step into one `@tf.function`; if it already calls one, move the rest into it too.

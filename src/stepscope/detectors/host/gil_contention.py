@@ -10,18 +10,19 @@ continue; a thread that computes in Python releases it only after 5 ms (`sys.get
 needs it back once then takes 8 ms, however many CPUs are idle.
 
 ## Evidence
-`lock_wait_ratio`: share of the time in which the step's thread was blocked, less the share in which something else
-blocked it, plus a part of the share in which it was ready for a CPU; at most the time that the other threads ran or
-were ready to. `blocked_ratio`, `ready_ratio`: from schedstat. `elsewhere_ratio`: share of `looks` (samples) that found
-it blocked in a system call other than the wait for the lock (/proc/self/task/TID/syscall, at most five a second).
-`holder_cores`: CPUs that the threads named ran on; `samples_on_code`: their stack samples in the function named.
+`lock_wait_ratio`: share of the time for which the step's thread waited for the lock. It is the blocked share, minus the
+share blocked by something else, plus part of the share spent ready for a CPU. Its maximum is the time that the other
+threads ran or were ready to run. `blocked_ratio`, `ready_ratio`: from schedstat. `elsewhere_ratio`: share of `looks`
+(samples) that found it blocked in a system call other than the wait for the lock (/proc/self/task/TID/syscall, at most
+five a second). `holder_cores`: CPUs that the threads named ran on; `samples_on_code`: their stack samples in the
+function named.
 
 ## Known limits
 The cost is the time that the step's thread waits. The gain is smaller if no other CPUs are free, or if a device has
-queued work meanwhile: the claim never exceeds the time that the GPU is idle. Python called by tf.data may hold the lock
-too; if the steps wait for its results, INP002 or INP003 reports it instead. In 10 s there are about 45 looks, which
-give the share within 15 points. If others use the CPUs (CFG001), part of the wait for the lock appears as a wait for a
-CPU; that part is estimated, and the cost is then rather too low.
+queued work meanwhile: the reported cost is at most the time in which the GPU is idle. Python called by tf.data may hold
+the lock too; if the steps wait for its results, INP002 or INP003 reports it instead. In 10 s there are about 45 looks,
+which give the share within 15 points. If others use the CPUs (CFG001), part of the wait for the lock appears as a wait
+for a CPU; that part is estimated, and the cost then tends to be too low.
 
 ## Remedy
 Do the work in another process (`multiprocessing`, a subprocess), in NumPy or other native code that releases the lock,

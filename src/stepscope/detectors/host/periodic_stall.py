@@ -106,8 +106,8 @@ def _finding(view: StepsView, stalls: Stalls, ratio: float, params: Params) -> S
         ),
         cost=cost_of(view, ratio, low=0.9 * ratio, high=1.05 * ratio),
         remedies=_remedies(view, stalls, collected=collected is not None),
-        explanation=f"The stalls lie in the part of the step that the report calls {stalls.component}; "
-        f"{format_ratio(stalls.regular_ratio)} of their intervals are regular.",
+        explanation="The stalls lie in the part of the step that the report calls "
+        f"{COMPONENTS[stalls.component].word}; {format_ratio(stalls.regular_ratio)} of their intervals are regular.",
     )
 
 
@@ -130,7 +130,7 @@ def _who(view: StepsView, stalls: Stalls, collected: Place | None) -> str:
         case _ if stalls.spot is not None:
             who = f"slow Python in {loop_python.who(view, stalls.spot)}"
         case _:
-            who = f"something unknown in {stalls.component}"
+            who = f"something unknown in {COMPONENTS[stalls.component].word}"
     return who
 
 
@@ -175,7 +175,12 @@ def _remedies(view: StepsView, stalls: Stalls, *, collected: bool) -> tuple[Reme
         less = Remedy(id="do-not-collect", text="take gc.collect() out of the loop: reference counts free tensors")
         return (less, freeze) if collected else (freeze,)
     if _is_rival(stalls):
-        return (Remedy(id="separate-cpu", text=f"run {stalls.rival} at another time, niced, or on other cores"),)
+        return (
+            Remedy(
+                id="separate-cpu",
+                text=f"run {stalls.rival} at another time, at low priority (nice -n 19), or on other cores",
+            ),
+        )
     if stalls.component == "input-wait":
         return (Remedy(id="prefetch-deeper", text="prefetch more batches, and open the next file early (interleave)"),)
     spot = stalls.thread_spot if stalls.component == "call" else stalls.spot

@@ -9,8 +9,8 @@ Such a call spends milliseconds before and after the model runs. On single rows 
 that, so the loop is an order of magnitude slower than the model allows.
 
 ## Evidence
-`calls_per_step`, `call_ns`: how often and how long; `overhead_ns`: the part of a call outside the compiled function,
-both timed call by call. `overhead_ratio`: its share of the steady wall time. Calls of more than 64 batches are left
+`calls`: number of calls; `call_ns`: mean time of one; `overhead_ns`: the part of a call outside the compiled function.
+Both are timed call by call. `overhead_ratio`: its share of the steady wall time. Calls of more than 64 batches are left
 out.
 
 ## Known limits

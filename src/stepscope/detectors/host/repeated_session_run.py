@@ -9,9 +9,9 @@ Each run computes everything between the feed and its fetches. What two runs nee
 once for the training, once for the loss, once for the accuracy.
 
 ## Evidence
-`repeated_ratio`: share of the steady wall time in runs whose nodes another run of the step also computes, each weighted
-by the part of its nodes that are shared (`shared_ratio` of the longest). `runs_per_step`: the number of such runs. The
-times are those of the calls, the nodes are read from the session's graph, the feeds from the source.
+`repeated_ratio`: share of the steady wall time in runs that repeat nodes of another run of the step. Each run is
+weighted by its share of repeated nodes (`shared_ratio`: that of the longest run). `runs_per_step`: the number of such
+runs. The times are those of the calls, the nodes are read from the session's graph, the feeds from the source.
 
 ## Known limits
 Feeds count as equal if they are written the same and their names were not rebound between the runs. A value fetched
@@ -73,10 +73,12 @@ def _finding(view: StepsView, found: Reruns, steady_ns: int, count: int, params:
     longest = found.others[0]
     what = " and ".join(f"{other.run.name.text}" for other in found.others)
     calls = sum(other.run.calls for other in found.others)
+    single = len(found.others) == 1
+    fetch = "a separate session.run call fetches" if single else "separate session.run calls fetch"
+    take = "it takes" if single else "together they take"
     return Seen(
-        title=f"each step runs the same part of the graph {1 + len(found.others)} times: {what} "
-        f"{'is' if len(found.others) == 1 else 'are'} fetched by separate session.run calls with the feed_dict "
-        f"of {found.main.name.text}, {format_ns(found.high_ns / count)} a step",
+        title=f"each step runs the same part of the graph {1 + len(found.others)} times: {fetch} {what} with the same "
+        f"feed_dict as {found.main.name.text}; {take} {format_ns(found.high_ns / count)} of each step",
         confidence=0.85,
         introduced_stage="training" if view.get(purpose.trains) else "prediction",
         where=tuple(dict.fromkeys(_place(view, run) for run in (*(o.run for o in found.others), found.main))),

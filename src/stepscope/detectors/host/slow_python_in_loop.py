@@ -14,7 +14,7 @@ problem.
 at least half of that time are named, with their share.
 
 ## Known limits
-A sample inside a C call that holds the interpreter lock lands on the line after it. At 20 samples a second, a run of
+While a C call holds the interpreter lock, its sample is attributed to the next line. At 20 samples a second, a run of
 10 s gives shares within about 6 points.
 
 ## Remedy

@@ -9,9 +9,9 @@ Recurrent layers, convolutions and attention compute on padding as they do on wo
 the time. A batch needs no more positions than its longest sequence.
 
 ## Evidence
-`used_positions`: mean number of positions that 256 sequences use, of `columns`. `used_ratio`: their share of the
-positions, with a quarter of that mean added, because lengths come in steps. `call_ratio`: share of the steady wall time
-in the compiled step. From an op trace: `padded_ratio`, share of the steps in ops on tensors with that many positions,
+`used_positions`: mean number of positions that 256 sequences use, of `columns`. `used_ratio`: 1.25 x `used_positions`,
+as a share of `columns`; the extra quarter allows for bucket lengths. `call_ratio`: share of the steady wall time in the
+compiled step. From an op trace: `padded_ratio`, share of the steps in ops on tensors with that many positions,
 including loops over them.
 
 ## Known limits

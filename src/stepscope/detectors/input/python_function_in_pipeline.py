@@ -20,18 +20,17 @@ function is the cause if it runs without a break, at least 90 % of the time incl
 would pause for a full buffer), while the rest of the job computes for less than 0.7 of a core.
 
 ## Known limits
-The saving lies between two figures, and the cost is their middle if lock or CPUs are scarce: without the function, the
-compiled call and Keras' own loop take no longer than the rest of the job's computation takes on one core, and no less
-than that spread over all cores. At least the wait is saved. In addition (`disturbed_ratio`) the larger of two figures
-is: the mean gap between two batches less its 10th percentile and, if the process uses one core of several, the time of
-the calls and 25 us around each, at most the CPU time of their threads, less the wait. Time that the function waits for
+If the lock or the CPUs are scarce, the saving is an interval and the cost is its middle. Without the function, the
+compiled call and Keras' own loop take at most the time that the rest of the job computes on one core, and at least that
+time spread over all cores. At least the wait is saved. `disturbed_ratio` is the larger of: (a) the mean gap between two
+batches less its 10th percentile, times `python_busy_ratio`; (b) if the process uses one core of several, the time of
+the calls plus 25 us around each, at most the CPU time of their threads, less the wait. Time that the function waits for
 the interpreter lock counts as its own. With a GPU, CPU time says nothing about the step, and only the wait counts.
 
 ## Remedy
-Write the work with TensorFlow ops (`tf.strings`, `tf.image`, `tf.io`, lookup tables), or do it once before training
-and store the result. A function that draws at random is not to be stored: draw with `tf.random` or
-`tf.image.stateless_random_*`, and keep only what comes before it. Where only Python can do it, work on whole batches.
-Turn the debug mode off.
+Write the work with TensorFlow ops (`tf.strings`, `tf.image`, `tf.io`, lookup tables), or do it once before training and
+store the result. Do not store random output: use `tf.random` or `tf.image.stateless_random_*`, and store only the work
+before them. Where only Python can do it, work on whole batches. Turn the debug mode off.
 
 ## References
 tf.data performance guide; documentation of tf.py_function on the interpreter lock and serialisation.

@@ -20,8 +20,7 @@ computes; the lines inside it show the difference.
 
 ## Remedy
 Build the dataset from files or arrays with tf.data ops and run the work in `map(..., num_parallel_calls=AUTOTUNE)`;
-write prepared data to TFRecord files once, where nothing of it is drawn at random; give a PyDataset `workers` above
-one.
+write prepared data to TFRecord files once, if none of it is random; give a PyDataset `workers` above one.
 
 ## References
 tf.data guide on from_generator and its limits; Keras documentation of PyDataset.

@@ -22,7 +22,7 @@ code counts as slow Python in the loop (HST001).
 
 ## Remedy
 Move the preparation into a tf.data pipeline with `map` and `prefetch`, vectorise it with NumPy over the whole batch, or
-do it once before the loop, where it draws nothing at random.
+do it once before the loop, if it uses no random numbers.
 
 ## References
 tf.data performance guide, prefetching; training-pipeline analysis (Rand 2020), stage preprocessing.

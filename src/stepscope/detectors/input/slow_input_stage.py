@@ -21,12 +21,12 @@ Keras' compiled step is then undecided until an op trace of some steps is captur
 itself.
 
 ## Remedy
-Run the stage in parallel (`num_parallel_calls=tf.data.AUTOTUNE`), do its work once (`cache()` after it, or offline;
-where it draws at random, only what comes before the draw),
-batch before a map that can work on whole batches, and keep `prefetch(tf.data.AUTOTUNE)` last. Filter, skip and shard
-before the map if they discard much of its output (`dropped_ratio`). If single rows of arrays pass by the thousand,
-batch their indices and gather. If op determinism makes a map that draws random numbers, or reads a variable, run on one
-thread, do both without state.
+Run the stage in parallel (`num_parallel_calls=tf.data.AUTOTUNE`), do its work once (`cache()` after it, or offline; if
+it uses random ops, only the work before them), batch before a map that can work on whole batches, and keep
+`prefetch(tf.data.AUTOTUNE)` last. Filter, skip and shard before the map if they discard much of its output
+(`dropped_ratio`). If single rows of arrays pass by the thousand, batch their indices and gather. If op determinism
+forces a map onto one thread because it draws random numbers or reads a variable, use stateless random ops and read no
+variable in the map.
 
 ## References
 tf.data performance guide, sections parallelizing, vectorizing and caching; TensorFlow's model.proto.

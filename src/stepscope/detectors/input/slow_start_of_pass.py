@@ -17,9 +17,10 @@ Measured (bench/cases/70-skip-behind-decode, TensorFlow 2.21): 3.7x faster (73 %
 the map; predicted 69 %.
 
 ## Known limits
-The share of each transformation is not measured: those after a map with a function are named, `skip` if it discards a
-third or an unknown number. Work that each pass needs is saved only by a cache; reordering can at best overlap it with
-the steps. If the data is read from a disk or a network, opening it is part of the wait.
+The share of each transformation is not measured. Each one that follows a map with a function is named; a `skip` only if
+it discards at least 30 % of the elements, or an unknown number. Work that each pass needs is saved only by a cache;
+reordering can at best overlap it with the steps. If the data is read from a disk or a network, opening it is part of
+the wait.
 
 ## Remedy
 `skip` before the map; `shuffle` before it, on file names or records rather than on the results; `cache()` after it; or
@@ -118,7 +119,7 @@ def _remedies(*, skips: bool, shuffled: bool, cached: bool) -> tuple[Remedy, ...
     if shuffled:
         text = "shuffle before the map, or with a smaller buffer: it is filled before the first batch arrives"
         remedies.append(Remedy(id="shuffle-first", text=text, safety="review"))
-    text = f"cache() behind the map, {drawn.IF_THE_SAME}; or " if cached else ""
+    text = f"cache() after the map, {drawn.IF_THE_SAME}; or " if cached else ""
     text += "repeat() the dataset and give fit steps_per_epoch, so that the next pass is prepared while this one ends"
     return (*remedies, Remedy(id="prepare-next-pass", text=text, safety="review"))
 

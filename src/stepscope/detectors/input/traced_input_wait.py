@@ -18,9 +18,9 @@ Traced steps are few, and slower than others. Source lines are not known. In a s
 INP003 are more specific, and this one does not apply. The work of a DataLoader's workers is not in the trace.
 
 ## Remedy
-Run the stage in parallel, do its work once (`cache`, offline; not where it draws at random), batch before it, write
-Python as TensorFlow ops, and keep `prefetch(tf.data.AUTOTUNE)` last. Give a DataLoader worker processes
-(`num_workers`), or more of them.
+Run the stage in parallel, do its work once (`cache`, offline; not if it uses random ops), batch before it, write Python
+as TensorFlow ops, and keep `prefetch(tf.data.AUTOTUNE)` last. Give a DataLoader worker processes (`num_workers`), or
+more of them.
 
 ## References
 tf.data performance guide; PyTorch's performance tuning guide, "enable asynchronous data loading"; xprof calls input

@@ -9,10 +9,10 @@ The step takes the sum of both times instead of the longer one. Charts of bytes 
 may be half idle.
 
 ## Evidence
-`wire_while_waiting_ratio` and `wire_while_working_ratio`: share of the waiting and of the other time in which data
-arrived; they differ only if the steps wait for this very data. `overlap_ratio`: the smaller of waiting for the network
-and computing while the network idles, which is what fetching ahead saves. From samples once a second, or from bursts of
-50 looks a second if the turns are shorter.
+`wire_while_waiting_ratio` and `wire_while_working_ratio`: share of the waiting time, and of the remaining time, in
+which data arrived. They differ only if the steps wait for exactly this data. `overlap_ratio`: the smaller of waiting
+for the network and computing while the network idles, which is what fetching ahead saves. From samples once a second,
+or from bursts of 50 looks a second if the turns are shorter.
 
 ## Known limits
 Turns shorter than 40 ms look steady. Bursts that no step waits for (a buffer filled in the background) cost nothing and
@@ -69,8 +69,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
 def _finding(view: StepsView, network: Network, rhythm: Rhythm, wait: float, params: Params) -> Seen:
     ratio = min(wait, rhythm.overlap_ratio)
     return Seen(
-        title="the input is downloaded in bursts that steps wait for: they wait "
-        f"{format_ratio(wait)} of the time, and the network idles {format_ratio(rhythm.gap_ratio)} of it",
+        title=f"the input arrives in bursts: steps wait for it {format_ratio(wait)} of the time, although the network "
+        f"is idle {format_ratio(rhythm.gap_ratio)} of the time",
         confidence=0.8,
         where=input_source.places(view),
         evidence=(

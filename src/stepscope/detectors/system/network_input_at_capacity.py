@@ -16,10 +16,10 @@ unread data: if it is high, the reader (decoding, Python) is the limit, not the 
 arriving bytes that belong to this process. If the driver states a link speed, the share of that counts too.
 
 ## Known limits
-A limit set by a queueing discipline, a switch or the server cannot be read: the observed plateau stands for it, and
-which of them it is remains unknown. Connections that open and close within three seconds, UDP, kernel clients (NFS) and
-other network namespaces have no visible owner: the result is then undecided. The wait is the most that a faster network
-saves: the time that the pipeline needs behind it shows only afterwards.
+A limit set by a queueing discipline, a switch or the server cannot be read. The observed plateau is taken as the limit;
+its source stays unknown. Connections that open and close within three seconds, UDP, kernel clients (NFS) and other
+network namespaces have no visible owner: the result is then undecided. A faster network saves at most the wait; how
+much time the rest of the pipeline then needs shows only afterwards.
 
 ## Remedy
 Send fewer bytes: compressed or smaller records, only the columns that are used, uint8 instead of float32. Copy the data
@@ -120,7 +120,7 @@ def _finding(view: StepsView, network: Network, wait: float, error: float, param
             Remedy(
                 id="local-copy",
                 text="copy the data to a local disk before training, or cache() it as it was read, "
-                "before any map that draws at random",
+                "before any map with random ops",
             ),
             Remedy(id="nearer-data", text="read from several servers, run the job near its data, or use a faster link"),
         ),

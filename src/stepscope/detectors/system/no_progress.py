@@ -11,17 +11,17 @@ A job that hangs occupies its machine silently. Where its threads wait is lost o
 `standstill_ns`: from the last record of work to the end. `longest_before_ns`: the longest such time before. `cores`:
 CPU used meanwhile. `samples_in_place`: stack samples of the step's thread since, nearly all in the function named. The
 places of the other threads follow; a thread that is not seen any more is named with the line where it was seen last.
-`threads_died`: threads that an exception ended which nobody caught. The first of them is named, with its line.
+`threads_died`: number of threads that died of an uncaught exception. The first of them is named, with its line.
 
 ## Known limits
-What Python cannot see (a lock in C, a peer that does not answer) is named by the line that called it. Threads that wait
+Waits outside Python (a lock in C, a silent peer) are reported at the Python line that made the call. Threads that wait
 idle in a pool are not sampled. A loop that only predicts, or a server, may be waiting for requests, and a task of a
 cluster for another task: undecided. A job that ended normally did not hang, however long it waited.
 
 ## Remedy
-Let the waiting end: a timeout on the wait, an error handed from the worker thread to the one that waits, a lock that is
-released in `finally`, processes started by spawn rather than fork. A thread that may die catches what it raises and
-hands it over: nobody is told that it is gone.
+Bound the wait: a timeout on it, an error passed from the worker thread to the one that waits, a lock that is released
+in `finally`, processes started by spawn rather than fork. A thread that may fail should catch every exception and pass
+it to the thread that waits, which is not notified otherwise.
 
 ## References
 FSE'22 study, symptom "program hang"; Python documentation of queue.Queue.get and of multiprocessing start methods.
@@ -102,8 +102,8 @@ def _finding(view: SessionView, still: Standstill, main: ThreadAt, params: Param
     count = len(view.steps) if view.steps is not None else 0
     when = f"after {count:,} steps" if count else "before the first step"
     return Seen(
-        title=f"the job hangs: no progress for {format_ns(still.length_ns)} {when}; {_at(view, main)} waits"
-        f"{_for_what(main)}: {format_ratio(ratio)} of the time{_death(view, still)}",
+        title=f"the job hangs: no progress for {format_ns(still.length_ns)} {when}; {_waits(view, main)}: "
+        f"{format_ratio(ratio)} of the time{_death(view, still)}",
         confidence=0.9 if main.samples else 0.7,
         introduced_stage="training" if count else "initialization",
         exposed_stage="training" if count else "initialization",
@@ -125,20 +125,20 @@ def _finding(view: SessionView, still: Standstill, main: ThreadAt, params: Param
 
 def _remedies(still: Standstill, main: ThreadAt) -> tuple[Remedy, ...]:
     bound = (
-        f"find out why the result that {_function(main)} waits for never arrives; give the wait a timeout, and hand "
+        f"find out why the result that {_function(main)} waits for never arrives; give the wait a timeout, and pass "
         "errors of worker threads to the thread that waits"
     )
     remedy = Remedy(id="bound-the-wait", text=bound)
     if not still.died:
         return (remedy,)
     first = still.died[0]
-    text = f"mend what raises {first.error}; catch in {first.name} whatever it raises, and hand it to the thread that "
-    text += "waits (close the queue with cancel_pending_enqueues, tf.train.Coordinator.request_stop, queue.put(error))"
+    text = f"fix the cause of {first.error}; in thread {first.name}, catch every exception and pass it to the waiting "
+    text += "thread (close the queue with cancel_pending_enqueues, tf.train.Coordinator.request_stop, queue.put(error))"
     return Remedy(id="hand-errors-over", text=text), remedy
 
 
 def _death(view: SessionView, still: Standstill) -> str:
-    """Who died, of what and where; nothing where nobody did."""
+    """Which thread died, of what and where; nothing if none did."""
     return f"; {thread_deaths.sentence(view, still.died)}" if still.died else ""
 
 
@@ -154,12 +154,14 @@ def _at(view: SessionView, thread: ThreadAt) -> str:
     return f"{thread.name} in {spot.function} ({place.file}:{place.line})"
 
 
-def _for_what(main: ThreadAt) -> str:
+def _waits(view: SessionView, main: ThreadAt) -> str:
+    """Where the step's thread waits, and for what."""
     if not main.samples:
-        return ", where it was last seen: a call in C holds the interpreter"
+        spot = _at(view, main).removeprefix(main.name)
+        return f"{main.name} was last seen{spot}; a C call holds the interpreter lock (GIL)"
     if main.framework:
-        return f" inside TensorFlow ({main.inside})"
-    return f" in {main.inside}" if main.inside else " for a lock, a sleep or an answer"
+        return f"{_at(view, main)} waits inside TensorFlow ({main.inside})"
+    return f"{_at(view, main)} waits {f'in {main.inside}' if main.inside else 'for a lock, a sleep or an answer'}"
 
 
 def _others(view: SessionView, still: Standstill) -> str:

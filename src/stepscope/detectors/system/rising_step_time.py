@@ -124,7 +124,7 @@ def _who(view: StepsView, rise: Rise) -> str:
     if rise.component in NAMED_BY and rise.name is not None:
         text = rise.name.text
         return f"the callback {text}" if rise.component == "callbacks" else text
-    return loop_python.who(view, rise.spot) if rise.spot is not None else rise.component
+    return loop_python.who(view, rise.spot) if rise.spot is not None else COMPONENTS[rise.component].word
 
 
 def _places(view: StepsView, rise: Rise) -> tuple[Place, ...]:

@@ -127,7 +127,7 @@ def _remedies(disk: DiskInput, params: Params, *, limited: bool) -> tuple[Remedy
     found += [
         Remedy(
             id="cache-data",
-            text="cache() the data in memory as it was read, before any map that draws at random, or copy it to a "
+            text="cache() the data in memory as it was read, before any map with random ops, or copy it to a "
             "faster disk before training",
         ),
         Remedy(

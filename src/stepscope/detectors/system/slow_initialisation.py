@@ -9,10 +9,10 @@ building of layers.
 Every start of the job pays it again: each trial of a search, each restart on a spot machine, each debugging run.
 
 ## Evidence
-`initialisation_ratio`: share of the time from the end of the imports to the last step that the function takes before
-the first steady step, by stack samples. The parts of the time before that step: `import_ns`, `own_code_ns`,
-`model_building_ns`, `first_calls_ns` (tracing, graph compilation, warm-up), `first_batch_ns`. `making_ns`: within
-calls that make a session or load a model, if that is most of it.
+`initialisation_ratio`: time that the function takes before the first steady step, by stack samples, as a share of the
+time from the end of the imports to the last step. The parts of the time before that step: `import_ns`, `own_code_ns`,
+`model_building_ns`, `first_calls_ns` (tracing, graph compilation, warm-up), `first_batch_ns`. `making_ns`: within calls
+that make a session or load a model, if that is most of it.
 
 ## Known limits
 A long first trace alone is not a finding (GRF002 says what makes it long). A short trial run makes every start look
@@ -122,7 +122,7 @@ def _remedies(function: str, making: str) -> tuple[Remedy, ...]:
         ),
         Remedy(
             id="keep-the-result",
-            text="or do it once, where it gives the same in each run, and keep the result: np.save, TFRecord, "
+            text="or, if the result is the same in every run, compute it once and keep it: np.save, TFRecord, "
             "Dataset.save",
         ),
     )

@@ -9,23 +9,24 @@ Every part of the step gets slower together; a profiler of ops shows "host compu
 slow. No change to the model or the input helps.
 
 ## Evidence
-`lost_ratio`: share of the steps' time in which their thread waits for a CPU, or is blocked on other threads that have
-too few. `step_wait_ratio`: the first part, the thread's own wait in the run queue; `usable_cores`: CPUs that this work
-can use at once, by the ops of a trace or the input's slowest stage. `wanted_cores`: threads running or runnable on
-average (including idle pool threads that look for work); `got_cores`: CPU time a second; `others_cores`,
+`lost_ratio`: share of the steps' time in which their thread waits for a CPU, or is blocked by threads that themselves
+lack a CPU. `step_wait_ratio`: the first part, the thread's own wait in the run queue; `usable_cores`: how many CPUs
+this work can use at once, from the ops of a trace or from the slowest input stage. `wanted_cores`: threads running or
+runnable on average (including idle pool threads that look for work); `got_cores`: CPU time a second; `others_cores`,
 `steal_cores`, `throttled_cores`: who took the rest. From schedstat, /proc/stat and the cgroup, over the steady steps.
 
 ## Known limits
 A job with more runnable threads than CPUs makes itself wait; only what others take counts. Samples come once a second,
-so the steady part must last some seconds. Contention for memory bandwidth or a shared cache is not seen. If no op trace
-says how many CPUs the work can use at once, the cost lies between that for one and that for all of them. In a process
-that was attached to, all threads count as one group, which overstates the cost if they wait for each other.
+so the steady part must last some seconds. Contention for memory bandwidth or a shared cache is not seen. If neither an
+op trace nor the slowest input stage shows how many CPUs the work can use at once, the interval runs from the cost for
+one CPU to the cost for all CPUs. In a process that was attached to, all threads count as one group, which overstates
+the cost if they wait for each other.
 
 Threads of a pool use CPU while they look for work, and no op shows it: if many small ops run one after another, the
 true cost is near the upper end of the interval (docs/benchmarks/contention.md).
 
 ## Remedy
-Run the other work later, niced (`nice -n 19`), or on other cores (`taskset`, cgroup cpuset); raise the quota.
+Run the other work later, at low priority (`nice -n 19`), or on other cores (`taskset`, cgroup cpuset); raise the quota.
 
 ## References
 Linux: Documentation/scheduler/sched-stats.rst; Documentation/admin-guide/cgroup-v2.rst, cpu.stat.
@@ -103,7 +104,8 @@ def _title(contention: Contention, rivals: list[Rival], *, quota: bool) -> str:
     if quota:
         return f"the cgroup's CPU quota throttles the job: it got {have}"
     if contention.steal > contention.others:
-        return f"the hypervisor gives the CPU to its neighbours (steal {contention.steal:.2g} CPUs): the job got {have}"
+        stolen = f"steal {contention.steal:.2g} CPUs"
+        return f"the hypervisor gives the CPU to other virtual machines ({stolen}): the job got {have}"
     alike = [r.name for r in rivals if r.child == rivals[0].child]
     who = ", ".join(alike[:2]) or "many small ones"
     own = "processes that the job itself started" if rivals and rivals[0].child else "other processes"
@@ -121,11 +123,10 @@ def _remedies(*, quota: bool, child: bool) -> tuple[Remedy, ...]:
         return (
             Remedy(id="raise-quota", text="raise the cgroup's cpu.max (container CPU limit), or use fewer threads"),
         )
-    first = "start the companion processes after training, niced (nice -n 19) or on other cores (taskset)"
+    when = "at low priority (nice -n 19), or on other cores (taskset)"
+    first = f"start the companion processes after training, {when}"
     return (
-        Remedy(
-            id="separate-cpu", text=first if child else "move the other processes away: later, niced, or on other cores"
-        ),
+        Remedy(id="separate-cpu", text=first if child else f"run the other processes later, {when}"),
         Remedy(id="fewer-rivals", text="run the competing work with fewer processes"),
     )
 

@@ -15,25 +15,24 @@ touches the memory first.
 ## Evidence
 `fault_ratio`: faults x the cost of one (measured on this host by the collector, `fault_ns`, and `huge_fault_ns` for
 faults of huge pages, `huge_faults_per_step`), as a share of the CPU time, at most the time in the kernel;
-`lasting_ratio`: the share that three of four parts of the steady steps reach; `faults_per_step`; `system_ratio`: CPU
-time in the kernel; `kept_ratio`: pages per fault that stayed. From a window: `sampled_fault_ratio` and
-`sampled_release_ratio`, CPU samples below the kernel's page fault and in calls that return memory; `refault_ratio`, the
-share of sampled faults on addresses that the named call had returned before. The cost is that of both. A remedy may
-gain less: the low end is what was gained where the practice was published (3 of 10 %). It may also gain more, because
-pages that stay are still in the caches and threads no longer wait for each other to map them: the high end is half as
-much again.
+`lasting_ratio`: the share of CPU time that faults reach or exceed in three of four parts of the steady steps;
+`faults_per_step`; `system_ratio`: CPU time in the kernel; `kept_ratio`: pages per fault that stayed. From a window:
+`sampled_fault_ratio` and `sampled_release_ratio`, CPU samples below the kernel's page fault and in calls that return
+memory; `refault_ratio`, the share of sampled faults on addresses that the named call had returned before. The cost
+counts faults and releases. Low end: the published gain, 3 of 10 %. High end: at least 1.5 times the share, because
+pages that stay are still in the caches and threads no longer wait for each other to map them.
 
 ## Known limits
-Counters show neither which call faults nor why: that needs the window. Huge pages are counted only for the whole host:
-the job's are at most that many, and at most its faults, which overstates their share if a neighbour also uses huge
-pages; a window shows it. Only the process that makes the steps is examined.
+Counters show neither which call faults nor why: that needs the window. Huge-page faults are counted only for the whole
+host. The job's number is bounded by that count and by its own faults, so it is too high if a neighbour also uses huge
+pages. A window shows whether it is. Only the process that makes the steps is examined.
 
 ## Remedy
 Depending on the allocator, a setting that `stepscope whatif --try` measures and `run --apply` sets: make it keep what
 is freed. On x86, TensorFlow's oneDNN pool serves the tensors unless it is switched off: another malloc then changes
 nothing for them and is not recommended. If TensorFlow's generator dataset (2.21) pins glibc's mmap threshold, the
-report says so, with its line. ONNX Runtime's arena does the same for its tensors as oneDNN's pool; a session without it
-is named first.
+report says so, with its line. ONNX Runtime's arena serves its tensors in the same way. If a session runs without the
+arena, the report names that session first.
 
 ## References
 Library performance by flame graph (Gregg 2022): 10 % of CPU in page faults by madvise. Linux: proc(5), minflt;
@@ -148,8 +147,7 @@ def _finding(view: SessionView, faults: Faults, causes: FaultCauses | None, para
     call = _call(causes, params)
     pinned = _pinned(causes, serving, call)
     return Seen(
-        title=f"page faults {_how_many(faults)} take {format_ratio(share)} of the CPU time; "
-        + _why(causes, serving, call, pinned),
+        title=f"{_how_many(faults)} take {format_ratio(share)} of the CPU time; " + _why(causes, serving, call, pinned),
         confidence=(0.6 if starved else 0.8) + (0.15 if call else 0.0),
         cause="System: allocator" if call or pinned else "unknown",
         introduced_stage="environment setting" if call or pinned else "unknown",
@@ -172,8 +170,8 @@ def _how_many(faults: Faults) -> str:
     huge = faults.huge_per_step if faults.steps else faults.huge_per_second
     of_huge = f" ({huge:,.0f} of huge pages)" if huge >= 1 else ""
     if faults.steps:
-        return f"in every step: {faults.per_step:,.0f} a step{of_huge}"
-    return f"all the time: {faults.per_second:,.0f} a second{of_huge}"
+        return f"{faults.per_step:,.0f} page faults in every step{of_huge}"
+    return f"{faults.per_second:,.0f} page faults a second{of_huge}"
 
 
 def _exposed(view: SessionView) -> Stage:
@@ -226,7 +224,7 @@ def _why(causes: FaultCauses | None, serving: Serving, call: str, pinned: Datase
     if not call:
         return f"{who} touches pages; their cause is: {causes.main[0]}"
     why = "; TensorFlow's generator dataset makes it do so" if pinned is not None else ""
-    return f"{serving.name} returns memory with {call} that {who} faults in again{why}"
+    return f"{serving.name} returns memory with {call}, and {who} faults it in again{why}"
 
 
 def _explanation(causes: FaultCauses | None, serving: Serving, call: str, pinned: DatasetMade | None) -> str:

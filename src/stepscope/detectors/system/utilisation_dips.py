@@ -68,13 +68,15 @@ def _finding(view: StepsView, dip: Dips, params: Params) -> Seen:
     told = by_others or dip.component in components_with(Trait.DIP_EXPLAINED) or bool(view.get(stalls.build))
     counted = dip.lost_ratio >= params.min_lost_ratio and not told
     ratio = dip.lost_ratio if counted else 0.0
-    then = COMPONENTS[dip.component].runs if dip.component else "what runs then was not seen"
+    then = COMPONENTS[dip.component].runs if dip.component else ""
     runs = "other processes run" if by_others else then
+    what = f" ({runs})" if runs else ""
+    named = f": meanwhile {runs}" if runs else "; what runs meanwhile was not seen"
     unit = "cores" if dip.what == "CPU" else "of the device"
     places = [s.culprit for s in view.hot_spots(dip.component)][:1] if dip.component == "other-python" else []
     return Seen(
         title=f"{dip.what} utilisation dips every {dip.period_s:.1f} s, from {dip.usual:.2g} to {dip.within:.2g} {unit}"
-        f": meanwhile {runs}; {format_ratio(dip.lost_ratio)} of the time is lost",
+        f"{named}; {format_ratio(dip.lost_ratio)} of the time is lost",
         confidence=0.7,
         symptom="Processor: abnormal CPU utilization" if dip.what == "CPU" else "Processor: abnormal GPU utilization",
         cause="System: scheduling" if by_others else "unknown",
@@ -93,8 +95,7 @@ def _finding(view: StepsView, dip: Dips, params: Params) -> Seen:
         remedies=(
             Remedy(
                 id="less-often",
-                text=f"find out what happens every {dip.period_s:.1f} s ({runs}), and do it less often or while "
-                "steps run",
+                text=f"find out what happens every {dip.period_s:.1f} s{what}, and do it less often or while steps run",
             ),
         ),
         explanation="Seconds with little computation are compared with the others. "

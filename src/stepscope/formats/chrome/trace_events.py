@@ -188,13 +188,13 @@ class _Assembly:
         """End the innermost open event of that name, else the innermost; an end may omit its name."""
         name = _text(event.name)
         if not thread.open:
-            self.repaired["ends without a beginning were left out"] += 1
+            self.repaired["end events without a begin event were dropped"] += 1
             return
         at = len(thread.open) - 1
         while at >= 0 and name and thread.open[at].name != name:
             at -= 1
         if at < 0:
-            self.repaired["ends had another name than what they end"] += 1
+            self.repaired["end events closed a begin event with another name"] += 1
             at = len(thread.open) - 1
         span = thread.open.pop(at)
         span.dur = max(0.0, end - span.start)
@@ -213,14 +213,14 @@ class _Assembly:
             line.open.remove(span)
             line.spans.append(span)
         else:
-            self.repaired["ends without a beginning were left out"] += 1
+            self.repaired["end events without a begin event were dropped"] += 1
 
     def _close(self, thread: _Thread) -> None:
         """Extend events without an end to the end of their thread."""
         last = max([s.start + s.dur for s in thread.spans] + [s.start for s in thread.open], default=0.0)
         for span in thread.open:
             span.dur = max(0.0, last - span.start)
-            self.repaired["events without an end last to the end of their thread"] += 1
+            self.repaired["begin events without an end event last to the end of their thread"] += 1
         thread.spans += thread.open
         thread.open = []
 
@@ -243,7 +243,7 @@ class _Assembly:
             )
             if overlaps:
                 self.repaired[
-                    "events overlap others of their thread without lying inside: they have lines of their own"
+                    "events overlap others of their thread without nesting; they are shown on separate lines"
                 ] += overlaps
             numbers = [
                 builder.line(plane, f"{thread.name or key}{f' ({lane + 1})' if lane else ''}", line, _line_id(key))

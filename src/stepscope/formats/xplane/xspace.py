@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.errors import FormatError
-from stepscope.formats import damage
+from stepscope.formats import damage_hint
 from stepscope.formats.byte_source import ByteSource
 from stepscope.formats.op_names import THREADPOOL_PREFIX, hlo_type, is_derived, meanings
 from stepscope.formats.stat_columns import Strings
@@ -95,8 +95,10 @@ def _read(source: ByteSource, *, keep_noise: bool) -> OpTrace:
     try:
         return _Assembly(source, read_space(source), keep_noise=keep_noise).trace()
     except FormatError as error:
-        head = source.view[: min(source.size, damage.PROBE_BYTES)].tobytes()
-        raise FormatError(f"{source.name}: not an XSpace, or damaged: {error}{damage.hint(head, _WHOLE)}") from error
+        head = source.view[: min(source.size, damage_hint.PROBE_BYTES)].tobytes()
+        raise FormatError(
+            f"{source.name}: not an XSpace, or damaged: {error}{damage_hint.hint(head, _WHOLE)}"
+        ) from error
 
 
 @dataclass(slots=True)

@@ -377,7 +377,10 @@ class OpTrace:
         return found
 
     def shifted(self, offset_ns: int) -> OpTrace:
-        """The same trace with all times moved by ``offset_ns``: onto the session's clock."""
+        """The same trace with all times moved by ``offset_ns``: onto the session's clock.
+
+        Callers: ``app.importing`` (files), ``collector.captures.capture_files`` (own captures).
+        """
         return replace(self, events=replace(self.events, start_ns=self.events.start_ns + offset_ns))
 
 

@@ -1,6 +1,7 @@
 """Construction of tf.data pipelines with source lines, their iterators, and every Python ``next`` on one.
 
 ``DatasetV2.__init__`` is what every transformation passes through, in all versions and in compat.v1.
+Writes NEXT records and the log lines ``dataset``, ``iterator``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A hint on how a binary file was damaged, as far as its bytes show it. ``store`` checks tables and packs."""
+"""Files of other tools: how a binary file was damaged, if its bytes show it.
+
+Damaged sessions: ``store.reader``, ``store.bundle``.
+"""
 
 from __future__ import annotations
 
