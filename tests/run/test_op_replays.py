@@ -36,7 +36,7 @@ PATIENT_S = 200.0
 def test_a_product_is_run_alone(project: Project) -> None:
     """The heaviest op of the steps has a time alone, and the report says what that proves."""
     script = project.script("job.py", PROGRAM.format(seconds=15, code=0))
-    done = project.run("run", str(script))
+    done = project.run("run", str(script), patience_s=300)
     assert done.returncode == 0, done.stderr
     (path,) = project.sessions()
     assert open_session(path).op_traces, done.stderr

@@ -43,6 +43,8 @@ MOVES = frozenset({"Transpose", "Cast", "Tile", "BroadcastTo", "Slice", "Strided
 MAX_WAITED = 0.1
 """Time that its threads waited for a CPU during the fastest run alone, over the run's time, above which it was not
 alone."""
+MIN_TOLD = 0.01
+"""Share of the call below which what is proven is not named."""
 LOW = 25
 """Percentile of the steps that a saving's lower bound is taken from."""
 
@@ -81,6 +83,8 @@ class OpLimit:
     slow_alone_ns: float
     """Time alone that a quarter of the runs took longer than."""
     cheaper: tuple[Cheaper, ...]
+    disturbed: bool
+    """Whether others had the CPUs while it ran alone."""
     small: bool
     """Whether its time alone is mostly the fixed cost of an op."""
     why: str
@@ -132,9 +136,13 @@ class OpLimits:
     @property
     def text(self) -> str:
         """The answer in one sentence."""
-        if not self.explained_ratio:
+        if self.explained_ratio < MIN_TOLD:
             return f"compute {format_ratio(self.call_ratio)}: none of it proven as fast as it can be here"
-        parts = [f"{format_ratio(share)} {kind} at {format_ratio(ratio)}" for kind, share, ratio in self._by_type()[:3]]
+        parts = [
+            f"{format_ratio(share)} {kind} at {format_ratio(ratio)}"
+            for kind, share, ratio in self._by_type()[:3]
+            if share >= MIN_TOLD
+        ]
         return (
             f"compute {format_ratio(self.call_ratio)}, {format_ratio(self.explained_ratio)} of it as fast as it can be "
             f"here: {', '.join(parts)} of what it reaches alone"
@@ -155,7 +163,8 @@ class OpLimits:
 
     def slowed(self) -> tuple[OpLimit, ...]:
         """Ops that take more than 1 / 0.7 of their time alone."""
-        return tuple(limit for limit in self.ops if 0 < limit.ratio < MIN_RATIO and not limit.small)
+        apart = [limit for limit in self.ops if not limit.small and not limit.disturbed]
+        return tuple(limit for limit in apart if 0 < limit.ratio < MIN_RATIO)
 
     def lost(self) -> tuple[float, float]:
         """Share of the step that these take beyond their time alone: the estimate, and its lower bound."""
@@ -197,6 +206,7 @@ def _limit(op: HeavyOp, measured: ReplayedOp | None, heavy: HeavyOps, replays: R
         alone_ns=fastest,
         slow_alone_ns=alone.slow_ns if alone is not None else 0.0,
         cheaper=cheaper,
+        disturbed=alone is not None and alone.waited_ratio > MAX_WAITED,
         small=small,
         why=_why_not(op, alone, cheaper, small=small),
         flops=flops,
