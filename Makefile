@@ -194,6 +194,10 @@ bench-kills: $(VENV)/.stamp ## kill -9 of job and sidecar at random moments
 bench-call-cost: $(VENV)/.stamp ## what a wrapped call costs in a training step
 	@$(BIN)/python benchmarks/call_cost.py $(ARGS)
 
+.PHONY: bench-ledger
+bench-ledger: $(VENV)/.stamp ## is the time of a job accounted for? the parts of its ledger on programs of many styles
+	@$(BIN)/python benchmarks/ledger.py $(ARGS)
+
 .PHONY: bench-startup
 bench-startup: $(VENV)/.stamp ## what enable costs a process without TensorFlow, interleaved
 	@$(BIN)/python benchmarks/startup.py $(ARGS)

@@ -15,9 +15,21 @@ from types import ModuleType
 
 import msgspec
 
-from stepscope.model.report import check, doctor, finding, memory_map, process_roles, step_summary, whatif
+from stepscope.model.report import (
+    check,
+    doctor,
+    finding,
+    ledger,
+    memory_map,
+    place,
+    process_roles,
+    step_summary,
+    whatif,
+)
 from stepscope.model.report.components import COMPONENTS
 
+REPORT = (finding, ledger, place, process_roles, step_summary, memory_map)
+"""Modules whose fields' docstrings describe report.json."""
 FOLDER = Path(__file__).parent.parent / "docs" / "schemas"
 
 
@@ -54,8 +66,8 @@ def schema(struct: type[msgspec.Struct], name: str, *modules: ModuleType) -> dic
 def schemas() -> dict[str, dict[str, object]]:
     """The published schemas by file name."""
     return {
-        "report-1.json": schema(finding.Report, finding.SCHEMA, finding, process_roles, step_summary, memory_map),
-        "check-1.json": schema(check.CheckReport, check.SCHEMA, check, finding),
+        "report-1.json": schema(finding.Report, finding.SCHEMA, *REPORT),
+        "check-1.json": schema(check.CheckReport, check.SCHEMA, check, finding, place),
         "memory-1.json": schema(memory_map.MemoryMap, memory_map.SCHEMA, memory_map),
         "doctor-1.json": schema(doctor.DoctorReport, doctor.SCHEMA, doctor),
         "whatif-1.json": schema(whatif.WhatIfReport, whatif.SCHEMA, whatif),

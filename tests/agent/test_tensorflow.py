@@ -6,7 +6,7 @@ import importlib.util
 
 import pytest
 
-from stepscope.model.log.events import AgentCost, Framework, Probe, ProcessEnded, ThreadSeen
+from stepscope.model.log.events import AgentCost, Framework, Probe, ProcessEnded, ProcessStarted, ThreadSeen
 from stepscope.wire.kinds import Kind
 
 from .conftest import Armed
@@ -44,6 +44,8 @@ def test_training_is_measured_and_unchanged(armed: Armed) -> None:
     agent = next(line for line in process.of(ThreadSeen) if line.name == "stepscope-agent")
     imported = next(line for line in process.of(Framework) if line.name == "tensorflow")
     assert lines.index(Framework) < lines.index(ThreadSeen) or agent.at > imported.at
+    started = process.of(ProcessStarted)[0]
+    assert 0 < imported.at - imported.dur <= started.at < imported.at  # the import began before the log
 
 
 def test_warnings_as_errors(armed: Armed) -> None:

@@ -20,6 +20,7 @@ from stepscope.model.report.components import (
     components_with,
     stage_in_step,
 )
+from stepscope.model.report.ledger import PHASES
 from stepscope.model.report.step_summary import MakerKind
 from stepscope.reports.page import sheet
 
@@ -114,7 +115,9 @@ def _made(path: Path) -> bool:
 
 
 def _named(node: ast.AST) -> set[str]:
-    """Components that a node lists. What makes steps is called as some components are: that is another list."""
+    """Components that a node lists. What makes steps, and phases of a job, are called as some components are: these are
+    other lists.
+    """
     parts: list[ast.expr | ast.pattern | None] = []
     if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
         parts = [*node.elts]
@@ -123,4 +126,4 @@ def _named(node: ast.AST) -> set[str]:
     elif isinstance(node, ast.MatchOr):
         parts = [p.value for p in node.patterns if isinstance(p, ast.MatchValue)]
     words = {str(p.value) for p in parts if isinstance(p, ast.Constant)}
-    return words & set(COMPONENTS) if words != set(get_args(MakerKind)) else set()
+    return words & set(COMPONENTS) if words not in (set(get_args(MakerKind)), set(PHASES)) else set()

@@ -240,9 +240,9 @@ class Job:
         number = self.stack(*frames)
         self.records += [_Record(t, dur, arg, number, Kind.SAMPLE, flags, thread) for t in times]
 
-    def framework(self, name: str = "tensorflow", version: str = "2.21.0") -> None:
-        """A framework that the job imported."""
-        self.event(Framework(name=name, version=version))
+    def framework(self, name: str = "tensorflow", version: str = "2.21.0", *, at: int = 0, dur: int = 0) -> None:
+        """A framework that the job imported, until ``at``."""
+        self.event(Framework(at=at, name=name, version=version, dur=dur))
 
     def compiled(self, **fields: Any) -> None:
         """A Keras model was compiled."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import _thread
 import os
 import sys
+import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ class ImportHook:
     def __init__(self, run: str) -> None:
         self.run = run
         self.pid = os.getpid()
+        self.began: dict[str, int] = {}
+        """When the import of each of ``ROOTS`` began, CLOCK_MONOTONIC nanoseconds."""
         self._awaited: dict[str, list[Callback]] = {name: [] for name in ROOTS}
         self._running: set[str] = set()
         self._once = _thread.allocate_lock()
@@ -107,6 +110,7 @@ class ImportHook:
     def starting(self, name: str) -> None:
         """The body of ``name`` is about to run."""
         if name in ROOTS:
+            self.began.setdefault(name, time.monotonic_ns())
             self.activate()
 
     def finished(self, name: str, module: ModuleType) -> None:

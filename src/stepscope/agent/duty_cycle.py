@@ -310,10 +310,16 @@ class DutyCycle:
                     entries.remove(entry)
                     self._past[kind] += entry[1]
 
-    def note(self) -> None:
-        """Copy the counts into the ring's header: for a job that is killed, and before what counts may go away."""
+    def note(self) -> int:
+        """Copy the counts into the ring's header: for a job that is killed, and before what counts may go away.
+
+        Returns the number of calls counted so far.
+        """
+        total = 0
         for kind in self._counting:
-            self.uncommitted[SLOTS[kind]] = self._count(kind)
+            calls = self.uncommitted[SLOTS[kind]] = self._count(kind)
+            total += calls
+        return total
 
     def _settle(self, now_ns: int, counts: dict[Kind, int]) -> None:
         """All of these calls have been told of; there may be more by now."""

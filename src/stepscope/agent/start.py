@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         run: str
         pid: int
         folder: str
+        began: dict[str, int]
 
         def after_import(self, name: str, callback: Callable[[Foreign], object]) -> None:
             """Call ``callback(module)`` after each execution of ``name``."""
@@ -41,10 +42,11 @@ if TYPE_CHECKING:
 class Running:
     """The parts of one measured process other than its state."""
 
-    def __init__(self, current: AgentState, computes: Collection[str]) -> None:
-        """``computes``: module names of the frameworks that compute."""
+    def __init__(self, current: AgentState, computes: Collection[str], began: Optional[dict[str, int]] = None) -> None:
+        """``computes``: module names of the frameworks that compute; ``began``: when imports of frameworks began."""
         self.state = current
         self._computes = computes
+        self._began: dict[str, int] = {} if began is None else began
         self.sampler: Optional[Sampler] = None
 
     def framework(self, name: str, module: Foreign) -> None:
@@ -67,7 +69,8 @@ class Running:
 
     def _say(self, name: str, module: Foreign) -> None:
         if module is not None:
-            line = {"t": "framework", "at": self.state.now(), "name": name}
+            now = self.state.now()
+            line = {"t": "framework", "at": now, "name": name, "dur": now - self._began.pop(name, now)}
             line["version"] = str(getattr(module, "__version__", ""))
             with self.state.guard("frameworks"):
                 line["detail"] = _onednn() if name == "tensorflow" else ""
@@ -119,7 +122,7 @@ def start(hook: Hook, roots: Collection[str], computes: Collection[str]) -> bool
         return False
     state.CURRENT = current
     os.register_at_fork(after_in_child=current.after_fork)
-    running = Running(current, computes)
+    running = Running(current, computes, hook.began)
     running.register_exit()
     current.hooks.on_uninstall(hook.remove)
     for name in roots:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stepscope.reports import capture_text, maker_rows, op_trace_text, task_rows, words
+from stepscope.reports import capture_text, ledger_rows, maker_rows, op_trace_text, task_rows, words
 from stepscope.reports.page import limit_rows, op_rows, traced_rows
 from stepscope.reports.page.excerpt import excerpt
 from stepscope.units import format_ns
@@ -28,6 +28,7 @@ def render(report: Report, *, sources: Mapping[str, str] | None = None) -> str:
         _head(report),
         *_op_traces(report),
         _anatomy(report),
+        *_ledgers(report),
         _traced(report),
         *_findings(report, sources or {}),
         _stages(report),
@@ -84,6 +85,26 @@ def _anatomy(report: Report) -> str:
         share, time = words.percent(part.ratio) + " %", format_ns(part.ns_per_step)
         rows.append((escape(words.component_word(part.component)), share, time, code(part.name), place))
     return "### The mean step\n\n" + table(("component", " share", " per step", "largest part", "where"), rows)
+
+
+def _ledgers(report: Report) -> list[str]:
+    """The parts of the job's time, and of each maker's if there are several."""
+    blocks = []
+    for title, entries in ledger_rows.ledgers(report):
+        rows = [
+            (
+                escape(row.label),
+                words.percent(row.ratio) + " %",
+                format_ns(row.ns),
+                escape(row.settled),
+                escape(row.text),
+                ", ".join(code(words.place_text(where)) for where in row.where),
+            )
+            for row in ledger_rows.rows(entries)
+        ]
+        head = ("part", " share", " time", "settled by", "what", "where")
+        blocks.append(f"### {escape(title)}\n\n{table(head, rows)}")
+    return blocks
 
 
 def _op_traces(report: Report) -> list[str]:

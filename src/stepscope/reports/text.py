@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
-from stepscope.reports import capture_text, maker_rows, op_trace_text, words
+from stepscope.reports import capture_text, ledger_rows, maker_rows, op_trace_text, words
 from stepscope.reports.page import limit_rows, op_rows, traced_rows
 from stepscope.units import format_ns, format_rate
 
@@ -146,6 +146,7 @@ def _header(report: Report, width: int) -> list[Line]:
         measured = _wrap_items(measured_items(report), room)
         return [
             *_labelled("stepscope", HEAD, _wrap_items(filter(None, items), room)),
+            *_labelled("the job", HEAD, _wrap_items(ledger_rows.line(report), room)),
             *_labelled("measured", HEAD, measured or ["nothing: the job was too short, or no sampler ran"]),
             *_stages(report, room),
             *_members(report, room),
@@ -159,6 +160,7 @@ def _header(report: Report, width: int) -> list[Line]:
         *_labelled("stepscope", HEAD, _wrap_items(filter(None, items), room)),
         *_labelled("makers", HEAD, [text for line in maker_rows.lines(summary) for text in wrap(line, room)]),
         *_labelled("the step", HEAD, _wrap_items(_anatomy(report), room)),
+        *_labelled("the job", HEAD, _wrap_items(ledger_rows.line(report), room)),
         *_stages(report, room),
         *_members(report, room),
     ]

@@ -7,6 +7,7 @@ from tests.agent.conftest import Armed, Measured
 from stepscope.agent.sampling.cpu_timer import HZ
 from stepscope.agent.sampling.sampler import Sampler
 from stepscope.agent.sampling.stacks import MAX_FRAMES, StackTable
+from stepscope.agent.state import AgentState
 from stepscope.model.log.events import AgentDiagnostic, Code, ProcessEnded, Stack, ThreadSeen
 from stepscope.wire.kinds import Flag, Kind
 
@@ -241,3 +242,17 @@ def test_a_window_that_cannot_be_is_refused(armed: Armed) -> None:
     assert (result.stdout, result.stderr) == ("0.0\n", "")
     (process,) = armed.processes()
     assert [d.code for d in process.of(AgentDiagnostic)] == ["DX915"] * 4
+
+
+def test_pauses_in_gaps_are_sampled(armed: Armed, opened: AgentState) -> None:
+    """Where no call was counted in a gap since the last look, a sample stands for that time; where steps run, none."""
+    sampler, duty_cycle = Sampler(opened), opened.duty_cycle
+    duty_cycle._counting = [Kind.FUNCTION]
+    now = opened.now()
+    sampler._noted = (now, duty_cycle.note())
+    for later, calls in ((90, 5), (180, 0), (270, 0), (360, 3)):
+        duty_cycle._past[Kind.FUNCTION] += calls
+        sampler._look_for_pauses(now + later * 1_000_000)
+    (process,) = armed.processes()
+    samples = process.kinds(Kind.SAMPLE)
+    assert [((s.start_ns - now) // 1_000_000, s.dur_ns // 1_000_000) for s in samples] == [(180, 90), (270, 90)]

@@ -15,7 +15,7 @@ thread samples at the window's rate: its samples name the frames there. That is 
 permanent measurement.
 
 No sampling in gaps (``agent.duty_cycle``), because samples could not be joined to records. Only waits of the main
-thread for the GIL are observed.
+thread for the GIL are observed, and what it does while no calls are counted.
 
 The rate adapts: by the median cost of a tick over the last ten seconds, this thread uses at most 0.07 % of one core; in
 the first minute of a job it takes at least four samples a second.
@@ -102,6 +102,8 @@ class Sampler:
         self._dense_hz = 0.0
         """Sampling rate of the running window; 0 if there is none."""
         self._dense_until = 0
+        self._noted = (0, 0)
+        """Time of the last look in a gap, and the number of calls counted until then."""
         self._ident = 0
         self.pid = os.getpid()
         self.cpu_ns = 0
@@ -177,8 +179,7 @@ class Sampler:
                 self._sample(now, now - last)
             last = now
             ticks += 1
-            self._call(state.duty_cycle.tick, now)
-            self._timer.pause(paused=state.duty_cycle.detached)
+            self._turn(now)
             whole_second = now - second >= _SECOND_NS
             if whole_second or not (detached and state.duty_cycle.detached):
                 for function in list(state.hooks.ticks):
@@ -196,6 +197,17 @@ class Sampler:
                 cpu = self.cpu_ns = used
                 apart = state.hooks.apart_ns
                 second, ticks = now, 0
+
+    def _turn(self, now: int) -> None:
+        """Let the duty cycle begin, continue or end a gap."""
+        duty_cycle = self._state.duty_cycle
+        detached = duty_cycle.detached
+        if detached:
+            self._look_for_pauses(now)
+        self._call(duty_cycle.tick, now)
+        if duty_cycle.detached and not detached:
+            self._noted = (now, duty_cycle.note())
+        self._timer.pause(paused=duty_cycle.detached)
 
     def _call(self, function: object, now: int) -> None:
         try:
@@ -218,7 +230,7 @@ class Sampler:
                     return True
                 if duty_cycle.detached:
                     self._look_in_gap(self._state.now())
-                    duty_cycle.note()
+                    self._look_for_pauses(self._state.now())
                 if errand is not None:
                     self._call(errand, self._state.now())
             pause %= step
@@ -287,6 +299,18 @@ class Sampler:
         if frame is not None:
             stack, _ = self._stacks.stack(frame)
             self._state.write(now, 0, lock, stack, _SAMPLE, 0, self._state.threads.of(self._main))
+
+    def _look_for_pauses(self, now: int) -> None:
+        """In a gap: sample the main thread if no call was counted since the last look, because it then does something
+        else than steps. The sample stands for that time.
+        """
+        since, before = self._noted
+        calls = self._state.duty_cycle.note()
+        self._noted = (now, calls)
+        frame = sys._current_frames().get(self._main) if calls == before else None
+        if frame is not None:
+            stack, _ = self._stacks.stack(frame)
+            self._state.write(now, now - since, 0, stack, _SAMPLE, 0, self._state.threads.of(self._main))
 
     def _idle(self, now: int, ident: int, frame: FrameType) -> None:
         """Sample a thread that waits in user code and may compute whenever we cannot look: the sample stands for no

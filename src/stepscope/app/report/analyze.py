@@ -11,12 +11,14 @@ from stepscope.app import bundle
 from stepscope.app.report import (
     capture_account,
     exclusive,
+    ledger,
     limits,
     op_table,
     op_trace_summaries,
     overhead,
     process_roles,
     series,
+    settle,
     stage_shares,
     step_summary,
     traced_steps,
@@ -24,7 +26,6 @@ from stepscope.app.report import (
 from stepscope.causes.host import tasks, thread_deaths
 from stepscope.causes.host.line_heat import HotLines
 from stepscope.derive.machine import address_space
-from stepscope.derive.steps import step_makers
 from stepscope.derive.steps.anatomy import NAMED_BY
 from stepscope.derive.view import SessionView
 from stepscope.detectors import base, registry
@@ -97,16 +98,18 @@ def report_of(session: Session) -> Report:
     traces, told = op_trace_summaries.build(session)
     traced, unseen = traced_steps.build(view)
     anatomy = components(view)
+    findings = exclusive.annotated(capture_account.annotated(findings, session.manifest), anatomy)
+    entries, overlaps = ledger.build(view)
     return Report(
         session=_summary(view),
         overhead=capture_account.with_captures(overhead.account(view), session.manifest, traces, view.traces.others),
         anatomy=anatomy,
         stages=stage_shares.build(view),
-        findings=exclusive.annotated(capture_account.annotated(findings, session.manifest), anatomy),
+        findings=findings,
         checked=checked,
         diagnostics=_diagnostics(
             view,
-            (*failures, *problems, *unread, *told, *unseen),
+            (*failures, *problems, *unread, *told, *unseen, *overlaps),
             traced=traced,
             hangs=any(f.code == HANGS for f in findings),
         ),
@@ -119,6 +122,7 @@ def report_of(session: Session) -> Report:
         op_traces=traces,
         traced=traced,
         memory=address_space.of_session(session),
+        ledger=settle.settled(entries, findings, view),
     )
 
 
@@ -163,7 +167,7 @@ def _with_sources(
 
 def _summary(view: SessionView) -> SessionSummary:
     session, steps = view.session, view.steps
-    makers = step_makers.build(steps) if steps else ()
+    makers = view.get(step_summary.found)
     manifest = session.manifest
     names = [f"{name} {version}" for name, version in view.frameworks.items() if name in FRAMEWORKS]
     return SessionSummary(

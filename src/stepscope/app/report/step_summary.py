@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.derive.steps import step_finder
+from stepscope.derive.steps import step_finder, step_makers
 from stepscope.model.report.finding import StepMaker
 from stepscope.model.report.step_summary import StepChoice, Throughput
 from stepscope.wire.kinds import Kind
@@ -20,7 +20,12 @@ MAX_MAKERS = 20
 MAX_LEFT_OUT = 8
 
 
-def makers(view: SessionView, found: Sequence[Maker]) -> tuple[StepMaker, ...]:
+def found(view: SessionView) -> tuple[Maker, ...]:
+    """All makers of the session, the main ones first; for ``view.get``."""
+    return step_makers.build(view.steps) if view.steps is not None else ()
+
+
+def makers(view: SessionView, all_makers: Sequence[Maker]) -> tuple[StepMaker, ...]:
     """All step makers, the main ones first."""
     return tuple(
         StepMaker(
@@ -34,14 +39,14 @@ def makers(view: SessionView, found: Sequence[Maker]) -> tuple[StepMaker, ...]:
             samples_per_s=maker.samples_per_s,
             main=maker.main,
         )
-        for maker in found[:MAX_MAKERS]
+        for maker in all_makers[:MAX_MAKERS]
     )
 
 
-def throughput(found: Sequence[Maker]) -> Throughput:
+def throughput(all_makers: Sequence[Maker]) -> Throughput:
     """Of the main makers together."""
-    rates = [maker.rate for maker in found if maker.main and maker.rate is not None]
-    samples = [maker.samples_per_s for maker in found if maker.main and maker.rate is not None]
+    rates = [maker.rate for maker in all_makers if maker.main and maker.rate is not None]
+    samples = [maker.samples_per_s for maker in all_makers if maker.main and maker.rate is not None]
     known = [value for value in samples if value is not None]
     return Throughput(
         samples_per_s=sum(known) if known and len(known) == len(samples) else None,

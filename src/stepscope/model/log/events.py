@@ -72,6 +72,8 @@ class Framework(Event, tag="framework", frozen=True, kw_only=True):
     name: str
     version: str
     detail: str = ""
+    dur: int = 0
+    """Duration of its import, the imports in it included; 0 unknown."""
 
 
 class Probe(Event, tag="probe", frozen=True, kw_only=True):
@@ -132,8 +134,7 @@ class Traced(Event, tag="trace", frozen=True, kw_only=True):
     variables: int = -1
     """Number of variables that the graph reads or writes, including those of the optimizer; -1 unknown."""
     updates: int = 0
-    """Number of ops that change variables as optimizers do: Assign, AssignSub, Resource(Apply|Scatter); not
-    AssignAdd."""
+    """Number of ops that change variables as optimizers do: Assign(Sub), Resource(Apply|Scatter); not AssignAdd."""
     stack: list[Frame] = []
     """User frames of the call that led to the trace, root to leaf."""
     owner: str = ""

@@ -44,6 +44,8 @@ class Trait(enum.Enum):
     RISE_EXPLAINED = 3
     """Component whose rising time is no finding: the detectors of input and tracing name it; an evaluation is as long
     as its data."""
+    RECORDED_IN_GAPS = 4
+    """Component whose records are written in gaps of the duty cycle, too: observed steps need not stand for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +124,7 @@ COMPONENTS: dict[ComponentName, About] = {
         page="#7b5fb0",
         part="compile",
         drawn="tracing",
-        traits=(Trait.DIP_EXPLAINED, Trait.STALL_EXPLAINED, Trait.RISE_EXPLAINED),
+        traits=(Trait.DIP_EXPLAINED, Trait.STALL_EXPLAINED, Trait.RISE_EXPLAINED, Trait.RECORDED_IN_GAPS),
     ),
     "callbacks": About(
         word="callbacks",
@@ -151,7 +153,7 @@ COMPONENTS: dict[ComponentName, About] = {
         page="#17a2b8",
         part="evaluation",
         part_means="validation",
-        traits=(Trait.DIP_EXPLAINED, Trait.STALL_EXPLAINED, Trait.RISE_EXPLAINED),
+        traits=(Trait.DIP_EXPLAINED, Trait.STALL_EXPLAINED, Trait.RISE_EXPLAINED, Trait.RECORDED_IN_GAPS),
     ),
     "building": About(
         word="building",
@@ -166,6 +168,7 @@ COMPONENTS: dict[ComponentName, About] = {
         part="building",
         part_means="building models and graphs",
         drawn="building",
+        traits=(Trait.RECORDED_IN_GAPS,),
     ),
     "saving": About(
         word="saving",
@@ -180,7 +183,7 @@ COMPONENTS: dict[ComponentName, About] = {
         part="saving",
         part_means="checkpoints and summaries",
         drawn="saving",
-        traits=(Trait.HOST, Trait.DIP_EXPLAINED, Trait.STALL_EXPLAINED),
+        traits=(Trait.HOST, Trait.DIP_EXPLAINED, Trait.STALL_EXPLAINED, Trait.RECORDED_IN_GAPS),
     ),
     "host-sync": About(
         word="host sync",

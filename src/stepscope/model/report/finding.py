@@ -9,6 +9,8 @@ from typing import Literal
 
 import msgspec
 
+from stepscope.model.report import place
+from stepscope.model.report.ledger import LedgerEntry
 from stepscope.model.report.limits import Limits
 from stepscope.model.report.memory_map import MemoryMap
 from stepscope.model.report.op_summary import OpTraceSummary, TracedSteps
@@ -89,19 +91,8 @@ Cause = Literal[
 Outcome = Literal["found", "clear", "undecided", "not-applicable", "failed"]
 
 
-class Place(Struct, frozen=True, kw_only=True):
-    """A range of source lines. ``file`` is relative to the job's working directory if it lies below it."""
-
-    file: str
-    line: int
-    end_line: int | None = None
-    function: str = ""
-    column: int | None = None
-    """First column from 1, in characters; null if only lines are known."""
-    end_column: int | None = None
-    """End column, exclusive."""
-    cell: int | None = None
-    """Number of the notebook cell, from 1; ``line`` then counts within it."""
+Place = place.Place
+"""A range of source lines; the struct stands apart, so that parts of a report can name places."""
 
 
 class Evidence(Struct, frozen=True, kw_only=True):
@@ -378,6 +369,9 @@ class Report(Struct, frozen=True, kw_only=True):
     """Traced steps; null if the session holds no op trace."""
     memory: tuple[MemoryMap, ...] = ()
     """Address spaces of the examined processes, at most 8; the one with the most memory first."""
+    ledger: tuple[LedgerEntry, ...] = ()
+    """Where the wall time went: the job's ledger, then one for each maker of steps if they are several threads or
+    processes. Empty if nothing says when the job began and ended."""
     series: dict[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
     """Small series for charts, times in seconds since session start (keys: docs/report-schema.md)."""
 

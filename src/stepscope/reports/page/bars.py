@@ -24,7 +24,7 @@ HEIGHT = 52
 
 
 class Part(NamedTuple):
-    """A part of a step."""
+    """A part of a step or of a job."""
 
     css: str
     label: str
@@ -41,15 +41,13 @@ def mean_step(components: Iterable[Component]) -> Chart | LeftOut:
     return step("mean-step", "The mean step", parts)
 
 
-def step(name: str, title: str, rows: Sequence[Part]) -> Chart:
-    """A step as one bar of its parts, in their order."""
+def step(name: str, title: str, rows: Sequence[Part], *, per: str = " per step") -> Chart:
+    """A step, or a job, as one bar of its parts, in their order. ``per``: what follows their times."""
     whole = max(1.0, sum(row.ratio for row in rows))
     at, drawn = 0.0, []
     for row in rows:
         left, width = 100 * at / whole, 100 * row.ratio / whole
-        about = el(
-            "title", None, svg.escape(f"{row.label}: {words.percent(row.ratio)} %, {format_ns(row.ns)} per step")
-        )
+        about = el("title", None, svg.escape(f"{row.label}: {words.percent(row.ratio)} %, {format_ns(row.ns)}{per}"))
         size: dict[str, svg.Attribute] = {"x": f"{left:.3f}%", "width": f"{width:.3f}%", "height": HEIGHT}
         inside = [el("rect", {"width": "100%", "height": HEIGHT, "class": f"{row.css} part"}, about)]
         short = f"{words.percent(row.ratio)} %"

@@ -15,6 +15,7 @@ from stepscope.reports import capture_text, maker_rows, task_rows, words
 from stepscope.reports.page import (
     bars,
     charts,
+    ledger_page,
     limit_rows,
     memory_page,
     metric_charts,
@@ -79,6 +80,7 @@ def _body(report: Report, sources: Mapping[str, str]) -> str:
     sections = [
         ("step", "The mean step", _step(report)),
         ("findings", "Findings", findings(report, sources)),
+        ("job", "The job", ledger_page.page(report)),
         ("times", "Step times", _times(report)),
         ("resources", "Resources", "" if words.is_imported(report) else resource_charts.page(report.series)),
         ("memory", "Memory", memory_page.page(report.memory)),

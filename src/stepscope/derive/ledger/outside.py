@@ -1,0 +1,89 @@
+"""Parts of the ledger outside of the steps: what records show, and Python that stack samples see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.ledger.life import between
+from stepscope.derive.ledger.part import Part
+from stepscope.derive.numeric import intervals
+from stepscope.derive.steps import gaps
+from stepscope.wire.kinds import Kind, Trait, kinds_with
+
+if TYPE_CHECKING:
+    from stepscope.derive.numeric.intervals import Intervals
+    from stepscope.model.records import RecordTable
+    from stepscope.model.report.ledger import Phase
+    from stepscope.model.session.session import Worker
+
+SHOWN: tuple[tuple[Phase, tuple[Kind, ...]], ...] = (
+    ("saving", kinds_with(Trait.WRITES)),
+    ("tracing", (Kind.TRACE,)),
+    ("building", (Kind.BUILD,)),
+)
+"""Phases outside of steps that records show by their kind, topmost first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """A phase with the times at which records show it."""
+
+    phase: Phase
+    spans: Intervals
+    count: int = 0
+
+
+def layers(worker: Worker, threads: tuple[int, ...]) -> list[Layer]:
+    """What records on these threads show outside of steps, topmost first."""
+    records = on_threads(worker, threads)
+    found = []
+    for phase, kinds in SHOWN:
+        mine = records.take(np.isin(records.kind, kinds))
+        found.append(Layer(phase=phase, spans=spans_of(mine), count=len(mine)))
+    return found
+
+
+def on_threads(worker: Worker, threads: tuple[int, ...]) -> RecordTable:
+    """All calls that were recorded on these threads, in gaps as well."""
+    records = worker.with_gaps()
+    mine = np.isin(records.thread, threads) & ~np.isin(records.kind, (*kinds_with(Trait.OURS), Kind.METRIC))
+    return records.take(mine)
+
+
+def spans_of(records: RecordTable) -> Intervals:
+    """Time in these records, disjoint and sorted."""
+    return intervals.merge(records.start_ns, records.start_ns + records.dur_ns)
+
+
+def sampled(worker: Worker, threads: tuple[int, ...]) -> Intervals:
+    """When the threads were sampled: from the first sample to the last; in gaps only while no calls were counted.
+
+    A thread that computes without the interpreter's lock for long is not sampled meanwhile; the sample that follows
+    shows where it was.
+    """
+    records = worker.records
+    found = intervals.empty()
+    for thread in threads:
+        mine = (records.kind == Kind.SAMPLE) & (records.thread == thread)
+        if mine.any():
+            at = records.start_ns[mine]
+            found = intervals.union(found, between(int(at[0] - records.dur_ns[mine][0]), int(at[-1])))
+    apart = worker.in_gaps
+    paused = (apart.kind == Kind.SAMPLE) & np.isin(apart.thread, threads)
+    pauses = intervals.merge((apart.start_ns - apart.dur_ns)[paused], apart.start_ns[paused])
+    return intervals.union(intervals.without(found, gaps.periods(worker.gaps)), pauses)
+
+
+def painted(found: list[Layer], room: Intervals) -> tuple[list[Part], Intervals]:
+    """A part for each layer within ``room``, where none above covers it; and the room that is left."""
+    parts = []
+    for layer in found:
+        spans = intervals.clip(layer.spans, room)
+        room = intervals.without(room, spans)
+        if len(spans[0]):
+            count = min(layer.count, len(spans[0])) if layer.count else 0
+            parts.append(Part(phase=layer.phase, ns=intervals.total(spans), count=count, spans=spans))
+    return parts, room

@@ -1,0 +1,127 @@
+"""Steps in gaps of the duty cycle: they were counted, and the observed steps stand for them.
+
+The steps counted in a gap take as long as the gap lasts, but on the mean no longer than the slowest observed steps in a
+row and no shorter than the fastest: what then remains of a gap is not seen, what its steps exceed it by is an overlap.
+Their components have the shares that they have in all observed steps. Observed steps pay for their wrappers, which
+counted ones do not have, so that is deducted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.ledger.life import between
+from stepscope.derive.ledger.own_steps import holding_loops
+from stepscope.derive.numeric import intervals
+from stepscope.model.log.events import AgentCost
+from stepscope.wire.call_cost import wrapped_ns
+from stepscope.wire.kinds import Kind, Trait, kinds_with
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stepscope.derive.ledger.own_steps import OwnSteps
+    from stepscope.derive.numeric.intervals import Intervals
+    from stepscope.derive.steps.steps import Steps
+    from stepscope.model.records import F64, I64
+
+DEFAULT_CALL_NS = 700
+"""Time of a wrapped call in a loop that does nothing else, if the process did not measure it (``wire.call_cost``)."""
+
+
+ROW = 8
+"""Number of consecutive steps whose mean says how fast steps are at some time: a single step may take any time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unobserved:
+    """The steps in gaps."""
+
+    count: int
+    """Number of steps in them."""
+    parts: Mapping[str, int]
+    """Time of each component in them, and under "" of what lies between steps. Nanoseconds."""
+    unseen_ns: int = 0
+    """Time in gaps that the counted steps do not explain."""
+    overlap_ns: int = 0
+    """Time by which the counted steps exceed the gaps."""
+
+
+def spans_of(own: OwnSteps) -> Intervals:
+    """When steps were not observed: steps with a gap in them, and the gap after the last one. Where calls of Keras hold
+    the steps, only within these.
+    """
+    steps = own.steps
+    broken = intervals.merge(steps.starts[steps.unobserved], steps.ends[steps.unobserved])
+    last = int(steps.ends[-1])
+    if steps.skipped or steps.unobserved.any():
+        broken = intervals.union(broken, between(last, max(last, _span_end(steps))))
+    loops = holding_loops(steps)
+    return intervals.clip(broken, loops) if len(loops[0]) else broken
+
+
+def _span_end(steps: Steps) -> int:
+    """End of the last gap in which steps were counted."""
+    return steps.span[1] if steps.steady.any() else int(steps.ends[-1])
+
+
+def build(own: OwnSteps, spans: Intervals, observed: Mapping[str, float]) -> Unobserved:
+    """The counted steps.
+
+    Args:
+        own: the steps.
+        spans: when steps were not observed, without what other records say of that time.
+        observed: time of each component in all observed steps after the first ones; under "" the time between them.
+    """
+    broken, later = spans_of(own), own.later
+    room = intervals.clipped_sum(*broken, spans)
+    whole, count = sum(observed.values()), max(0, own.steps.count - int(own.seen.sum()))
+    if not later.any() or whole <= 0 or not count:
+        return Unobserved(count=0, parts={}, unseen_ns=int(room.sum()))
+    lengths = (own.ends - own.steps.starts)[later]
+    paid = max(0.0, whole - _wrappers_ns(own)) / float(lengths.sum())
+    fastest, slowest = _range_of_means(lengths)
+    made = count * _shares(own, broken)
+    taken = np.clip(room, made * fastest * paid, made * slowest * paid)
+    return Unobserved(
+        count=count,
+        parts={name: round(float(taken.sum()) * ns / whole) for name, ns in observed.items()},
+        unseen_ns=round(float(np.maximum(room - taken, 0).sum())),
+        overlap_ns=round(float(np.maximum(taken - room, 0).sum())),
+    )
+
+
+def _range_of_means(lengths: I64) -> tuple[float, float]:
+    """Mean of the fastest steps in a row, and of the slowest."""
+    row = min(ROW, len(lengths))
+    totals = np.concatenate(([0], np.cumsum(lengths)))
+    means = (totals[row:] - totals[:-row]) / row
+    return float(means.min()), float(means.max())
+
+
+def _shares(own: OwnSteps, broken: Intervals) -> F64:
+    """Share of the counted steps in each time without observed ones, by the calls counted in it. float64[time]."""
+    rows = own.steps.worker.gaps
+    at = np.searchsorted(broken[0], rows.start_ns, side="right") - 1
+    inside = (at >= 0) & (rows.start_ns < broken[1][at])
+    calls = np.bincount(at[inside], weights=rows.calls[inside], minlength=len(broken[0])).astype(np.float64)
+    weights = calls if calls.any() else (broken[1] - broken[0]).astype(np.float64)
+    shares: F64 = weights / weights.sum()
+    return shares
+
+
+def _wrappers_ns(own: OwnSteps) -> float:
+    """What wrapped calls cost in all observed steps after the first ones."""
+    steps, later = own.steps, own.later
+    records = steps.worker.records
+    windows = intervals.merge(steps.starts[later], own.ends[later])
+    inside = intervals.overlapping(windows, records.start_ns, records.start_ns + 1)
+    called = inside & ~np.isin(records.kind, kinds_with(Trait.OURS))
+    calls = int(called.sum()) + int((called & (records.kind == Kind.EXECUTION)).sum())
+    calls += int(records.arg[inside & (records.kind == Kind.COUNTS)].sum())
+    costs = steps.worker.all(AgentCost)
+    each = float(np.median([cost.record_ns + cost.wrapper_ns for cost in costs])) if costs else DEFAULT_CALL_NS
+    return calls * wrapped_ns(each)[1]

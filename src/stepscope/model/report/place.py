@@ -1,0 +1,20 @@
+"""A place in source code, as every part of a report names it."""
+
+from __future__ import annotations
+
+from stepscope.model.structs import Struct
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """A range of source lines. ``file`` is relative to the job's working directory if it lies below it."""
+
+    file: str
+    line: int
+    end_line: int | None = None
+    function: str = ""
+    column: int | None = None
+    """First column from 1, in characters; null if only lines are known."""
+    end_column: int | None = None
+    """End column, exclusive."""
+    cell: int | None = None
+    """Number of the notebook cell, from 1; ``line`` then counts within it."""
