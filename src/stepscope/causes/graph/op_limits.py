@@ -8,6 +8,8 @@ model: that they are faster is said, and refutes nothing.
 
 Wall time in which several ops run is divided among them (``derive.optrace.wall_shares``), so that shares add up to the
 call at most. The roofs only explain.
+
+Serves op_slower_than_alone and cheaper_way_measured.
 """
 
 from __future__ import annotations
