@@ -32,13 +32,14 @@ def test_as_fast_as_alone_is_proven() -> None:
     [
         (replayed(50_000, times(20_000)), "2.5 times as long"),
         (replayed(50_000), "not measured"),
+        (replayed(20_000, times(50_000)), "no comparison"),
         (replayed(50_000, times(45_000, waited=0.5)), "other processes"),
         (replayed(50_000, times(45_000), fixed_ns=2e7), "fixed cost"),
         (replayed(50_000, times(45_000), times(20_000, "float32"), kind="float64"), "float32"),
         (replayed(50_000, times(45_000), times(100_000, "batch")), "batches 8 times"),
         (replayed(50_000, times(45_000), times(20_000, threads=2)), "2 threads"),
     ],
-    ids=["slower", "unmeasured", "not-alone", "small", "double", "batch", "threads"],
+    ids=["slower", "unmeasured", "otherwise", "not-alone", "small", "double", "batch", "threads"],
 )
 def test_what_is_not_proven_says_why(job: Job, why: str) -> None:
     """Each reason refutes the proof on its own."""

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 MIN_RATIO = 0.7
 """Time alone over time in the steps from which an op is as fast as it can be here. Source: issue text of the ledger;
 measured ratios of tuned programs are in docs/benchmarks/op-limits.md."""
+MAX_RATIO = 2.0
+"""The same above which the op alone is not what ran in the steps: cold caches make it slower, but not so much."""
 CHEAPER = 1.5
 """Factor by which another way to compute an op must be faster alone."""
 MIN_OVER_FIXED = 4.0
@@ -230,6 +232,8 @@ def _why_not(op: HeavyOp, alone: ReplayTimes | None, cheaper: Sequence[Cheaper],
 
 
 def _slower(op: HeavyOp, alone: ReplayTimes) -> str:
+    if alone.fastest_ns > MAX_RATIO * op.call_ns:
+        return f"alone it takes {alone.fastest_ns / op.call_ns:.1f} times as long as in the steps: no comparison"
     if alone.fastest_ns >= MIN_RATIO * op.call_ns:
         return ""
     return f"it takes {op.call_ns / alone.fastest_ns:.1f} times as long as alone"
