@@ -212,7 +212,7 @@ def _limit(op: HeavyOp, measured: ReplayedOp | None, heavy: HeavyOps, replays: R
         cheaper=cheaper,
         disturbed=alone is not None and alone.waited_ratio > MAX_WAITED,
         small=small,
-        why=_why_not(op, alone, cheaper, small=small),
+        why=_why_not(op, alone, cheaper, small=small) or _too_few_threads(times, replays),
         flops=flops,
         bytes=moved,
         roof_ratio=_roof_ratio(op.recipe, flops, moved, fastest, replays.roofs),
@@ -229,6 +229,16 @@ def _why_not(op: HeavyOp, alone: ReplayTimes | None, cheaper: Sequence[Cheaper],
     if alone.waited_ratio > MAX_WAITED:
         return "other processes had the CPUs while it ran alone"
     return _slower(op, alone) or _wasteful(op, cheaper, small=small)
+
+
+def _too_few_threads(times: Mapping[tuple[Variant, int], ReplayTimes], replays: Replays) -> str:
+    """Why nothing is proven of a job that uses fewer threads than there are CPUs: more were not measured well."""
+    if not 0 < replays.threads < replays.cores:
+        return ""
+    more = times.get(("", replays.cores))
+    if more is not None and more.fastest_ns and more.waited_ratio <= MAX_WAITED:
+        return ""
+    return f"the job uses {_threads(replays.threads)} of {replays.cores} CPUs, and more could not be measured"
 
 
 def _slower(op: HeavyOp, alone: ReplayTimes) -> str:
