@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from tests.derive.sessions import Job
 from tests.detectors.replay_jobs import replayed, times
@@ -32,13 +33,14 @@ def test_as_fast_as_alone_is_proven() -> None:
     [
         (replayed(50_000, times(20_000)), "2.5 times as long"),
         (replayed(50_000), "not measured"),
+        (replayed(20_000, times(50_000)), "no comparison"),
         (replayed(50_000, times(45_000, waited=0.5)), "other processes"),
         (replayed(50_000, times(45_000), fixed_ns=2e7), "fixed cost"),
         (replayed(50_000, times(45_000), times(20_000, "float32"), kind="float64"), "float32"),
         (replayed(50_000, times(45_000), times(100_000, "batch")), "batches 8 times"),
         (replayed(50_000, times(45_000), times(20_000, threads=2)), "2 threads"),
     ],
-    ids=["slower", "unmeasured", "not-alone", "small", "double", "batch", "threads"],
+    ids=["slower", "unmeasured", "otherwise", "not-alone", "small", "double", "batch", "threads"],
 )
 def test_what_is_not_proven_says_why(job: Job, why: str) -> None:
     """Each reason refutes the proof on its own."""
@@ -46,6 +48,17 @@ def test_what_is_not_proven_says_why(job: Job, why: str) -> None:
     assert why in found.ops[0].why
     assert found.explained_ratio == 0
     assert "none of it" in found.text
+
+
+def test_fewer_threads_than_cpus_need_a_measurement_with_all() -> None:
+    """A job with one thread on two CPUs is proven only if two threads were measured undisturbed."""
+    one = times(45_000, threads=1)
+    for more, why in ((times(40_000, threads=2), ""), (times(40_000, threads=2, waited=0.5), "one thread of 2 CPUs")):
+        job = replayed(50_000, one, more)
+        job.resources["replays"] = msgspec.structs.replace(job.resources["replays"], threads=1)
+        found = limits(job).ops[0]
+        assert why in found.why
+        assert found.proven == (not why)
 
 
 def test_half_precision_refutes_nothing() -> None:

@@ -301,7 +301,7 @@ class Reader:
         told = (*self._counts.values(), left)
         if told != self._told and any(told):
             self._told = told
-            self._state.log({"t": "graphs", "at": self._state.now(), **self._counts, "left": left, **_settings()})
+            self._state.log({"t": "graphs", "at": self._state.now(), **self._counts, **_settings(), "left": left})
 
 
 def _settings() -> dict[str, object]:

@@ -1,6 +1,8 @@
 """The ops that take most of the traced steps, each with the recipe by which it can be run alone.
 
-Ops of the same recipe are one row: the layers of a model often have the same shapes. Serves op_limits and the replay.
+Ops of the same recipe are one row: the layers of a model often have the same shapes.
+
+Serves op_slower_than_alone and cheaper_way_measured, through op_limits, and the replay.
 """
 
 from __future__ import annotations
@@ -25,10 +27,18 @@ if TYPE_CHECKING:
 
 MOST = 20
 """Ops that are replayed at most, the heaviest first, until the time is up."""
-NOT_COMPUTE = frozenset(
-    {"callbacks", "saving", "evaluation", "building", "gc", "input-wait", "framework", "other-python", "compile"}
+COMPUTE = (
+    "device-compute",
+    "collective",
+    "device-gap",
+    "host-python",
+    "host-compute",
+    "device-wait",
+    "launch",
+    "runtime",
+    "scheduling",
 )
-"""Parts of a traced step that are not the step's call."""
+"""Parts of a traced step that are the step's call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +98,7 @@ def build(view: SessionView) -> HeavyOps | None:
     shares = wall_shares.build(trace)
     ops = _grouped(trace, index, shares, FullShapes(index, _samples(view)))
     step_ns = trace.periods.mean_ns
-    apart = trace.breakdown.ratio(*NOT_COMPUTE)
-    return HeavyOps(trace=trace, ops=ops, step_ns=step_ns, compute_ns=step_ns * (1.0 - apart))
+    return HeavyOps(trace=trace, ops=ops, step_ns=step_ns, compute_ns=step_ns * trace.breakdown.ratio(*COMPUTE))
 
 
 def _samples(view: SessionView) -> int:

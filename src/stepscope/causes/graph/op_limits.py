@@ -8,6 +8,8 @@ model: that they are faster is said, and refutes nothing.
 
 Wall time in which several ops run is divided among them (``derive.optrace.wall_shares``), so that shares add up to the
 call at most. The roofs only explain.
+
+Serves op_slower_than_alone and cheaper_way_measured.
 """
 
 from __future__ import annotations
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 MIN_RATIO = 0.7
 """Time alone over time in the steps from which an op is as fast as it can be here. Source: issue text of the ledger;
 measured ratios of tuned programs are in docs/benchmarks/op-limits.md."""
+MAX_RATIO = 2.0
+"""The same above which the op alone is not what ran in the steps: cold caches make it slower, but not so much."""
 CHEAPER = 1.5
 """Factor by which another way to compute an op must be faster alone."""
 MIN_OVER_FIXED = 4.0
@@ -43,6 +47,8 @@ MOVES = frozenset({"Transpose", "Cast", "Tile", "BroadcastTo", "Slice", "Strided
 MAX_WAITED = 0.1
 """Time that its threads waited for a CPU during the fastest run alone, over the run's time, above which it was not
 alone."""
+MIN_TOLD = 0.01
+"""Share of the call below which what is proven is not named."""
 LOW = 25
 """Percentile of the steps that a saving's lower bound is taken from."""
 
@@ -81,6 +87,8 @@ class OpLimit:
     slow_alone_ns: float
     """Time alone that a quarter of the runs took longer than."""
     cheaper: tuple[Cheaper, ...]
+    disturbed: bool
+    """Whether others had the CPUs while it ran alone."""
     small: bool
     """Whether its time alone is mostly the fixed cost of an op."""
     why: str
@@ -132,9 +140,13 @@ class OpLimits:
     @property
     def text(self) -> str:
         """The answer in one sentence."""
-        if not self.explained_ratio:
+        if self.explained_ratio < MIN_TOLD:
             return f"compute {format_ratio(self.call_ratio)}: none of it proven as fast as it can be here"
-        parts = [f"{format_ratio(share)} {kind} at {format_ratio(ratio)}" for kind, share, ratio in self._by_type()[:3]]
+        parts = [
+            f"{format_ratio(share)} {kind} at {format_ratio(ratio)}"
+            for kind, share, ratio in self._by_type()[:3]
+            if share >= MIN_TOLD
+        ]
         return (
             f"compute {format_ratio(self.call_ratio)}, {format_ratio(self.explained_ratio)} of it as fast as it can be "
             f"here: {', '.join(parts)} of what it reaches alone"
@@ -155,7 +167,8 @@ class OpLimits:
 
     def slowed(self) -> tuple[OpLimit, ...]:
         """Ops that take more than 1 / 0.7 of their time alone."""
-        return tuple(limit for limit in self.ops if 0 < limit.ratio < MIN_RATIO and not limit.small)
+        apart = [limit for limit in self.ops if not limit.small and not limit.disturbed]
+        return tuple(limit for limit in apart if 0 < limit.ratio < MIN_RATIO)
 
     def lost(self) -> tuple[float, float]:
         """Share of the step that these take beyond their time alone: the estimate, and its lower bound."""
@@ -197,8 +210,9 @@ def _limit(op: HeavyOp, measured: ReplayedOp | None, heavy: HeavyOps, replays: R
         alone_ns=fastest,
         slow_alone_ns=alone.slow_ns if alone is not None else 0.0,
         cheaper=cheaper,
+        disturbed=alone is not None and alone.waited_ratio > MAX_WAITED,
         small=small,
-        why=_why_not(op, alone, cheaper, small=small),
+        why=_why_not(op, alone, cheaper, small=small) or _too_few_threads(times, replays),
         flops=flops,
         bytes=moved,
         roof_ratio=_roof_ratio(op.recipe, flops, moved, fastest, replays.roofs),
@@ -217,7 +231,19 @@ def _why_not(op: HeavyOp, alone: ReplayTimes | None, cheaper: Sequence[Cheaper],
     return _slower(op, alone) or _wasteful(op, cheaper, small=small)
 
 
+def _too_few_threads(times: Mapping[tuple[Variant, int], ReplayTimes], replays: Replays) -> str:
+    """Why nothing is proven of a job that uses fewer threads than there are CPUs: more were not measured well."""
+    if not 0 < replays.threads < replays.cores:
+        return ""
+    more = times.get(("", replays.cores))
+    if more is not None and more.fastest_ns and more.waited_ratio <= MAX_WAITED:
+        return ""
+    return f"the job uses {_threads(replays.threads)} of {replays.cores} CPUs, and more could not be measured"
+
+
 def _slower(op: HeavyOp, alone: ReplayTimes) -> str:
+    if alone.fastest_ns > MAX_RATIO * op.call_ns:
+        return f"alone it takes {alone.fastest_ns / op.call_ns:.1f} times as long as in the steps: no comparison"
     if alone.fastest_ns >= MIN_RATIO * op.call_ns:
         return ""
     return f"it takes {op.call_ns / alone.fastest_ns:.1f} times as long as alone"

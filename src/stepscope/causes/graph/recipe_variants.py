@@ -1,4 +1,7 @@
-"""Other ways to compute an op: with another type of its numbers, or with a larger batch."""
+"""Other ways to compute an op: with another type of its numbers, or with a larger batch.
+
+Serves cheaper_way_measured.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What shares the cores with ops that are slower in the step than alone. Serves op_slower_than_alone."""
+"""What shares the cores with ops that are slower in the step than alone.
+
+Serves op_slower_than_alone.
+"""
 
 from __future__ import annotations
 

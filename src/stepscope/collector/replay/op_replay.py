@@ -36,6 +36,8 @@ MAX_BYTES = 512 << 20
 """Bytes of one op's inputs and outputs: larger ones are not replayed."""
 CHAIN = 200
 """Ops of four elements one after another, for the fixed cost of an op."""
+FEW_INPUTS = 4
+"""Inputs of an op beyond which passing them is measured apart."""
 CALLS, CHAINS = 300, 20
 """Runs of which the fastest counts: of an empty function, and of such a chain."""
 PRODUCT = 1024
@@ -163,11 +165,11 @@ def fastest_ns(run: "Callable[[], object]", runs: int) -> int:
     return min(found)
 
 
-def cost_of_call(tf: "Foreign") -> float:
-    """Time of a call of a compiled function that does nothing."""
-    function = tf.function(lambda x: x, autograph=False)
-    value = tf.constant([1.0])
-    return float(fastest_ns(lambda: function(value), CALLS))
+def cost_of_call(tf: "Foreign", arguments: int = 1) -> float:
+    """Time of a call of a compiled function that does nothing, with a number of arguments."""
+    values = [tf.constant([1.0])] * arguments
+    function = tf.function(lambda *given: given[0], autograph=False).get_concrete_function(*values)
+    return float(fastest_ns(lambda: function(*values), CALLS))
 
 
 def replay(tf: "Foreign", recipe: SimpleNamespace, call_ns: float, deadline: float) -> "Json":
@@ -176,6 +178,8 @@ def replay(tf: "Foreign", recipe: SimpleNamespace, call_ns: float, deadline: flo
     first = times_of(compiled(tf, recipe, inputs, 1), 1, deadline)[0][0]
     copies = max(1, min(MAX_COPIES, int(RUN_NS // max(1.0, first - call_ns)), MAX_BYTES // max(1, recipe.bytes)))
     times = times_of(compiled(tf, recipe, inputs, copies), OP_NS, deadline)
+    if len(inputs) > FEW_INPUTS:
+        call_ns = cost_of_call(tf, copies * len(inputs))
     each = [max(1.0, (ns - call_ns) / copies) for ns, _ in times]
     ns, waited = times[0]
     return {
