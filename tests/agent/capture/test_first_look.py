@@ -108,4 +108,4 @@ def test_steps_that_are_too_dear_are_told_of(process: Process) -> None:
     assert process.orders == []
     (line,) = process.logged
     assert line["begun"] is False
-    assert "a single step is expected to cost the job 4." in str(line["problem"])
+    assert "tracing one step would cost the job about 4." in str(line["problem"])

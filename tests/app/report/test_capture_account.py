@@ -72,7 +72,7 @@ def test_without_a_ratio_only_the_cost_is_told() -> None:
 )
 def test_no_trace_is_said_only_where_the_report_shows_none(job: Job, *, said: bool) -> None:
     """Captures were too dear; a trace that came another way shows steps all the same."""
-    text = f"{capture_account.UNMADE}: a single step is expected to cost 9 s"
+    text = f"{capture_account.UNMADE}: tracing one step would cost about 9 s"
     session = job.session()
     manifest = msgspec.structs.replace(session.manifest, diagnostics=(Diagnostic(code="DX118", text=text),))
     report = report_of(dataclasses.replace(session, manifest=manifest))

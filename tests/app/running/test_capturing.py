@@ -349,7 +349,7 @@ def test_a_detector_never_has_whatever_runs_traced(job: Job) -> None:
     job.wants(("GRF007", "ops"))
     deciding.tick(100 * S, "running")
     assert job.captures.asked == []
-    assert [c.text for c in job.shown] == ["no work repeats any more"]
+    assert [c.text for c in job.shown] == ["nothing repeats any more: there are no steps to trace"]
 
 
 def test_native_stacks_need_no_tensorflow(job: Job) -> None:

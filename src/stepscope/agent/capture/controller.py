@@ -96,14 +96,14 @@ class Captures:
             self._say(str(fields.get("id", "")), {"outcome": "refused", "text": "not understood: %s" % error})
             return
         if order.way not in self.tracers:
-            text = "this process has no %s that is known: it did not import it, or it looks otherwise" % order.way
+            text = "cannot trace by %s: it is not imported here, or its interface is unknown" % order.way
             self._say(order.identity, {"outcome": "refused", "text": text})
         elif not self._busy.acquire(blocking=False):
             if self._first and self._next is None:
                 self._next = order
                 self._close("another capture was requested")
                 return
-            self._say(order.identity, {"outcome": "refused", "text": "another capture goes on"})
+            self._say(order.identity, {"outcome": "refused", "text": "another capture is in progress"})
         else:
             self._begin(order)
 

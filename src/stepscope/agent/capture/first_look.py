@@ -124,6 +124,6 @@ class FirstLook:
 
 def _too_dear(cost_ns: int) -> str:
     return (
-        "no automatic op trace: a single step is expected to cost the job %.2g s, more than a first look may; to take "
+        "no automatic op trace: tracing one step would cost the job about %.2g s, more than a first look may; to take "
         "one while the job runs: stepscope trace JOB --steps 1" % (cost_ns / SECOND_NS)
     )

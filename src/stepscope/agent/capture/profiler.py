@@ -30,7 +30,7 @@ PATIENCE_S = 120.0
 """Longest wait for a single step, in seconds."""
 TRIES = 3
 """Number of attempts: if an evaluation begins before the first whole step, the next step starts a new trace."""
-NO_STEPS = "no whole step between evaluations, or none at all within %g s" % PATIENCE_S
+NO_STEPS = "no complete step was seen between evaluations, or no step within %g s" % PATIENCE_S
 MAX_GROWTH_BYTES = 256 << 20
 """Growth above the earlier peak memory at which recording ends with the steps so far. A step's own tensors come and
 go."""
@@ -79,7 +79,9 @@ class Profiler:
         if self._ours.acquire(timeout=GIVE_WAY_S):
             self._ours.release()
         else:
-            self._lines.diagnostic("DX914", "our profiler did not stop for the user's within %g s" % GIVE_WAY_S)
+            self._lines.diagnostic(
+                "DX914", "stepscope's profiler did not give way to the program's in %g s" % GIVE_WAY_S
+            )
 
     def started(self) -> None:
         """The user's start has returned, or failed."""

@@ -171,5 +171,5 @@ def _write(said: list[Said], folder: str) -> dict[str, object]:
     line: dict[str, object] = {"at": at, "unix_ns": unix_ns, "recorded_ns": said[-1][2] - at, "steps": len(said)}
     line.update(export_ns=time.monotonic_ns() - began, cpu_ns=time.thread_time_ns() - used)
     if not size:
-        return {**line, "outcome": "failed", "text": "the traced runs said nothing"}
+        return {**line, "outcome": "failed", "text": "the traced runs returned no RunMetadata"}
     return {**line, "outcome": "done", "files": files, "bytes": size}

@@ -127,8 +127,8 @@ trace beside native stacks, or the user's own profile, may be read after it."""
 def unmade(cost_ns: int, age_ns: int, share: float) -> str:
     """What the sidecar notes of captures that were too dear, and how to have them."""
     return (
-        f"{UNMADE}: a single step is expected to cost {format_ns(cost_ns)}, more than --budget {100 * share:g}% allows "
-        f"in {format_ns(age_ns)}; to take one while the job runs: stepscope trace JOB --steps 1"
+        f"{UNMADE}: tracing one step would cost about {format_ns(cost_ns)}, but --budget {100 * share:g}% allowed less "
+        f"in the job's {format_ns(age_ns)}; to take one while the job runs: stepscope trace JOB --steps 1"
     )
 
 

@@ -86,7 +86,7 @@ def resolve(ask: CaptureAsk, by: Reason, recording: Recording, live: Live) -> As
         asked = _asked(ask, by, key, anchors, steps.title, text=steps.call.text, thread=thread)
         return replace(asked, **_about(steps, recording))
     if ask.kind == "ops" and not by.person:
-        raise CaptureError("no work repeats any more")
+        raise CaptureError("nothing repeats any more: there are no steps to trace")
     alive = _running(recording, *(("tensorflow",) if ask.kind == "ops" else ("tensorflow", "onnxruntime")))
     if not alive:
         raise CaptureError("no process of the job has imported TensorFlow yet")
