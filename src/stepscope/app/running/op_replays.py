@@ -37,8 +37,8 @@ SECONDS = 6.0
 """Wall time for which an ended job's report may wait."""
 LEAST_S = 1.5
 """Time to measure in any case, once TensorFlow is imported."""
-MIN_COMPUTE = 0.05
-"""Share of the job's wall time that its steps' calls must take: a smaller entry of the ledger needs no proof."""
+MIN_COMPUTE = 0.20
+"""Share of the job's wall time that its steps' calls must take: a smaller one is not worth the wait for the report."""
 VARIED, THREADED = 6, 4
 """Number of the heaviest ops that are also measured with another type and batch, and with other threads."""
 FAILED = "DX180"
