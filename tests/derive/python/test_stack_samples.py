@@ -143,3 +143,17 @@ def test_shares_are_of_time_not_of_samples() -> None:
     job.samples(times(30, 80 * MS), MAIN, Frame("/job/log.py", "log", 3), dur=10 * MS)
     spots = job.view().hot_spots("other-python")
     assert {s.culprit.function: (s.samples, s.ratio) for s in spots} == {"confusion": (10, 0.5), "log": (30, 0.5)}
+
+
+def test_a_wrapper_that_shortens_tracebacks_is_not_what_a_line_calls() -> None:
+    """What the user's line calls is named behind Keras' traceback wrapper, whose code has a qualified name."""
+    wrapper = Frame(
+        "/usr/lib/python3/site-packages/keras/src/utils/traceback_utils.py",
+        "filter_traceback.<locals>.error_handler",
+        120,
+        own=False,
+    )
+    job = looped()
+    job.samples(times(10, 70 * MS), MAIN, wrapper, KERAS)
+    (spot,) = job.view().hot_spots("other-python")
+    assert spot.called == "fit"

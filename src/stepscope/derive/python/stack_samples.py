@@ -326,7 +326,12 @@ def statement_of(sample: Sample, loop: tuple[str, str] | None) -> Spot | None:
 
 def called(sample: Sample) -> str:
     """The function that the user's line calls, behind wrappers of ours and of Keras' tracebacks; "" for none."""
-    return next((f.function for f in sample.below_user() if not is_agent(f.file) and f.function not in _WRAPPERS), "")
+    return next((f.function for f in sample.below_user() if not is_agent(f.file) and not _wraps(f.function)), "")
+
+
+def _wraps(function: str) -> bool:
+    """Whether a function, as code objects name it, only shortens tracebacks."""
+    return function.rpartition(".")[2] in _WRAPPERS
 
 
 def inside_call(sample: Sample, loop: tuple[str, str] | None) -> bool:

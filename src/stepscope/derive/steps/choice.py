@@ -41,6 +41,8 @@ PHASES_RATIO = 0.1
 contains a prediction, so most of the time would go unmentioned. Medium severity begins here (DESIGN 3.3)."""
 WITHIN_RATIO = 0.5
 """Share of training steps that must contain predictions; below it, both come in long runs."""
+MIN_AROUND = 3
+"""Training steps between neighbouring calls from which these calls enclose many steps: they are no steps themselves."""
 TRAINERS = frozenset(kinds_with(Trait.TRAINER))
 FORWARD = frozenset({"prediction", "call"})
 
@@ -141,6 +143,24 @@ def _without_forward(worker: Worker, candidates: Sequence[Candidate]) -> list[Ca
     return [one for one in candidates if not any(one is other for other in less)]
 
 
+def _not_around(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Drop calls of unknown purpose with several training steps between each two of them, as one of each epoch has."""
+    trainers = [one for one in candidates if one.purpose == "training" and one.kind in TRAINERS]
+    return [
+        one
+        for one in candidates
+        if one.purpose != "step" or one.kind == Kind.STEP or not any(_around(one, t) for t in trainers)
+    ]
+
+
+def _around(one: Candidate, trainer: Candidate) -> bool:
+    """Whether ``MIN_AROUND`` training steps lie between most neighbouring calls on the same thread."""
+    if trainer.worker is not one.worker or trainer.thread != one.thread:
+        return False
+    between = np.diff(np.searchsorted(trainer.starts, one.starts))
+    return len(between) > 0 and float(np.median(between)) >= MIN_AROUND
+
+
 def _within_steps(beside: Sequence[Candidate], trainers: Sequence[Candidate]) -> bool:
     """Whether enough training steps contain predictions, see ``WITHIN_RATIO``."""
     steps = max(trainers, key=lambda one: len(one.index)).starts
@@ -203,6 +223,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("evaluations-of-fit", _no_evaluations),
     ("explicit-steps", _explicit),
     ("training-before-prediction", _training),
+    ("not-around-training", _not_around),
     ("calls-before-pulls", _calls_before_pulls),
     ("best-cover", _best_cover),
     ("order-of-meaning", _by_meaning),
