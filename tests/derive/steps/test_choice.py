@@ -40,7 +40,7 @@ def _epochs(job: Job, *, between: int) -> None:
 
 
 def test_a_call_of_each_epoch_is_no_step() -> None:
-    """A function that is called once after many training steps is not the step, whatever time lies between its calls."""
+    """A function called once after many training steps is not the step, whatever time lies between its calls."""
     job = Job()
     _epochs(job, between=20)
     found = job.steps()
