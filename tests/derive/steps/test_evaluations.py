@@ -81,6 +81,17 @@ def test_a_fit_that_is_over_knows_how_many_samples_it_trained_on() -> None:
     assert evaluated_ratio(made) == pytest.approx(0.8, abs=0.02)
 
 
+def test_a_fit_with_a_smaller_last_batch_has_no_more_steps_than_were_counted() -> None:
+    """Samples over the mean batch would give more steps: the mean of 31.25 samples is known as 31."""
+    job, period = Job(), 50 * MS
+    job.loop().at(0, 320 * period, arg=10_000)
+    job.execution().every(period, 100, dur=40 * MS, arg=1)
+    for part in range(11):
+        job.gap((100 + 20 * part) * period, 20 * period, 20, Kind.EXECUTION)
+    job.batch(0, size=32, samples=1000, steps=32)
+    assert found(job).count == 320
+
+
 def test_steps_still_tile_the_time() -> None:
     """Parts of gaps that count as steady are cut out of unobserved steps."""
     made = found(fit(8, gaps_from=1.1))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.numeric import intervals
+from stepscope.derive.steps import gaps
 from stepscope.derive.steps.candidate import EVALUATIONS
 from stepscope.model.log.events import Name
 from stepscope.wire.kinds import Flag, Kind
@@ -69,7 +70,8 @@ def loops(steps: Steps) -> Intervals:
 
 def _skipped(steps: Steps) -> int:
     """Number of steps that were only counted. Gaps count them together with those of evaluations and predictions. Where
-    the calls of Keras that hold the steps are over, the number of samples that they worked on says how many there were.
+    the calls of Keras that hold the steps are over, the number of samples that they worked on says how many there were:
+    at most as many as were counted, as the last batch of an epoch may be smaller than those that were observed.
     """
     records = steps.worker.records
     role = steps.call.role if steps.call else ""
@@ -86,7 +88,8 @@ def _skipped(steps: Steps) -> int:
     first = np.minimum(np.searchsorted(steps.starts, begun), len(steps) - 1)
     seen = (steps.starts[first] >= begun) & (steps.starts[first] < over) & (steps.samples[first] > 0)
     each = np.where(seen, steps.samples[first], usual)
-    return max(0, int(np.rint(worked / each).sum()) - len(steps))
+    calls = int(gaps.counted(steps.worker.gaps, steps.kind).calls.sum())
+    return min(max(0, int(np.rint(worked / each).sum()) - len(steps)), calls)
 
 
 def _on_batch(steps: Steps) -> int | None:
