@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.derive.sessions import MS, Job
 from tests.detectors.jobs import keras_fit, nothing, pulled, saving, train_loop
+from tests.reports.samples import finding
 
 from stepscope.derive.view import SessionView
-from stepscope.detectors.base import HINTS, Detector, Seen, Signal, cost_of, present, run
+from stepscope.detectors.base import HINTS, Detector, Seen, Signal, cost_of, present, rank, run
 from stepscope.detectors.registry import ALL
 from stepscope.model.report.finding import severity_of
 
@@ -83,6 +84,13 @@ def test_findings_are_ranked_by_cost() -> None:
         findings, _, _ = run(order, job.view())
         assert [f.code for f in findings] == ["INP001", "HST006"]
         assert findings[0].cost.ratio > findings[1].cost.ratio
+
+
+def test_a_question_comes_after_what_costs_something() -> None:
+    """What is known to cost time comes first, the machine's findings too; then a question, then information."""
+    machine = finding("CFG001", 0.16, where=(), introduced_stage="environment setting", remedies=())
+    ranked = sorted([finding("GEN003", 0.0), finding("INP001", 0.0, severity="ask"), machine], key=rank)
+    assert [one.code for one in ranked] == ["CFG001", "INP001", "GEN003"]
 
 
 @given(ratio=st.floats(-2, 2), low=st.none() | st.floats(-2, 2), high=st.none() | st.floats(-2, 2))

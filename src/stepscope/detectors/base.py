@@ -316,8 +316,10 @@ def _exposed(view: SessionView) -> Stage:
     return "training" if view.get(purpose.trains) else "prediction"
 
 
-def rank(finding: Finding) -> tuple[bool, bool, float, str]:
+def rank(finding: Finding) -> tuple[int, bool, float, str]:
     """Sort key of a report's findings: by cost, with what the user can change before what the machine does.
+
+    A question comes after what is known to cost something, and before information.
 
     The machine's findings were set up elsewhere: they name no line of the job, and no setting that ``whatif`` can try.
     Information whose saving is not known is ordered by the share that it is about.
@@ -326,7 +328,8 @@ def rank(finding: Finding) -> tuple[bool, bool, float, str]:
     machine = finding.introduced_stage == "environment setting" and not own
     cost = finding.cost
     about = cost.high if finding.severity == "info" and cost.basis == "unknown" else cost.ratio
-    return finding.severity == "info", machine, -about, finding.code
+    level = {"ask": 1, "info": 2}.get(finding.severity, 0)
+    return level, machine, -about, finding.code
 
 
 def _one_per_root(detectors: Sequence[Detector[object]], findings: list[Finding]) -> list[Finding]:
