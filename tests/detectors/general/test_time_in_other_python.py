@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import pytest
-from tests.derive.sessions import MS
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
-from tests.detectors.jobs import nothing, sampled
+from tests.derive.sessions import MS, SCRIPT, Frame, Job
+from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures, look
+from tests.detectors.jobs import PERIOD, REPORT, STEPS, nothing, sampled, train_loop
 
 from stepscope.detectors.general.time_in_other_python import DETECTOR
+from stepscope.wire.kinds import Flag
+
+
+def clocked(waiting: int) -> Job:
+    """A loop with 30 ms of Python after each call, of which the thread waits for a share, in percent."""
+    job = train_loop(PERIOD - 30 * MS)
+    for flags, dur in ((0, waiting), (int(Flag.CPU), 100 - waiting)):
+        times = [i * PERIOD + PERIOD - 15 * MS for i in range(STEPS)]
+        frames = (Frame(SCRIPT, "main", REPORT), Frame(SCRIPT, "report", 8))
+        job.samples(times, *frames, dur=dur * MS // 5, flags=flags)
+    return job
+
 
 FIXTURES = Fixtures(
     firing=lambda: sampled(after=30 * MS),
@@ -27,6 +39,9 @@ FIXTURES = Fixtures(
     missing="steps",
     below=lambda: sampled(after=4 * MS),
     at=lambda: sampled(after=6 * MS),
+    edges={
+        "min_waiting_ratio": Edge(below=lambda: clocked(69), at=lambda: clocked(70), shows="have-it-ready"),
+    },
 )
 
 
@@ -34,3 +49,9 @@ FIXTURES = Fixtures(
 def test_fixtures(claim: Claim) -> None:
     """It tells where its component's time goes, from the least share on that a report must explain."""
     claim(DETECTOR, FIXTURES)
+
+
+def test_a_thread_that_waits_is_not_said_to_run_python() -> None:
+    """Where the thread's CPU clock shows that it did not run, the title says that it waits."""
+    titles = [look(DETECTOR, clocked(waiting))[0][0].title for waiting in (10, 95)]
+    assert [title.startswith("the thread of the steps waits") for title in titles] == [False, True]

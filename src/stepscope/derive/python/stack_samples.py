@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from stepscope.model.log.events import Code, Stack
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -82,6 +82,8 @@ class Sample:
     """Component of the anatomy; "" outside the steady steps."""
     frames: tuple[Spot, ...]
     """Frames, root to leaf."""
+    on_cpu: bool = False
+    """Flag: taken by the thread's CPU clock. False where the thread did not run, or has no such clock."""
 
     @property
     def culprit(self) -> Spot | None:
@@ -208,10 +210,11 @@ def thread_samples(worker: Worker, threads: Sequence[int]) -> Iterator[Sample]:
     mine = (records.kind == Kind.SAMPLE) & np.isin(records.thread, threads)
     codes = {c.id: c for c in worker.all(Code)}
     stacks = {s.id: tuple(_spot(codes, *f) for f in s.frames) for s in worker.all(Stack)}
-    for at, weight, stack in zip(records.start_ns[mine], records.dur_ns[mine], records.name[mine], strict=True):
-        frames = stacks.get(int(stack), ())
+    columns = (records.start_ns[mine], records.dur_ns[mine], records.name[mine], records.flags[mine] & Flag.CPU)
+    for at, weight, stack, clock in zip(*(column.tolist() for column in columns), strict=True):
+        frames = stacks.get(stack, ())
         if frames:
-            yield Sample(at=int(at), weight_ns=int(weight), component="", frames=frames)
+            yield Sample(at=at, weight_ns=weight, component="", frames=frames, on_cpu=bool(clock))
 
 
 def _spot(codes: dict[int, Code], code: int, line: int) -> Spot:
@@ -291,6 +294,15 @@ def lines_of(taken: Sequence[Sample]) -> tuple[tuple[str, str, int, int], ...]:
         seen.setdefault((spot.file, spot.function), []).append(spot.line)
     order = Counter((c.file, c.function) for c in culprits).most_common(2)
     return tuple((*key, min(seen[key]), max(seen[key])) for key, _ in order)
+
+
+def waiting_ratio(taken: Sequence[Sample], component: ComponentName) -> float | None:
+    """Share of a component's sampled time in which the thread did not run; None if the thread has no CPU clock."""
+    inside = [s for s in taken if s.component == component]
+    whole = weight_of(inside)
+    if not whole or not any(s.on_cpu for s in taken):
+        return None
+    return weight_of(s for s in inside if not s.on_cpu) / whole
 
 
 def weight_of(taken: Iterable[Sample]) -> int:

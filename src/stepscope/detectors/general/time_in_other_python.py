@@ -2,20 +2,23 @@
 
 ## What it detects
 Python on the thread of the steps that belongs to no call of the framework, if it takes five percent of the time or
-more, with the lines that stack samples show and what they call.
+more, with the lines that stack samples show and what they call. If the thread mostly did not run in that time, it
+waited (for a lock, a queue, a socket, a timer), and the finding says so.
 
 ## Why it matters
-The device waits while the thread runs Python.
+The device waits while the thread runs Python, or while the thread itself waits.
 
 ## Evidence
-`other_python_ratio`: share of the steady wall time; `part at FILE:LINE`: the part of it on a line.
+`other_python_ratio`: share of the steady wall time; `part at FILE:LINE`: the part of it on a line. `waiting_ratio`:
+share of that time in which the thread was on no CPU, by samples of its CPU clock.
 
 ## Known limits
 Reported only where no specific finding explains the time. Lines rest on stack samples, 20 a second: a run of a few
 seconds names only large parts. What the code is for is not known.
 
 ## Remedy
-Do the work on whole arrays, less often, or in another thread; or put it into the compiled step.
+Do the work on whole arrays, less often, or in another thread; or put it into the compiled step. Where the thread waits:
+have what it waits for ready earlier, or wait for less.
 
 ## References
 py-spy and pyinstrument on sampling bias.
@@ -23,12 +26,14 @@ py-spy and pyinstrument on sampling bias.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive.python import stack_samples
 from stepscope.detectors import general_loss
 from stepscope.detectors.base import Detector, Seen, Signal
-from stepscope.detectors.general_loss import Params
-from stepscope.model.report.finding import Remedy
+from stepscope.model.report.finding import Evidence, Remedy
+from stepscope.units import Ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,23 +41,45 @@ if TYPE_CHECKING:
     from stepscope.derive.steps_view import StepsView
 
 
+RUNS = (
+    Remedy(id="vectorise", text="do it with NumPy on whole arrays, or inside of the compiled step"),
+    Remedy(id="do-it-less-often", text="or every N steps, or in another thread or process"),
+)
+WAITS = (
+    Remedy(
+        id="have-it-ready", text="have what it waits for ready before the step needs it, by a thread that works ahead"
+    ),
+    Remedy(id="wait-for-less", text="or wait for less: a shorter timeout, a smaller request, more workers behind it"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params(general_loss.Params):
+    """Thresholds."""
+
+    min_waiting_ratio: Ratio = Ratio(0.7)
+    """Of the component's time, from which it is told as a wait: most of it, with room for the code around the wait."""
+
+
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding."""
     loss = general_loss.find(view, "other-python", params)
     if loss is None:
         return
+    waiting = stack_samples.waiting_ratio(view.samples, "other-python")
+    waits = waiting is not None and waiting >= params.min_waiting_ratio
+    shown = Evidence(metric="waiting_ratio", value=waiting or 0.0, unit="ratio", threshold=params.min_waiting_ratio)
+    subject = "the thread of the steps waits between steps for" if waits else "Python between the steps takes"
     yield Seen(
-        title=f"Python between the steps takes {loss.share_text}{loss.top_text}",
+        title=f"{subject} {loss.share_text}{loss.top_text}",
         severity=loss.severity,
         confidence=general_loss.CONFIDENCE,
         where=loss.where,
-        evidence=loss.evidence(params),
+        evidence=(*loss.evidence(params), *(() if waiting is None else (shown,))),
         cost=loss.cost(view),
-        remedies=(
-            Remedy(id="vectorise", text="do it with NumPy on whole arrays, or inside of the compiled step"),
-            Remedy(id="do-it-less-often", text="or every N steps, or in another thread or process"),
-        ),
-        explanation="Nothing of the framework runs on the thread of the steps in this time.",
+        remedies=WAITS if waits else RUNS,
+        explanation="Nothing of the framework runs on the thread of the steps in this time"
+        f"{', and the thread is on no CPU for most of it' if waits else ''}.",
     )
 
 
