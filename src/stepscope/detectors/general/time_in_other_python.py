@@ -58,7 +58,7 @@ class Params(general_loss.Params):
     """Thresholds."""
 
     min_waiting_ratio: Ratio = Ratio(0.7)
-    """Of the component's time, from which it is told as a wait: most of it, with room for the code around the wait."""
+    """Of the component's time, from which it counts as a wait: most of it, with room for the code around the wait."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
