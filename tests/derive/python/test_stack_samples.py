@@ -157,3 +157,12 @@ def test_a_wrapper_that_shortens_tracebacks_is_not_what_a_line_calls() -> None:
     job.samples(times(10, 70 * MS), MAIN, wrapper, KERAS)
     (spot,) = job.view().hot_spots("other-python")
     assert spot.called == "fit"
+
+
+def test_pythons_import_system_is_not_what_a_line_calls() -> None:
+    """An import statement calls the module that it runs, not the machinery that finds it."""
+    finder = Frame("<frozen importlib._bootstrap>", "_find_and_load", 1176, own=False)
+    job = looped()
+    job.samples(times(10, 70 * MS), MAIN, finder, KERAS)
+    (spot,) = job.view().hot_spots("other-python")
+    assert spot.called == "fit"

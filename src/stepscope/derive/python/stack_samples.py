@@ -56,6 +56,8 @@ _WAITS = {
 _MEETS = frozenset({"ensure_initialized", "enable_collective_ops", "get_config_key_value", "wait_at_barrier"})
 _MEETING = ("/distribute/collective_all_reduce_strategy.py", "/eager/remote.py")
 """TensorFlow code in which all tasks meet; the C calls below it wait for them."""
+_IMPORTING = "<frozen importlib"
+"""Files of Python's import system, as code objects name them."""
 _WRAPPERS = frozenset({"error_handler"})
 """Functions of Keras and TensorFlow that only shorten tracebacks."""
 _PER_CALL = ("CallSpec.", "CallContext.")
@@ -337,13 +339,15 @@ def statement_of(sample: Sample, loop: tuple[str, str] | None) -> Spot | None:
 
 
 def called(sample: Sample) -> str:
-    """The function that the user's line calls, behind wrappers of ours and of Keras' tracebacks; "" for none."""
-    return next((f.function for f in sample.below_user() if not is_agent(f.file) and not _wraps(f.function)), "")
+    """The function that the user's line calls; "" for none. Wrappers of ours and of Keras' tracebacks, and Python's own
+    import system, are not what it calls.
+    """
+    return next((f.function for f in sample.below_user() if not is_agent(f.file) and not _passes_on(f)), "")
 
 
-def _wraps(function: str) -> bool:
-    """Whether a function, as code objects name it, only shortens tracebacks."""
-    return function.rpartition(".")[2] in _WRAPPERS
+def _passes_on(frame: Spot) -> bool:
+    """Whether a frame only leads to what is called."""
+    return frame.file.startswith(_IMPORTING) or frame.function.rpartition(".")[2] in _WRAPPERS
 
 
 def inside_call(sample: Sample, loop: tuple[str, str] | None) -> bool:
