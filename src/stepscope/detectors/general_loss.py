@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.general import spent_lines
-from stepscope.detectors.base import cost_of, severity_of
+from stepscope.detectors.base import Seen, cost_of, severity_of
 from stepscope.model.report.finding import Evidence
 from stepscope.units import Ratio, format_ns, format_ratio
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from stepscope.causes.general.step_without import Saving
     from stepscope.derive.steps_view import StepsView
     from stepscope.model.report.components import ComponentName
-    from stepscope.model.report.finding import Cost, Place, Severity
+    from stepscope.model.report.finding import Cost, Place, Remedy, Severity
 
 MIN_SAVING = 0.03
 """Least lower bound of a measured saving above info (the least that a report calls low)."""
@@ -102,6 +102,28 @@ class Loss:
                 Evidence(metric="steps_without", value=self.saving.steps_without, unit="steps"),
             ]
         return tuple(found)
+
+    def seen(
+        self,
+        view: StepsView,
+        params: Params,
+        *,
+        title: str,
+        remedies: tuple[Remedy, ...],
+        explanation: str,
+        more: tuple[Evidence, ...] = (),
+    ) -> Seen:
+        """The finding about this time; ``more``: evidence beyond the shares and the measured saving."""
+        return Seen(
+            title=title,
+            severity=self.severity,
+            confidence=CONFIDENCE,
+            where=self.where,
+            evidence=(*self.evidence(params), *more),
+            cost=self.cost(view),
+            remedies=remedies,
+            explanation=explanation,
+        )
 
 
 def top_text(lines: Sequence[Spent]) -> str:

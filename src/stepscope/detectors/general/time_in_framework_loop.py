@@ -28,7 +28,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.detectors import general_loss
-from stepscope.detectors.base import Detector, Seen, Signal
+from stepscope.detectors.base import Detector, Signal
 from stepscope.detectors.general_loss import Params
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import format_ns
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.steps_view import StepsView
+    from stepscope.detectors.base import Seen
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
@@ -45,13 +46,11 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     if loss is None:
         return
     step = view.steps.steady_ns / view.steps.steady_count
-    yield Seen(
+    yield loss.seen(
+        view,
+        params,
         title=f"Keras' own loop takes {loss.share_text}: the steps are short ({format_ns(step)})",
-        severity=loss.severity,
-        confidence=general_loss.CONFIDENCE,
-        where=loss.where,
-        evidence=(*loss.evidence(params), Evidence(metric="step_ns", value=step, unit="ns")),
-        cost=loss.cost(view),
+        more=(Evidence(metric="step_ns", value=step, unit="ns"),),
         remedies=(
             Remedy(
                 id="steps-per-execution", text="run many steps in one call: compile(steps_per_execution=32) or more"

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.general import step_without
 from stepscope.detectors import general_loss
-from stepscope.detectors.base import Detector, Seen, Signal
+from stepscope.detectors.base import Detector, Signal
 from stepscope.detectors.general_loss import Params
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.wire.kinds import Kind
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.steps_view import StepsView
+    from stepscope.detectors.base import Seen
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
@@ -49,17 +50,12 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     if loss is None:
         return
     calls = len(view.calls(Kind.GC).begun_in(view.steps.windows))
-    yield Seen(
+    yield loss.seen(
+        view,
+        params,
         title=f"Python's garbage collection takes {loss.share_text}: it runs {general_loss.per_step(view, calls)}"
         f"{loss.top_text}",
-        severity=loss.severity,
-        confidence=general_loss.CONFIDENCE,
-        where=loss.where,
-        evidence=(
-            *loss.evidence(params),
-            Evidence(metric="collections", value=calls / view.steps.steady_count, unit="per step"),
-        ),
-        cost=loss.cost(view),
+        more=(Evidence(metric="collections", value=calls / view.steps.steady_count, unit="per step"),),
         remedies=(
             Remedy(
                 id="freeze-objects",

@@ -26,7 +26,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.detectors import general_loss
-from stepscope.detectors.base import Detector, Seen, Signal
+from stepscope.detectors.base import Detector, Signal
 from stepscope.detectors.general_loss import Params
 from stepscope.model.report.finding import Remedy
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.steps_view import StepsView
+    from stepscope.detectors.base import Seen
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
@@ -41,13 +42,10 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     loss = general_loss.find(view, "host-sync", params)
     if loss is None:
         return
-    yield Seen(
+    yield loss.seen(
+        view,
+        params,
         title=f"the host waits for tensors: {loss.share_text}{loss.top_text}",
-        severity=loss.severity,
-        confidence=general_loss.CONFIDENCE,
-        where=loss.where,
-        evidence=loss.evidence(params),
-        cost=loss.cost(view),
         remedies=(
             Remedy(
                 id="read-less-often",

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.derive.python import stack_samples
 from stepscope.detectors import general_loss
-from stepscope.detectors.base import Detector, Seen, Signal
+from stepscope.detectors.base import Detector, Signal
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.steps_view import StepsView
+    from stepscope.detectors.base import Seen
 
 
 RUNS = (
@@ -70,13 +71,11 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     waits = waiting is not None and waiting >= params.min_waiting_ratio
     shown = Evidence(metric="waiting_ratio", value=waiting or 0.0, unit="ratio", threshold=params.min_waiting_ratio)
     subject = "the thread of the steps waits between steps for" if waits else "Python between the steps takes"
-    yield Seen(
+    yield loss.seen(
+        view,
+        params,
         title=f"{subject} {loss.share_text}{loss.top_text}",
-        severity=loss.severity,
-        confidence=general_loss.CONFIDENCE,
-        where=loss.where,
-        evidence=(*loss.evidence(params), *(() if waiting is None else (shown,))),
-        cost=loss.cost(view),
+        more=() if waiting is None else (shown,),
         remedies=WAITS if waits else RUNS,
         explanation="Nothing of the framework runs on the thread of the steps in this time"
         f"{', and the thread is on no CPU for most of it' if waits else ''}.",

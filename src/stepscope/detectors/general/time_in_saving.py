@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.detectors import general_loss
-from stepscope.detectors.base import Detector, Seen, Signal
+from stepscope.detectors.base import Detector, Signal
 from stepscope.detectors.general_loss import Params
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import format_bytes
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.steps_view import StepsView
+    from stepscope.detectors.base import Seen
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
@@ -47,16 +48,11 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     if loss is None:
         return
     written = _bytes(view)
-    yield Seen(
+    yield loss.seen(
+        view,
+        params,
         title=f"saving takes {loss.share_text}{loss.top_text}{f', {format_bytes(written)} in all' if written else ''}",
-        severity=loss.severity,
-        confidence=general_loss.CONFIDENCE,
-        where=loss.where,
-        evidence=(
-            *loss.evidence(params),
-            *((Evidence(metric="saved_bytes", value=written, unit="bytes"),) if written else ()),
-        ),
-        cost=loss.cost(view),
+        more=(Evidence(metric="saved_bytes", value=written, unit="bytes"),) if written else (),
         remedies=(
             Remedy(id="save-less-often", text="save every N epochs or minutes, and weights only"),
             Remedy(id="save-in-background", text="or in the background: experimental_enable_async_checkpoint=True"),

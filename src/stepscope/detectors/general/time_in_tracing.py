@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.general import step_without
 from stepscope.detectors import general_loss
-from stepscope.detectors.base import Detector, Seen, Signal
+from stepscope.detectors.base import Detector, Signal
 from stepscope.detectors.general_loss import Params
 from stepscope.model.report.finding import Remedy
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.steps_view import StepsView
+    from stepscope.detectors.base import Seen
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
@@ -45,13 +46,10 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     loss = general_loss.find(view, "tracing", params, step_without.build(view, "tracing"))
     if loss is None:
         return
-    yield Seen(
+    yield loss.seen(
+        view,
+        params,
         title=f"functions are traced within the steps: {loss.share_text}{loss.top_text}",
-        severity=loss.severity,
-        confidence=general_loss.CONFIDENCE,
-        where=loss.where,
-        evidence=loss.evidence(params),
-        cost=loss.cost(view),
         remedies=(
             Remedy(id="one-function", text="make the tf.function once, outside of the loop, and call that one object"),
             Remedy(
