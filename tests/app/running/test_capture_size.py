@@ -78,7 +78,7 @@ def test_what_was_too_dear_is_told_at_the_end(job: Job) -> None:
     deciding.tick(12 * S, "running")
     deciding.tick(13 * S, "ending")
     (said,) = job.notes
-    assert "216 ms, more than --budget 1% allows in 13 s" in said
+    assert "216 ms, but --budget 1% allowed less in the job's 13 s" in said
     assert "stepscope trace JOB --steps 1" in said
     assert job.captures.asked == []
 
