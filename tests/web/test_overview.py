@@ -14,6 +14,7 @@ from stepscope.app.server.session_catalogue import SessionCatalogue
 from stepscope.app.timelines.kept_timelines import Timelines
 from stepscope.model.api.rest_api import SessionDetail
 from stepscope.model.session.session import Manifest
+from stepscope.reports import markdown, words
 from stepscope.store import layout, optrace
 from stepscope.store.layout import key_of
 from stepscope.web.application import create
@@ -54,14 +55,14 @@ def flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def asked(path: Path, access: Access) -> tuple[SessionDetail, str]:
-    """The overview's numbers and the text of the report, blanks as one."""
+def asked(path: Path, access: Access, form: str = "text") -> tuple[SessionDetail, str]:
+    """The overview's numbers and the report in a format, blanks as one."""
     hub = Hub(
         catalogue=SessionCatalogue([path]), open_sessions=OpenSessions(), timelines=Timelines(path.parent / "timelines")
     )
     client: TestClient = browser(create(hub, access), headers={"Authorization": f"Bearer {TOKEN}"})
     address = f"/api/v1/sessions/{key_of(path.resolve())}"
-    text = client.get(f"{address}/report", params={"format": "text"}).text
+    text = client.get(f"{address}/report", params={"format": form}).text
     detail = msgspec.json.decode(client.get(f"{address}/summary").content, type=SessionDetail)
     return detail, flat(text)
 
@@ -90,10 +91,9 @@ def test_a_job_without_steps(tmp_path: Path, access: Access) -> None:
 @pytest.mark.parametrize("kind", ["import", "run", "measured"])
 def test_detectors_are_counted_as_in_the_report(kind: str, tmp_path: Path, recorded: Recorded, access: Access) -> None:
     """What became of the detectors is the report's own line, and adds up to all of them."""
-    detail, text = asked(recorded.path if kind == "measured" else session(tmp_path, kind), access)
+    detail, page = asked(recorded.path if kind == "measured" else session(tmp_path, kind), access, "md")
     items = detail.checked_said
     assert sum(int(item.split()[0]) for item in items) == sum(detail.checked.values())
     assert any("could not decide" in item for item in items)
-    said = [flat(item) for item in items if not item.endswith("found")]
-    assert f"checked {said[0]}" in text
-    assert all(item in text for item in said)
+    said = words.SEPARATOR.join(item for item in items if not item.endswith("found"))
+    assert flat(markdown.escape(said)) in page
