@@ -13,6 +13,8 @@ import sys
 import time
 from _thread import allocate_lock
 
+from stepscope.agent.capture import framework_log
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Optional
@@ -113,7 +115,8 @@ class Profiler:
 
     def _attempt(self, order: Order, watch: StepWatch, folder: str) -> Optional[dict[str, object]]:
         """Trace from now on. Returns None, and keeps nothing, if an evaluation began before there was a whole step."""
-        session = self._sessions()
+        with framework_log.without_info():
+            session = self._sessions()
         self._ours.acquire()
         try:
             refused = self._begin(session, folder, order, watch)
@@ -127,11 +130,13 @@ class Profiler:
             if "outcome" in line:
                 return line
             began = time.monotonic_ns()
-            line.update(_export(session, folder))
-            session = None  # gives back what it held, on this thread but on the job's CPU
+            with framework_log.without_info():
+                line.update(_export(session, folder))
+                session = None  # gives back what it held, on this thread but on the job's CPU
             return {**line, "export_ns": time.monotonic_ns() - began}
         finally:
-            session = self._watch = None  # the last reference: if the session was not exported, it ends here
+            with framework_log.without_info():
+                session = self._watch = None  # the last reference: if the session was not exported, it ends here
             self._ours.release()
 
     def _begin(self, session: Foreign, folder: str, order: Order, watch: StepWatch) -> str:
@@ -140,7 +145,8 @@ class Profiler:
             if self.of_user():
                 return USERS
             try:
-                session.start(folder, options(order.level))
+                with framework_log.without_info():
+                    session.start(folder, options(order.level))
             except (
                 Exception
             ) as error:  # raised by TensorFlow: another session is running, which a profiler server may have started
