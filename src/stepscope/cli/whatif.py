@@ -10,18 +10,22 @@ from pathlib import Path
 import click
 
 from stepscope.app import record
-from stepscope.app import whatif as use_case
+from stepscope.app.whatif import command as use_case
+from stepscope.cli.duration import DURATION
 from stepscope.cli.job_command import JobCommand
 from stepscope.reports import whatif_text
 
 _TRY = "--try"
-_HELP = """Run a job unchanged and with each remedy, in turn, and report the gain of each with an interval.
+_HELP = """Run a job unchanged and with one thing changed, in turn, and report what each change brings.
 
 \b
-stepscope whatif train.py [ARGS]... [--try REMEDY]
-stepscope whatif --try REMEDY -- COMMAND [ARGS]...
+stepscope whatif train.py [ARGS]...
+stepscope whatif train.py [ARGS]... --try NAME[,NAME]
+stepscope whatif --try NAME -- COMMAND [ARGS]...
+stepscope whatif train.py --against faster.py
 
-Only the job's environment variables are changed. The job's output goes to files in the folder.
+The code stays as it is. Each run ends after some seconds of steady steps, and what it writes is thrown away. The job's
+output goes to files in the folder. Without --try a first run finds out what to try.
 """
 
 
@@ -51,22 +55,32 @@ def _try_first(args: list[str]) -> list[str]:
     cls=_WhatIfCommand,
     context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
     help=_HELP,
-    short_help="Measure what a remedy gains: run the job with and without it.",
+    short_help="Try changes on a job without touching its code.",
 )
 @click.option(
     _TRY,
-    "remedies",
+    "trials",
     multiple=True,
-    metavar="REMEDY",
-    help="An environment setting that a finding names (repeatable). Without it, one run finds out what to try.",
+    metavar="NAME[,NAME]",
+    help="What to try (repeatable): see --list. Without it, one run finds out what to try.",
+)
+@click.option(
+    "--against", type=click.Path(path_type=Path), metavar="SCRIPT", help="Another version of the script: is it faster?"
+)
+@click.option("--list", "listed", is_flag=True, help="List what can be tried, and what each cannot do.")
+@click.option(
+    "--time", "seconds", type=DURATION, default="3m", show_default=True, help="Time for all runs, without --try."
 )
 @click.option(
     "--rounds",
     type=click.IntRange(3, 1000),
     default=5,
     show_default=True,
-    help="Rounds; each runs the job once unchanged and once with each remedy, in changing order.",
+    help="Most rounds; each runs the job twice unchanged and once with each change, in changing order.",
 )
+@click.option("--whole", is_flag=True, help="Let each run go on to the program's own end.")
+@click.option("--allow-network", "network", is_flag=True, help="Let the runs reach the network.")
+@click.option("--yes", "consent", is_flag=True, help="Run even where what the job writes cannot be thrown away.")
 @click.option("-m", "module", metavar="MODULE", help="Run a module, as python -m does.")
 @click.option("--folder", type=click.Path(path_type=Path), help="New folder for the sessions and the job's output.")
 @click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object, schema stepscope.whatif/1.")
@@ -74,26 +88,44 @@ def _try_first(args: list[str]) -> list[str]:
 @click.pass_context
 def whatif(
     ctx: click.Context,
-    remedies: tuple[str, ...],
+    trials: tuple[str, ...],
+    against: Path | None,
+    seconds: float,
     rounds: int,
     module: str | None,
     folder: Path | None,
     command: tuple[str, ...],
     *,
+    listed: bool,
+    whole: bool,
+    network: bool,
+    consent: bool,
     as_json: bool,
 ) -> None:
-    """Measure what remedies gain."""
+    """Measure what changes bring."""
+    if listed:
+        click.echo(whatif_text.catalogue(use_case.catalogue(), width=_width()), nl=False)
+        return
     options = use_case.WhatIfOptions(
         argv=record.job_command(command, module=module, verbatim=ctx.meta["verbatim"]),
-        remedies=remedies,
+        trials=tuple(name for given in trials for name in given.split(",") if name),
+        against=against,
+        seconds=seconds,
         rounds=rounds,
         folder=folder,
+        whole=whole,
+        network=network,
+        consent=consent,
     )
     report = use_case.whatif(options, lambda line: click.echo(f"stepscope: {line}", err=True))
     if report is None:
-        click.echo("nothing to try: no finding names an environment setting")
+        click.echo("nothing to try: no finding and no part of the step suggests a change; see --list")
     elif as_json:
         click.echo(use_case.to_json(report))
     else:
         color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-        click.echo(whatif_text.render(report, color=color, width=shutil.get_terminal_size((120, 24)).columns), nl=False)
+        click.echo(whatif_text.render(report, color=color, width=_width()), nl=False)
+
+
+def _width() -> int:
+    return shutil.get_terminal_size((120, 24)).columns

@@ -1,4 +1,4 @@
-"""The gains of remedies, for people: one line for the unchanged job and one for each remedy."""
+"""What an experiment brought, for people: a line for the unchanged job and one for each trial, gains before ceilings."""
 
 from __future__ import annotations
 
@@ -10,39 +10,119 @@ from stepscope.reports.check.check_text import printable
 from stepscope.units import format_ns
 
 if TYPE_CHECKING:
-    from stepscope.model.report.whatif import WhatIfReport, WhatIfResult
+    from collections.abc import Iterable, Iterator
+
+    from stepscope.model.report.whatif import Choice, WhatIfReport, WhatIfResult
 
 _AS_IT_IS = "unchanged"
-_COLORS = {"faster": "1;32", "slower": "1;31", "undecided": "2"}
+_COLORS = {"faster": "1;32", "slower": "1;31"}
+_WORDS = {"same": "no difference", "not-possible": "not possible", "not-tried": "not tried"}
 _MIN_WIDTH = 60
+_MEASURED = frozenset({"faster", "slower", "same", "undecided"})
+WORTH = 0.97
+"""Ratio below which a gain is worth a change: the least severity of a finding."""
 
 
 def render(report: WhatIfReport, *, color: bool = False, width: int = 120) -> str:
     """The report; each line ends in a newline. ``width``: columns of the terminal."""
+    width = max(width, _MIN_WIDTH)
     name_width = max(len(_AS_IT_IS), *(len(result.remedy) for result in report.results)) + 2
-    what = f"a step ({report.step})" if report.measure == "step" and report.step else f"a {report.measure}"
-    head = f"{printable(shlex.join(report.command))} \u00b7 {report.rounds} interleaved rounds \u00b7 time of {what}"
-    lines = [head, "", _AS_IT_IS.ljust(name_width) + format_ns(report.ns)]
-    for result in report.results:
-        lines += _result(result, name_width, max(width, _MIN_WIDTH), color=color)
-    return "".join(f"{line}\n" for line in [*lines, "", f"sessions: {printable(report.folder)}"])
+    lines = [_head(report), "", _AS_IT_IS.ljust(name_width) + format_ns(report.ns) + _noise(report)]
+    for kind, title in (("gain", "gains"), ("ceiling", "ceilings: the most that any change of this part can bring")):
+        results = [result for result in report.results if result.kind == kind and result.verdict in _MEASURED]
+        lines += ["", f"{title}:" if kind == "gain" else title] if results else []
+        for result in results:
+            lines += _result(result, name_width, width, color=color)
+    lines += list(_not_measured(report, name_width, width))
+    return "".join(f"{line}\n" for line in [*lines, "", *_conclusion(report, width), *_foot(report)])
+
+
+def catalogue(choices: Iterable[Choice], *, width: int = 120) -> str:
+    """All that can be tried: gains, then ceilings."""
+    lines: list[str] = []
+    listed = list(choices)
+    for kind, title in (("gain", "Gains: what a change that lasts would bring"), ("ceiling", "Ceilings: the most")):
+        lines += ([""] if lines else []) + [title]
+        for choice in (one for one in listed if one.kind == kind):
+            lines.append(f"  {choice.name}")
+            limits = f" Cannot: {choice.limits}" if choice.limits else ""
+            lines += textwrap.wrap(
+                choice.text + limits, max(width, _MIN_WIDTH), initial_indent="      ", subsequent_indent="      "
+            )
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _head(report: WhatIfReport) -> str:
+    what = f"a {report.measure}" + (f" ({report.step})" if report.step and report.measure != "run" else "")
+    parts = [printable(shlex.join(report.command)), f"{report.rounds} interleaved rounds", f"time of {what}"]
+    return " \u00b7 ".join(parts)
+
+
+def _noise(report: WhatIfReport) -> str:
+    if report.noise is None:
+        return ""
+    low, high = (100 * (ratio - 1) for ratio in (report.noise.low, report.noise.high))
+    return f"    (against itself {100 * (report.noise.ratio - 1):+.1f} %, {low:+.1f} to {high:+.1f})"
 
 
 def _result(result: WhatIfResult, name_width: int, width: int, *, color: bool) -> list[str]:
-    verdict = f"\x1b[{_COLORS[result.verdict]}m{result.verdict}\x1b[0m" if color else result.verdict
+    word = _WORDS.get(result.verdict, result.verdict)
+    verdict = f"\x1b[{_COLORS[result.verdict]}m{word}\x1b[0m" if color and result.verdict in _COLORS else word
     line = f"{result.remedy.ljust(name_width)}{format_ns(result.ns).ljust(10)}{change_text(result)}  {verdict}"
+    lasting = result.verdict == "faster" and bool(result.lasting)
     more = [
         f"gone: {', '.join(result.gone)}" if result.gone else "",
         f"new: {', '.join(result.new)}" if result.new else "",
         printable(result.note),
-        printable(result.text),
+        printable(result.text) + ("" if result.keeps_results else " (changes the results)"),
+        f"why: {printable(result.reason)}" if result.expected_ratio else "",
+        f"to keep it: {printable(result.lasting)}" if lasting and result.kind == "gain" else "",
+        f"look at: {printable(result.lasting)}" if lasting and result.kind == "ceiling" else "",
     ]
-    indent = " " * name_width
-    wrapped = [part for text in more if text for part in textwrap.wrap(text, width - name_width)]
-    return [line, *(indent + part for part in wrapped)]
+    return [line, *_indented(more, name_width, width)]
+
+
+def _indented(texts: list[str], name_width: int, width: int) -> Iterator[str]:
+    for text in texts:
+        for part in textwrap.wrap(text, width - name_width) if text else ():
+            yield " " * name_width + part
 
 
 def change_text(result: WhatIfResult) -> str:
     """The change in time, in percent, with its interval."""
-    value, low, high = (100 * (ratio - 1) for ratio in (result.ratio, result.low, result.high))
-    return f"{value:+.1f} % ({low:+.1f} to {high:+.1f})"
+    value = f"{100 * (result.ratio - 1):+.1f} %"
+    if not result.high:
+        return f"{value} (seen {result.rounds} times: no interval)" if result.rounds != 1 else f"{value} (seen once)"
+    return f"{value} ({100 * (result.low - 1):+.1f} to {100 * (result.high - 1):+.1f})"
+
+
+def _not_measured(report: WhatIfReport, name_width: int, width: int) -> Iterator[str]:
+    left = [result for result in report.results if result.verdict not in _MEASURED]
+    if left:
+        yield ""
+    for result in left:
+        head, *rest = textwrap.wrap(f"{_WORDS[result.verdict]}: {printable(result.note)}", width - name_width)
+        yield result.remedy.ljust(name_width) + head
+        yield from (" " * name_width + part for part in rest)
+
+
+def _conclusion(report: WhatIfReport, width: int) -> list[str]:
+    """The answer in one sentence."""
+    best = next((r for r in report.results if r.kind == "gain" and r.verdict == "faster" and r.ratio < WORTH), None)
+    ceilings = [r for r in report.results if r.kind == "ceiling" and r.verdict in {"faster", "same"}]
+    told = ", ".join(f"{r.remedy} {100 * (r.ratio - 1):+.0f} %" for r in ceilings)
+    if best is not None:
+        text = f"best: {best.remedy} makes a {report.measure} {1 / best.ratio:.2g} times as fast"
+    elif any(r.ratio < WORTH and r.verdict == "faster" for r in ceilings):
+        text = f"no setting brings a gain that lasts; the time is in what these leave out: {told}"
+    elif all(r.verdict == "undecided" for r in report.results):
+        text = "nothing is decided: more rounds or a quieter machine are needed (--rounds, --time)"
+    else:
+        text = "nothing worth changing" + (f"; the ceilings are: {told}" if told else "")
+    return textwrap.wrap(text, width)
+
+
+def _foot(report: WhatIfReport) -> list[str]:
+    kept = "what the job wrote was thrown away" if report.isolated else "the job wrote where it writes"
+    network = "" if report.network else ", and it had no network"
+    return [f"sessions: {printable(report.folder)} ({kept}{network})"]

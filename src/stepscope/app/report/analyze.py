@@ -17,6 +17,7 @@ from stepscope.app.report import (
     op_trace_summaries,
     overhead,
     process_roles,
+    proofs,
     series,
     settle,
     stage_shares,
@@ -107,7 +108,7 @@ def report_of(session: Session) -> Report:
         overhead=capture_account.with_captures(overhead.account(view), session.manifest, traces, view.traces.others),
         anatomy=anatomy,
         stages=stage_shares.build(view),
-        findings=exclusive.annotated(capture_account.annotated(settled.findings, session.manifest), anatomy),
+        findings=_annotated(settled.findings, session, anatomy),
         checked=(*checked, *settled.checked),
         diagnostics=_diagnostics(
             view,
@@ -128,6 +129,14 @@ def report_of(session: Session) -> Report:
         ledger=settled.ledger,
         unexplained_ratio=settle.unexplained(settled.ledger),
     )
+
+
+def _annotated(
+    findings: tuple[Finding, ...], session: Session, anatomy: tuple[Component, ...]
+) -> tuple[Finding, ...]:
+    """Findings with what several of them cost together, the captures that they rest on, and the trials that prove them."""
+    accounted = capture_account.annotated(findings, session.manifest)
+    return proofs.annotated(exclusive.annotated(accounted, anatomy), session.manifest)
 
 
 def _line_heat(view: SessionView, lines: HotLines) -> tuple[LineHeat, ...]:

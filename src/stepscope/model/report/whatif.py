@@ -11,9 +11,27 @@ from stepscope.model.structs import Struct
 
 SCHEMA = "stepscope.whatif/1"
 
-Measure = Literal["step", "run"]
-"""Measure. step: mean time of a steady step. run: the whole run, for a program without steps."""
-Verdict = Literal["faster", "slower", "undecided"]
+Measure = Literal["sample", "step", "run"]
+"""Measure. sample: steady time per sample, where the number of samples is known. step: mean time of a steady step. run:
+the whole run, for a program without steps."""
+Verdict = Literal["faster", "slower", "same", "undecided", "not-possible", "not-tried"]
+"""Verdict. same: the interval lies within 3 % of no change. undecided: the interval contains no change, and more.
+not-possible: ``note`` says why. not-tried: there was no time for it."""
+Kind = Literal["gain", "ceiling"]
+"""What a trial shows. gain: what can be had by a change that lasts. ceiling: the most that any change of this part can
+bring, because the trial leaves the part out."""
+
+
+class Choice(Struct, frozen=True, kw_only=True):
+    """Something that can be tried."""
+
+    name: str
+    """As ``--try`` takes it; after a colon, what its argument is."""
+    kind: Kind
+    text: str
+    """What it does."""
+    limits: str
+    """What it cannot do; "" if nothing is to be said."""
 
 
 class WhatIfRun(Struct, frozen=True, kw_only=True):
@@ -24,33 +42,56 @@ class WhatIfRun(Struct, frozen=True, kw_only=True):
     remedy: str
     """Remedy in its environment; "": none."""
     ns: int
-    """Measured time."""
+    """Measured time; 0: the run was not possible."""
     findings: tuple[str, ...] = ()
     """Codes of findings, from severity low."""
     session: str
 
 
 class WhatIfResult(Struct, frozen=True, kw_only=True):
-    """The effect of one remedy."""
+    """The effect of one trial."""
 
     remedy: str
+    """Trial, as ``--try`` takes it: an environment setting or an intervention, NAME or NAME:ARGUMENT."""
     text: str
     """Effect in words."""
     ns: int
-    """Median over the rounds."""
+    """Median over the rounds; 0: it was not measured."""
     ratio: float
     """Time with it over time without: the geometric mean over the rounds' pairs. 0.91: 9 % less."""
     low: float
     high: float
-    """Upper end of the interval at 95 %, Student's t over the logarithms of the rounds' ratios."""
+    """Upper end of the interval at 99 %, Student's t over the logarithms of the rounds' ratios; low and high are 0 with
+    fewer than three rounds."""
     verdict: Verdict
-    """Verdict. undecided: the interval contains 1."""
+    kind: Kind = "gain"
+    rounds: int = 0
+    """Rounds in which it was measured."""
+    smallest_ratio: float = 0.0
+    """Smallest change that these rounds could have shown; 0: unknown."""
+    keeps_results: bool = True
+    """Whether the job computes the same numbers with it."""
+    expected_ratio: float = 0.0
+    """Share of the step that it was expected to remove; 0: nothing was expected."""
+    reason: str = ""
+    """Why it was tried."""
+    lasting: str = ""
+    """The change that makes a gain permanent; of a ceiling: what to look at."""
     gone: tuple[str, ...] = ()
     """Findings of every run without it and of none with it."""
     new: tuple[str, ...] = ()
     """Findings of every run with it and of none without."""
     note: str = ""
-    """Reason why it was not in effect, if it was not."""
+    """Reason why it was not in effect or not possible, if so."""
+
+
+class WhatIfNoise(Struct, frozen=True, kw_only=True):
+    """The unchanged job against itself, in the same rounds."""
+
+    ratio: float
+    low: float
+    high: float
+    """Interval at 99 %."""
 
 
 class WhatIfReport(Struct, frozen=True, kw_only=True):
@@ -71,3 +112,11 @@ class WhatIfReport(Struct, frozen=True, kw_only=True):
     """Runs in the order in which they were made."""
     folder: str
     """Folder of the sessions and the program's output."""
+    noise: WhatIfNoise | None = None
+    """Null with fewer than three rounds."""
+    isolated: bool = False
+    """Whether files that the job wrote were thrown away after each run."""
+    network: bool = True
+    """Whether the job could reach the network."""
+    trial_s: float = 0.0
+    """Seconds of steady steps after which a run ended; 0: runs went on to the program's end."""

@@ -1,0 +1,1 @@
+"""The use case ``whatif``: experiments on a job without a change of its code."""

@@ -1,0 +1,184 @@
+"""One run of a trial: the job under ``stepscope run``, with something changed, and what its report says."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from stepscope.agent.payload import PAYLOAD
+from stepscope.app.record import REPORT_JSON, shown
+from stepscope.collector.captures import budget as budgets
+from stepscope.collector.launch import launch
+from stepscope.errors import CaptureError, TargetError
+from stepscope.experiments.plan import OTHER
+from stepscope.experiments.schedule import Measured
+from stepscope.model.report.finding import Report
+from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
+from stepscope.store import layout, open_session
+from stepscope.model.log.events import Intervention
+from stepscope.wire.trials import Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from stepscope.collector.launch.isolation import Isolation
+    from stepscope.model.report.whatif import Measure
+
+AS_IT_IS = "as-it-is"
+NO_CAPTURES = "0%"
+_NOT_IN_EFFECT = "DX146"
+_COUNTS = frozenset({"high", "medium", "low"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """One run and its report."""
+
+    round: int
+    trial: str
+    session: str
+    report: Report
+    wall_s: float
+    note: str = ""
+    """Why its change was not in effect; "" if it was."""
+
+    @property
+    def codes(self) -> frozenset[str]:
+        """Codes of the findings of severity low or higher."""
+        return frozenset(finding.code for finding in self.report.findings if finding.severity in _COUNTS)
+
+    def ns(self, measure: Measure) -> float:
+        """The measured time that is compared; 0: unknown."""
+        throughput = self.report.session.throughput
+        if measure == "run":
+            return float(self.report.session.wall_ns)
+        rate = throughput.samples_per_s if measure == "sample" else throughput.steps_per_s
+        return 1e9 / rate if rate else 0.0
+
+    def measured(self, measure: Measure) -> Measured:
+        """For the schedule."""
+        if self.note:
+            return Measured(ns=0.0, why=self.note, wall_s=self.wall_s)
+        ns = self.ns(measure)
+        return Measured(ns=ns, why="" if ns else "the run shows no steady steps", wall_s=self.wall_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runner:
+    """Runs the job."""
+
+    argv: tuple[str, ...]
+    other: tuple[str, ...]
+    """Command line of the trial ``plan.OTHER``; () if there is none."""
+    folder: Path
+    """Holds the sessions and the job's output."""
+    seconds: float
+    """Seconds of steady steps after which a run ends; 0: the job's own end."""
+    isolation: Isolation | None
+
+    def run(self, number: int, trial: str, *, budget: str = NO_CAPTURES, seconds: float | None = None) -> Ran:
+        """One run of a trial ("": unchanged).
+
+        Raises:
+            TargetError: the program cannot be started, or the run failed.
+            CaptureError: nothing could be recorded.
+        """
+        label = f"{number}-{_file_name(trial) or AS_IT_IS}"
+        session, log = self.folder / f"{label}{layout.SUFFIX}", self.folder / f"{label}.log"
+        wanted = launch.LaunchOptions(
+            argv=self.other if trial == OTHER else self.argv,
+            payload=PAYLOAD,
+            session=session,
+            budget=budget,
+            first_look_ns=budgets.first_look_ns(budgets.parse(budget or budgets.DEFAULT)),
+            apply=(trial,) if trial in ENVIRONMENT_REMEDIES else (),
+            trial=self._trial(trial, self.seconds if seconds is None else seconds),
+            isolation=self.isolation,
+        )
+        began = time.monotonic()
+        with _printing_to(log):
+            outcome = launch.run(wanted)
+        _check(outcome, label, log)
+        report = _report(session, label)
+        note = _note(session, report, trial)
+        wall_s = time.monotonic() - began
+        return Ran(round=number, trial=trial, session=session.name, report=report, wall_s=wall_s, note=note)
+
+    def _trial(self, trial: str, seconds: float) -> Trial | None:
+        changed = (trial,) if trial and trial not in {OTHER, *ENVIRONMENT_REMEDIES} else ()
+        return Trial(interventions=changed, seconds=seconds) if changed or seconds else None
+
+
+def _file_name(trial: str) -> str:
+    """A trial as a part of a file's name."""
+    return "".join(letter if letter.isalnum() or letter in "-._" else "-" for letter in trial)[-80:]
+
+
+def _check(outcome: launch.Outcome, label: str, log: Path) -> None:
+    if outcome.exit_code == -signal.SIGINT:
+        raise KeyboardInterrupt
+    if outcome.exit_code:
+        how = f"signal {-outcome.exit_code}" if outcome.exit_code < 0 else f"exit code {outcome.exit_code}"
+        raise TargetError(f"the run {label} ended with {how}; its output: {shown(log)}")
+    if outcome.session is None:
+        raise CaptureError(f"the run {label}: {'; '.join(outcome.messages) or 'nothing was recorded'}")
+
+
+def _report(session: Path, label: str) -> Report:
+    try:
+        return msgspec.json.decode((session / REPORT_JSON).read_bytes(), type=Report)
+    except (OSError, msgspec.DecodeError) as error:
+        raise CaptureError(f"the run {label} has no report: {error}; see: stepscope report {shown(session)}") from error
+
+
+def _note(session: Path, report: Report, trial: str) -> str:
+    """Why a trial was not in effect; "" if it was."""
+    if trial in {"", OTHER}:
+        return ""
+    if trial in ENVIRONMENT_REMEDIES:
+        return next((d.text for d in report.diagnostics if d.code == _NOT_IN_EFFECT), "")
+    said = [line for worker in open_session(session).workers for line in worker.all(Intervention)]
+    if not said:
+        return "no process of the job imported TensorFlow or Keras"
+    if any(line.outcome == "in-effect" for line in said):
+        return ""
+    return next((line.text for line in said if line.text), "it did not take hold")
+
+
+@contextmanager
+def _printing_to(log: Path) -> Iterator[None]:
+    """Redirect all output of this process and its children to ``log``."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = os.dup(1), os.dup(2)
+    try:
+        file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    except OSError as error:
+        raise CaptureError(f"{log} cannot be written: {error.strerror}") from error
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+    os.close(file)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for number, before in zip((1, 2), kept, strict=True):
+            os.dup2(before, number)
+            os.close(before)
+
+
+def measure_of(ran: Sequence[Ran]) -> Measure:
+    """What all of some runs have."""
+    for measure in ("sample", "step"):
+        if all(one.ns(measure) for one in ran):
+            return measure
+    return "run"

@@ -1,0 +1,215 @@
+"""In which order trials run, and when enough is known: pure logic, the caller runs the job.
+
+A round runs the unchanged job, each trial, and the unchanged job again; every other round in the opposite order, so that
+what drifts (the host's clock, a neighbour) hits all alike. The two unchanged runs of a round are compared with each other
+as well: what differs there is noise. The first round tries every candidate, the best first, as far as the time goes; the
+later ones repeat the most promising, as many as three rounds of can be afforded. A trial ends early if its answer is clear.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from stepscope.experiments import statistics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from stepscope.experiments.plan import Candidate
+    from stepscope.experiments.statistics import Effect
+
+MIN_ROUNDS = 3
+"""Two runs a side give a useless interval."""
+SCREENING = 0.5
+"""Share of the time that the first round may take."""
+NO_EFFECT = 0.97
+"""Ratio of the first round above which a trial is not repeated while others are more promising."""
+UNCHANGED = ""
+"""The trial that changes nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """One run."""
+
+    ns: float
+    """Time per sample or step; 0: it could not be measured."""
+    why: str = ""
+    """Why not."""
+    wall_s: float = 0.0
+    """What the run took."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Arm:
+    """One candidate and its runs. A run may be missing: the pair then is left out."""
+
+    candidate: Candidate
+    pairs: list[tuple[float, float]] = field(default_factory=list)
+    """(unchanged, with it) of each round, ns."""
+    why: str = ""
+    """Why it is not possible; "" if it is."""
+
+    @property
+    def first_ratio(self) -> float:
+        """Time with it over time without in the first round; 1 if unknown."""
+        return self.pairs[0][1] / self.pairs[0][0] if self.pairs else 1.0
+
+    def effect(self, looks: int) -> Effect | None:
+        """Effect so far; None with fewer than three rounds."""
+        if len(self.pairs) < MIN_ROUNDS:
+            return None
+        before, after = zip(*self.pairs, strict=True)
+        return statistics.paired(before, after, looks=looks)
+
+
+@dataclass(slots=True, kw_only=True)
+class Experiment:
+    """All that was tried."""
+
+    arms: list[Arm]
+    unchanged: list[tuple[float, float]] = field(default_factory=list)
+    """The two unchanged runs of each round, ns."""
+    not_tried: list[Candidate] = field(default_factory=list)
+    """Candidates for which there was no time."""
+    rounds: int = 0
+    looks: int = 1
+    """How often it was looked whether the answer is clear."""
+
+    def noise(self) -> Effect | None:
+        """The unchanged job against itself; None with fewer than three rounds."""
+        if len(self.unchanged) < MIN_ROUNDS:
+            return None
+        first, second = zip(*self.unchanged, strict=True)
+        return statistics.paired(first, second)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long to go on."""
+
+    seconds: float
+    """Time for all runs; infinite if only rounds count."""
+    rounds: int
+    """Most rounds."""
+
+
+class NotMeasuredError(Exception):
+    """The unchanged job cannot be measured, so nothing can be compared."""
+
+
+def explore(
+    candidates: Sequence[Candidate], run: Callable[[str, int], Measured], clock: Callable[[], float], limits: Limits
+) -> Experiment:
+    """Run candidates until all answers are clear, or time or rounds are over.
+
+    Args:
+        candidates: what to try, the best first.
+        run: runs the job with a trial ("": unchanged) in a round, and measures it.
+        clock: seconds, rising.
+        limits: when to stop.
+
+    Raises:
+        NotMeasuredError: the unchanged job has no time.
+    """
+    return _Exploration(candidates, run, clock, limits).all()
+
+
+class _Exploration:
+    def __init__(
+        self,
+        candidates: Sequence[Candidate],
+        run: Callable[[str, int], Measured],
+        clock: Callable[[], float],
+        limits: Limits,
+    ) -> None:
+        self._run, self._clock, self._limits = run, clock, limits
+        self._began = clock()
+        self._candidates = list(candidates)
+        self._experiment = Experiment(arms=[], looks=max(1, limits.rounds - MIN_ROUNDS + 1))
+
+    def all(self) -> Experiment:
+        """The first round, and all others."""
+        experiment = self._experiment
+        self._first()
+        while experiment.rounds < self._limits.rounds and (arms := self._open()):
+            if not self._affordable(len(arms) + 2):
+                break
+            self._round(arms)
+        return experiment
+
+    # -- rounds --------------------------------------------------------------------------------------------------
+
+    def _first(self) -> None:
+        """Each candidate once, as far as the time goes."""
+        before = self._unchanged()
+        runs: list[tuple[Arm, float]] = []
+        for candidate in self._candidates:
+            spent = self._spent()
+            if runs and spent + spent / (len(runs) + 1) > SCREENING * self._limits.seconds:
+                self._experiment.not_tried.append(candidate)
+                continue
+            arm = Arm(candidate=candidate)
+            runs.append((arm, self._measured(arm)))
+        self._keep(before, runs, self._unchanged())
+
+    def _round(self, arms: Sequence[Arm]) -> None:
+        order = arms if self._experiment.rounds % 2 == 0 else arms[::-1]
+        before = self._unchanged()
+        runs = [(arm, self._measured(arm)) for arm in order]
+        self._keep(before, runs, self._unchanged())
+
+    def _keep(self, before: float, runs: Sequence[tuple[Arm, float]], after: float) -> None:
+        for arm, ns in runs:
+            if ns:
+                arm.pairs.append((fmean((before, after)), ns))
+            if arm not in self._experiment.arms:
+                self._experiment.arms.append(arm)
+        self._experiment.unchanged.append((before, after))
+        self._experiment.rounds += 1
+
+    def _unchanged(self) -> float:
+        measured = self._run(UNCHANGED, self._experiment.rounds + 1)
+        if not measured.ns:
+            raise NotMeasuredError(measured.why)
+        return measured.ns
+
+    def _measured(self, arm: Arm) -> float:
+        measured = self._run(arm.candidate.trial, self._experiment.rounds + 1)
+        if not measured.ns:
+            arm.why = measured.why
+        return measured.ns
+
+    # -- what to repeat -------------------------------------------------------------------------------------------
+
+    def _open(self) -> list[Arm]:
+        """The trials that the next round repeats, the most promising first."""
+        arms = [arm for arm in self._experiment.arms if not arm.why and not self._clear(arm)]
+        arms.sort(key=lambda arm: arm.first_ratio)
+        promising = [arm for arm in arms if arm.first_ratio < NO_EFFECT]
+        return self._fitting(promising or arms)
+
+    def _fitting(self, arms: list[Arm]) -> list[Arm]:
+        """As many as the missing rounds of can be afforded, one at least."""
+        missing = max(1, MIN_ROUNDS - self._experiment.rounds)
+        left = self._limits.seconds - self._spent()
+        runs = left / (missing * self._each()) if self._each() else float("inf")
+        count = len(arms) if runs == float("inf") else max(1, int(runs) - 2)
+        return arms[:count]
+
+    def _clear(self, arm: Arm) -> bool:
+        effect = arm.effect(self._experiment.looks)
+        return effect is not None and statistics.verdict(effect) in {"faster", "slower"}
+
+    def _spent(self) -> float:
+        return self._clock() - self._began
+
+    def _each(self) -> float:
+        """Seconds of a run, so far."""
+        count = 2 * self._experiment.rounds + sum(len(arm.pairs) + bool(arm.why) for arm in self._experiment.arms)
+        return self._spent() / count if count else 0.0
+
+    def _affordable(self, runs: int) -> bool:
+        return self._spent() + runs * self._each() <= self._limits.seconds

@@ -1,0 +1,93 @@
+"""In which order trials run, and when it ends: with runs that take no time but say what they took."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+import pytest
+
+from stepscope.experiments import schedule
+from stepscope.experiments.plan import Candidate
+from stepscope.experiments.schedule import UNCHANGED, Experiment, Limits, Measured, NotMeasuredError
+
+RUN_S = 10.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Machine:
+    """Runs trials: each takes ten seconds and shows 100 ns times its ratio, with some noise."""
+
+    ratios: dict[str, float]
+    impossible: dict[str, str] = field(default_factory=dict)
+    noise: float = 0.01
+    at_s: float = 0.0
+    ran: list[str] = field(default_factory=list)
+    random: random.Random = field(default_factory=lambda: random.Random(1))
+
+    def run(self, trial: str, _round: int) -> Measured:
+        """One run."""
+        self.at_s += RUN_S
+        self.ran.append(trial)
+        if trial in self.impossible:
+            return Measured(ns=0.0, why=self.impossible[trial])
+        return Measured(ns=100 * self.ratios.get(trial, 1.0) * self.random.lognormvariate(0, self.noise))
+
+    def explore(self, names: list[str], *, seconds: float = 1e9, rounds: int = 5) -> Experiment:
+        """An experiment on it."""
+        candidates = [Candidate(trial=name, kind="gain", expected_ratio=0.5, reason="") for name in names]
+        return schedule.explore(candidates, self.run, lambda: self.at_s, Limits(seconds=seconds, rounds=rounds))
+
+
+def test_a_round_has_two_unchanged_runs_around_the_trials_in_changing_order() -> None:
+    machine = Machine(ratios={"a": 0.99, "b": 1.0}, noise=0.02)
+    machine.explore(["a", "b"], rounds=3)
+    assert machine.ran[:4] == [UNCHANGED, "a", "b", UNCHANGED]
+    assert machine.ran[4] == machine.ran[-1] == UNCHANGED
+
+
+def test_a_clear_answer_ends_it_after_three_rounds() -> None:
+    machine = Machine(ratios={"a": 0.5})
+    found = machine.explore(["a"], rounds=20)
+    assert found.rounds == 3
+    effect = found.arms[0].effect(found.looks)
+    assert effect is not None
+    assert effect.high < 0.6
+
+
+def test_what_shows_nothing_is_not_repeated_while_others_are_promising() -> None:
+    machine = Machine(ratios={"fast": 0.5, "none": 1.0})
+    machine.explore(["none", "fast"])
+    assert machine.ran.count("none") == 1
+    assert machine.ran.count("fast") == 3
+
+
+def test_without_anything_promising_all_are_repeated() -> None:
+    machine = Machine(ratios={}, noise=0.001)
+    found = machine.explore(["a", "b"], rounds=4)
+    assert machine.ran.count("a") == machine.ran.count("b") == 4
+    noise = found.noise()
+    assert noise is not None
+    assert noise.low < 1 < noise.high
+
+
+def test_time_limits_the_first_round_and_the_rest() -> None:
+    machine = Machine(ratios={"a": 0.5, "b": 0.6})
+    found = machine.explore(["a", "b", "c", "d", "e", "f", "g"], seconds=120, rounds=50)
+    assert machine.at_s <= 120
+    assert [one.trial for one in found.not_tried] == ["f", "g"]
+    assert found.arms[0].effect(found.looks) is not None
+
+
+def test_what_is_not_possible_is_tried_once_and_says_why() -> None:
+    machine = Machine(ratios={}, impossible={"a": "no callbacks"})
+    found = machine.explore(["a"])
+    assert machine.ran.count("a") == 1
+    assert found.arms[0].why == "no callbacks"
+    assert found.arms[0].effect(1) is None
+
+
+def test_without_a_time_of_the_unchanged_job_there_is_nothing_to_compare() -> None:
+    machine = Machine(ratios={}, impossible={UNCHANGED: "no steps"})
+    with pytest.raises(NotMeasuredError, match="no steps"):
+        machine.explore(["a"])
