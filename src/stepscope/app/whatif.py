@@ -24,8 +24,8 @@ from stepscope.app.record import REPORT_JSON, shown
 from stepscope.collector.captures import budget as budgets
 from stepscope.collector.launch import apply, launch, mask
 from stepscope.collector.launch.session_place import session_stem
-from stepscope.derive.numeric import paired
 from stepscope.errors import CaptureError, TargetError, UsageError
+from stepscope.experiments import statistics
 from stepscope.model.report.finding import Report
 from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
 from stepscope.model.report.whatif import Measure, Verdict, WhatIfReport, WhatIfResult, WhatIfRun
@@ -40,6 +40,8 @@ SUFFIX = ".whatif"
 """Suffix of the folder that holds the sessions."""
 _AS_IT_IS = "as-it-is"
 _NO_CAPTURES = "0%"
+_LEVEL = 0.95
+"""Level of the intervals, as the schema states it."""
 _NOT_IN_EFFECT = "DX146"
 _COUNTS = frozenset({"high", "medium", "low"})
 
@@ -98,8 +100,8 @@ def whatif(options: WhatIfOptions, say: Callable[[str], object]) -> WhatIfReport
         TargetError: the program cannot be started, or a run of it failed.
         CaptureError: nothing could be recorded.
     """
-    if options.rounds < paired.MIN_PAIRS:
-        raise UsageError(f"--rounds {options.rounds}: an interval needs {paired.MIN_PAIRS} or more")
+    if options.rounds < statistics.MIN_PAIRS:
+        raise UsageError(f"--rounds {options.rounds}: an interval needs {statistics.MIN_PAIRS} or more")
     apply.environment(options.remedies, os.environ, option=OPTION)
     folder = _folder(options)
     remedies = tuple(dict.fromkeys(options.remedies)) or _told(options, folder, say)
@@ -245,7 +247,8 @@ def _report(options: WhatIfOptions, folder: Path, names: Sequence[str], runs: Se
 
 
 def _result(name: str, plain: Sequence[_Ran], with_it: Sequence[_Ran], measure: Measure) -> WhatIfResult:
-    change = paired.change([ran.ns(measure) for ran in plain], [ran.ns(measure) for ran in with_it])
+    times = [[ran.ns(measure) for ran in side] for side in (plain, with_it)]
+    change = statistics.paired(*times, level=_LEVEL)
     verdict: Verdict = "faster" if change.high < 1 else "slower" if change.low > 1 else "undecided"
     before, after = [ran.codes for ran in plain], [ran.codes for ran in with_it]
     return WhatIfResult(
