@@ -42,9 +42,17 @@ def times(alone_us: float, variant: Variant = "", threads: int = 0, *, waited: f
 
 
 def replayed(
-    spent: float, *alone: ReplayTimes, kind: str = "float32", fed: float = 0.0, fixed_ns: float = 2000.0
+    spent: float,
+    *alone: ReplayTimes,
+    kind: str = "float32",
+    fed: float = 0.0,
+    fixed_ns: float = 2000.0,
+    others: float = 0.0,
 ) -> Job:
-    """A product takes ``spent`` us of each step; threads of the input work for ``fed`` us meanwhile."""
+    """A product takes ``spent`` us of each step; threads of the input work for ``fed`` us meanwhile.
+
+    Other processes use ``others`` CPUs while it is replayed.
+    """
     made, tables = Maker(), product(kind)
     pool, data = made.thread("tf_Compute"), made.thread("tf_data_pool")
     for i in range(TRACED):
@@ -56,5 +64,5 @@ def replayed(
     job = holding(made.trace())
     read(job, tables)
     ops = (ReplayedOp(key=key(tables), times=alone),) if alone else ()
-    job.resources["replays"] = Replays(cores=2, fixed_ns=fixed_ns, ops=ops)
+    job.resources["replays"] = Replays(cores=2, fixed_ns=fixed_ns, others_cores=others, ops=ops)
     return job

@@ -40,7 +40,9 @@ def decode(data: bytes) -> Replays:
         raise ValueError(f"{len(found.ops)} ops; at most {MAX_OPS} are replayed")
     times = [time for op in found.ops for time in op.times]
     figures = [
-        figure for time in times for figure in (time.fastest_ns, time.median_ns, time.slow_ns, time.waited_ratio)
+        figure
+        for time in times
+        for figure in (time.fastest_ns, time.median_ns, time.slow_ns, time.warm_ns, time.waited_ratio)
     ]
     roofs = found.roofs
     if roofs is not None:

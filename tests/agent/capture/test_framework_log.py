@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from importlib import metadata
 from importlib.util import find_spec
 from types import ModuleType
 
@@ -17,6 +16,9 @@ import sys, tempfile
 import tensorflow as tf
 from stepscope.agent.capture.framework_log import without_info
 from tensorflow.python.profiler.internal._pywrap_profiler import ProfilerSession
+
+if tuple(map(int, tf.__version__.split(".")[:2])) < (2, 18):
+    sys.exit(print("too old"))
 
 def trace():
     session = ProfilerSession()
@@ -31,10 +33,11 @@ trace()
 
 
 def test_only_the_profilers_lines_within_are_missing() -> None:
-    version = metadata.version("tensorflow") if find_spec("tensorflow") else "0.0"
-    if tuple(int(word) for word in version.split(".")[:2]) < (2, 18):
-        pytest.skip("needs TensorFlow 2.18 or later")
+    if not find_spec("tensorflow"):
+        pytest.skip("no TensorFlow in this environment")
     done = subprocess.run([sys.executable, "-c", JOB], capture_output=True, text=True, timeout=120, check=True)
+    if "too old" in done.stdout:
+        pytest.skip("needs TensorFlow 2.18 or later")
     quiet, loud = done.stderr.split("LOUD")
     assert "Profiler session" not in quiet
     assert "Profiler session started" in loud

@@ -34,7 +34,7 @@ def test_as_fast_as_alone_is_proven() -> None:
         (replayed(50_000, times(20_000)), "2.5 times as long"),
         (replayed(50_000), "not measured"),
         (replayed(20_000, times(50_000)), "no comparison"),
-        (replayed(50_000, times(45_000, waited=0.5)), "other processes"),
+        (replayed(50_000, times(45_000, waited=0.5), others=0.5), "other processes"),
         (replayed(50_000, times(45_000), fixed_ns=2e7), "fixed cost"),
         (replayed(50_000, times(45_000), times(20_000, "float32"), kind="float64"), "float32"),
         (replayed(50_000, times(45_000), times(100_000, "batch")), "batches 8 times"),
@@ -54,11 +54,25 @@ def test_fewer_threads_than_cpus_need_a_measurement_with_all() -> None:
     """A job with one thread on two CPUs is proven only if two threads were measured undisturbed."""
     one = times(45_000, threads=1)
     for more, why in ((times(40_000, threads=2), ""), (times(40_000, threads=2, waited=0.5), "one thread of 2 CPUs")):
-        job = replayed(50_000, one, more)
+        job = replayed(50_000, one, more, others=0.5)
         job.resources["replays"] = msgspec.structs.replace(job.resources["replays"], threads=1)
         found = limits(job).ops[0]
         assert why in found.why
         assert found.proven == (not why)
+
+
+def test_threads_that_wait_for_each_other_are_alone() -> None:
+    """An op whose own threads are more than the CPUs is compared, if no other process had a CPU meanwhile."""
+    assert limits(replayed(50_000, times(45_000, waited=0.5))).ops[0].proven
+
+
+@pytest.mark.parametrize(("warm_us", "why"), [(18_000, ""), (50_000, "no comparison"), (8_000, "2.5 times as long")])
+def test_inputs_from_the_caches_are_compared_where_memory_is_too_slow(warm_us: int, why: str) -> None:
+    """Steps that run an op in less than half of its time from memory are compared with its time from the caches."""
+    alone = msgspec.structs.replace(times(50_000), warm_ns=warm_us * 1e3)
+    found = limits(replayed(20_000, alone)).ops[0]
+    assert why in found.why
+    assert found.proven == (not why)
 
 
 def test_half_precision_refutes_nothing() -> None:

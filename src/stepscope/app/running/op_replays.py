@@ -70,9 +70,10 @@ def wanted(manifest: Manifest) -> bool:
 
 def _worth(view: SessionView) -> bool:
     steps, anatomy = view.steps, view.anatomy
-    if steps is None or anatomy is None:
+    if steps is None or anatomy is None or not steps.steady_count:
         return False
-    return anatomy.ratio("call") * steps.steady_ns >= MIN_COMPUTE * view.session.manifest.ended_ns
+    whole_ns = steps.count * steps.steady_ns / steps.steady_count  # with those that were only counted
+    return anatomy.ratio("call") * whole_ns >= MIN_COMPUTE * view.session.manifest.ended_ns
 
 
 def measure(view: SessionView, found: HeavyOps, seconds: float) -> Replays | None:

@@ -37,7 +37,8 @@ MIN_RATIO = 0.7
 """Time alone over time in the steps from which an op is as fast as it can be here. Source: issue text of the ledger;
 measured ratios of tuned programs are in docs/benchmarks/op-limits.md."""
 MAX_RATIO = 2.0
-"""The same above which the op alone is not what ran in the steps: cold caches make it slower, but not so much."""
+"""The same above which the op alone is not what ran in the steps. If inputs from memory make that difference, its time
+with inputs from the caches is compared instead."""
 CHEAPER = 1.5
 """Factor by which another way to compute an op must be faster alone."""
 MIN_OVER_FIXED = 4.0
@@ -47,6 +48,9 @@ MOVES = frozenset({"Transpose", "Cast", "Tile", "BroadcastTo", "Slice", "Strided
 MAX_WAITED = 0.1
 """Time that its threads waited for a CPU during the fastest run alone, over the run's time, above which it was not
 alone."""
+MIN_OTHERS = 0.05
+"""CPUs that other processes must use meanwhile for such a wait to be due to them: an op's own threads wait for each
+other where they are more than the CPUs."""
 MIN_TOLD = 0.01
 """Share of the call below which what is proven is not named."""
 LOW = 25
@@ -198,7 +202,7 @@ def build(view: SessionView) -> OpLimits | None:
 def _limit(op: HeavyOp, measured: ReplayedOp | None, heavy: HeavyOps, replays: Replays) -> OpLimit:
     times = {(t.variant, t.threads): t for t in measured.times} if measured is not None else {}
     alone = times.get(("", replays.threads))
-    fastest = alone.fastest_ns if alone is not None else 0.0
+    fastest = _alone_ns(op, alone)
     cheaper = _cheaper(times, replays)
     small = 0 < fastest < MIN_OVER_FIXED * replays.fixed_ns
     flops = op_work.flops(op.recipe) if op.recipe is not None else 0.0
@@ -208,27 +212,42 @@ def _limit(op: HeavyOp, measured: ReplayedOp | None, heavy: HeavyOps, replays: R
         share=op.step_ns / heavy.compute_ns,
         step_ratio=op.step_ns / heavy.step_ns,
         alone_ns=fastest,
-        slow_alone_ns=alone.slow_ns if alone is not None else 0.0,
+        slow_alone_ns=max(alone.slow_ns, fastest) if alone is not None else 0.0,
         cheaper=cheaper,
-        disturbed=alone is not None and alone.waited_ratio > MAX_WAITED,
+        disturbed=alone is not None and _disturbed(alone, replays),
         small=small,
-        why=_why_not(op, alone, cheaper, small=small) or _too_few_threads(times, replays),
+        why=_unmeasured(op, alone, replays)
+        or _slower(op, fastest)
+        or _wasteful(op, cheaper, small=small)
+        or _too_few_threads(times, replays),
         flops=flops,
         bytes=moved,
         roof_ratio=_roof_ratio(op.recipe, flops, moved, fastest, replays.roofs),
     )
 
 
-def _why_not(op: HeavyOp, alone: ReplayTimes | None, cheaper: Sequence[Cheaper], *, small: bool) -> str:
+def _alone_ns(op: HeavyOp, alone: ReplayTimes | None) -> float:
+    """Time of the fastest run alone: with inputs from memory; from the caches if steps run it much faster than that."""
+    if alone is None:
+        return 0.0
+    cached = alone.fastest_ns > MAX_RATIO * op.call_ns and alone.warm_ns > 0
+    return alone.warm_ns if cached else alone.fastest_ns
+
+
+def _disturbed(times: ReplayTimes, replays: Replays) -> bool:
+    """Whether other processes had the CPUs during the fastest run."""
+    return times.waited_ratio > MAX_WAITED and replays.others_cores > MIN_OTHERS
+
+
+def _unmeasured(op: HeavyOp, alone: ReplayTimes | None, replays: Replays) -> str:
+    """Why an op's time alone is not known."""
     if op.recipe is None:
         return op.why
     if alone is None:
         return "it was not measured alone: there was no time left"
     if not alone.fastest_ns:
         return alone.problem or "it was not measured alone"
-    if alone.waited_ratio > MAX_WAITED:
-        return "other processes had the CPUs while it ran alone"
-    return _slower(op, alone) or _wasteful(op, cheaper, small=small)
+    return "other processes had the CPUs while it ran alone" if _disturbed(alone, replays) else ""
 
 
 def _too_few_threads(times: Mapping[tuple[Variant, int], ReplayTimes], replays: Replays) -> str:
@@ -236,17 +255,18 @@ def _too_few_threads(times: Mapping[tuple[Variant, int], ReplayTimes], replays: 
     if not 0 < replays.threads < replays.cores:
         return ""
     more = times.get(("", replays.cores))
-    if more is not None and more.fastest_ns and more.waited_ratio <= MAX_WAITED:
+    if more is not None and more.fastest_ns and not _disturbed(more, replays):
         return ""
     return f"the job uses {_threads(replays.threads)} of {replays.cores} CPUs, and more could not be measured"
 
 
-def _slower(op: HeavyOp, alone: ReplayTimes) -> str:
-    if alone.fastest_ns > MAX_RATIO * op.call_ns:
-        return f"alone it takes {alone.fastest_ns / op.call_ns:.1f} times as long as in the steps: no comparison"
-    if alone.fastest_ns >= MIN_RATIO * op.call_ns:
+def _slower(op: HeavyOp, alone_ns: float) -> str:
+    """Why an op's time in the steps is not its time alone."""
+    if alone_ns > MAX_RATIO * op.call_ns:
+        return f"alone it takes {alone_ns / op.call_ns:.1f} times as long as in the steps: no comparison"
+    if alone_ns >= MIN_RATIO * op.call_ns:
         return ""
-    return f"it takes {op.call_ns / alone.fastest_ns:.1f} times as long as alone"
+    return f"it takes {op.call_ns / alone_ns:.1f} times as long as alone"
 
 
 def _wasteful(op: HeavyOp, cheaper: Sequence[Cheaper], *, small: bool) -> str:
@@ -262,7 +282,7 @@ def _wasteful(op: HeavyOp, cheaper: Sequence[Cheaper], *, small: bool) -> str:
 def _cheaper(times: Mapping[tuple[Variant, int], ReplayTimes], replays: Replays) -> tuple[Cheaper, ...]:
     """Ways that are faster by ``CHEAPER`` at least: their slow runs against the fastest of the op as it is."""
     base = times.get(("", replays.threads))
-    if base is None or not base.fastest_ns or base.waited_ratio > MAX_WAITED:
+    if base is None or not base.fastest_ns or _disturbed(base, replays):
         return ()
     found = []
     for (variant, threads), other in times.items():

@@ -40,6 +40,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     fastest_ns: float = 0.0
     median_ns: float = 0.0
     slow_ns: float = 0.0
+    warm_ns: float = 0.0
     runs: int = 0
     waited_ratio: float = 0.0
     problem: str = ""

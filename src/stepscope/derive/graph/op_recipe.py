@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 
 _RAN = re.compile(r"^_(?:Mkl)?(?:Native)?(?:Fused)?(?P<base>[A-Z].*?)(?P<with>WithBias|Ex)?$")
 """Source: tensorflow/core/graph/mkl_graph_util.h, core/grappler/optimizers/remapper.cc."""
-_BASES = {"BatchNorm": "FusedBatchNormV3", "FusedBatchNorm": "FusedBatchNormV3"}
+_BASES = {
+    **dict.fromkeys(("BatchNorm", "BatchNormV3", "FusedBatchNorm"), "FusedBatchNormV3"),
+    **dict.fromkeys(("BatchNormGrad", "BatchNormGradV3"), "FusedBatchNormGradV3"),
+}
+"""Types whose own name begins with the word that marks a fused op."""
 _TAILS = frozenset(
     {"BiasAdd", "Relu", "Relu6", "Elu", "LeakyRelu", "Tanh", "Sigmoid", "Add", "AddV2", "Mul", "Sub", "Maximum"}
 )

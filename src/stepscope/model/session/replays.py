@@ -134,6 +134,8 @@ class ReplayTimes(msgspec.Struct, frozen=True, kw_only=True):
     median_ns: float = 0.0
     slow_ns: float = 0.0
     """Time that a quarter of the runs took longer than."""
+    warm_ns: float = 0.0
+    """Fastest run with inputs that the run before it has read too; 0: not measured."""
     runs: int = 0
     waited_ratio: float = 0.0
     """Time that its threads waited for a CPU during the fastest run, over that run's time: others had it."""
