@@ -16,10 +16,11 @@ from stepscope.agent.probes import registry
 from stepscope.agent.sampling.sampler import Sampler
 from stepscope.wire import trouble
 from stepscope.wire.commands import ENOUGH, STACKS
+from stepscope.wire.trials import CONFIG_KEY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
     from typing import Optional, Protocol
 
     from stepscope.agent.core.foreign import Foreign
@@ -132,9 +133,22 @@ def start(hook: Hook, roots: Collection[str], computes: Collection[str]) -> bool
     current.hooks.on_uninstall(hook.remove)
     for name in roots:
         hook.after_import(name, functools.partial(running.framework, name))
+    for probe, module_name, attach in _trial(current):  # below the probes, which measure what it leaves
+        hook.after_import(module_name, functools.partial(current.attach, probe, attach))
     for probe, module_name, attach in registry.targets(current):
         hook.after_import(module_name, functools.partial(current.attach, probe, attach))
     return True
+
+
+def _trial(current: AgentState) -> Sequence[registry.Target]:
+    """What a trial attaches; its code is loaded only if this run is one."""
+    wanted = current.config.get(CONFIG_KEY)
+    if wanted:
+        with current.guard("trial"):
+            from stepscope.agent.trials.registry import begin
+
+            return begin(current, wanted)
+    return ()
 
 
 def _onednn() -> str:

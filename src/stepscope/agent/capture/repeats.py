@@ -50,13 +50,15 @@ TRAINS = 4
 class Repeat:
     """Calls of one kind and name on one thread."""
 
-    __slots__ = ("calls", "ends", "first_ns", "key", "since", "since_ns", "total_ns", "traces")
+    __slots__ = ("calls", "ends", "first_ns", "key", "last_ns", "since", "since_ns", "total_ns", "traces")
 
     def __init__(self, key: Key, now_ns: int) -> None:
         self.key = key
         self.calls = 0
         self.first_ns = now_ns
         """End of the first call."""
+        self.last_ns = now_ns
+        """End of the newest call."""
         self.since = 0
         """Number of calls since the last one that made a trace, or since a pause."""
         self.since_ns = now_ns
@@ -71,6 +73,7 @@ class Repeat:
         """A call has ended; ``traces``: those that it made, None if none; ``rested_ns``: end of the last gap."""
         end_ns = start_ns + dur_ns
         self.calls += 1
+        self.last_ns = end_ns
         if traces is not None:
             self.traces = traces or self.traces
             self._restart()
@@ -168,6 +171,11 @@ class Repeats:
                 if rank <= TRAINS or (rank < _NEVER and repeat.steady(now_ns, OTHER_NS)):
                     found.append((rank, -repeat.total_ns, repeat.key))
         return self._known[min(found)[2]] if found else None
+
+    def longest(self, rank: int) -> Optional[Repeat]:
+        """The calls of at most this rank that have gone on for the longest time, steadily or not; None if none have."""
+        found = [repeat for repeat in self._known.values() if self.rank(repeat) <= rank]
+        return max(found, key=lambda repeat: repeat.last_ns - repeat.first_ns, default=None)
 
     def rank(self, repeat: Repeat) -> int:
         """How little the calls say about a step."""

@@ -28,6 +28,8 @@ from stepscope.wire.env import ARM_NAME, RUN_VARIABLE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from stepscope.collector.launch.trial import Trial
+
 _FORWARDED = (
     signal.SIGINT,
     signal.SIGTERM,
@@ -76,6 +78,8 @@ class LaunchOptions:
     apply: tuple[str, ...] = ()
     """Remedies (``model.report.remedies``) applied to the job's environment."""
     beside: Beside | None = None
+    trial: Trial | None = None
+    """Trial that this run is: interventions, and an early end; None: the job runs as it is, to its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +148,8 @@ def _prepare(options: LaunchOptions, messages: list[str]) -> tuple[Path, Path]:
         arm.build(run_dir, options.payload)
         if options.first_look_ns:
             rundir.arm_first_look(run_dir, options.first_look_ns)
+        if options.trial is not None:
+            rundir.arm_trial(run_dir, options.trial)
         _write_first_manifest(session, options, origin_ns, run_dir, messages)
     except BaseException:
         _discard(session, run_dir)

@@ -10,10 +10,15 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stepscope.errors import CaptureError
 from stepscope.wire import run_directory
 from stepscope.wire.env import CONFIG_NAME, JOB_NAME, RUN_PREFIX, SIGNALLED_NAME
+from stepscope.wire.trials import CONFIG_KEY
+
+if TYPE_CHECKING:
+    from stepscope.collector.launch.trial import Trial
 
 ENDED_NAME = "ended.json"
 """Name of the file that the launcher writes when the job has ended."""
@@ -109,6 +114,16 @@ def arm_first_look(run: Path, bound_ns: int) -> None:
         OSError: no space, or no rights.
     """
     write_json(run / CONFIG_NAME, {**(_read_json(run / CONFIG_NAME) or {}), "first_look_ns": bound_ns})
+
+
+def arm_trial(run: Path, trial: Trial) -> None:
+    """Put a trial's interventions in effect in the job's processes; all their steps are recorded, without gaps.
+
+    Raises:
+        OSError: no space, or no rights.
+    """
+    config = {**(_read_json(run / CONFIG_NAME) or {}), "duty_cycle": False, CONFIG_KEY: trial.settings()}
+    write_json(run / CONFIG_NAME, config)
 
 
 def write_signalled(run: Path) -> None:

@@ -11,6 +11,7 @@ import msgspec
 
 from stepscope.model.event import Event, Frame
 from stepscope.model.log.graph import GraphEvent
+from stepscope.model.log.intervention import InterventionEnded
 from stepscope.model.log.look import LookTaken
 from stepscope.model.log.program import ProgramEvent
 
@@ -384,6 +385,7 @@ AnyEvent = (
     | UserProfiler
     | CaptureTaken
     | LookTaken
+    | InterventionEnded
     | AgentCost
     | ProcessEnded
 )

@@ -1,0 +1,70 @@
+"""no-callbacks, without-callback:NAME: fits run without the callbacks that they are given, or without those of a class."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+from stepscope.agent.trials.support import replace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
+    from stepscope.agent.trials.effect import Effect
+
+MODULES = ("keras.src.callbacks.callback_list", "keras.src.callbacks", "tf_keras.src.callbacks")
+PROGRESS = "ProgbarLogger"
+"""Class of the progress bar, which Keras itself adds to the callbacks."""
+
+
+def targets(effect: Effect) -> list[tuple[str, Callable[[AgentState, Foreign], object]]]:
+    """Where it gets hold."""
+    if effect.name == "without-callback" and not effect.argument:
+        raise ValueError("without-callback needs the name of a callback's class")
+    effect.missed("no fit of Keras with callbacks")
+    return [(module, functools.partial(_attach, effect)) for module in MODULES]
+
+
+def _attach(effect: Effect, state: AgentState, module: Foreign) -> None:
+    cls = getattr(module, "CallbackList", None)
+    if cls is None or cls.__module__ != module.__name__:
+        return
+    seen: set[str] = set()
+
+    def keeps(name: str) -> bool:
+        """Whether callbacks of this class stay; notes one that goes."""
+        seen.add(name)
+        if effect.argument not in ("", name):
+            effect.missed("no callback %s; there are %s" % (effect.argument, ", ".join(sorted(seen))))
+            return True
+        effect.took()
+        return False
+
+    def make(original: Foreign) -> Foreign:
+        def init(
+            self: Foreign,
+            callbacks: Foreign = None,
+            add_history: Foreign = False,  # noqa: FBT002 - Keras' signature
+            add_progbar: Foreign = False,  # noqa: FBT002 - Keras' signature
+            *args: Foreign,
+            **kwargs: Foreign,
+        ) -> None:
+            with effect.wall:
+                callbacks = [callback for callback in _flat(callbacks) if keeps(type(callback).__name__)]
+                add_progbar = add_progbar and keeps(PROGRESS)
+            original(self, callbacks, add_history, add_progbar, *args, **kwargs)
+
+        return init
+
+    replace(state, cls, "__init__", make)
+
+
+def _flat(callbacks: Foreign) -> Iterator[Foreign]:
+    """The callbacks of a nested list, of a single callback, or of none."""
+    if isinstance(callbacks, (list, tuple)):
+        for callback in callbacks:
+            yield from _flat(callback)
+    elif callbacks is not None:
+        yield callbacks

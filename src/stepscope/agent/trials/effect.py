@@ -1,0 +1,101 @@
+"""What becomes of one intervention in one process."""
+
+from __future__ import annotations
+
+from stepscope.wire.trials import FAILED, IN_EFFECT, NOT_REACHED, split
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Optional
+
+    from stepscope.agent.core.guard import Guard
+    from stepscope.agent.state import AgentState
+
+
+class Effect:
+    """One intervention: how often it took hold, or why it did not."""
+
+    __slots__ = (
+        "argument",
+        "count",
+        "failure",
+        "name",
+        "on_steady",
+        "pending",
+        "probe",
+        "reason",
+        "since_ns",
+        "state",
+        "wall",
+    )
+
+    def __init__(self, state: AgentState, text: str) -> None:
+        """``text``: the intervention as ``NAME[:ARGUMENT]``."""
+        self.state = state
+        self.name, self.argument = split(text)
+        self.probe = "trial-" + self.name
+        """Name under which its patches and failures are kept."""
+        self.count = 0
+        self.since_ns = 0
+        """When it first took hold; 0: it has not."""
+        self.pending = False
+        """Whether it waits for steady steps, or looks for what it changes: the trial does not end meanwhile."""
+        self.on_steady: Optional[Callable[[], object]] = None
+        """Function to call on the agent's thread when steps are first steady."""
+        self.failure = ""
+        self.reason = "what it changes never came"
+        self.wall = Wall(self, state.guard(self.probe))
+        """Context manager for our code: its failures are recorded and go no further."""
+
+    def took(self) -> None:
+        """Note that it has taken hold of something."""
+        self.since_ns = self.since_ns or self.state.now()
+        self.count += 1
+        self.pending = False
+
+    def missed(self, why: str) -> None:
+        """Note why it cannot take hold of something; what is noted last is logged if it never does."""
+        self.reason = why
+
+    def number(self) -> int:
+        """The argument as a number.
+
+        Raises:
+            ValueError: it is none, or less than one.
+        """
+        number = int(self.argument)
+        if number < 1:
+            raise ValueError("%s:%s; expected a number of at least 1" % (self.name, self.argument))
+        return number
+
+    def line(self) -> dict[str, object]:
+        """The line of the log."""
+        outcome = FAILED if self.failure else IN_EFFECT if self.count else NOT_REACHED
+        text = self.failure or ("" if self.count else self.reason)
+        line: dict[str, object] = {"t": "intervention", "at": self.since_ns or self.state.now(), "name": self.name}
+        line.update(argument=self.argument, outcome=outcome, count=self.count, text=text[:2000])
+        return line
+
+
+class Wall:
+    """The agent's guard, which also marks the effect as failed. Exceptions of the job's code pass."""
+
+    __slots__ = ("_effect", "_guard")
+
+    def __init__(self, effect: Effect, guard: Guard) -> None:
+        self._effect = effect
+        self._guard = guard
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> bool:
+        swallowed = self._guard.__exit__(kind, error, trace)
+        if swallowed:
+            self._effect.failure = "%s: %s" % (type(error).__name__, error)
+            self._effect.pending = False
+        return swallowed

@@ -1,0 +1,81 @@
+"""The list of all interventions by family, kept by hand, and the start of a trial."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+
+from stepscope.agent.trials.effect import Effect
+from stepscope.agent.trials.ending import Ending
+from stepscope.wire.trials import DEFAULT_STEPS, INTERVENTIONS, SECONDS, STEPS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.probes.registry import Target
+    from stepscope.agent.state import AgentState
+
+    Attach = Callable[[AgentState, Foreign], object]
+
+FAMILIES = {
+    "compute-only": "compute_only",
+    "input-only": "input_only",
+    "no-callbacks": "callbacks",
+    "without-callback": "callbacks",
+    "no-summaries": "summaries",
+    "no-checkpoints": "checkpoints",
+    "batch": "batch",
+    "steps-per-execution": "compile_settings",
+    "graph": "compile_settings",
+    "xla-on": "xla",
+    "xla-off": "xla",
+    "mixed-bfloat16": "precision",
+    "parallel-map": "pipelines",
+    "prefetch": "pipelines",
+    "cache-input": "pipelines",
+    "threads": "threads",
+    "threads-default": "threads",
+    "stub": "stub",
+    "gc-off": "garbage",
+}
+"""Names of interventions, and the files of this folder that know them."""
+
+
+def begin(state: AgentState, wanted: Mapping[str, Foreign]) -> list[Target]:
+    """Begin the trial ``wanted`` (``wire.trials``); returns what is to be attached, before any probe is.
+
+    (probe, module name, attach) each, as from ``probes.registry.targets``.
+    """
+    effects = [Effect(state, str(text)) for text in wanted.get(INTERVENTIONS) or ()]
+    found: list[Target] = []
+    for effect in effects:
+        with effect.wall:
+            found.extend(_targets(effect))
+    state.hooks.on_finish(functools.partial(_log, state, effects))
+    ending = Ending(state, tuple(effects), int(wanted.get(STEPS) or DEFAULT_STEPS), float(wanted.get(SECONDS) or 0.0))
+    state.hooks.on_tick(ending.tick)
+    return found
+
+
+def _targets(effect: Effect) -> list[Target]:
+    family = FAMILIES.get(effect.name)
+    if family is None:
+        effect.failure = "no such intervention in this version of the agent"
+        return []
+    targets = importlib.import_module("stepscope.agent.trials." + family).targets(effect)
+    return [(effect.probe, module_name, _walled(effect, attach)) for module_name, attach in targets]
+
+
+def _walled(effect: Effect, attach: Attach) -> Attach:
+    def attach_walled(state: AgentState, module: Foreign) -> None:
+        with effect.wall:
+            attach(state, module)
+
+    return attach_walled
+
+
+def _log(state: AgentState, effects: list[Effect]) -> None:
+    while effects:  # the early end and the exit handler may both come here
+        state.log(effects.pop(0).line())

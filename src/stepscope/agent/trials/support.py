@@ -1,0 +1,94 @@
+"""Helpers of several interventions: who calls, what a call was given, replacing a method."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from typing import TYPE_CHECKING
+
+from stepscope.agent.core import frames
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
+
+TRAINER = "keras.src.backend.tensorflow.trainer"
+"""Module of Keras 3 with the trainer class of TensorFlow."""
+KERAS_2 = ("keras.src.engine.training", "tf_keras.src.engine.training")
+"""Modules of Keras 2 with the class Model."""
+DATASETS = "tensorflow.python.data.ops.dataset_ops"
+FUNCTIONS = "tensorflow.python.eager.polymorphic_function.polymorphic_function"
+
+
+def trainer_class(module: Foreign) -> Foreign:
+    """The class of ``module`` that fits.
+
+    Raises:
+        AttributeError: this version of Keras has another.
+    """
+    return module.TensorFlowTrainer if hasattr(module, "TensorFlowTrainer") else module.Model
+
+
+def replace(state: AgentState, owner: Foreign, name: str, make: Callable[[Foreign], Foreign]) -> None:
+    """Patch ``owner.name`` with ``make(original)``.
+
+    Raises:
+        LookupError: this version of the framework has no such function there.
+    """
+    original = vars(owner).get(name)
+    if not callable(original):
+        raise LookupError("%s has no %s" % (getattr(owner, "__name__", owner), name))
+    state.patch(owner, name, functools.wraps(original)(make(original)))
+
+
+def called_by_program(frame: FrameType) -> bool:
+    """Whether the program calls, or a package that it uses, not TensorFlow or Keras themselves."""
+    file = frame.f_code.co_filename
+    if frames.is_own(file):
+        return True
+    parts = file.replace("\\", "/").split("/")
+    return not any(part in parts for part in ("tensorflow", "keras", "tf_keras", "stepscope")) and not file.startswith("<")
+
+
+def is_own(function: Foreign) -> bool:
+    """Whether a callable's code is the user's."""
+    code = frames.code_of(function)
+    return code is not None and frames.is_own(code.co_filename)
+
+
+def eager() -> bool:
+    """Whether the calling thread executes eagerly, not in a trace."""
+    context = sys.modules.get("tensorflow.python.eager.context")
+    return context is not None and bool(context.executing_eagerly())
+
+
+class Given:
+    """Arguments of a call by name: those that are changed are passed by keyword."""
+
+    __slots__ = ("_bound",)
+
+    def __init__(self, function: Foreign, args: tuple[Foreign, ...], kwargs: dict[str, Foreign]) -> None:
+        """Raises TypeError where the call itself would, or if its signature is unknown."""
+        self._bound = inspect.signature(function).bind(*args, **kwargs)
+        self._bound.apply_defaults()
+
+    def takes(self, name: str) -> bool:
+        """Whether the function has such a parameter."""
+        return name in self._bound.arguments
+
+    def get(self, name: str) -> Foreign:
+        """The value of a parameter, given or by default; None if there is no such parameter."""
+        return self._bound.arguments.get(name)
+
+    def set(self, name: str, value: Foreign) -> None:
+        """Change the value of a parameter."""
+        self._bound.arguments[name] = value
+
+    @property
+    def call(self) -> tuple[tuple[Foreign, ...], dict[str, Foreign]]:
+        """Positional and keyword arguments of the changed call."""
+        return self._bound.args, self._bound.kwargs

@@ -1,0 +1,23 @@
+"""A trial: what the launcher is to put in effect in the job's processes, and when the job may end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stepscope.wire import trials
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A run with interventions in effect that ends early (``wire.trials``)."""
+
+    interventions: tuple[str, ...]
+    """Interventions as ``NAME[:ARGUMENT]``; none: the job as it is."""
+    seconds: float
+    """Seconds of steady steps after which the job ends."""
+    steps: int = trials.DEFAULT_STEPS
+    """Number of steady steps that it makes at least."""
+
+    def settings(self) -> dict[str, object]:
+        """The trial as a value of the run's configuration."""
+        return trials.settings(self.interventions, self.seconds, self.steps)
