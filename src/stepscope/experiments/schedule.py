@@ -18,14 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from stepscope.experiments.plan import Candidate
-    from stepscope.experiments.statistics import Effect
+    from stepscope.experiments.statistics import Effect, Verdict
 
 MIN_ROUNDS = 3
 """Two runs a side give a useless interval."""
-SCREENING = 0.5
-"""Share of the time that the first round may take."""
-NO_EFFECT = 0.97
-"""Ratio of the first round above which a trial is not repeated while others are more promising."""
+LATER_RUNS = 8
+"""Runs for which the first round leaves time: two more rounds of two trials."""
+SAME = 0.03
+"""Change that makes no difference: the least severity of a finding. A trial whose first round shows less is not repeated
+while others are more promising."""
 UNCHANGED = ""
 """The trial that changes nothing."""
 
@@ -100,6 +101,12 @@ class NotMeasuredError(Exception):
     """The unchanged job cannot be measured, so nothing can be compared."""
 
 
+def answer(effect: Effect) -> Verdict:
+    """What an effect says: no difference, faster, slower, or nothing yet."""
+    same = statistics.verdict(effect, over=SAME) == "same"
+    return "same" if same else statistics.verdict(effect)
+
+
 def explore(
     candidates: Sequence[Candidate], run: Callable[[str, int], Measured], clock: Callable[[], float], limits: Limits
 ) -> Experiment:
@@ -148,7 +155,7 @@ class _Exploration:
         runs: list[tuple[Arm, float]] = []
         for candidate in self._candidates:
             spent = self._spent()
-            if runs and spent + spent / (len(runs) + 1) > SCREENING * self._limits.seconds:
+            if runs and spent + (2 + LATER_RUNS) * spent / (len(runs) + 1) > self._limits.seconds:
                 self._experiment.not_tried.append(candidate)
                 continue
             arm = Arm(candidate=candidate)
@@ -188,7 +195,7 @@ class _Exploration:
         """The trials that the next round repeats, the most promising first."""
         arms = [arm for arm in self._experiment.arms if not arm.why and not self._clear(arm)]
         arms.sort(key=lambda arm: arm.first_ratio)
-        promising = [arm for arm in arms if arm.first_ratio < NO_EFFECT]
+        promising = [arm for arm in arms if arm.first_ratio < 1 - SAME]
         return self._fitting(promising or arms)
 
     def _fitting(self, arms: list[Arm]) -> list[Arm]:
@@ -201,7 +208,7 @@ class _Exploration:
 
     def _clear(self, arm: Arm) -> bool:
         effect = arm.effect(self._experiment.looks)
-        return effect is not None and statistics.verdict(effect) in {"faster", "slower"}
+        return effect is not None and answer(effect) != "undecided"
 
     def _spent(self) -> float:
         return self._clock() - self._began

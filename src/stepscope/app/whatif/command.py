@@ -191,9 +191,10 @@ def _isolation(options: WhatIfOptions, folder: Path, say: Callable[[str], object
     Raises:
         UsageError: the machine cannot isolate a job, and there is no consent.
     """
-    problem = isolation.problem()
+    wanted = isolation.Isolation(keep=(folder,), network=options.network)
+    problem = isolation.problem(wanted)
     if not problem:
-        return isolation.Isolation(keep=(folder,), network=options.network)
+        return wanted
     if not options.consent:
         raise UsageError(
             f"what the runs write cannot be thrown away here: {problem}; with --yes they write where the program writes"

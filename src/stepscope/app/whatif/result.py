@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from stepscope._version import __version__
 from stepscope.app.record import shown
 from stepscope.collector.launch import mask
+from stepscope.experiments import schedule
 from stepscope.experiments.interventions import parse
 from stepscope.experiments.plan import OTHER
 from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from stepscope.experiments.statistics import Effect
     from stepscope.model.report.whatif import Measure, Verdict
 
-SAME = 0.03
-"""Change below which a trial makes no difference: the least severity of a finding."""
 NO_TIME = "there was no time for it: raise --time"
 
 
@@ -113,11 +112,7 @@ def _left_out(candidate: Candidate) -> WhatIfResult:
 def _verdict(arm: Arm, effect: Effect | None) -> Verdict:
     if arm.why:
         return "not-possible"
-    if effect is None:
-        return "undecided"
-    if 1 - SAME <= effect.low and effect.high <= 1 + SAME:
-        return "same"
-    return "faster" if effect.high < 1 else "slower" if effect.low > 1 else "undecided"
+    return schedule.answer(effect) if effect is not None else "undecided"
 
 
 def _noise(effect: Effect | None) -> WhatIfNoise | None:

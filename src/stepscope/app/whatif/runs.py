@@ -23,8 +23,8 @@ from stepscope.experiments.schedule import Measured
 from stepscope.model.report.finding import Report
 from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
 from stepscope.store import layout, open_session
-from stepscope.model.log.events import Intervention
-from stepscope.wire.trials import Trial
+from stepscope.model.log.intervention import InterventionEnded
+from stepscope.collector.launch.trial import Trial
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -145,7 +145,7 @@ def _note(session: Path, report: Report, trial: str) -> str:
         return ""
     if trial in ENVIRONMENT_REMEDIES:
         return next((d.text for d in report.diagnostics if d.code == _NOT_IN_EFFECT), "")
-    said = [line for worker in open_session(session).workers for line in worker.all(Intervention)]
+    said = [line for worker in open_session(session).workers for line in worker.all(InterventionEnded)]
     if not said:
         return "no process of the job imported TensorFlow or Keras"
     if any(line.outcome == "in-effect" for line in said):

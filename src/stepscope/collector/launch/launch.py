@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from stepscope._version import __version__
-from stepscope.collector.launch import apply, arm, mask, rundir, session_place
+from stepscope.collector.launch import apply, arm, isolation, mask, offline, rundir, session_place
 from stepscope.collector.launch.sidecar_process import SidecarProcess
 from stepscope.errors import CaptureError, TargetError
 from stepscope.store import layout
@@ -80,6 +80,8 @@ class LaunchOptions:
     beside: Beside | None = None
     trial: Trial | None = None
     """Trial that this run is: interventions, and an early end; None: the job runs as it is, to its end."""
+    isolation: isolation.Isolation | None = None
+    """How the job is kept from leaving anything behind; None: it runs as without stepscope."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,25 +116,36 @@ def _run(options: LaunchOptions, mask_before: set[int]) -> Outcome:
     messages: list[str] = []
     environment = apply.environment(options.apply, os.environ)
     try:
-        places = _prepare(options, messages)
-    except (CaptureError, OSError) as error:  # the job comes first: it runs as without us
-        messages.append(f"nothing is recorded: {error}")
+        session, run_dir = _prepare(options, messages)
+    except (CaptureError, OSError) as error:
+        if options.isolation is not None:  # a trial that is not recorded is of no use
+            raise CaptureError(f"nothing can be recorded: {error}") from error
+        messages.append(f"nothing is recorded: {error}")  # the job comes first: it runs as without us
         job = _spawn(options.argv, environment, mask_before)
         return Outcome(exit_code=_stand_between(job, None), session=None, messages=tuple(messages))
-    session, run_dir = places
     if options.beside is not None:
         options.beside.announce(session)
+    isolated: isolation.Isolated | None = None
+    environment = _job_environment(run_dir, environment)
     try:
-        job = _spawn(options.argv, _job_environment(run_dir, environment), mask_before)
+        if options.isolation is None:
+            job = _spawn(options.argv, environment, mask_before)
+        else:
+            isolated = _isolate(options, options.isolation, environment, mask_before, (session, run_dir))
+            job = isolated.pid
     except BaseException:
         _discard(session, run_dir)
         raise
-    _write_job(run_dir, job, options)
     sidecar = SidecarProcess(run_dir, session)
-    sidecar.start()
-    if options.beside is not None:
-        messages.extend(options.beside.start(session, job, rundir.start_ticks(job)))
-    exit_code = _stand_between(job, sidecar, run_dir)
+    try:
+        _write_job(run_dir, job, options)
+        sidecar.start()
+        if options.beside is not None:
+            messages.extend(options.beside.start(session, job, rundir.start_ticks(job)))
+        exit_code = _stand_between(job, sidecar, run_dir, isolated)
+    finally:
+        if isolated is not None:
+            messages += [*isolated.notes, *isolated.end(sidecar.pid)]
     _write_ended(run_dir, exit_code)
     return _finish(exit_code, session, sidecar, messages)
 
@@ -239,6 +252,23 @@ def _spawn(argv: Sequence[str], environment: dict[str, str], mask_before: set[in
         raise TargetError(_why_not_started(argv[0], error)) from error
 
 
+def _isolate(
+    options: LaunchOptions,
+    how: isolation.Isolation,
+    environment: dict[str, str],
+    mask_before: set[int],
+    places: tuple[Path, Path],
+) -> isolation.Isolated:
+    """Start the job isolated; ``places``: session and run directory, which stay real."""
+    session, run_dir = places
+    keep = [session, *rundir.ring_directories(run_dir)]
+    quiet = offline.environment(environment, network=how.network)
+    try:
+        return isolation.start(options.argv, quiet, mask_before, how, keep)
+    except OSError as error:
+        raise TargetError(_why_not_started(options.argv[0], error)) from error
+
+
 def _why_not_started(program: str, error: OSError) -> str:
     if error.errno == errno.ENOENT:
         if os.path.exists(program):
@@ -249,7 +279,12 @@ def _why_not_started(program: str, error: OSError) -> str:
     return f"cannot start {program}: {error.strerror}"
 
 
-def _stand_between(job: int, sidecar: SidecarProcess | None, run_dir: Path | None = None) -> int:
+def _stand_between(
+    job: int,
+    sidecar: SidecarProcess | None,
+    run_dir: Path | None = None,
+    isolated: isolation.Isolated | None = None,
+) -> int:
     """Pass signals on and keep the sidecar alive until the job ends; return its exit code, negative for a signal."""
     while True:
         timeout = None
@@ -265,6 +300,8 @@ def _stand_between(job: int, sidecar: SidecarProcess | None, run_dir: Path | Non
             continue
         if sidecar is not None:
             sidecar.reaped()
+            if isolated is not None:
+                isolated.reap(sidecar.pid)
         pid, status = os.waitpid(job, os.WNOHANG | os.WUNTRACED)
         if not pid:
             continue

@@ -191,6 +191,12 @@ def forget(ring: Path) -> None:
             return
 
 
+def ring_directories(run: Path) -> list[Path]:
+    """Every directory that a run's processes write rings to, itself included."""
+    found = (_read_json(run / CONFIG_NAME) or {}).get("ring_dirs")
+    return [run, *(Path(str(path)) for path in found)] if isinstance(found, list) else [run]
+
+
 def session_of(run: Path) -> str | None:
     """The session that a run directory was made for."""
     session = (_read_json(run / CONFIG_NAME) or {}).get("session")

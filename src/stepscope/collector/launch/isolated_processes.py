@@ -1,0 +1,85 @@
+"""Ends all that is left of a trial: every process in one of its namespaces, whatever its parent is by now.
+
+A daemon leaves its parent, its session and its process group, but not its namespaces. Standard library only: the guard
+runs it, too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+
+PATIENCE_S = 10.0
+"""Time after which a process that does not die is left: it hangs in the kernel."""
+_PAUSE_S = 0.002
+_KINDS = ("mnt", "net", "ipc", "user")
+
+
+def own_namespaces() -> frozenset[str]:
+    """The namespaces of this process, as ``kind:[inode]``."""
+    return _namespaces("self")
+
+
+def _namespaces(pid: str) -> frozenset[str]:
+    """Those of a process; none for one that has ended, or that this user may not look at."""
+    found = []
+    for kind in _KINDS:
+        try:
+            found.append(os.readlink(f"/proc/{pid}/ns/{kind}"))
+        except OSError:
+            continue
+    return frozenset(found)
+
+
+def within(namespaces: frozenset[str]) -> list[int]:
+    """Processes in one of ``namespaces``, without this one."""
+    pids = [name for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]
+    return [int(pid) for pid in pids if namespaces & _namespaces(pid)]
+
+
+def end_all(namespaces: frozenset[str]) -> list[int]:
+    """Kill all processes in one of ``namespaces`` and wait for their end; return those that did not die."""
+    deadline = time.monotonic() + PATIENCE_S
+    while namespaces and (left := within(namespaces)):
+        if time.monotonic() > deadline:
+            return left
+        for pid in left:
+            _kill(pid, namespaces)
+        time.sleep(_PAUSE_S)
+    return []
+
+
+def _kill(pid: int, namespaces: frozenset[str]) -> None:
+    """Kill a process, unless its number belongs to another one by now."""
+    try:
+        fd = os.pidfd_open(pid)
+    except OSError:
+        return
+    try:
+        if namespaces & _namespaces(str(pid)):
+            signal.pidfd_send_signal(fd, signal.SIGKILL)
+    except OSError:  # it has just ended
+        return
+    finally:
+        os.close(fd)
+
+
+def guard(pipe: int) -> None:
+    """Wait until the launcher has closed the other end of ``pipe``, be it by dying; then end what is left, and exit.
+
+    The pipe brings the namespaces of the trial. The launcher has ended everything itself if it ends in order.
+    """
+    os.setsid()
+    os.chdir("/")
+    signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    data = b""
+    while part := os.read(pipe, 4096):
+        data += part
+    if data:
+        end_all(frozenset(json.loads(data)))
+    os._exit(0)
