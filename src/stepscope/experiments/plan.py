@@ -1,8 +1,8 @@
 """Which trials a first run suggests, best expected gain first.
 
 Two sources: the findings, each with the trials of its remedy (``experiments.proofs``) and its predicted cost, and the
-components of the step, each with the interventions that shorten it (``Intervention.lifts``). Input against compute comes
-first where both take time: it splits the job and prunes the rest.
+components of the step, each with the interventions that shorten it (``Intervention.lifts``). Input against compute
+comes first where both take time: it splits the job and prunes the rest.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """In which order trials run, and when enough is known: pure logic, the caller runs the job.
 
-A round runs the unchanged job, each trial, and the unchanged job again; every other round in the opposite order, so that
-what drifts (the host's clock, a neighbour) hits all alike. The two unchanged runs of a round are compared with each other
-as well: what differs there is noise. The first round tries every candidate, the best first, as far as the time goes; the
-later ones repeat the most promising, as many as three rounds of can be afforded. A trial ends early if its answer is clear.
+A round runs the unchanged job, each trial, and the unchanged job again; every other round in the opposite order, so
+that what drifts (the host's clock, a neighbour) hits all alike. The two unchanged runs of a round are compared with
+each other as well: what differs there is noise. The first round tries every candidate, the best first, as far as the
+time goes; the later ones repeat the most promising, as many as three rounds of can be afforded. A trial ends early if
+its answer is clear.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ MIN_ROUNDS = 3
 LATER_RUNS = 8
 """Runs for which the first round leaves time: two more rounds of two trials."""
 SAME = 0.03
-"""Change that makes no difference: the least severity of a finding. A trial whose first round shows less is not repeated
-while others are more promising."""
+"""Change that makes no difference: the least severity of a finding. A trial whose first round shows less is not
+repeated while others are more promising."""
 UNCHANGED = ""
 """The trial that changes nothing."""
 

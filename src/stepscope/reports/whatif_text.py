@@ -1,4 +1,4 @@
-"""What an experiment brought, for people: a line for the unchanged job and one for each trial, gains before ceilings."""
+"""What an experiment brought, for people: a line for the unchanged job and one for each trial, gains first."""
 
 from __future__ import annotations
 

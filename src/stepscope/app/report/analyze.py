@@ -131,10 +131,8 @@ def report_of(session: Session) -> Report:
     )
 
 
-def _annotated(
-    findings: tuple[Finding, ...], session: Session, anatomy: tuple[Component, ...]
-) -> tuple[Finding, ...]:
-    """Findings with what several of them cost together, the captures that they rest on, and the trials that prove them."""
+def _annotated(findings: tuple[Finding, ...], session: Session, anatomy: tuple[Component, ...]) -> tuple[Finding, ...]:
+    """Findings with what several cost together, the captures that they rest on, and the trials that prove them."""
     accounted = capture_account.annotated(findings, session.manifest)
     return proofs.annotated(exclusive.annotated(accounted, anatomy), session.manifest)
 

@@ -1,9 +1,9 @@
 """The use case ``whatif``: run a program unchanged and with something changed, in turn, and report what each brings.
 
 A trial is a setting of the job's environment (``model.report.remedies``) or an intervention in its process
-(``experiments.interventions``). Each run is a full ``stepscope run`` without captures, which would slow some steps and not
-others; it ends after some seconds of steady steps, and what the job writes is thrown away where the machine allows that.
-Without ``--try``, a first run with captures finds out what to try.
+(``experiments.interventions``). Each run is a full ``stepscope run`` without captures, which would slow some steps
+and not others; it ends after some seconds of steady steps, and what the job writes is thrown away where the machine
+allows that. Without ``--try``, a first run with captures finds out what to try.
 """
 
 from __future__ import annotations
@@ -109,7 +109,9 @@ def whatif(options: WhatIfOptions, say: Callable[[str], object]) -> WhatIfReport
     """
     if options.rounds < schedule.MIN_ROUNDS:
         raise UsageError(f"--rounds {options.rounds}: an interval needs {schedule.MIN_ROUNDS} or more")
-    candidates = plan.named((*options.trials, *([plan.OTHER] if options.against is not None else ())))
+    candidates: Sequence[Candidate] = plan.named(
+        (*options.trials, *([plan.OTHER] if options.against is not None else ()))
+    )
     other = _other(options)
     apply.environment([one for one in options.trials if not _is_intervention(one)], os.environ, option=OPTION)
     _alone()

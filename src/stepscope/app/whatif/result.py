@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 NO_TIME = "there was no time for it: raise --time"
 
 
-def build(
-    runner: Runner, found: Experiment, runs: Sequence[Ran], measure: Measure, first: Ran | None
-) -> WhatIfReport:
+def build(runner: Runner, found: Experiment, runs: Sequence[Ran], measure: Measure, first: Ran | None) -> WhatIfReport:
     """The report. ``first``: the run that suggested what to try."""
     plain = [ran for ran in runs if not ran.trial]
     times = plain[0].report.session.step_times

@@ -17,14 +17,14 @@ from stepscope.agent.payload import PAYLOAD
 from stepscope.app.record import REPORT_JSON, shown
 from stepscope.collector.captures import budget as budgets
 from stepscope.collector.launch import launch
+from stepscope.collector.launch.trial import Trial
 from stepscope.errors import CaptureError, TargetError
 from stepscope.experiments.plan import OTHER
 from stepscope.experiments.schedule import Measured
+from stepscope.model.log.intervention import InterventionEnded
 from stepscope.model.report.finding import Report
 from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
 from stepscope.store import layout, open_session
-from stepscope.model.log.intervention import InterventionEnded
-from stepscope.collector.launch.trial import Trial
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
