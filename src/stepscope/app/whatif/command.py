@@ -91,7 +91,7 @@ class _Experiment:
         if not self.runs:
             self.measure = measure_of((ran,))
         self.runs.append(ran)
-        measured = ran.measured(self.measure)
+        measured = ran.measured(self.measure, self.runs[0])
         self.say(f"round {number}: {trial or 'unchanged'} {_told(measured, self.measure)}")
         return measured
 

@@ -63,10 +63,19 @@ class Ran:
         rate = throughput.samples_per_s if measure == "sample" else throughput.steps_per_s
         return 1e9 / rate if rate else 0.0
 
-    def measured(self, measure: Measure) -> Measured:
-        """For the schedule."""
+    @property
+    def steps(self) -> str:
+        """The calls that are its steps, in words; "" if there are none."""
+        times = self.report.session.step_times
+        return times.source if times is not None else ""
+
+    def measured(self, measure: Measure, unchanged: Ran) -> Measured:
+        """For the schedule. ``unchanged``: the first run of the job as it is."""
         if self.note:
             return Measured(ns=0.0, why=self.note, wall_s=self.wall_s)
+        if measure != "run" and self.trial != OTHER and self.steps != unchanged.steps:
+            said = f"its steps are {self.steps or 'not seen'}, those of the unchanged job {unchanged.steps}"
+            return Measured(ns=0.0, why=said, wall_s=self.wall_s)
         ns = self.ns(measure)
         return Measured(ns=ns, why="" if ns else "the run shows no steady steps", wall_s=self.wall_s)
 
@@ -91,7 +100,7 @@ class Runner:
             TargetError: the program cannot be started, or the run failed.
             CaptureError: nothing could be recorded.
         """
-        label = f"{number}-{_file_name(trial) or AS_IT_IS}"
+        label = self._label(number, trial)
         session, log = self.folder / f"{label}{layout.SUFFIX}", self.folder / f"{label}.log"
         wanted = launch.LaunchOptions(
             argv=self.other if trial == OTHER else self.argv,
@@ -111,6 +120,12 @@ class Runner:
         note = _note(session, report, trial)
         wall_s = time.monotonic() - began
         return Ran(round=number, trial=trial, session=session.name, report=report, wall_s=wall_s, note=note)
+
+    def _label(self, number: int, trial: str) -> str:
+        """Name of a run: that of its trial in its round, numbered if a round has several."""
+        stem = f"{number}-{_file_name(trial) or AS_IT_IS}"
+        labels = (stem, *(f"{stem}-{again}" for again in range(2, 1000)))
+        return next(label for label in labels if not (self.folder / f"{label}{layout.SUFFIX}").exists())
 
     def _trial(self, trial: str, seconds: float) -> Trial | None:
         changed = (trial,) if trial and trial not in {OTHER, *ENVIRONMENT_REMEDIES} else ()
