@@ -1,8 +1,9 @@
 """What remedies brought, as people read it."""
 
 import msgspec
+import pytest
 
-from stepscope.model.report.whatif import WhatIfReport, WhatIfResult
+from stepscope.model.report.whatif import Choice, Verdict, WhatIfReport, WhatIfResult
 from stepscope.reports import whatif_text
 
 RESULT = WhatIfResult(
@@ -43,6 +44,8 @@ def test_a_line_for_each() -> None:
         "python 'my score.py' · 5 interleaved rounds · time of a step (tf.function score)",
         "",
         "unchanged      12.4 ms",
+        "",
+        "gains:",
         "jemalloc-keep  11.3 ms   -9.0 % (-10.3 to -7.5)  faster",
         "               gone: MEM002",
         "               let jemalloc keep what is freed",
@@ -50,8 +53,59 @@ def test_a_line_for_each() -> None:
         "               --apply glibc-keep is not in effect",
         "               let malloc keep what is freed",
         "",
-        "sessions: score-1122-1530.whatif",
+        "best: jemalloc-keep makes a step 1.1 times as fast",
+        "sessions: score-1122-1530.whatif (the job wrote where it writes)",
     ]
+
+
+def _tried(name: str, ratio: float, verdict: Verdict, **fields: object) -> WhatIfResult:
+    half = 0.01 * ratio
+    made = WhatIfResult(
+        remedy=name, text="what it does", ns=1, ratio=ratio, low=ratio - half, high=ratio + half, verdict=verdict
+    )
+    return msgspec.structs.replace(made, **fields)
+
+
+def test_ceilings_stand_apart_and_what_was_not_measured_last() -> None:
+    ceiling = _tried("compute-only", 0.2, "faster", kind="ceiling", lasting="the input pipeline", keeps_results=False)
+    left = _tried("xla-on", 1.0, "not-tried", note="there was no time for it")
+    none = _tried("graph", 1.0, "not-possible", note="no fit is run eagerly")
+    lines = whatif_text.render(msgspec.structs.replace(REPORT, results=(RESULT, ceiling, left, none))).splitlines()
+    heads = ("gains:", "ceilings: the most that any change of this part can bring")
+    assert lines.index(heads[0]) < lines.index(heads[1]) < lines.index("xla-on         not tried: there was no time for it")
+    assert "               look at: the input pipeline" in lines
+    assert "               what it does (changes the results)" in lines
+    assert "graph          not possible: no fit is run eagerly" in lines
+
+
+@pytest.mark.parametrize(
+    ("results", "answer"),
+    [
+        ((_tried("a", 0.5, "faster"),), "best: a makes a step 2 times as fast"),
+        ((_tried("a", 0.4, "faster", kind="ceiling"), _tried("b", 1.0, "same")), "no setting brings a gain that lasts"),
+        ((_tried("a", 1.0, "same", kind="ceiling"), _tried("b", 1.1, "slower")), "nothing worth changing; the ceilings"),
+        ((_tried("b", 1.0, "same"),), "nothing worth changing"),
+        ((_tried("b", 0.9, "undecided"),), "nothing is decided"),
+    ],
+)
+def test_the_answer_is_one_sentence(results: tuple[WhatIfResult, ...], answer: str) -> None:
+    text = whatif_text.render(msgspec.structs.replace(REPORT, results=results))
+    assert text.splitlines()[-2].startswith(answer)
+
+
+def test_once_is_no_interval() -> None:
+    once = _tried("a", 0.5, "undecided", rounds=1)
+    assert whatif_text.change_text(msgspec.structs.replace(once, low=0.0, high=0.0)) == "-50.0 % (seen once)"
+
+
+def test_what_can_be_tried_is_listed_by_kind() -> None:
+    choices = [
+        Choice(name="compute-only", kind="ceiling", text="Batches again.", limits=""),
+        Choice(name="batch:K", kind="gain", text="Larger batches.", limits="a size in the program."),
+    ]
+    lines = whatif_text.catalogue(choices).splitlines()
+    assert lines[1:3] == ["  batch:K", "      Larger batches. Cannot: a size in the program."]
+    assert lines[-2:] == ["  compute-only", "      Batches again."]
 
 
 def test_colors() -> None:

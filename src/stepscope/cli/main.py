@@ -18,7 +18,7 @@ from stepscope.errors import StepscopeError
 
 COMMANDS = {
     "run": ("stepscope.cli.run:run", "Measure a job and report why it is slow."),
-    "whatif": ("stepscope.cli.whatif:whatif", "Measure what a remedy gains: run the job with and without it."),
+    "whatif": ("stepscope.cli.whatif:whatif", "Try changes on a job without touching its code."),
     "ps": ("stepscope.cli.ps:ps", "List running jobs that are being measured."),
     "top": ("stepscope.cli.ps:top", "Watch a running job."),
     "trace": ("stepscope.cli.trace:trace", "Capture some steps of a running job."),

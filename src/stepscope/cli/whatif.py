@@ -16,6 +16,8 @@ from stepscope.cli.job_command import JobCommand
 from stepscope.reports import whatif_text
 
 _TRY = "--try"
+_INTERRUPTED = 130
+"""Exit code if the user ended it early."""
 _HELP = """Run a job unchanged and with one thing changed, in turn, and report what each change brings.
 
 \b
@@ -125,6 +127,8 @@ def whatif(
     else:
         color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         click.echo(whatif_text.render(report, color=color, width=_width()), nl=False)
+    if report is not None and report.interrupted:
+        ctx.exit(_INTERRUPTED)
 
 
 def _width() -> int:

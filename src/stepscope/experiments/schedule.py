@@ -79,6 +79,8 @@ class Experiment:
     rounds: int = 0
     looks: int = 1
     """How often it was looked whether the answer is clear."""
+    interrupted: bool = False
+    """Whether the user ended it: the round that ran is not in it."""
 
     def noise(self) -> Effect | None:
         """The unchanged job against itself; None with fewer than three rounds."""
@@ -121,6 +123,7 @@ def explore(
 
     Raises:
         NotMeasuredError: the unchanged job has no time.
+        KeyboardInterrupt: the user ended it before a round was complete.
     """
     return _Exploration(candidates, run, clock, limits).all()
 
@@ -141,11 +144,16 @@ class _Exploration:
     def all(self) -> Experiment:
         """The first round, and all others."""
         experiment = self._experiment
-        self._first()
-        while experiment.rounds < self._limits.rounds and (arms := self._open()):
-            if not self._affordable(len(arms) + 2):
-                break
-            self._round(arms)
+        try:
+            self._first()
+            while experiment.rounds < self._limits.rounds and (arms := self._open()):
+                if not self._affordable(len(arms) + 2):
+                    break
+                self._round(arms)
+        except KeyboardInterrupt:
+            if not experiment.rounds:
+                raise
+            experiment.interrupted = True
         return experiment
 
     # -- rounds --------------------------------------------------------------------------------------------------

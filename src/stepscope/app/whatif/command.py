@@ -84,9 +84,9 @@ class _Experiment:
         try:
             ran = self.runner.run(number, trial)
         except TargetError as error:
-            if not trial or not _is_intervention(trial):
+            if not trial:
                 raise
-            self.say(f"{trial}: not possible")
+            self.say(f"round {number}: {trial} not possible: {error}")
             return schedule.Measured(ns=0.0, why=str(error))
         if not self.runs:
             self.measure = measure_of((ran,))

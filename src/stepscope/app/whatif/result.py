@@ -45,6 +45,7 @@ def build(runner: Runner, found: Experiment, runs: Sequence[Ran], measure: Measu
         noise=_noise(found.noise()),
         isolated=runner.isolation is not None,
         network=runner.isolation is None or runner.isolation.network,
+        interrupted=found.interrupted,
         trial_s=runner.seconds,
     )
 

@@ -118,5 +118,7 @@ class WhatIfReport(Struct, frozen=True, kw_only=True):
     """Whether files that the job wrote were thrown away after each run."""
     network: bool = True
     """Whether the job could reach the network."""
+    interrupted: bool = False
+    """Whether the user ended it early: it holds the complete rounds."""
     trial_s: float = 0.0
     """Seconds of steady steps after which a run ended; 0: runs went on to the program's end."""
