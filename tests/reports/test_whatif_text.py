@@ -54,7 +54,8 @@ def test_a_line_for_each() -> None:
         "               let malloc keep what is freed",
         "",
         "best: jemalloc-keep makes a step 1.1 times as fast",
-        "sessions: score-1122-1530.whatif (the job wrote where it writes)",
+        "sessions: score-1122-1530.whatif",
+        "the job wrote where it writes",
     ]
 
 
@@ -72,7 +73,8 @@ def test_ceilings_stand_apart_and_what_was_not_measured_last() -> None:
     none = _tried("graph", 1.0, "not-possible", note="no fit is run eagerly")
     lines = whatif_text.render(msgspec.structs.replace(REPORT, results=(RESULT, ceiling, left, none))).splitlines()
     heads = ("gains:", "ceilings: the most that any change of this part can bring")
-    assert lines.index(heads[0]) < lines.index(heads[1]) < lines.index("xla-on         not tried: there was no time for it")
+    last = "xla-on         not tried: there was no time for it"
+    assert lines.index(heads[0]) < lines.index(heads[1]) < lines.index(last)
     assert "               look at: the input pipeline" in lines
     assert "               what it does (changes the results)" in lines
     assert "graph          not possible: no fit is run eagerly" in lines
@@ -83,14 +85,14 @@ def test_ceilings_stand_apart_and_what_was_not_measured_last() -> None:
     [
         ((_tried("a", 0.5, "faster"),), "best: a makes a step 2 times as fast"),
         ((_tried("a", 0.4, "faster", kind="ceiling"), _tried("b", 1.0, "same")), "no setting brings a gain that lasts"),
-        ((_tried("a", 1.0, "same", kind="ceiling"), _tried("b", 1.1, "slower")), "nothing worth changing; the ceilings"),
+        ((_tried("a", 1.0, "same", kind="ceiling"), _tried("b", 1.1, "slower")), "nothing worth changing; the ceil"),
         ((_tried("b", 1.0, "same"),), "nothing worth changing"),
         ((_tried("b", 0.9, "undecided"),), "nothing is decided"),
     ],
 )
 def test_the_answer_is_one_sentence(results: tuple[WhatIfResult, ...], answer: str) -> None:
     text = whatif_text.render(msgspec.structs.replace(REPORT, results=results))
-    assert text.splitlines()[-2].startswith(answer)
+    assert text.splitlines()[-3].startswith(answer)
 
 
 def test_once_is_no_interval() -> None:

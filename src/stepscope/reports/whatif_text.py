@@ -125,4 +125,4 @@ def _conclusion(report: WhatIfReport, width: int) -> list[str]:
 def _foot(report: WhatIfReport) -> list[str]:
     kept = "what the job wrote was thrown away" if report.isolated else "the job wrote where it writes"
     network = "" if report.network else ", and it had no network"
-    return [f"sessions: {printable(report.folder)} ({kept}{network})"]
+    return [f"sessions: {printable(report.folder)}", f"{kept}{network}"]
