@@ -10,9 +10,8 @@ import functools
 import sys
 from typing import TYPE_CHECKING
 
-from stepscope.agent.core.weak_ids import WeakIds
-from stepscope.agent.trials import held
-from stepscope.agent.trials.support import DATASETS, TRAINER, called_by_program, eager, replace
+from stepscope.agent.trials import feeds, held
+from stepscope.agent.trials.support import DATASETS, TRAINER, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.state import AgentState
     from stepscope.agent.trials.effect import Effect
-
-KERAS_2 = ("keras.src.engine.data_adapter", "tf_keras.src.engine.data_adapter")
 
 
 def targets(effect: Effect) -> list[tuple[str, Callable[[AgentState, Foreign], object]]]:
@@ -31,7 +28,7 @@ def targets(effect: Effect) -> list[tuple[str, Callable[[AgentState, Foreign], o
     return [
         (TRAINER, functools.partial(_attach_trainer, effect)),
         (DATASETS, functools.partial(_attach_loops, effect)),
-        *((module, old) for module in KERAS_2),
+        *((module, old) for module in feeds.HANDLERS),
     ]
 
 
@@ -76,27 +73,7 @@ def _exchange(effect: Effect, owner: Foreign, attribute: str, steps: int) -> Non
 
 
 def _attach_loops(effect: Effect, state: AgentState, module: Foreign) -> None:
-    known = WeakIds()
+    def change(dataset: Foreign) -> Foreign:
+        return held.hold(dataset, held.length(dataset))
 
-    def of(dataset: Foreign) -> Foreign:
-        found = known.get(dataset)
-        if found is None:
-            found = held.hold(dataset, held.length(dataset)) or dataset
-            if found is dataset:
-                return dataset
-            known.set(dataset, found)
-        effect.took()
-        return found
-
-    def make(original: Foreign) -> Foreign:
-        def iterate(self: Foreign) -> Foreign:
-            dataset = self
-            if called_by_program(sys._getframe(1)) and eager():
-                with effect.wall:
-                    dataset = of(self)
-            return original(dataset)
-
-        return iterate
-
-    for method in ("__iter__", "as_numpy_iterator"):
-        replace(state, module.DatasetV2, method, make)
+    feeds.attach_loops(effect, change, state, module)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from stepscope.wire.trials import FAILED, IN_EFFECT, NOT_REACHED, split
 
 TYPE_CHECKING = False
@@ -12,6 +14,15 @@ if TYPE_CHECKING:
 
     from stepscope.agent.core.guard import Guard
     from stepscope.agent.state import AgentState
+
+
+class Inside(threading.local):
+    """Whether the calling thread runs our code: what that calls, the program does not call."""
+
+    depth = 0
+
+
+INSIDE = Inside()
 
 
 class Effect:
@@ -89,11 +100,12 @@ class Wall:
         self._guard = guard
 
     def __enter__(self) -> None:
-        return None
+        INSIDE.depth += 1
 
     def __exit__(
         self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> bool:
+        INSIDE.depth -= 1
         swallowed = self._guard.__exit__(kind, error, trace)
         if swallowed:
             self._effect.failure = "%s: %s" % (type(error).__name__, error)

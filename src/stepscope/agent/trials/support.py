@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import sys
 from typing import TYPE_CHECKING
 
 from stepscope.agent.core import frames
+from stepscope.agent.trials.effect import INSIDE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +23,8 @@ TRAINER = "keras.src.backend.tensorflow.trainer"
 KERAS_2 = ("keras.src.engine.training", "tf_keras.src.engine.training")
 """Modules of Keras 2 with the class Model."""
 DATASETS = "tensorflow.python.data.ops.dataset_ops"
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_FRAMEWORKS = frozenset(("tensorflow", "keras", "tf_keras"))
 FUNCTIONS = "tensorflow.python.eager.polymorphic_function.polymorphic_function"
 
 
@@ -45,13 +49,15 @@ def replace(state: AgentState, owner: Foreign, name: str, make: Callable[[Foreig
     state.patch(owner, name, functools.wraps(original)(make(original)))
 
 
-def called_by_program(frame: FrameType) -> bool:
-    """Whether the program calls, or a package that it uses, not TensorFlow or Keras themselves."""
+def called_by_program() -> bool:
+    """Whether the program calls the caller, or a package that it uses, not TensorFlow, Keras or our code."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+        frame = frame.f_back
+    if frame is None or INSIDE.depth:
+        return False
     file = frame.f_code.co_filename
-    if frames.is_own(file):
-        return True
-    parts = file.replace("\\", "/").split("/")
-    return not any(part in parts for part in ("tensorflow", "keras", "tf_keras", "stepscope")) and not file.startswith("<")
+    return frames.is_own(file) or not (file.startswith("<") or _FRAMEWORKS.intersection(file.split(os.sep)))
 
 
 def is_own(function: Foreign) -> bool:

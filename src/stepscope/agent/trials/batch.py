@@ -1,0 +1,107 @@
+"""batch:K: batches of K times as many examples: ``batch_size`` of a fit over arrays, ``Dataset.batch`` and
+``padded_batch`` where the program calls them. Steps per epoch become as many times fewer.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+from stepscope.agent.trials.support import (
+    DATASETS,
+    KERAS_2,
+    TRAINER,
+    Given,
+    called_by_program,
+    eager,
+    replace,
+    trainer_class,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
+    from stepscope.agent.trials.effect import Effect
+
+USUAL = 32
+"""Batch size of a fit over arrays that is given none."""
+
+
+def targets(effect: Effect) -> list[tuple[str, Callable[[AgentState, Foreign], object]]]:
+    """Where it gets hold."""
+    factor = effect.number()
+    effect.missed("no fit over arrays and no batch of a dataset: the size is in the program")
+    fits = functools.partial(_attach_fit, effect, factor)
+    datasets = functools.partial(_attach_datasets, effect, factor)
+    return [*((module, fits) for module in (TRAINER, *KERAS_2)), (DATASETS, datasets)]
+
+
+def _attach_fit(effect: Effect, factor: int, state: AgentState, module: Foreign) -> None:
+    def make(original: Foreign) -> Foreign:
+        def fit(*args: Foreign, **kwargs: Foreign) -> Foreign:
+            with effect.wall:
+                given = Given(original, args, kwargs)
+                if _larger(effect, factor, given):
+                    args, kwargs = given.call
+            return original(*args, **kwargs)
+
+        return fit
+
+    replace(state, trainer_class(module), "fit", make)
+
+
+def _larger(effect: Effect, factor: int, given: Given) -> bool:
+    """Change the arguments of a fit; False if they stay."""
+    x, steps = given.get("x"), given.get("steps_per_epoch")
+    if hasattr(x, "element_spec"):
+        if steps and effect.count:  # by the dataset's batch()
+            given.set("steps_per_epoch", -(-int(steps) // factor))
+        return bool(steps)
+    if not _is_arrays(x):
+        effect.missed("the fit's input makes its batches itself: %s" % type(x).__name__)
+        return False
+    given.set("batch_size", factor * int(given.get("batch_size") or USUAL))
+    if steps:
+        given.set("steps_per_epoch", -(-int(steps) // factor))
+    effect.took()
+    return True
+
+
+def _is_arrays(value: Foreign) -> bool:
+    if isinstance(value, dict):
+        return all(map(_is_arrays, value.values()))
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_arrays, value))
+    return hasattr(value, "shape")
+
+
+def _attach_datasets(effect: Effect, factor: int, state: AgentState, module: Foreign) -> None:
+    def make(original: Foreign) -> Foreign:
+        def batch(*args: Foreign, **kwargs: Foreign) -> Foreign:
+            if called_by_program():
+                with effect.wall:
+                    given = Given(original, args, kwargs)
+                    if _fits(effect, factor, given):
+                        given.set("batch_size", given.get("batch_size") * factor)
+                        args, kwargs = given.call
+                        effect.took()
+            return original(*args, **kwargs)
+
+        return batch
+
+    for method in ("batch", "padded_batch"):
+        replace(state, module.DatasetV2, method, make)
+
+
+def _fits(effect: Effect, factor: int, given: Given) -> bool:
+    """Whether a dataset has elements for at least one of the larger batches."""
+    size, whole = given.get("batch_size"), given.get("drop_remainder")
+    if not (isinstance(size, int) and whole is True and eager()):
+        return True
+    elements = int(given.get("self").cardinality())
+    if 0 <= elements < factor * size:
+        effect.missed("a dataset of %d elements has no batch of %d" % (elements, factor * size))
+        return False
+    return True

@@ -1,0 +1,94 @@
+"""steps-per-execution:N, graph: arguments of Keras' ``compile``, and functions that TensorFlow runs eagerly."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+from stepscope.agent.trials.support import KERAS_2, Given, replace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
+    from stepscope.agent.trials.effect import Effect
+
+    Attach = Callable[[AgentState, Foreign], object]
+
+TRAINERS = ("keras.src.trainers.trainer", *KERAS_2)
+EAGERLY = "tensorflow.python.eager.polymorphic_function.eager_function_run"
+
+
+def targets(effect: Effect) -> list[tuple[str, Attach]]:
+    """Where it gets hold."""
+    if effect.name == "steps-per-execution":
+        effect.missed("no model of Keras was compiled")
+        return compile_targets(effect, "steps_per_execution", effect.number())
+    effect.missed("neither a model of Keras that runs eagerly nor run_functions_eagerly")
+    setters = functools.partial(_attach_setter, effect)
+    return [
+        *compile_targets(effect, "run_eagerly", value=False),
+        *((module, setters) for module in TRAINERS),
+        (EAGERLY, functools.partial(_attach_functions, effect)),
+    ]
+
+
+def compile_targets(effect: Effect, parameter: str, value: object) -> list[tuple[str, Attach]]:
+    """Set a parameter of ``compile``."""
+    return [(module, functools.partial(_attach_compile, effect, parameter, value)) for module in TRAINERS]
+
+
+def _attach_compile(effect: Effect, parameter: str, value: object, state: AgentState, module: Foreign) -> None:
+    def make(original: Foreign) -> Foreign:
+        def compile_(*args: Foreign, **kwargs: Foreign) -> Foreign:
+            with effect.wall:
+                given = Given(original, args, kwargs)
+                if _changes(effect, given, parameter, value):
+                    given.set(parameter, value)
+                    args, kwargs = given.call
+                    effect.took()
+            return original(*args, **kwargs)
+
+        return compile_
+
+    replace(state, getattr(module, "Trainer", None) or module.Model, "compile", make)
+
+
+def _changes(effect: Effect, given: Given, parameter: str, value: object) -> bool:
+    if not given.takes(parameter):
+        effect.missed("this version of Keras has no %s" % parameter)
+        return False
+    if parameter != "run_eagerly" and given.get("run_eagerly"):
+        effect.missed("the model runs eagerly")
+        return False
+    before = given.get(parameter)
+    if before == value or (not before and not value) or (before is None and value == 1):
+        effect.missed("the model is compiled so already: %s=%s" % (parameter, before))
+        return False
+    return True
+
+
+def _attach_setter(effect: Effect, state: AgentState, module: Foreign) -> None:
+    """``model.run_eagerly = True`` after ``compile``."""
+    cls = getattr(module, "Trainer", None) or module.Model
+    original = vars(cls)["run_eagerly"]
+
+    def set_(self: Foreign, value: Foreign) -> None:
+        if value:
+            effect.took()
+        original.fset(self, False)  # noqa: FBT003 - a property's setter
+
+    state.patch(cls, "run_eagerly", property(original.fget, set_, original.fdel, original.__doc__))
+
+
+def _attach_functions(effect: Effect, state: AgentState, module: Foreign) -> None:
+    def make(original: Foreign) -> Foreign:
+        def run_functions_eagerly(run_eagerly: Foreign) -> None:
+            if run_eagerly:
+                effect.took()
+            original(False)  # noqa: FBT003 - TensorFlow's signature
+
+        return run_functions_eagerly
+
+    replace(state, module, "run_functions_eagerly", make)

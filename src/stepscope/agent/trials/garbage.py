@@ -1,0 +1,41 @@
+"""gc-off: once the steps are steady, Python collects no garbage, neither by itself nor when the program asks for it."""
+
+from __future__ import annotations
+
+import functools
+import gc
+from typing import TYPE_CHECKING
+
+from stepscope.agent.trials.support import replace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
+    from stepscope.agent.trials.effect import Effect
+
+
+def targets(effect: Effect) -> list[tuple[str, Callable[[AgentState, Foreign], object]]]:
+    """Where it gets hold: not in a module, but when the steps are steady."""
+    effect.pending = True
+    effect.missed("no steps were steady")
+    effect.on_steady = functools.partial(_stop, effect)
+    return []
+
+
+def _stop(effect: Effect) -> None:
+    def make(original: Foreign) -> Foreign:
+        del original
+
+        def nothing(*args: Foreign, **kwargs: Foreign) -> int:
+            del args, kwargs
+            return 0
+
+        return nothing
+
+    gc.freeze()
+    gc.disable()
+    replace(effect.state, gc, "collect", make)
+    replace(effect.state, gc, "enable", make)
+    effect.took()

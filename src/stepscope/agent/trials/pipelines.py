@@ -1,0 +1,123 @@
+"""parallel-map, prefetch, cache-input: settings of the program's tf.data pipeline."""
+
+from __future__ import annotations
+
+import functools
+import time
+from typing import TYPE_CHECKING
+
+from stepscope.agent.core.weak_ids import WeakIds
+from stepscope.agent.trials import feeds, held
+from stepscope.agent.trials.support import DATASETS, Given, called_by_program, replace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
+    from stepscope.agent.trials.effect import Effect
+
+    Attach = Callable[[AgentState, Foreign], object]
+
+AUTOTUNE = -1
+FILL_S = 30.0
+"""Time to fill a cache with an epoch of the input."""
+STAGES = (
+    *("map", "filter", "batch", "padded_batch", "ragged_batch", "unbatch", "shuffle", "repeat", "take", "skip"),
+    *("prefetch", "cache", "with_options", "enumerate", "flat_map", "interleave", "ignore_errors"),
+)
+"""Transformations that can be put over a cache again as the program put them over its last map."""
+
+
+def targets(effect: Effect) -> list[tuple[str, Attach]]:
+    """Where it gets hold."""
+    if effect.name == "parallel-map":
+        effect.missed("the program maps no tf.data dataset")
+        return [(DATASETS, functools.partial(_attach_maps, effect))]
+    if effect.name == "prefetch":
+        return feeds.targets(effect, functools.partial(_prefetched, effect))
+    made = WeakIds()
+    change = functools.partial(_cached, effect, made)
+    return [(DATASETS, functools.partial(_attach_stages, made)), *feeds.targets(effect, change)]
+
+
+def _attach_maps(effect: Effect, state: AgentState, module: Foreign) -> None:
+    def make(original: Foreign) -> Foreign:
+        def map_(*args: Foreign, **kwargs: Foreign) -> Foreign:
+            if called_by_program():
+                with effect.wall:
+                    given = Given(original, args, kwargs)
+                    if given.get("num_parallel_calls") is None and not given.get("synchronous"):
+                        given.set("num_parallel_calls", AUTOTUNE)
+                        args, kwargs = given.call
+                        effect.took()
+                    else:
+                        effect.missed("all maps run in parallel already")
+            return original(*args, **kwargs)
+
+        return map_
+
+    replace(state, module.DatasetV2, "map", make)
+
+
+def _prefetched(effect: Effect, dataset: Foreign) -> Foreign:
+    last = dataset
+    while type(last).__name__.lstrip("_") in ("OptionsDataset", "ModelDataset"):
+        last = last._input_dataset
+    if type(last).__name__.lstrip("_") == "PrefetchDataset":
+        effect.missed("the dataset ends in prefetch already")
+        return None
+    return dataset.prefetch(AUTOTUNE)
+
+
+def _attach_stages(made: WeakIds, state: AgentState, module: Foreign) -> None:
+    """Remember how the program made each dataset."""
+
+    def make(name: str, original: Foreign) -> Foreign:
+        def stage(self: Foreign, *args: Foreign, **kwargs: Foreign) -> Foreign:
+            result = original(self, *args, **kwargs)
+            if called_by_program():
+                made.set(result, (name, functools.partial(_again, original, args, kwargs), self))
+            return result
+
+        return stage
+
+    for name in STAGES:
+        if name in vars(module.DatasetV2):  # not in every version
+            replace(state, module.DatasetV2, name, functools.partial(make, name))
+
+
+def _again(original: Foreign, args: tuple[Foreign, ...], kwargs: dict[str, Foreign], dataset: Foreign) -> Foreign:
+    return original(dataset, *args, **kwargs)
+
+
+def _cached(effect: Effect, made: WeakIds, dataset: Foreign) -> Foreign:
+    """``dataset`` with a full cache after its last map; None if that cannot be."""
+    above: list[Callable[[Foreign], Foreign]] = []
+    known = made.get(dataset)
+    while known is not None and known[0] not in ("map", "cache"):
+        above.append(known[1])
+        dataset = known[2]
+        known = made.get(dataset)
+    if known is None:
+        effect.missed("the dataset has no map")
+    elif known[0] == "cache":
+        effect.missed("the dataset is cached after its last map already")
+    elif int(dataset.cardinality()) == held.INFINITE:
+        effect.missed("the dataset repeats before its last map: a cache would never be full")
+    else:
+        cached = dataset.cache()
+        if _filled(effect, cached):
+            for again in reversed(above):
+                cached = again(cached)
+            return cached
+    return None
+
+
+def _filled(effect: Effect, cached: Foreign) -> bool:
+    ends = time.monotonic() + FILL_S
+    for _ in cached:
+        if time.monotonic() > ends:
+            effect.missed("an epoch of the input takes more than %.0f s: the cache could not be filled" % FILL_S)
+            return False
+    return True

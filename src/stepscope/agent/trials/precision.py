@@ -1,0 +1,47 @@
+"""mixed-bfloat16: layers of Keras compute in bfloat16, unless the program gives them a type."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+from stepscope.agent.trials.support import replace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
+    from stepscope.agent.trials.effect import Effect
+
+POLICY = "mixed_bfloat16"
+POLICIES = {
+    "keras.src.dtype_policies.dtype_policy": ("dtype_policy", "DTypePolicy"),
+    "keras.src.mixed_precision.policy": ("global_policy", "Policy"),
+    "tf_keras.src.mixed_precision.policy": ("global_policy", "Policy"),
+}
+"""By module, the function that every layer asks for its policy, and the class of policies."""
+
+
+def targets(effect: Effect) -> list[tuple[str, Callable[[AgentState, Foreign], object]]]:
+    """Where it gets hold."""
+    effect.missed("no layer of Keras")
+    return [(module, functools.partial(_attach, effect)) for module in POLICIES]
+
+
+def _attach(effect: Effect, state: AgentState, module: Foreign) -> None:
+    function, cls = POLICIES[module.__name__]
+    made: list[Foreign] = []
+
+    def make(original: Foreign) -> Foreign:
+        def policy() -> Foreign:
+            with effect.wall:
+                if not made:
+                    made.append(getattr(module, cls)(POLICY))
+                effect.took()
+                return made[0]
+            return original()
+
+        return policy
+
+    replace(state, module, function, make)

@@ -1,0 +1,280 @@
+"""The catalogue of interventions: what each changes in a running job, what it cannot do, and how to keep its gain.
+
+``agent.trials`` puts them in effect in the job. A *gain* is what a lasting change would bring; a *ceiling* is what would
+be left if a part of the step cost nothing, which no change reaches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from stepscope.errors import UsageError
+from stepscope.wire import trials
+
+if TYPE_CHECKING:
+    from stepscope.model.report.components import ComponentName
+
+NUMBERED = frozenset(("batch", "steps-per-execution", "threads"))
+"""Interventions whose argument is a number of at least 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intervention:
+    """One thing that can be changed in a running job."""
+
+    name: str
+    """Name as it is typed."""
+    argument: str = ""
+    """Meaning of the argument after the colon; "" if it takes none."""
+    text: str
+    """What it does, in one sentence."""
+    limits: str
+    """What it cannot do, or where it misleads."""
+    kind: Literal["gain", "ceiling"]
+    """Kind of its result: a gain can be kept, a ceiling is what no fix of that part can exceed."""
+    keeps_results: bool
+    """Whether the job computes the same as without it, but for rounding and the order of random numbers."""
+    lasting: str
+    """Line or edit that makes it permanent; for a ceiling, what to look at."""
+    lifts: frozenset[ComponentName]
+    """Components of the step that it removes or shortens."""
+
+
+def _ceiling(
+    name: str, *lifts: ComponentName, text: str, limits: str, look: str, argument: str = "", keeps: bool = False
+) -> Intervention:
+    return Intervention(
+        name=name,
+        argument=argument,
+        text=text,
+        limits=limits,
+        kind="ceiling",
+        keeps_results=keeps,
+        lasting=look,
+        lifts=frozenset(lifts),
+    )
+
+
+def _gain(
+    name: str, *lifts: ComponentName, text: str, limits: str, lasting: str, argument: str = "", keeps: bool = True
+) -> Intervention:
+    return Intervention(
+        name=name,
+        argument=argument,
+        text=text,
+        limits=limits,
+        kind="gain",
+        keeps_results=keeps,
+        lasting=lasting,
+        lifts=frozenset(lifts),
+    )
+
+
+ALL: tuple[Intervention, ...] = (
+    _ceiling(
+        "compute-only",
+        "input-wait",
+        text="Holds the first 8 batches in memory and repeats them, so that the input costs nothing.",
+        limits="Fits and evaluations of Keras and the program's loops over tf.data datasets; not predict, Python generators "
+        "in a loop, datasets inside a tf.function, or inputs that a strategy distributes. An epoch of unknown length "
+        "has 1,000 steps.",
+        look="the input pipeline: its slowest stage, its source, Python in it",
+    ),
+    _ceiling(
+        "input-only",
+        "call",
+        "host-sync",
+        text="Takes the batches and computes nothing: steps return their last result after 3 real ones.",
+        limits="Steps of fit, and compiled functions that the program calls on its main thread, those that prepare its input "
+        "included; a loop that runs eagerly is not reached.",
+        look="the compiled step: its heaviest ops, its size, the device",
+    ),
+    _ceiling(
+        "no-callbacks",
+        "callbacks",
+        "saving",
+        text="Fits run without the callbacks that they are given, and without the progress bar.",
+        limits="A program that reads what a callback has kept fails. What a callback hides (a wait for the device) comes back "
+        "elsewhere.",
+        look="the callbacks, one at a time: without-callback:NAME",
+    ),
+    _ceiling(
+        "without-callback",
+        "callbacks",
+        "saving",
+        argument="name of the callback's class",
+        text="Fits run without the callbacks of one class.",
+        limits="A program that reads what the callback has kept fails; the effects of several callbacks do not add up.",
+        look="this callback's batch methods",
+    ),
+    _ceiling(
+        "no-summaries",
+        "callbacks",
+        "saving",
+        "host-sync",
+        text="Writes no summaries for TensorBoard, eagerly or in a graph.",
+        limits="What the program itself computes for its summaries is still computed.",
+        look="how often summaries are written, and histograms among them",
+        keeps=True,
+    ),
+    _ceiling(
+        "no-checkpoints",
+        "saving",
+        "callbacks",
+        text="Saves no models, weights and checkpoints; the calls return the paths that they would have returned.",
+        limits="A program that loads what it has just saved fails.",
+        look="how often and what the job saves, and to which disk",
+        keeps=True,
+    ),
+    _gain(
+        "batch",
+        "call",
+        "input-wait",
+        "callbacks",
+        "framework",
+        "other-python",
+        argument="factor",
+        text="Makes batches of so many times as many examples: batch_size of fit, batch and padded_batch of tf.data.",
+        limits="A batch size elsewhere in the program is not reached, or makes it fail. The learning rate stays as it is; "
+        "compare examples per second, not steps.",
+        lasting="batch_size, or the argument of .batch(), times the factor; tune the learning rate with it",
+        keeps=False,
+    ),
+    _gain(
+        "steps-per-execution",
+        "framework",
+        "callbacks",
+        "call",
+        argument="number of steps",
+        text="Runs so many steps of fit in one call.",
+        limits="Batch callbacks run once a call; a record of a step then covers so many batches.",
+        lasting="model.compile(..., steps_per_execution=N)",
+    ),
+    _gain(
+        "xla-on",
+        "call",
+        text="Compiles the step of fit, and the program's own tf.functions, by XLA.",
+        limits="Ops that XLA does not know make the job fail; a program whose shapes change compiles again and again.",
+        lasting="model.compile(..., jit_compile=True), or @tf.function(jit_compile=True)",
+    ),
+    _gain(
+        "xla-off",
+        "call",
+        "tracing",
+        text="Turns jit_compile off wherever the program turns it on.",
+        limits="XLA that TF_XLA_FLAGS or tf.config.optimizer.set_jit turns on stays.",
+        lasting="leave jit_compile=True out",
+    ),
+    _gain(
+        "mixed-bfloat16",
+        "call",
+        text="Layers of Keras compute in bfloat16 and keep their variables in float32.",
+        limits="Layers of Keras only; without hardware for it, it is slower. Losses written for float32 may fail.",
+        lasting='keras.mixed_precision.set_global_policy("mixed_bfloat16")',
+        keeps=False,
+    ),
+    _gain(
+        "graph",
+        "call",
+        "framework",
+        "other-python",
+        text="Runs in graphs what run_eagerly=True and run_functions_eagerly run eagerly.",
+        limits="A loop that calls no tf.function stays eager; Python in the model runs only while it is traced.",
+        lasting="leave run_eagerly=True and tf.config.run_functions_eagerly(True) out",
+    ),
+    _gain(
+        "parallel-map",
+        "input-wait",
+        text="Runs the maps of tf.data pipelines in parallel that run one element at a time.",
+        limits="Python in a map still runs in one thread at a time. Random numbers come in another order.",
+        lasting=".map(..., num_parallel_calls=tf.data.AUTOTUNE)",
+    ),
+    _gain(
+        "prefetch",
+        "input-wait",
+        text="Prepares the next batches while a step computes: prefetch at the end of tf.data pipelines.",
+        limits="Helps only where the input and the step do not need the same cores.",
+        lasting=".prefetch(tf.data.AUTOTUNE) at the end of the pipeline",
+    ),
+    _gain(
+        "cache-input",
+        "input-wait",
+        text="Keeps what the last map of a tf.data pipeline gives in memory, filled before the first step.",
+        limits="Needs memory for an epoch; not where the dataset repeats before its last map, or if an epoch takes more than "
+        "30 s. Random changes of the data become the same in each epoch.",
+        lasting=".cache() after the last .map() that gives the same in each epoch",
+        keeps=False,
+    ),
+    _gain(
+        "threads",
+        "call",
+        argument="number of threads",
+        text="Ops use so many threads, whatever the program sets.",
+        limits="Not libraries with threads of their own (NumPy, OpenCV).",
+        lasting="tf.config.threading.set_intra_op_parallelism_threads(N)",
+    ),
+    _gain(
+        "threads-default",
+        "call",
+        text="Ops use as many threads as TensorFlow chooses: what the program or its environment sets has no effect.",
+        limits="Changes nothing in a program that sets no threads.",
+        lasting="leave tf.config.threading.set_*_parallelism_threads and TF_NUM_*_THREADS out",
+    ),
+    _ceiling(
+        "stub",
+        "other-python",
+        "input-wait",
+        "callbacks",
+        argument="qualified name of a function, or FILE:LINE",
+        text="A Python function of the program returns its last result after 5 real calls.",
+        limits="Not generators, coroutines, or what TensorFlow traces; functions made anew for each call are missed. A "
+        "function whose state is needed makes the program fail.",
+        look="the function itself",
+    ),
+    _ceiling(
+        "gc-off",
+        "gc",
+        text="Python collects no garbage once the steps are steady, not even if the program asks for it.",
+        limits="Memory may grow until the trial ends.",
+        look="gc.freeze() after building, gc.collect() out of the loop, objects in cycles",
+        keeps=True,
+    ),
+)
+"""All interventions, those that split the step first."""
+
+_BY_NAME = {intervention.name: intervention for intervention in ALL}
+
+
+def by_name(name: str) -> Intervention:
+    """The intervention of that name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    found = _BY_NAME.get(name)
+    if found is None:
+        raise UsageError(f"no intervention {name!r}; expected one of {', '.join(map(_form, ALL))}")
+    return found
+
+
+def parse(text: str) -> tuple[Intervention, str]:
+    """The intervention and the argument of ``NAME[:ARGUMENT]``.
+
+    Raises:
+        UsageError: no such intervention, or an argument is missing, not wanted, or no number where one is.
+    """
+    name, argument = trials.split(text)
+    found = by_name(name)
+    if bool(argument) != bool(found.argument):
+        what = f"takes {found.argument}" if found.argument else "takes no argument"
+        raise UsageError(f"intervention {text!r}: {name} {what}; expected {_form(found)}")
+    if name in NUMBERED and not (argument.isdecimal() and int(argument) >= 1):
+        raise UsageError(f"intervention {text!r}: expected a number of at least 1 after {name}:")
+    return found, argument
+
+
+def _form(intervention: Intervention) -> str:
+    """The intervention as it is typed."""
+    forms = {"without-callback": "NAME", "stub": "FUNCTION", "batch": "K"}
+    return f"{intervention.name}:{forms.get(intervention.name, 'N')}" if intervention.argument else intervention.name

@@ -1,0 +1,46 @@
+"""Runs small programs as trials."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.model.log.intervention import InterventionEnded
+
+if TYPE_CHECKING:
+    from tests.agent.conftest import Armed
+
+    from stepscope.model.log.events import AnyEvent
+
+QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0", "CUDA_VISIBLE_DEVICES": "-1"}
+NEVER = 3_600.0
+"""Seconds after which a trial would end early that is to run to its end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trialled:
+    """What is left of a trial."""
+
+    output: str
+    errors: str
+    code: int
+    lines: list[AnyEvent]
+
+    @property
+    def interventions(self) -> dict[str, InterventionEnded]:
+        """Lines of the interventions, by name."""
+        return {line.name: line for line in self.lines if isinstance(line, InterventionEnded)}
+
+    def outcome(self, name: str) -> tuple[str, int, str]:
+        """(outcome, count, text) of an intervention."""
+        line = self.interventions[name]
+        return line.outcome, line.count, line.text
+
+
+def run(armed: Armed, program: str, *interventions: str, seconds: float = NEVER, steps: int = 20) -> Trialled:
+    """Run a program's source with interventions in effect."""
+    trial = {"interventions": list(interventions), "seconds": seconds, "steps": steps}
+    armed.configure(trial=trial, duty_cycle=False)
+    result = armed.start(program, env=QUIET)
+    lines = [line for process in armed.processes() for line in process.lines]
+    return Trialled(output=result.stdout, errors=result.stderr, code=result.returncode, lines=lines)

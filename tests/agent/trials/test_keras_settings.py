@@ -1,0 +1,125 @@
+"""Callbacks, saving, summaries and settings of fit and compile, on real programs."""
+
+from __future__ import annotations
+
+import pytest
+from tests.agent.conftest import Armed
+from tests.agent.trials.run_trial import run
+
+pytestmark = pytest.mark.tf
+
+BASE = """
+import os, tempfile, keras, numpy as np, tensorflow as tf
+class Count(keras.callbacks.Callback):
+    steps = 0
+    def on_train_batch_end(self, batch, logs=None): Count.steps += 1
+class Other(Count): pass
+x, y = np.ones((160, 2), "float32"), np.ones((160, 1), "float32")
+def model(**settings):
+    made = keras.Sequential([keras.layers.Dense(1)])
+    made.compile("sgd", "mse", **settings)
+    return made
+"""
+
+CALLBACKS = """
+history = model().fit(x, y, batch_size=4, epochs=2, verbose=0, callbacks=[Count(), [Other()]])
+print(Count.steps, len(history.history["loss"]), len(history.epoch))
+"""
+
+SAVES = """
+folder = tempfile.mkdtemp()
+made = model()
+made.fit(x, y, verbose=0)
+made.save(os.path.join(folder, "a.keras"))
+made.save_weights(os.path.join(folder, "a.weights.h5"))
+checkpoint = tf.train.Checkpoint(v=tf.Variable(1.0))
+print(checkpoint.save(os.path.join(folder, "c"))[-4:], checkpoint.save(os.path.join(folder, "c"))[-4:])
+manager = tf.train.CheckpointManager(checkpoint, os.path.join(folder, "m"), max_to_keep=2)
+print(os.path.relpath(manager.save(), folder), manager.save(checkpoint_number=7)[-6:])
+writer = tf.summary.create_file_writer(os.path.join(folder, "s"))
+size = sum(os.path.getsize(os.path.join(folder, "s", name)) for name in os.listdir(os.path.join(folder, "s")))
+with writer.as_default():
+    for i in range(50): tf.summary.histogram("h", np.ones(1000), step=i)
+    @tf.function
+    def traced(): tf.summary.scalar("s", 1.0, step=1)
+    traced()
+writer.flush()
+print(sorted(os.listdir(folder)), size == sum(os.path.getsize(e.path) for e in os.scandir(os.path.join(folder, "s"))))
+"""
+
+SETTINGS = """
+seen = []
+class Net(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.out = keras.layers.Dense(1)
+    def call(self, x):
+        seen.append((tf.executing_eagerly(), x.shape[0]))
+        return self.out(x)
+net = Net()
+net.compile("sgd", "mse", run_eagerly=RUN_EAGERLY)
+net.fit(x, y, batch_size=4, epochs=1, verbose=0, callbacks=[Count()])
+print(Count.steps, sorted({eager for eager, _ in seen}), net.out.compute_dtype, net.out.variable_dtype, net.jit_compile)
+data = tf.data.Dataset.from_tensor_slices((x, y)).batch(4)
+print([len(b[0]) for b in data][:2], len(tf.data.Dataset.range(10).batch(4, drop_remainder=True)))
+@tf.function
+def double(v): return v + v
+print(float(double(tf.constant(2.0))), double._jit_compile)
+"""
+
+
+def test_no_callbacks(armed: Armed) -> None:
+    """Fits run without their callbacks, nested ones too; the history stays."""
+    trial = run(armed, BASE + CALLBACKS, "no-callbacks")
+    assert trial.output == "0 2 2\n", trial.errors
+    assert trial.outcome("no-callbacks") == ("in-effect", 2, "")
+
+
+@pytest.mark.parametrize(("name", "output"), [("Other", "80 2 2\n"), ("Absent", "160 2 2\n")])
+def test_without_one_callback(armed: Armed, name: str, output: str) -> None:
+    """Callbacks of one class are left out; of a class that there is not, the line names those that there are."""
+    trial = run(armed, BASE + CALLBACKS, "without-callback:" + name)
+    assert trial.output == output, trial.errors
+    outcome, count, text = trial.outcome("without-callback")
+    assert (outcome, count) == (("in-effect", 1) if name == "Other" else ("not-reached", 0))
+    assert text == ("" if name == "Other" else "no callback Absent; there are Count, Other")
+
+
+def test_nothing_is_saved(armed: Armed) -> None:
+    """Models, weights, checkpoints and summaries are not written; the calls return the paths of files."""
+    trial = run(armed, BASE + SAVES, "no-checkpoints", "no-summaries")
+    assert trial.output.splitlines() == ["/c-1 /c-2", "m/ckpt-1 ckpt-7", "['s'] True"], trial.errors
+    assert trial.outcome("no-checkpoints") == ("in-effect", 6, "")
+    assert trial.outcome("no-summaries") == ("in-effect", 51, "")
+
+
+def test_settings_of_a_fit(armed: Armed) -> None:
+    """Larger batches, several steps a call, graphs, XLA and mixed precision: each is what the program then runs with."""
+    program = BASE + SETTINGS.replace("RUN_EAGERLY", "False")
+    trial = run(armed, program, "batch:2", "steps-per-execution:10", "xla-on", "mixed-bfloat16")
+    assert trial.output.splitlines() == [
+        "2 [False] bfloat16 float32 True",
+        "[8, 8] 1",
+        "4.0 True",
+    ], trial.errors
+    assert {name: trial.outcome(name)[:2] for name in ("batch", "steps-per-execution", "xla-on")} == {
+        "batch": ("in-effect", 3),
+        "steps-per-execution": ("in-effect", 1),
+        "xla-on": ("in-effect", 2),
+    }
+    assert trial.outcome("mixed-bfloat16")[0] == "in-effect"
+
+
+def test_an_eager_model_runs_in_graphs(armed: Armed) -> None:
+    """``graph`` turns run_eagerly off."""
+    trial = run(armed, BASE + SETTINGS.replace("RUN_EAGERLY", "True"), "graph")
+    assert trial.output.splitlines()[0] == "40 [False] float32 float32 False", trial.errors
+    assert trial.outcome("graph")[0] == "in-effect"
+
+
+def test_settings_that_cannot_be_changed(armed: Armed) -> None:
+    """What runs eagerly takes no steps per execution, and XLA is not turned off where it is not on: both say why."""
+    trial = run(armed, BASE + SETTINGS.replace("RUN_EAGERLY", "True"), "steps-per-execution:4", "xla-off", "batch:5")
+    assert trial.output.splitlines()[:2] == ["8 [True] float32 float32 False", "[20, 20] 2"], trial.errors
+    assert trial.outcome("steps-per-execution") == ("not-reached", 0, "the model runs eagerly")
+    assert trial.outcome("xla-off")[:2] == ("not-reached", 0)

@@ -1,0 +1,87 @@
+"""stub and gc-off on real programs, and what is never loaded without a trial."""
+
+from __future__ import annotations
+
+import pytest
+from tests.agent.conftest import Armed
+from tests.agent.trials.run_trial import QUIET, run
+
+pytestmark = pytest.mark.tf
+
+STEPS = """
+import gc, tensorflow as tf
+weights = tf.Variable(0.0)
+calls = 0
+class Loader:
+    def load(self, i, scale=2.0):
+        global calls
+        calls += 1
+        return scale * i
+import keras
+@tf.function
+def step(x): weights.assign_sub(0.001 * x)
+def rows():
+    yield 1.0
+loader = Loader()
+"""
+
+STUBBED = STEPS + """
+results = [loader.load(float(i)) for i in range(60)]
+print(calls, results[:7], results[-1])
+@tf.function
+def traced(): return tf.constant(loader.load(1.0, scale=7.0))
+print(float(traced()), calls)
+"""
+
+COLLECTED = STEPS + """
+import time
+ends = time.monotonic() + 30
+while gc.isenabled() and time.monotonic() < ends: step(tf.constant(1.0))
+print(gc.isenabled(), gc.get_freeze_count() > 1000, gc.collect())
+gc.enable()
+print(gc.isenabled())
+"""
+
+
+def test_a_method_returns_its_last_result(armed: Armed) -> None:
+    """After five real calls a method returns its last result; in a trace it is called as it is."""
+    program = STUBBED.replace("import keras\n", "").replace("loader = Loader()", "loader = Loader()\nimport keras")
+    trial = run(armed, program, "stub:Loader.load")
+    assert trial.output.splitlines() == ["5 [0.0, 2.0, 4.0, 6.0, 8.0, 8.0, 8.0] 8.0", "7.0 6"], trial.errors
+    assert trial.outcome("stub") == ("in-effect", 55, "")
+
+
+def test_what_no_stub_can_replace(armed: Armed) -> None:
+    """The line says why a function was not stubbed: it is a generator, or there is none of that name."""
+    program = STEPS + "print(list(rows()), loader.load(1.0))\nfor _ in range(3): step(tf.constant(1.0))"
+    program = program.replace("import keras\n", "") + "\nimport keras\n"
+    trial = run(armed, program, "stub:rows")
+    assert trial.output == "[1.0] 2.0\n", trial.errors
+    assert trial.outcome("stub") == ("not-reached", 0, "rows is a generator or a coroutine")
+
+
+def test_no_garbage_is_collected_once_steps_are_steady(armed: Armed) -> None:
+    """Collection is off for good: neither gc.enable nor gc.collect of the program brings it back."""
+    trial = run(armed, COLLECTED, "gc-off")
+    assert trial.output == "False True 0\nFalse\n", trial.errors
+    assert trial.outcome("gc-off") == ("in-effect", 1, "")
+
+
+def test_nothing_is_loaded_without_a_trial(armed: Armed) -> None:
+    """A run that is no trial loads no code of trials."""
+    result = armed.start(
+        "import sys, tensorflow\nprint([name for name in sys.modules if 'agent.trials' in name])", env=QUIET
+    )
+    assert result.stdout == "[]\n", result.stderr
+
+
+def test_an_unknown_intervention_fails_alone(armed: Armed) -> None:
+    """An intervention that this agent does not know, or whose argument is wrong, is logged as failed; the job goes on."""
+    trial = run(armed, "import tensorflow as tf\nprint(float(tf.constant(1.0)))", "sooner", "batch:none", "stub")
+    assert (trial.output, trial.code) == ("1.0\n", 0)
+    assert {name: line.outcome for name, line in trial.interventions.items()} == {
+        "sooner": "failed",
+        "batch": "failed",
+        "stub": "failed",
+    }
+    assert "batch:none" in trial.interventions["batch"].text or "invalid literal" in trial.interventions["batch"].text

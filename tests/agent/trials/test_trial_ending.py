@@ -1,0 +1,62 @@
+"""The early end of a trial."""
+
+from __future__ import annotations
+
+import pytest
+from tests.agent.conftest import Armed
+from tests.agent.trials.run_trial import run
+
+from stepscope.model.log.events import ProcessEnded
+
+pytestmark = pytest.mark.tf
+
+ENDLESS = """
+import atexit, tensorflow as tf
+atexit.register(lambda: print("at exit"))
+weights = tf.Variable(0.0)
+@tf.function
+def step(x): weights.assign_sub(0.001 * x)
+try:
+    steps = 0
+    while True:
+        step(tf.constant(1.0))
+        steps += 1
+        if steps == 200: print("200 steps", flush=True)
+finally:
+    print("finally", flush=True)
+"""
+
+TWO_FITS = """
+import keras, numpy as np
+x, y = np.ones((800, 2), "float32"), np.ones((800, 1), "float32")
+def fit(epochs, width):
+    model = keras.Sequential([keras.layers.Dense(width), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(x, y, batch_size=4, epochs=epochs, verbose=0)
+fit(2, 2)
+print("warm", flush=True)
+fit(100_000, 3)
+print("done", flush=True)
+"""
+
+
+def test_a_job_ends_once_its_steps_were_seen(armed: Armed) -> None:
+    """After enough steady steps the process ends with code 0; no finally and no exit handler runs; the log is whole."""
+    trial = run(armed, ENDLESS, seconds=0.5, steps=300)
+    assert (trial.output, trial.code) == ("200 steps\n", 0), trial.errors
+    assert isinstance(trial.lines[-1], ProcessEnded)
+    assert trial.lines[-1].records >= 300
+
+
+def test_the_steps_are_those_of_the_fit_that_follows(armed: Armed) -> None:
+    """A warm-up fit does not count: the job ends while the next one runs."""
+    trial = run(armed, TWO_FITS, seconds=1.5, steps=50)
+    assert (trial.output, trial.code) == ("warm\n", 0), trial.errors
+
+
+def test_a_job_that_ends_by_itself(armed: Armed) -> None:
+    """A job that ends before that ends as it does without us, its own exit code included."""
+    program = "import sys, atexit, tensorflow\natexit.register(lambda: print('at exit'))\nsys.exit(3)"
+    trial = run(armed, program, "compute-only")
+    assert (trial.output, trial.code) == ("at exit\n", 3)
+    assert trial.outcome("compute-only")[0] == "not-reached"
