@@ -19,6 +19,10 @@ from stepscope.errors import StepscopeError
 COMMANDS = {
     "run": ("stepscope.cli.run:run", "Measure a job and report why it is slow."),
     "whatif": ("stepscope.cli.whatif:whatif", "Measure what a remedy gains: run the job with and without it."),
+    "compare": (
+        "stepscope.cli.compare:compare",
+        "Compare two sessions or groups of sessions; fail if one is slower.",
+    ),
     "ps": ("stepscope.cli.ps:ps", "List running jobs that are being measured."),
     "top": ("stepscope.cli.ps:top", "Watch a running job."),
     "trace": ("stepscope.cli.trace:trace", "Capture some steps of a running job."),

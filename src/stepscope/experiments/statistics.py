@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
+from stepscope.derive.stacks.profile_difference import DISPERSION
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -40,6 +42,8 @@ MIN_STEPS = 24
 MIN_BLOCKS, MAX_BLOCKS = 6, 12
 """Blocks of a run. More of them are shorter, and short blocks of steps that go up and down together vary too little:
 with 12, about 1 % of simulated equal runs differ, also where neighbouring steps correlate by 0.9 (tests)."""
+MIN_SAMPLES = 10
+"""Fewest stack samples whose share is compared. Source: the usual rule for the normal approximation of a binomial."""
 BLOCK_NS = 1e9
 """Shortest block, where the run has enough seconds for ``MIN_BLOCKS`` of them."""
 DRAWS = 400
@@ -162,6 +166,22 @@ def within(
     middle = math.log(float(statistic(after)) / float(statistic(before)))
     error, freedom = _joined(errors, [count - 1 for count in counts])
     return replace(_effect(middle, error, freedom, runs=1, level=level, looks=looks), covers_runs=False)
+
+
+def shares(before: float, after: float, *, samples: tuple[int, int], level: float = LEVEL, looks: int = 1) -> Effect:
+    """Shares of the stack samples of one run a side; differences between runs are not in the interval.
+
+    The number of samples is binomial, but for its dispersion (``derive.stacks.profile_difference``).
+
+    Raises:
+        ValueError: fewer than ``MIN_SAMPLES`` samples on a side, for which the logarithm is not nearly normal.
+    """
+    hits = [share * count / DISPERSION for share, count in zip((before, after), samples, strict=True)]
+    if min(hits) * DISPERSION < MIN_SAMPLES:
+        raise ValueError(f"fewer than {MIN_SAMPLES} samples on a side")
+    error = math.sqrt(sum((1.0 - share) / hit for share, hit in zip((before, after), hits, strict=True)))
+    found = _effect(math.log(after / before), error, _NORMAL_FROM, runs=1, level=level, looks=looks)
+    return replace(found, covers_runs=False)
 
 
 def blocks_of(durations_ns: F64) -> int:
