@@ -1,79 +1,23 @@
-"""``stepscope compare``: what is compared with what, what is said of it, and what is refused."""
+"""``stepscope compare``: what is compared with what, and what is said of it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
-from tests.derive.sessions import MS, SCRIPT, Frame, Job, S
+from tests.app.compared_sessions import NOISE, OTHER, group, run
+from tests.derive.sessions import MS, S
 
 from stepscope.app import compare
-from stepscope.app.comparing import differences, numbers
+from stepscope.app.comparing import differences
 from stepscope.app.comparing.numbers import Line, LineNumber, Numbers
-from stepscope.cli import main
-from stepscope.derive.view import SessionView
-from stepscope.errors import SessionError, UsageError
+from stepscope.errors import UsageError
 from stepscope.model.report.compare import CompareReport, Difference
 from stepscope.model.report.place import Place
-from stepscope.model.session.session import HostInfo, Session
-
-SOURCE = "import keras\n\n\ndef load(path):\n    return read(path)\n"
-NOISE = (0.004, -0.012, 0.009, 0.021, -0.007, 0.002, -0.018, 0.011, -0.004, 0.006)
-"""Logarithms of run times: 1.2 % of run-to-run noise."""
-OTHER = NOISE[5:] + NOISE[:5]
-
-
-def session(
-    *,
-    step_ns: float = 100 * MS,
-    wait_ns: float = 20 * MS,
-    batch: int = 32,
-    started_s: int = 0,
-    steps: int = 60,
-    seed: int = 0,
-    **job_fields: object,
-) -> Session:
-    """A loop around a tf.function: each step waits for its batch, then computes; step times vary by 3 %."""
-    job = Job(sources={SCRIPT: SOURCE}, **job_fields)  # type: ignore[arg-type]
-    job.framework()
-    lengths = step_ns * np.exp(np.random.default_rng(seed).normal(0.0, 0.03, steps))
-    starts = S + np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
-    wait, call = job.nexts(), job.function(call_file=SCRIPT, call_line=9, call_function="main")
-    iterator = job.iterator(batch=batch)
-    for start, length in zip(starts.tolist(), lengths.tolist(), strict=False):
-        wait.at(start, int(wait_ns), arg=iterator)
-        call.at(start + int(wait_ns), int(length - wait_ns - 2 * MS), arg=batch)
-    job.ended_ns = int(starts[-1]) + S
-    job.samples([int(start) + 5 * MS for start in starts[:-1]], Frame(SCRIPT, "load", 5))
-    made = job.session()
-    manifest = msgspec.structs.replace(made.manifest, started_unix_ns=started_s * S)
-    return replace(made, manifest=manifest)
-
-
-@cache
-def run(name: str = "a", **fields: object) -> Numbers:
-    """The numbers of such a session."""
-    return numbers.of_view(Path(name), SessionView(session(**fields)))  # type: ignore[arg-type]
-
-
-def group(noise: Sequence[float], *, factor: float = 1.0, begin_s: int = 0, every_s: int = 1000) -> list[Numbers]:
-    """One run for each logarithm of a run's time, made at regular times."""
-    return [
-        run(
-            f"{begin_s}-{number}",
-            step_ns=100 * MS * factor * float(np.exp(log)),
-            started_s=begin_s + number * every_s,
-            seed=begin_s + number,
-        )
-        for number, log in enumerate(noise)
-    ]
+from stepscope.model.session.session import HostInfo
 
 
 def named(report: CompareReport, section: str, name: str) -> Difference:
@@ -275,7 +219,7 @@ def test_findings_that_came_and_went() -> None:
 def test_what_else_differs_is_noted() -> None:
     """Hosts, CPU counts, commands: one line each; what is equal has none."""
     other = run("b", host=HostInfo(name="far", cpus=8), seed=2)
-    report = compare.of_numbers([run(host=HostInfo(name="near", cpus=2), seed=1)], [other])
+    report = compare.of_numbers([run(seed=1)], [other])
     assert "hosts differ: A near; B far" in report.notes
     assert "CPU counts differ: A 2; B 8" in report.notes
     assert not any("commands" in note or "frameworks" in note for note in report.notes)
@@ -314,82 +258,3 @@ def test_bad_limits(text: str) -> None:
     """What is no share is refused."""
     with pytest.raises(UsageError, match="not a share of the time"):
         compare.parse_limit(text)
-
-
-# ---- the command
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Folders ``base`` and ``new`` of three sessions each, the new ones slower by half, and an empty one."""
-    for side in ("base", "new", "none"):
-        (tmp_path / side).mkdir()
-    for side in ("base", "new"):
-        for number in range(3):
-            path = tmp_path / side / f"{number}.stepscope"
-            path.mkdir()
-            (path / "manifest.json").write_text("{}")
-    step_ns = {"base": 100 * MS, "new": 150 * MS}
-
-    def opened(path: Path) -> Session:
-        number = int(path.name[0])
-        return session(step_ns=step_ns[path.parent.name] * (1 + number / 200), seed=number)
-
-    monkeypatch.setattr("stepscope.app.bundle.open_session", opened)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def invoke(*args: str) -> Result:
-    """The command, in this process."""
-    return CliRunner().invoke(main.cli, ["compare", *args], standalone_mode=False)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("base", "new"),
-        ("base/*.stepscope", "new/*"),
-        ("--a", "base/0.stepscope", "--a", "base/1.stepscope", "--a", "base", "--b", "new"),
-    ],
-)
-def test_sides_are_folders_patterns_or_lists(folder: Path, words: tuple[str, ...]) -> None:
-    """Each session counts once, and the exit code says that B is slower."""
-    done = invoke(*words, "--fail-over", "5%", "--format", "json")
-    assert done.exception is None
-    report = json.loads(done.output)
-    assert (len(report["before"]), len(report["after"])) == (3, 3)
-    assert (report["main"]["verdict"], done.return_value) == ("slower", 1)
-
-
-def test_without_a_limit_nothing_is_judged(folder: Path) -> None:
-    """The exit code is 0, however much slower B is."""
-    done = invoke("base", "new")
-    assert (done.return_value, done.exception) == (0, None)
-    assert "B is slower" in done.output
-
-
-def test_output_goes_to_a_file_by_its_extension(folder: Path) -> None:
-    """``-o`` with .md writes Markdown, and nothing to the terminal."""
-    done = invoke("base", "new", "-o", "found.md")
-    assert done.output == ""
-    assert (folder / "found.md").read_text().startswith("## stepscope: ")
-
-
-@pytest.mark.parametrize(
-    ("words", "error", "said"),
-    [
-        (("base", "base"), UsageError, "is on both sides"),
-        (("base",), UsageError, "1 paths, 0 --a, 0 --b; expected two sides"),
-        (("base", "new", "--a", "base"), UsageError, "expected two sides"),
-        (("base", "none"), SessionError, "B: none holds no session"),
-        (("missing", "new"), SessionError, "A: missing: no such session"),
-        (("base", "new", "--fail-over", "much"), UsageError, "--fail-over much"),
-        (("base", "new", "-o", "none/such/file.md"), UsageError, "cannot be written"),
-    ],
-)
-def test_bad_command_lines(folder: Path, words: tuple[str, ...], error: type[Exception], said: str) -> None:
-    """One clear line for each."""
-    done = invoke(*words)
-    assert isinstance(done.exception, error)
-    assert said in str(done.exception)

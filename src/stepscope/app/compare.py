@@ -118,7 +118,7 @@ def judge(main: Difference, design: Design, limit_ratio: float) -> Gate:
     """Whether side B is slower than side A by more than the limit.
 
     slower: surely slower (the interval lies above 1), and by more than the limit as well as can be said (the ratio).
-    pass: surely not slower by more than the limit (the interval lies below it). Else it cannot be told.
+    pass: surely not slower by more than the limit (the interval lies below it). Else these runs cannot tell.
     """
     effect = _judged(main, design)
     limit = f"{100 * limit_ratio:g} %"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from stepscope.app import compare as use_case
 from stepscope.errors import UsageError
 
 FORMATS = ("text", "json", "md")
@@ -58,8 +59,6 @@ def compare(
     Each is a session, a packed session, a folder that holds sessions, or a pattern of names ('runs/base-*'). Sessions
     are only read. One run a side says nothing about differences between runs; five or more a side do.
     """
-    from stepscope.app import compare as use_case  # noqa: PLC0415 - as in report: not for --help
-
     limit_ratio = use_case.parse_limit(limit) if limit is not None else None
     one, other = _two(sides, before, after)
     report = use_case.compare(use_case.CompareOptions(before=one, after=other, limit_ratio=limit_ratio))

@@ -54,6 +54,8 @@ _MOST_CORRELATED = 0.95
 """Neighbouring steps that correlate more are a trend, which no run of this length can tell from chance."""
 _NORMAL_FROM = 1e6
 """Degrees of freedom from which Student's t is the normal distribution to six digits."""
+_LAST_BITS = 1e-15
+"""Relative precision at which a continued fraction ends."""
 _FAR = 700.0
 """Logarithms beyond it have no number: few runs that vary much."""
 
@@ -255,7 +257,7 @@ def _beta_fraction(a: float, b: float, x: float) -> float:
             d = 1.0 / _not_zero(1.0 + term * d, tiny)
             c = _not_zero(1.0 + term / c, tiny)
             value *= c * d
-        if abs(c * d - 1.0) < 1e-15:  # noqa: PLR2004 - the last bits of a double
+        if abs(c * d - 1.0) < _LAST_BITS:
             break
     return value
 
@@ -292,8 +294,8 @@ def _joined(errors: Sequence[float], freedoms: Sequence[int]) -> tuple[float, fl
 def _block_error(steps: F64, blocks: int, statistic: Statistic, random: np.random.Generator) -> float:
     """Standard error of the logarithm of a run's statistic, from runs made of blocks drawn from it.
 
-    Few blocks vary less than the run, and blocks that are short beside the time in which steps go up and down together
-    vary less than longer ones: two factors put that right.
+    Few blocks vary less than the run, and blocks shorter than the time in which steps go up and down together vary
+    less than longer ones: two factors put that right.
     """
     drawn = _cut(steps, blocks)[random.integers(0, blocks, (DRAWS, blocks))].reshape(DRAWS, -1)
     found = statistic(drawn)

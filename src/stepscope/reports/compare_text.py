@@ -54,10 +54,13 @@ def text(report: CompareReport, *, color: bool = False) -> str:
     if report.gate is not None:
         lines.append(_colored(f"gate    {report.gate.text}", _GATES[report.gate.outcome], color=color))
     lines += [f"note    {words.printable(note)}" for note in report.notes]
-    rows = [row for _, some in _sections(report) for row in some]
-    widths = [max(map(cell_len, column)) for column in zip(_HEAD, *map(_cells, rows), strict=True)]
-    for title, some in _sections(report):
-        lines += ["", _row((title.ljust(widths[0]), *_HEAD[1:]), [max(widths[0], len(title)), *widths[1:]]).rstrip()]
+    sections = _sections(report)
+    titles = [title for title, _ in sections]
+    rows = [_cells(row) for _, some in sections for row in some]
+    widths = [max(map(cell_len, column)) for column in zip(_HEAD, *rows, strict=True)]
+    widths[0] = max([widths[0], *map(cell_len, titles)])
+    for title, some in sections:
+        lines += ["", _row((title, *_HEAD[1:]), widths)]
         lines += [_colored(_row(_cells(row), widths), _COLORS.get(row.verdict, ""), color=color) for row in some]
     lines += ["", *_findings(report)] if report.findings else []
     lines += ["", f"stacks  {words.printable(report.stacks)}"] if report.stacks else []
@@ -74,10 +77,7 @@ def render_markdown(report: CompareReport) -> str:
     parts += ["\n".join(f"- {markdown.escape(note)}" for note in report.notes)] if report.notes else []
     for title, rows in _sections(report):
         cells = [(_named(row), *map(markdown.escape, _cells(row)[1:])) for row in rows]
-        parts.append(
-            f"### {title}\n\n"
-            + markdown.table((title, " A", " B", " change", "interval", " could show", "verdict"), cells)
-        )
+        parts.append(markdown.table((title, " A", " B", " change", "interval", " could show", "verdict"), cells))
     if report.findings:
         parts.append("### findings\n\n" + "\n".join(f"- {markdown.escape(line.strip())}" for line in _findings(report)))
     if report.stacks:
