@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from stepscope.app.comparing.differences import Differences
     from stepscope.app.comparing.numbers import Numbers
     from stepscope.experiments.statistics import Effect
     from stepscope.model.report.compare import Design, Difference, Outcome
@@ -80,7 +81,7 @@ def compare(options: CompareOptions) -> CompareReport:
 def of_numbers(before: Sequence[Numbers], after: Sequence[Numbers], limit_ratio: float | None = None) -> CompareReport:
     """Compare the numbers of two groups of sessions."""
     compared = differences.sides(before, after)
-    main, others = differences.build(compared, (before, after))
+    found = differences.build(compared, (before, after))
     return CompareReport(
         version=__version__,
         before=tuple(map(_session, before)),
@@ -88,12 +89,13 @@ def of_numbers(before: Sequence[Numbers], after: Sequence[Numbers], limit_ratio:
         design=compared.design,
         basis=compared.basis,
         level=statistics.LEVEL,
-        main=main,
-        differences=others,
+        main=found.main,
+        typical=found.typical,
+        differences=found.others,
         findings=_findings(before, after),
         notes=notes.build(before, after, compared),
         stacks=_stacks(before[0], after[0]),
-        gate=None if limit_ratio is None else judge(main, compared.design, limit_ratio),
+        gate=None if limit_ratio is None else gate_of(found, compared.design, limit_ratio),
     )
 
 
@@ -114,20 +116,32 @@ def exit_code(report: CompareReport) -> int:
     return report.gate.exit_code if report.gate is not None else 0
 
 
-def judge(main: Difference, design: Design, limit_ratio: float) -> Gate:
-    """Whether side B is slower than side A by more than the limit.
+def gate_of(found: Differences, design: Design, limit_ratio: float) -> Gate:
+    """Whether side B is slower than side A by more than the limit: by the mean step, and where that cannot tell, by the
+    median step, which a few long steps do not move. The median step alone passes nothing.
+    """
+    gate = judge(found.main, design, limit_ratio)
+    if gate.outcome == "cannot-tell" and found.typical is not None:
+        typical = judge(found.typical, design, limit_ratio)
+        if typical.outcome == "slower":
+            return msgspec.structs.replace(typical, text=f"{typical.text} (median step; the mean varies too much)")
+    return gate
+
+
+def judge(time: Difference, design: Design, limit_ratio: float) -> Gate:
+    """Whether one time is longer by more than the limit.
 
     slower: surely slower (the interval lies above 1), and by more than the limit as well as can be said (the ratio).
     pass: surely not slower by more than the limit (the interval lies below it). Else these runs cannot tell.
     """
-    effect = _judged(main, design)
+    effect = _judged(time, design)
     limit = f"{100 * limit_ratio:g} %"
     if effect is None:
         expected = f"two or more runs a side, or runs with {statistics.MIN_STEPS} steps or more"
         text = f"cannot tell: these sessions give no interval; expected {expected}"
         return Gate(limit_ratio=limit_ratio, outcome="cannot-tell", exit_code=CODES["cannot-tell"], text=text)
-    said = f"{_percent(effect.ratio)} ({_percent(effect.low)} to {_percent(effect.high)}) time, limit {limit}"
     outcome = outcome_of(effect, limit_ratio)
+    said = f"{_percent(effect.ratio)} ({_percent(effect.low)} to {_percent(effect.high)}) time, limit {limit}"
     text = f"{outcome.replace('-', ' ')}: {said}"
     return Gate(
         limit_ratio=limit_ratio,
@@ -149,16 +163,16 @@ def outcome_of(effect: Effect, limit_ratio: float) -> Outcome:
     return "cannot-tell"
 
 
-def _judged(main: Difference, design: Design) -> Effect | None:
+def _judged(time: Difference, design: Design) -> Effect | None:
     """What is judged; with one run a side the interval is widened by what runs of one program may differ."""
-    if main.ratio is None or main.low is None or main.high is None or main.smallest is None:
+    if time.ratio is None or time.low is None or time.high is None or time.smallest is None:
         return None
-    reach = math.log1p(main.smallest)
+    reach = math.log1p(time.smallest)
     if design == "within":
         spread = statistics.student_reach(statistics.LEVEL, math.inf) * RUN_SPREAD * math.sqrt(2.0)
         reach = math.hypot(reach, spread)
     effect = statistics.Effect(
-        ratio=main.ratio, low=main.low, high=main.high, smallest=math.expm1(reach), runs=main.runs,
+        ratio=time.ratio, low=time.low, high=time.high, smallest=math.expm1(reach), runs=time.runs,
         covers_runs=design != "within",
     )  # fmt: skip
     if effect.covers_runs:

@@ -85,25 +85,34 @@ def render_markdown(report: CompareReport) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _decides(report: CompareReport) -> Difference | None:
+    """The time that the verdict is about: the mean, or the median step where the mean is undecided and it is not."""
+    main, typical = report.main, report.typical
+    if main is not None and typical is not None and main.verdict == "undecided" != typical.verdict:
+        return typical
+    return main
+
+
 def _verdict(report: CompareReport) -> str:
     """The time that decides, as a sentence."""
-    main = report.main
-    if main is None or main.ratio is None or main.before is None or main.after is None:
+    time = _decides(report)
+    if time is None or time.ratio is None or time.before is None or time.after is None:
         return "verdict no time can be compared"
     what = "the run" if report.basis == "run" else f"a {report.basis}"
-    times = f"{_value(main, main.before)} to {_value(main, main.after)} {what}"
-    if main.low is None or main.high is None:
-        return f"verdict {_percent(main.ratio)} ({times}), without an interval"
-    said = {"faster": "B is faster", "slower": "B is slower", "same": "B is as fast"}.get(main.verdict, "undecided")
-    runs = f"{main.runs} run{'s' if main.runs > 1 else ''} a side"
+    median = " in the median" if time is report.typical else ""
+    times = f"{_value(time, time.before)} to {_value(time, time.after)} {what}{median}"
+    if time.low is None or time.high is None:
+        return f"verdict {_percent(time.ratio)} ({times}), without an interval"
+    said = {"faster": "B is faster", "slower": "B is slower", "same": "B is as fast"}.get(time.verdict, "undecided")
+    runs = f"{time.runs} run{'s' if time.runs > 1 else ''} a side"
     how = f"{_DESIGNS[report.design]}, {runs}, {100 * report.level:g} % interval"
-    shown = f"{_percent(main.ratio)} time ({_interval(main)}), {times}"
-    return f"verdict {said}: {shown}; {how}; could show {_smallest(main)}"
+    shown = f"{_percent(time.ratio)} time ({_interval(time)}), {times}"
+    return f"verdict {said}: {shown}; {how}; could show {_smallest(time)}"
 
 
 def _painted(line: str, report: CompareReport, *, color: bool) -> str:
-    verdict = report.main.verdict if report.main is not None else "undecided"
-    return _colored(line, _COLORS.get(verdict, ""), color=color)
+    time = _decides(report)
+    return _colored(line, _COLORS.get(time.verdict, "") if time is not None else "", color=color)
 
 
 def _colored(line: str, style: str, *, color: bool) -> str:
@@ -127,10 +136,7 @@ def _sections(report: CompareReport) -> list[tuple[str, list[Difference]]]:
     found = []
     for section, title in _TITLES.items():
         rows = [one for one in report.differences if one.section == section]
-        if section == "steps" and report.main is not None and report.main.section == "steps":
-            rows = [report.main, *rows]
-        if section == "run" and report.main is not None and report.main.section == "run":
-            rows = [report.main, *rows]
+        rows = [one for one in (report.main, report.typical) if one is not None and one.section == section] + rows
         if rows:
             shown = rows[:SHOWN] if section in {"anatomy", "ops", "python"} else rows
             per = title.replace("a step", "a sample") if report.basis == "sample" else title

@@ -1,7 +1,7 @@
 """The differences between two sides: each number of both, with the interval that the design of the comparison gives.
 
-The time that decides is claimed at the full level. All other differences of a comparison share the error of one claim,
-so that of a hundred comparisons of equal sides about one shows any of them.
+The times that decide, the mean step and the median step, share the error of one claim; all other differences of a
+comparison share another. So of a hundred comparisons of equal sides about one shows a verdict.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ MAX_LINES = 20
 """Most lines of a section."""
 SAME_BATCH = 0.005
 """Largest relative difference of samples per step between equal batch sizes: last batches of epochs are shorter."""
-_QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+DECIDING = 2
+"""Times that decide: the mean step and the median step."""
+_QUANTILES = {"p90": 0.9, "p99": 0.99}
 _WORDS: dict[str, tuple[Word, Word]] = {"ns": ("faster", "slower"), "1/s": ("faster", "slower")}
 
 
@@ -113,18 +115,39 @@ def batches_differ(before: Sequence[Numbers], after: Sequence[Numbers]) -> bool:
     return abs(fmean(known[1]) / fmean(known[0]) - 1.0) > SAME_BATCH
 
 
-def build(
-    compared: Sides, runs: tuple[Sequence[Numbers], Sequence[Numbers]]
-) -> tuple[Difference, tuple[Difference, ...]]:
-    """The time that decides, and all others. ``runs``: all sessions of each side, for wall time and memory."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differences:
+    """All differences of a comparison."""
+
+    main: Difference
+    """The time that decides: the mean step, or the whole run."""
+    typical: Difference | None
+    """The median step, which decides where the mean is undecided; None without steps."""
+    others: tuple[Difference, ...]
+
+
+def build(compared: Sides, runs: tuple[Sequence[Numbers], Sequence[Numbers]]) -> Differences:
+    """All differences. ``runs``: all sessions of each side, for wall time and memory."""
     asked_main = _main(compared)
-    main = _effect(asked_main, compared, looks=1)
     whole = [one for one in _whole_runs(runs) if one.name != asked_main.name]
-    others = [*_others(compared), *whole] if compared.basis != "run" else whole
-    looks = max(1, len(others))
-    found = [_throughput(row, compared, main) for row in _rates(compared)]
-    found += [_difference(one, _effect(one, compared, looks=looks)) for one in others]
-    return _difference(asked_main, main), tuple(found)
+    if compared.basis == "run":
+        main = _difference(asked_main, _effect(asked_main, compared, looks=1))
+        return Differences(main=main, typical=None, others=_shown(whole, compared))
+    effect = _effect(asked_main, compared, looks=DECIDING)
+    middle = _steps(compared, "p50", statistics.median, _quantile_of(0.5))
+    return Differences(
+        main=_difference(asked_main, effect),
+        typical=_difference(middle, _effect(middle, compared, looks=DECIDING)),
+        others=(
+            *(_throughput(row, compared, effect) for row in _rates(compared)),
+            *_shown([*_others(compared), *whole], compared),
+        ),
+    )
+
+
+def _shown(asked: Sequence[_Asked], compared: Sides) -> tuple[Difference, ...]:
+    """Differences that share the error of one claim."""
+    return tuple(_difference(one, _effect(one, compared, looks=max(1, len(asked)))) for one in asked)
 
 
 def _started(numbers: Numbers) -> int:

@@ -106,9 +106,11 @@ class CompareReport(Struct, frozen=True, kw_only=True):
     design: Design
     basis: Basis
     level: float
-    """Level of the intervals: of ``main`` alone, and of all others together."""
+    """Level of the intervals: of ``main`` and ``typical`` together, and of all others together."""
     main: Difference | None
     """Time that decides: mean step, time of a sample, or the whole run; null if nothing can be compared."""
+    typical: Difference | None = None
+    """Median step: it decides where ``main`` is undecided, because few long steps move the mean; null without steps."""
     differences: tuple[Difference, ...]
     """All others by section; components and lines by how much they changed."""
     findings: tuple[FindingChange, ...] = ()
