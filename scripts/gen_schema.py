@@ -17,6 +17,7 @@ import msgspec
 
 from stepscope.model.report import (
     check,
+    compare,
     doctor,
     finding,
     ledger,
@@ -71,6 +72,7 @@ def schemas() -> dict[str, dict[str, object]]:
         "report-1.json": schema(finding.Report, finding.SCHEMA, *REPORT),
         "check-1.json": schema(check.CheckReport, check.SCHEMA, check, finding, place),
         "memory-1.json": schema(memory_map.MemoryMap, memory_map.SCHEMA, memory_map),
+        "compare-1.json": schema(compare.CompareReport, compare.SCHEMA, compare, place),
         "doctor-1.json": schema(doctor.DoctorReport, doctor.SCHEMA, doctor),
         "step-1.json": schema(step_detail.StepDetail, step_detail.SCHEMA, step_detail, slow_steps, finding, place),
         "whatif-1.json": schema(whatif.WhatIfReport, whatif.SCHEMA, whatif),

@@ -19,7 +19,7 @@ MS = 1e6
 
 def _runs(random: np.random.Generator, count: int, *, noise: float = 0.02, factor: float = 1.0) -> list[float]:
     """Mean step times of whole runs that vary as lognormal."""
-    return list(1e8 * factor * np.exp(random.normal(0.0, noise, count)))
+    return [1e8 * factor * math.exp(value) for value in random.normal(0.0, noise, count)]
 
 
 def _steps(random: np.random.Generator, count: int, *, ms: float, phi: float, spread: float = 0.1) -> F64:
@@ -28,7 +28,8 @@ def _steps(random: np.random.Generator, count: int, *, ms: float, phi: float, sp
     logs = [float(random.normal(0.0, spread))]
     for shock in shocks[1:]:
         logs.append(phi * logs[-1] + float(shock))
-    return ms * MS * np.exp(np.array(logs))
+    found: F64 = ms * MS * np.exp(np.array(logs))
+    return found
 
 
 @pytest.mark.parametrize(
@@ -171,7 +172,7 @@ def test_equal_runs_seldom_differ() -> None:
     for _ in range(2000):
         drift = np.cumsum(random.normal(0.0, 0.02, 5))
         noise = 0.1 / math.sqrt(20) * random.standard_t(8, (2, 5)) + random.normal(0.0, 0.01, (2, 5))
-        before, after = 1e8 * np.exp(drift + noise)
+        before, after = (1e8 * np.exp(drift + noise)).tolist()
         claims["paired"] += verdict(paired(before, after)) != "undecided"
         claims["unpaired"] += verdict(unpaired(before, after)) != "undecided"
     assert max(claims.values()) <= 30, claims
@@ -203,7 +204,7 @@ def test_pairs_find_it_where_the_host_drifts() -> None:
     for _ in range(500):
         drift = np.exp(np.cumsum(random.normal(0.0, 0.03, 10)))
         before, after = drift * _runs(random, 10), drift * _runs(random, 10, factor=1.08)
-        found += verdict(paired(before, after)) == "slower"
+        found += verdict(paired(before.tolist(), after.tolist())) == "slower"
     assert found >= 495
 
 
@@ -264,6 +265,15 @@ def test_long_runs_are_thinned_without_loss() -> None:
     found = within(before, after)
     expected = 2.9 * math.sqrt(2) * 0.1 * math.sqrt(math.pi / 2 / 60_000)
     assert 0.5 * expected < found.smallest < 2.0 * expected
+
+
+def test_shares_of_samples_vary_more_than_independent_ones() -> None:
+    """By hand: half of 100 samples a side, each counted for half a sample: error sqrt(0.5 / 25 + 0.5 / 25)."""
+    found = statistics.shares(0.5, 0.5, samples=(100, 100))
+    assert math.log(found.high) == pytest.approx(2.575829 * 0.2, rel=1e-6)
+    assert not found.covers_runs
+    with pytest.raises(ValueError, match="fewer than 10 samples"):
+        statistics.shares(0.09, 0.5, samples=(100, 100))
 
 
 def test_parts_that_are_seldom_there_are_refused() -> None:

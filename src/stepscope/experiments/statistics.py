@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
+from stepscope.derive.stacks.profile_difference import DISPERSION
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -40,6 +42,8 @@ MIN_STEPS = 24
 MIN_BLOCKS, MAX_BLOCKS = 6, 12
 """Blocks of a run. More of them are shorter, and short blocks of steps that go up and down together vary too little:
 with 12, about 1 % of simulated equal runs differ, also where neighbouring steps correlate by 0.9 (tests)."""
+MIN_SAMPLES = 10
+"""Fewest stack samples whose share is compared. Source: the usual rule for the normal approximation of a binomial."""
 BLOCK_NS = 1e9
 """Shortest block, where the run has enough seconds for ``MIN_BLOCKS`` of them."""
 DRAWS = 400
@@ -50,6 +54,8 @@ _MOST_CORRELATED = 0.95
 """Neighbouring steps that correlate more are a trend, which no run of this length can tell from chance."""
 _NORMAL_FROM = 1e6
 """Degrees of freedom from which Student's t is the normal distribution to six digits."""
+_LAST_BITS = 1e-15
+"""Relative precision at which a continued fraction ends."""
 _FAR = 700.0
 """Logarithms beyond it have no number: few runs that vary much."""
 
@@ -164,6 +170,22 @@ def within(
     return replace(_effect(middle, error, freedom, runs=1, level=level, looks=looks), covers_runs=False)
 
 
+def shares(before: float, after: float, *, samples: tuple[int, int], level: float = LEVEL, looks: int = 1) -> Effect:
+    """Shares of the stack samples of one run a side; differences between runs are not in the interval.
+
+    The number of samples is binomial, but for its dispersion (``derive.stacks.profile_difference``).
+
+    Raises:
+        ValueError: fewer than ``MIN_SAMPLES`` samples on a side, for which the logarithm is not nearly normal.
+    """
+    hits = [share * count / DISPERSION for share, count in zip((before, after), samples, strict=True)]
+    if min(hits) * DISPERSION < MIN_SAMPLES:
+        raise ValueError(f"fewer than {MIN_SAMPLES} samples on a side")
+    error = math.sqrt(sum((1.0 - share) / hit for share, hit in zip((before, after), hits, strict=True)))
+    found = _effect(math.log(after / before), error, _NORMAL_FROM, runs=1, level=level, looks=looks)
+    return replace(found, covers_runs=False)
+
+
 def blocks_of(durations_ns: F64) -> int:
     """Blocks into which a run is cut: of a second or longer, where that gives enough of them."""
     seconds = int(float(durations_ns.sum()) / BLOCK_NS)
@@ -235,7 +257,7 @@ def _beta_fraction(a: float, b: float, x: float) -> float:
             d = 1.0 / _not_zero(1.0 + term * d, tiny)
             c = _not_zero(1.0 + term / c, tiny)
             value *= c * d
-        if abs(c * d - 1.0) < 1e-15:  # noqa: PLR2004 - the last bits of a double
+        if abs(c * d - 1.0) < _LAST_BITS:
             break
     return value
 
@@ -272,8 +294,8 @@ def _joined(errors: Sequence[float], freedoms: Sequence[int]) -> tuple[float, fl
 def _block_error(steps: F64, blocks: int, statistic: Statistic, random: np.random.Generator) -> float:
     """Standard error of the logarithm of a run's statistic, from runs made of blocks drawn from it.
 
-    Few blocks vary less than the run, and blocks that are short beside the time in which steps go up and down together
-    vary less than longer ones: two factors put that right.
+    Few blocks vary less than the run, and blocks shorter than the time in which steps go up and down together vary
+    less than longer ones: two factors put that right.
     """
     drawn = _cut(steps, blocks)[random.integers(0, blocks, (DRAWS, blocks))].reshape(DRAWS, -1)
     found = statistic(drawn)

@@ -93,7 +93,12 @@ def write_reports(session_dir: Path) -> Report:
 
 def report_of(session: Session) -> Report:
     """Report of a session in memory. Pure, except for the time limit of the static check."""
-    view = SessionView(session)
+    return report_of_view(SessionView(session))
+
+
+def report_of_view(view: SessionView) -> Report:
+    """Report of a session of which more is asked than the report says."""
+    session = view.session
     found, checked, failures = base.run(registry.ALL, view)
     lines = HotLines(view)
     specific, source_check, problems = _with_sources(view, lines, found, checked)

@@ -1,0 +1,247 @@
+"""The use case ``compare``: two sessions, or two groups of sessions, number by number; it only reads them.
+
+``--fail-over`` judges the time that decides (``differences.build``). docs/compare.md states the rules.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from stepscope._version import __version__
+from stepscope.app.comparing import differences, notes, numbers, sides
+from stepscope.errors import UsageError
+from stepscope.experiments import statistics
+from stepscope.model.report.compare import ComparedSession, CompareReport, FindingChange, Gate
+from stepscope.reports import compare_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from stepscope.app.comparing.differences import Differences
+    from stepscope.app.comparing.numbers import Numbers
+    from stepscope.experiments.statistics import Effect
+    from stepscope.model.report.compare import Design, Difference, Outcome
+    from stepscope.model.report.finding import Finding
+
+CODES: dict[Outcome, int] = {"pass": 0, "slower": 1, "cannot-tell": 3}
+"""Exit codes of ``--fail-over`` (docs/exit-codes.md)."""
+RUN_SPREAD = 0.1
+"""Standard deviation assumed between runs of one program where one run a side shows none. Source:
+``profile_difference.HOST_SPREAD``, measured on a busy host."""
+MAX_RUNS = 200
+"""Most runs a side that are advised."""
+_LIMIT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
+_COUNTS = frozenset({"high", "medium", "low"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareOptions:
+    """Options of the command."""
+
+    before: tuple[Path, ...]
+    """Sessions, folders of sessions or patterns: side A."""
+    after: tuple[Path, ...]
+    limit_ratio: float | None = None
+    """Allowed slow-down; None: nothing is judged."""
+
+
+def parse_limit(text: str) -> float:
+    """The limit in ``--fail-over``: "5%", "5 %", "0.05".
+
+    Raises:
+        UsageError: it is no share.
+    """
+    match = _LIMIT.fullmatch(text)
+    if match is None:
+        raise UsageError(f"--fail-over {text}: not a share of the time; expected one such as 5%")
+    return float(match[1]) / (100.0 if match[2] else 1.0)
+
+
+def compare(options: CompareOptions) -> CompareReport:
+    """Compare the two sides.
+
+    Raises:
+        UsageError: a session is on both sides.
+        SessionError: a session is missing or damaged, or a folder holds none.
+        IncompatibleSessionError: a newer stepscope wrote a session.
+    """
+    paths = [sides.sessions(given, side) for given, side in ((options.before, "A"), (options.after, "B"))]
+    sides.check_apart(*paths)
+    before, after = (tuple(numbers.of_path(path) for path in side) for side in paths)
+    return of_numbers(before, after, options.limit_ratio)
+
+
+def of_numbers(before: Sequence[Numbers], after: Sequence[Numbers], limit_ratio: float | None = None) -> CompareReport:
+    """Compare the numbers of two groups of sessions."""
+    compared = differences.sides(before, after)
+    found = differences.build(compared, (before, after))
+    return CompareReport(
+        version=__version__,
+        before=tuple(map(_session, before)),
+        after=tuple(map(_session, after)),
+        design=compared.design,
+        basis=compared.basis,
+        level=statistics.LEVEL,
+        main=found.main,
+        typical=found.typical,
+        differences=found.others,
+        findings=_findings(before, after),
+        notes=notes.build(before, after, compared),
+        stacks=_stacks(before[0], after[0]),
+        gate=None if limit_ratio is None else gate_of(found, compared.design, limit_ratio),
+    )
+
+
+def to_json(report: CompareReport) -> str:
+    """For programs: schema ``stepscope.compare/1``."""
+    return msgspec.json.format(msgspec.json.encode(report), indent=1).decode() + "\n"
+
+
+def render(report: CompareReport, form: str, *, color: bool = False) -> str:
+    """``form``: text, json or md."""
+    if form == "json":
+        return to_json(report)
+    return compare_text.render_markdown(report) if form == "md" else compare_text.text(report, color=color)
+
+
+def exit_code(report: CompareReport) -> int:
+    """0 without ``--fail-over``."""
+    return report.gate.exit_code if report.gate is not None else 0
+
+
+def gate_of(found: Differences, design: Design, limit_ratio: float) -> Gate:
+    """Whether side B is slower than side A by more than the limit: by the mean step, and where that cannot tell, by the
+    median step, which a few long steps do not move. The median step alone passes nothing.
+    """
+    gate = judge(found.main, design, limit_ratio)
+    if gate.outcome == "cannot-tell" and found.typical is not None:
+        typical = judge(found.typical, design, limit_ratio)
+        if typical.outcome == "slower":
+            return msgspec.structs.replace(typical, text=f"{typical.text} (median step; the mean varies too much)")
+    return gate
+
+
+def judge(time: Difference, design: Design, limit_ratio: float) -> Gate:
+    """Whether one time is longer by more than the limit.
+
+    slower: surely slower (the interval lies above 1), and by more than the limit as well as can be said (the ratio).
+    pass: surely not slower by more than the limit (the interval lies below it). Else these runs cannot tell.
+    """
+    effect = _judged(time, design)
+    limit = f"{100 * limit_ratio:g} %"
+    if effect is None:
+        expected = f"two or more runs a side, or runs with {statistics.MIN_STEPS} steps or more"
+        text = f"cannot tell: these sessions give no interval; expected {expected}"
+        return Gate(limit_ratio=limit_ratio, outcome="cannot-tell", exit_code=CODES["cannot-tell"], text=text)
+    outcome = outcome_of(effect, limit_ratio)
+    said = f"{_percent(effect.ratio)} ({_percent(effect.low)} to {_percent(effect.high)}) time, limit {limit}"
+    text = f"{outcome.replace('-', ' ')}: {said}"
+    return Gate(
+        limit_ratio=limit_ratio,
+        outcome=outcome,
+        exit_code=CODES[outcome],
+        ratio=effect.ratio,
+        low=effect.low,
+        high=effect.high,
+        text=f"{text}; {_advice(effect, limit_ratio)}" if outcome == "cannot-tell" else text,
+    )
+
+
+def outcome_of(effect: Effect, limit_ratio: float) -> Outcome:
+    """The rule of ``judge``."""
+    if effect.high <= 1.0 + limit_ratio:
+        return "pass"
+    if effect.low > 1.0 and effect.ratio > 1.0 + limit_ratio:
+        return "slower"
+    return "cannot-tell"
+
+
+def _judged(time: Difference, design: Design) -> Effect | None:
+    """What is judged; with one run a side the interval is widened by what runs of one program may differ."""
+    if time.ratio is None or time.low is None or time.high is None or time.smallest is None:
+        return None
+    reach = math.log1p(time.smallest)
+    if design == "within":
+        spread = statistics.student_reach(statistics.LEVEL, math.inf) * RUN_SPREAD * math.sqrt(2.0)
+        reach = math.hypot(reach, spread)
+    effect = statistics.Effect(
+        ratio=time.ratio, low=time.low, high=time.high, smallest=math.expm1(reach), runs=time.runs,
+        covers_runs=design != "within",
+    )  # fmt: skip
+    if effect.covers_runs:
+        return effect
+    return replace(effect, low=effect.ratio * math.exp(-reach), high=effect.ratio * math.exp(reach))
+
+
+def _advice(effect: Effect, limit_ratio: float) -> str:
+    """What would decide it."""
+    if not effect.covers_runs:
+        return f"one run a side, so runs are assumed to differ by {100 * RUN_SPREAD:g} %: compare groups of runs"
+    away = min(abs(math.log(effect.ratio)), abs(math.log((1.0 + limit_ratio) / effect.ratio)))
+    need = max(limit_ratio / 2.0, away)
+    wanted = math.ceil(effect.runs * (math.log1p(effect.smallest) / need) ** 2) if need > 0.0 else MAX_RUNS + 1
+    if wanted > MAX_RUNS:
+        return "the runs vary too much for this limit: use a quieter machine, longer runs or a larger limit"
+    return f"about {max(wanted, effect.runs + 1)} runs a side would tell"
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.1f} %"
+
+
+def _session(one: Numbers) -> ComparedSession:
+    summary, host = one.report.session, one.manifest.host
+    return ComparedSession(
+        path=str(one.path),
+        id=one.manifest.id,
+        command=one.manifest.command,
+        host=host.name,
+        cpus=host.cpus,
+        framework=summary.framework,
+        steps=summary.steps,
+        step=one.title,
+        samples_per_step=one.samples_per_step,
+        exit_code=one.manifest.exit_code,
+    )
+
+
+def _findings(before: Sequence[Numbers], after: Sequence[Numbers]) -> tuple[FindingChange, ...]:
+    """Findings of every run of one side and of none of the other."""
+    found = [[_by_key(n) for n in side] for side in (before, after)]
+    both = {"gone": (found[0], found[1]), "new": (found[1], found[0])}
+    return tuple(
+        FindingChange(
+            change="gone" if change == "gone" else "new",
+            code=one.code,
+            title=one.title,
+            severity=one.severity,
+            where=one.where[0] if one.where else None,
+        )
+        for change, (here, there) in both.items()
+        for key, one in here[0].items()
+        if all(key in run for run in here) and not any(key in run for run in there)
+    )
+
+
+def _by_key(one: Numbers) -> dict[tuple[str, str, str], Finding]:
+    """Findings that count, by what does not change with an edit elsewhere: code, file and function."""
+    found: dict[tuple[str, str, str], Finding] = {}
+    for finding in one.report.findings:
+        where = finding.where[0] if finding.where else None
+        if finding.severity in _COUNTS:
+            place = (where.file.rpartition("/")[2], where.function) if where is not None else ("", "")
+            found.setdefault((finding.code, *place), finding)
+    return found
+
+
+def _stacks(before: Numbers, after: Numbers) -> str:
+    if not before.has_stacks or not after.has_stacks:
+        return ""
+    return shlex.join(["stepscope", "flame", "diff", str(before.path), str(after.path)])

@@ -1,0 +1,1 @@
+"""Parts of the comparison of sessions: which are meant, their numbers, the differences, what else differs."""

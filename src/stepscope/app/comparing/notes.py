@@ -1,0 +1,90 @@
+"""What differs between two sides besides times, and what could not be compared: one line each."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from stepscope.app.comparing.differences import MIN_P99_STEPS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from stepscope.app.comparing.differences import Sides
+    from stepscope.app.comparing.numbers import Numbers
+
+MOST = 3
+"""Values of a side that a note lists."""
+
+
+def build(before: Sequence[Numbers], after: Sequence[Numbers], compared: Sides) -> tuple[str, ...]:
+    """All notes on the sessions of A and B, what matters most first."""
+    return (*_design(compared), *_steps(before, after, compared), *_differing(before, after), *_failed(before, after))
+
+
+def _design(compared: Sides) -> Iterator[str]:
+    if compared.design == "within":
+        yield (
+            "one run a side: intervals are of the steps within the runs and do not cover differences between runs; "
+            "compare groups of runs (--a, --b) before you rely on a change"
+        )
+    elif min(len(compared.before), len(compared.after)) == 1:
+        yield "one run against a group: the variation of the group is taken for both"
+
+
+def _steps(before: Sequence[Numbers], after: Sequence[Numbers], compared: Sides) -> Iterator[str]:
+    """Notes on steps, batches, and tables that a side lacks."""
+    for side, given in (("A", before), ("B", after)):
+        missing = sum(n.step_ns is None for n in given)
+        if compared.basis == "run" and missing == len(given):
+            yield f"no steps in {side}: only wall time, memory and findings are compared"
+        elif compared.basis != "run" and missing:
+            yield f"no steps in {missing} of {len(given)} sessions of {side}: they count for wall time and memory only"
+    if compared.basis == "run":
+        return
+    if compared.basis == "sample":
+        yield f"batches differ ({_batch(before)} and {_batch(after)} samples a step): times are per sample"
+    if min(len(n.durations) for n in (*compared.before, *compared.after) if n.durations is not None) < MIN_P99_STEPS:
+        yield f"no 99th percentile: a run has fewer than {MIN_P99_STEPS} steady steps"
+    for side, given in (("A", compared.before), ("B", compared.after)):
+        if not any(n.ops for n in given):
+            yield f"no op trace of steps in {side}: op time by line is not compared"
+        if not any(n.samples for n in given):
+            yield f"no stack samples of the steps in {side}: lines of Python are not compared"
+
+
+def _batch(given: Sequence[Numbers]) -> str:
+    return _listed(f"{n.samples_per_step:g}" for n in given if n.samples_per_step is not None)
+
+
+_ASKED: tuple[tuple[str, Callable[[Numbers], str]], ...] = (
+    ("hosts", lambda n: n.manifest.host.name),
+    ("processors", lambda n: n.manifest.host.cpu),
+    ("CPU counts", lambda n: str(n.manifest.host.cpus)),
+    ("frameworks", lambda n: n.report.session.framework),
+    ("commands", lambda n: shlex.join(n.manifest.command)),
+    ("steps", lambda n: n.title),
+    ("applied remedies", lambda n: ", ".join(n.manifest.applied) or "none"),
+)
+"""What should be equal: name and value of a session."""
+
+
+def _differing(before: Sequence[Numbers], after: Sequence[Numbers]) -> Iterator[str]:
+    for what, value in _ASKED:
+        sides = [{value(n): None for n in side} for side in (before, after)]
+        if set(sides[0]) != set(sides[1]):
+            yield f"{what} differ: A {_listed(sides[0])}; B {_listed(sides[1])}"
+        elif len(sides[0]) > 1:
+            yield f"{what} differ within A and B: {_listed(sides[0])}"
+
+
+def _failed(before: Sequence[Numbers], after: Sequence[Numbers]) -> Iterator[str]:
+    for side, given in (("A", before), ("B", after)):
+        codes = [n.manifest.exit_code for n in given if n.manifest.exit_code]
+        if codes:
+            yield f"exit code {_listed(map(str, codes))} in {len(codes)} of {len(given)} runs of {side}"
+
+
+def _listed(values: Iterable[str]) -> str:
+    found = list(dict.fromkeys(values))
+    return ", ".join(value or "unknown" for value in found[:MOST]) + (" ..." if len(found) > MOST else "")

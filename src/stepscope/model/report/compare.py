@@ -1,0 +1,122 @@
+"""The comparison of two sessions, or of two groups of sessions: public API, schema ``stepscope.compare/1`` (additions
+only).
+
+``docs/schemas/compare-1.json`` is generated from these structs.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from stepscope.model.report.place import Place
+from stepscope.model.structs import Struct
+
+SCHEMA = "stepscope.compare/1"
+
+Design = Literal["paired", "unpaired", "within"]
+"""Design. paired: runs in rounds, one of each side a round. unpaired: groups of runs. within: one run a side."""
+Basis = Literal["sample", "step", "run"]
+"""Basis. sample: times are per sample, because batches differ. step: per step. run: of whole runs without steps."""
+Section = Literal["throughput", "steps", "run", "anatomy", "ops", "python"]
+"""Section. run: wall time and memory. ops: op time by source line. python: share of stack samples by source line."""
+Unit = Literal["ns", "1/s", "bytes", "ratio"]
+Word = Literal["faster", "slower", "less", "more", "same", "undecided", "new", "gone"]
+"""Verdict. undecided: the interval contains 1, or there is none. new, gone: seen on one side only."""
+Outcome = Literal["pass", "slower", "cannot-tell"]
+
+
+class ComparedSession(Struct, frozen=True, kw_only=True):
+    """One session of a side."""
+
+    path: str
+    id: str
+    command: tuple[str, ...]
+    host: str
+    cpus: int
+    framework: str
+    steps: int
+    """Number of steps; 0: none were seen, so it counts only for the whole run."""
+    step: str = ""
+    """Description of a step: "Keras fit", "tf.function train_step" ..."""
+    samples_per_step: float | None = None
+    """Mean samples of a steady step; null if unknown."""
+    exit_code: int | None = None
+
+
+class Difference(Struct, frozen=True, kw_only=True):
+    """One number of both sides. For groups: the geometric means of the runs' values."""
+
+    section: Section
+    name: str
+    """Name: samples_per_s, steps_per_s, mean, p50, p90, p99, wall, memory_peak, a component, or the text of a line."""
+    unit: Unit
+    where: Place | None = None
+    """Place of a line, on the side after if it is there."""
+    before: float | None = None
+    """Value of side A; null if it has none."""
+    after: float | None = None
+    ratio: float | None = None
+    """After / before; null if a side has no value above 0."""
+    low: float | None = None
+    """Lower end of the ratio's interval; null if these data give none."""
+    high: float | None = None
+    """Upper end of the ratio's interval."""
+    smallest: float | None = None
+    """Smallest relative change that could have been seen here: half the interval's width."""
+    runs: int = 0
+    """Number of pairs, or of runs of the smaller side."""
+    verdict: Word
+
+
+class FindingChange(Struct, frozen=True, kw_only=True):
+    """A finding, from severity low, of every run of one side and of none of the other."""
+
+    change: Literal["gone", "new"]
+    code: str
+    title: str
+    severity: str
+    where: Place | None = None
+
+
+class Gate(Struct, frozen=True, kw_only=True):
+    """The answer to ``--fail-over``."""
+
+    limit_ratio: float
+    """Allowed slow-down: 0.05 for 5 %."""
+    outcome: Outcome
+    exit_code: int
+    ratio: float | None = None
+    """Ratio of times that was judged: after / before."""
+    low: float | None = None
+    """Lower end of its interval. With one run a side it includes an assumed spread between runs."""
+    high: float | None = None
+    """Upper end of its interval."""
+    text: str
+    """Reason in words."""
+
+
+class CompareReport(Struct, frozen=True, kw_only=True):
+    """Two sides, A (before) and B (after)."""
+
+    schema: str = SCHEMA
+    version: str
+    """Version of stepscope."""
+    before: tuple[ComparedSession, ...]
+    after: tuple[ComparedSession, ...]
+    design: Design
+    basis: Basis
+    level: float
+    """Level of the intervals: of ``main`` and ``typical`` together, and of all others together."""
+    main: Difference | None
+    """Time that decides: mean step, time of a sample, or the whole run; null if nothing can be compared."""
+    typical: Difference | None = None
+    """Median step: it decides where ``main`` is undecided, because few long steps move the mean; null without steps."""
+    differences: tuple[Difference, ...]
+    """All others by section; components and lines by how much they changed."""
+    findings: tuple[FindingChange, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Differences of the sides other than times, and what could not be compared."""
+    stacks: str = ""
+    """Command that compares the stacks of the two sides; "" if a side has none."""
+    gate: Gate | None = None
+    """Answer to ``--fail-over``; null without it."""

@@ -1,0 +1,220 @@
+"""A comparison for people: text for a terminal, Markdown for a pull request's comment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+
+from stepscope.reports import markdown, words
+from stepscope.units import format_bytes, format_ns, format_rate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.model.report.compare import ComparedSession, CompareReport, Difference, Section
+
+SHOWN = 8
+"""Most components or lines of a section; further ones are in the JSON."""
+_TITLES: dict[Section, str] = {
+    "throughput": "throughput",
+    "steps": "the step",
+    "run": "the run",
+    "anatomy": "components, a step",
+    "ops": "op time by line, a step",
+    "python": "Python lines, share of the samples",
+}
+_NAMES = {
+    "samples_per_s": "samples/s",
+    "steps_per_s": "steps/s",
+    "mean": "mean",
+    "wall": "wall time",
+    "memory_peak": "memory, peak",
+    "device_memory_peak": "device memory, peak",
+}
+_DESIGNS = {
+    "paired": "in pairs of rounds",
+    "unpaired": "groups of runs",
+    "within": "steps of one run a side",
+}
+_COLORS = {"faster": "32", "less": "32", "gone": "32", "slower": "31", "more": "31", "new": "31", "undecided": "2"}
+_GATES = {"pass": "1;32", "slower": "1;31", "cannot-tell": "1;33"}
+_HEAD = ("", "A", "B", "change", "interval", "could show", "verdict")
+_MAX_NAME = 56
+
+
+def text(report: CompareReport, *, color: bool = False) -> str:
+    """For a terminal; each line ends in a newline."""
+    lines = [
+        f"A  {_side(report.before)}",
+        f"B  {_side(report.after)}",
+        "",
+        _painted(_verdict(report), report, color=color),
+    ]
+    if report.gate is not None:
+        lines.append(_colored(f"gate    {report.gate.text}", _GATES[report.gate.outcome], color=color))
+    lines += [f"note    {words.printable(note)}" for note in report.notes]
+    sections = _sections(report)
+    titles = [title for title, _ in sections]
+    rows = [_cells(row) for _, some in sections for row in some]
+    widths = [max(map(cell_len, column)) for column in zip(_HEAD, *rows, strict=True)]
+    widths[0] = max([widths[0], *map(cell_len, titles)])
+    for title, some in sections:
+        lines += ["", _row((title, *_HEAD[1:]), widths)]
+        lines += [_colored(_row(_cells(row), widths), _COLORS.get(row.verdict, ""), color=color) for row in some]
+    lines += ["", *_findings(report)] if report.findings else []
+    lines += ["", f"stacks  {words.printable(report.stacks)}"] if report.stacks else []
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def render_markdown(report: CompareReport) -> str:
+    """Markdown (CommonMark with tables)."""
+    head = f"## stepscope: {markdown.escape(_verdict(report).removeprefix('B is ').removeprefix('verdict '))}"
+    parts = [head]
+    if report.gate is not None:
+        parts.append(f"**{markdown.escape(report.gate.text)}**")
+    parts.append(f"- A: {markdown.escape(_side(report.before))}\n- B: {markdown.escape(_side(report.after))}")
+    parts += ["\n".join(f"- {markdown.escape(note)}" for note in report.notes)] if report.notes else []
+    for title, rows in _sections(report):
+        cells = [(_named(row), *map(markdown.escape, _cells(row)[1:])) for row in rows]
+        parts.append(markdown.table((title, " A", " B", " change", "interval", " could show", "verdict"), cells))
+    if report.findings:
+        parts.append("### findings\n\n" + "\n".join(f"- {markdown.escape(line.strip())}" for line in _findings(report)))
+    if report.stacks:
+        parts.append(f"Stacks: {markdown.code(report.stacks)}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _decides(report: CompareReport) -> Difference | None:
+    """The time that the verdict is about: the mean, or the median step where the mean is undecided and it is not."""
+    main, typical = report.main, report.typical
+    if main is not None and typical is not None and main.verdict == "undecided" != typical.verdict:
+        return typical
+    return main
+
+
+def _verdict(report: CompareReport) -> str:
+    """The time that decides, as a sentence."""
+    time = _decides(report)
+    if time is None or time.ratio is None or time.before is None or time.after is None:
+        return "verdict no time can be compared"
+    what = "the run" if report.basis == "run" else f"a {report.basis}"
+    median = " in the median" if time is report.typical else ""
+    times = f"{_value(time, time.before)} to {_value(time, time.after)} {what}{median}"
+    if time.low is None or time.high is None:
+        return f"verdict {_percent(time.ratio)} ({times}), without an interval"
+    said = {"faster": "B is faster", "slower": "B is slower", "same": "B is as fast"}.get(time.verdict, "undecided")
+    runs = f"{time.runs} run{'s' if time.runs > 1 else ''} a side"
+    how = f"{_DESIGNS[report.design]}, {runs}, {100 * report.level:g} % interval"
+    shown = f"{_percent(time.ratio)} time ({_interval(time)}), {times}"
+    return f"verdict {said}: {shown}; {how}; could show {_smallest(time)}"
+
+
+def _painted(line: str, report: CompareReport, *, color: bool) -> str:
+    time = _decides(report)
+    return _colored(line, _COLORS.get(time.verdict, "") if time is not None else "", color=color)
+
+
+def _colored(line: str, style: str, *, color: bool) -> str:
+    return f"\x1b[{style}m{line}\x1b[0m" if color and style else line
+
+
+def _side(sessions: Sequence[ComparedSession]) -> str:
+    """The sessions of a side on one line."""
+    first = sessions[0]
+    steps = sum(one.steps for one in sessions)
+    items = [
+        words.printable(first.path) + (f" and {len(sessions) - 1} more" if len(sessions) > 1 else ""),
+        words.plural(steps, "step") if steps else "no steps seen",
+        words.printable(first.step),
+        words.printable(first.framework),
+    ]
+    return words.SEPARATOR.join(filter(None, items))
+
+
+def _sections(report: CompareReport) -> list[tuple[str, list[Difference]]]:
+    found = []
+    for section, title in _TITLES.items():
+        rows = [one for one in report.differences if one.section == section]
+        rows = [one for one in (report.main, report.typical) if one is not None and one.section == section] + rows
+        if rows:
+            shown = rows[:SHOWN] if section in {"anatomy", "ops", "python"} else rows
+            per = title.replace("a step", "a sample") if report.basis == "sample" else title
+            found.append((per, shown))
+    return found
+
+
+def _cells(row: Difference) -> tuple[str, ...]:
+    return (
+        _name(row),
+        _value(row, row.before),
+        _value(row, row.after),
+        _percent(row.ratio) if row.ratio is not None else "",
+        _interval(row),
+        _smallest(row),
+        row.verdict,
+    )
+
+
+def _name(row: Difference) -> str:
+    if row.section == "anatomy":
+        return words.component_word(row.name)
+    if row.section in {"ops", "python"}:
+        place = words.place_text(row.where, short=True) if row.where is not None else ""
+        name = words.printable(row.name)
+        found = f"{place}  {name}".strip()
+        return found if len(found) <= _MAX_NAME else found[: _MAX_NAME - 1] + "\u2026"
+    return _NAMES.get(row.name, row.name)
+
+
+def _named(row: Difference) -> str:
+    """The name as Markdown."""
+    return markdown.code(_name(row)) if row.section in {"ops", "python"} else markdown.escape(_name(row))
+
+
+def _value(row: Difference, value: float | None) -> str:
+    if value is None:
+        return "-"
+    if row.unit == "ns":
+        return format_ns(value)
+    if row.unit == "bytes":
+        return format_bytes(value)
+    return format_rate(value) if row.unit == "1/s" else f"{words.percent(value)} %"
+
+
+def _percent(ratio: float) -> str:
+    """A change: ``+8.1 %``; from three times on, ``3.2 x``."""
+    return f"{100 * (ratio - 1):+.1f} %" if ratio < _TIMES_FROM else f"{ratio:.3g} x"
+
+
+_TIMES_FROM = 3.0
+
+
+def _interval(row: Difference) -> str:
+    if row.low is None or row.high is None:
+        return ""
+    return f"{_percent(row.low)} to {_percent(row.high)}"
+
+
+def _smallest(row: Difference) -> str:
+    return "" if row.smallest is None else f"{words.percent(row.smallest)} %"
+
+
+def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """Cells in columns: numbers to the right, names and verdicts to the left."""
+    padded = []
+    for i, (cell, width) in enumerate(zip(cells, widths, strict=True)):
+        blank = " " * (width - cell_len(cell))
+        padded.append(blank + cell if i in _NUMBERS else cell + blank)
+    return "  ".join(padded)
+
+
+_NUMBERS = frozenset({1, 2, 3, 5})
+
+
+def _findings(report: CompareReport) -> list[str]:
+    lines = []
+    for one in report.findings:
+        place = f"  {words.place_text(one.where, short=True)}" if one.where is not None else ""
+        lines.append(f"{one.change:5} {one.code} {words.printable(one.title)} ({one.severity}){place}")
+    return lines

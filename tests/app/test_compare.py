@@ -1,0 +1,285 @@
+"""``stepscope compare``: what is compared with what, and what is said of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pytest
+from tests.app.compared_sessions import NOISE, OTHER, group, run
+from tests.derive.sessions import MS, S
+
+from stepscope.app import compare
+from stepscope.app.comparing import differences
+from stepscope.app.comparing.numbers import Line, LineNumber, Numbers
+from stepscope.errors import UsageError
+from stepscope.model.report.compare import CompareReport, Difference
+from stepscope.model.report.place import Place
+from stepscope.model.session.session import HostInfo
+
+
+def named(report: CompareReport, section: str, name: str) -> Difference:
+    """The difference of that name."""
+    (found,) = (one for one in report.differences if (one.section, one.name) == (section, name))
+    return found
+
+
+def main_of(report: CompareReport) -> Difference:
+    """The time that decides, which there must be."""
+    assert report.main is not None
+    return report.main
+
+
+def test_planted_slow_down_of_groups_is_claimed() -> None:
+    """8 % more time in each of five runs of B: slower, with the interval around it, and the gate fails."""
+    report = compare.of_numbers(group(NOISE[:5]), group(NOISE[5:], factor=1.08, begin_s=1), 0.05)
+    found = main_of(report)
+    assert (report.design, report.basis, found.verdict, found.runs) == ("unpaired", "step", "slower", 5)
+    assert found.low is not None
+    assert found.high is not None
+    assert 1.0 < found.low < 1.08 < found.high < 1.16
+    assert report.gate is not None
+    assert (report.gate.outcome, report.gate.exit_code) == ("slower", 1)
+    assert named(report, "throughput", "steps_per_s").verdict == "slower"
+    assert named(report, "throughput", "steps_per_s").ratio == pytest.approx(1 / 1.08, rel=0.02)
+    assert named(report, "anatomy", "call").verdict == "slower"
+    assert named(report, "anatomy", "input-wait").ratio == pytest.approx(1.0, rel=0.001)
+
+
+def test_equal_groups_pass() -> None:
+    """Two groups of one program: nothing is claimed of any number, and the gate passes."""
+    report = compare.of_numbers(group(NOISE), group(OTHER, begin_s=1), 0.05)
+    assert {one.verdict for one in (main_of(report), *report.differences)} <= {"undecided", "same"}
+    assert report.gate is not None
+    assert (report.gate.outcome, report.gate.exit_code) == ("pass", 0)
+    assert report.findings == ()
+
+
+def test_runs_that_vary_too_much_cannot_tell() -> None:
+    """Three runs a side that vary by 3 %: exit code 3, with the number of runs that would tell."""
+    wide = [2.5 * log for log in NOISE]
+    report = compare.of_numbers(group(wide[:3]), group(wide[3:6], begin_s=1), 0.05)
+    assert report.gate is not None
+    assert (report.gate.outcome, report.gate.exit_code) == ("cannot-tell", 3)
+    assert "runs a side would tell" in report.gate.text
+
+
+@pytest.mark.parametrize(
+    ("low", "ratio", "high", "outcome"),
+    [
+        (1.051, 1.08, 1.11, "slower"),
+        (1.02, 1.06, 1.10, "slower"),
+        (0.99, 1.06, 1.13, "cannot-tell"),
+        (1.02, 1.045, 1.07, "cannot-tell"),
+        (1.01, 1.03, 1.05, "pass"),
+        (0.98, 1.01, 1.04, "pass"),
+        (0.80, 0.85, 0.90, "pass"),
+        (0.85, 1.00, 1.18, "cannot-tell"),
+    ],
+)
+def test_rule_of_the_gate(low: float, ratio: float, high: float, outcome: str) -> None:
+    """Fails if surely slower and the estimate is over the limit; passes if surely not over it."""
+    found = Difference(
+        section="steps",
+        name="mean",
+        unit="ns",
+        ratio=ratio,
+        low=low,
+        high=high,
+        smallest=0.03,
+        runs=5,
+        verdict="slower",
+    )
+    assert compare.judge(found, "unpaired", 0.05).outcome == outcome
+
+
+def test_rounds_are_compared_in_pairs() -> None:
+    """Ten runs a side, in turn on one machine, on a host whose speed wanders: pairs see 4 % that groups do not."""
+    drift = np.cumsum(np.full(10, 0.02))
+    before = group(list(drift + np.array(NOISE) / 4), every_s=2000)
+    after = group(list(drift + np.array(OTHER) / 4), factor=1.04, begin_s=1000, every_s=2000)
+    report = compare.of_numbers(before[::-1], after)
+    assert report.design == "paired"
+    assert main_of(report).verdict == "slower"
+    apart = compare.of_numbers(before, [_later(one) for one in after])
+    assert (apart.design, main_of(apart).verdict) == ("unpaired", "undecided")
+
+
+def _later(one: Numbers) -> Numbers:
+    manifest = msgspec.structs.replace(one.manifest, started_unix_ns=one.manifest.started_unix_ns + 100_000 * S)
+    return replace(one, manifest=manifest)
+
+
+def test_few_rounds_are_compared_as_groups() -> None:
+    """Below eight rounds the degrees of freedom that pairs lose cost more than they gain."""
+    before, after = group(NOISE[:7], every_s=2000), group(NOISE[:7], begin_s=1000, every_s=2000)
+    assert not differences.in_rounds(before, after)
+    before, after = group(NOISE[:8], every_s=2000), group(NOISE[:8], begin_s=1000, every_s=2000)
+    assert differences.in_rounds(before, after)
+
+
+def test_median_step_decides_where_long_steps_move_the_mean() -> None:
+    """Stalls of the host make the mean undecided: the median step fails the gate, and passes none."""
+    before, after = group(NOISE[:5]), group(NOISE[5:], factor=1.08, begin_s=1)
+    report = compare.of_numbers(before, [_stalled(one, 10 * i * S) for i, one in enumerate(after)], 0.05)
+    assert (main_of(report).verdict, report.typical is not None and report.typical.verdict) == ("undecided", "slower")
+    assert report.gate is not None
+    assert report.gate.exit_code == 1
+    assert "median step" in report.gate.text
+    assert "a step in the median" in compare.render(report, "text")
+    equal = compare.of_numbers(before, [_stalled(one, 10 * i * S) for i, one in enumerate(group(NOISE[5:]))], 0.05)
+    assert equal.gate is not None
+    assert equal.gate.exit_code == 3
+
+
+def _stalled(one: Numbers, stall_ns: int) -> Numbers:
+    """The same run with one step that is longer by ``stall_ns``."""
+    assert one.durations is not None
+    durations = one.durations.copy()
+    durations[20] += stall_ns
+    summary = one.report.session
+    rates = msgspec.structs.replace(summary.throughput, steps_per_s=1e9 / float(durations.mean()))
+    report = msgspec.structs.replace(one.report, session=msgspec.structs.replace(summary, throughput=rates))
+    return replace(one, durations=durations, report=report)
+
+
+def test_one_run_a_side_is_compared_within() -> None:
+    """Steps decide what is shown, a note says that runs are not covered, and the gate assumes how runs differ."""
+    report = compare.of_numbers([run(seed=1)], [run("b", step_ns=108 * MS, seed=2)], 0.05)
+    found = main_of(report)
+    assert (report.design, found.verdict, found.runs) == ("within", "slower", 1)
+    assert "do not cover differences between runs" in report.notes[0]
+    assert report.gate is not None
+    assert report.gate.exit_code == 3
+    assert "compare groups of runs" in report.gate.text
+
+
+def test_one_run_a_side_fails_the_gate_where_runs_never_differ_so_much() -> None:
+    """Twice the time is more than runs of one program differ on a busy host."""
+    report = compare.of_numbers([run(seed=1)], [run("b", step_ns=200 * MS, seed=2)], 0.05)
+    assert report.gate is not None
+    assert report.gate.exit_code == 1
+
+
+def test_one_run_against_a_group() -> None:
+    """The group's variation stands for both, and a note says so."""
+    report = compare.of_numbers(group(NOISE), [run("new", step_ns=120 * MS, seed=77)])
+    assert (report.design, main_of(report).verdict) == ("unpaired", "slower")
+    assert "one run against a group" in report.notes[0]
+
+
+def test_batches_of_other_size_are_compared_per_sample() -> None:
+    """Twice the batch in 1.5 times the step: a third more samples a second, and a note says what is compared."""
+    report = compare.of_numbers([run(seed=1)], [run("b", batch=64, step_ns=150 * MS, seed=2)])
+    assert report.basis == "sample"
+    assert main_of(report).ratio == pytest.approx(0.75, rel=0.02)
+    assert main_of(report).before == pytest.approx(100 * MS / 32, rel=0.02)
+    assert "batches differ (32 and 64 samples a step): times are per sample" in report.notes
+    assert named(report, "throughput", "samples_per_s").ratio == pytest.approx(1 / 0.75, rel=0.02)
+    assert named(report, "throughput", "steps_per_s").low is None
+    assert named(report, "anatomy", "input-wait").ratio == pytest.approx(0.5, rel=0.01)
+
+
+def test_side_without_steps() -> None:
+    """What is left is compared, and what is not is said; the gate cannot tell from one run a side."""
+    report = compare.of_numbers([run(seed=1)], [replace(run("b", seed=2), durations=None)], 0.05)
+    assert report.basis == "run"
+    assert "no steps in B: only wall time, memory and findings are compared" in report.notes
+    assert (main_of(report).section, main_of(report).name) == ("run", "wall")
+    assert {one.section for one in report.differences} <= {"run"}
+    assert report.gate is not None
+    assert report.gate.exit_code == 3
+
+
+def test_session_without_steps_in_a_group_counts_for_the_run_alone() -> None:
+    """Steps are compared in the others."""
+    before = [*group(NOISE[:5]), replace(run("none", seed=9), durations=None)]
+    report = compare.of_numbers(before, group(NOISE[5:], begin_s=1))
+    assert (report.basis, main_of(report).runs) == ("step", 5)
+    assert "no steps in 1 of 6 sessions of A: they count for wall time and memory only" in report.notes
+
+
+def test_lines_are_known_by_their_text() -> None:
+    """A line that an edit moved is the same line; where it now stands is shown."""
+    at = [Place(file="train.py", line=line, function="load") for line in (5, 9)]
+    tables = [{Line("train.py", "load", "return read(path)"): LineNumber(value=1e6, place=p, name="Read")} for p in at]
+    before, after = replace(run(seed=1), ops=tables[0]), replace(run("b", seed=2), ops=tables[1])
+    report = compare.of_numbers([before], [after])
+    found = named(report, "ops", "Read")
+    assert (found.ratio, found.verdict) == (1.0, "undecided")
+    assert found.where == at[1]
+
+
+def test_lines_of_one_side_are_new_or_gone() -> None:
+    """They have no ratio."""
+    lines = {name: {Line("train.py", name, name): LineNumber(value=1e6, place=None, name=name)} for name in ("x", "y")}
+    report = compare.of_numbers([replace(run(seed=1), ops=lines["x"])], [replace(run("b", seed=2), ops=lines["y"])])
+    assert (named(report, "ops", "x").verdict, named(report, "ops", "y").verdict) == ("gone", "new")
+    assert named(report, "ops", "x").ratio is None
+
+
+def test_shares_of_samples_are_compared() -> None:
+    """The line on which all samples lie has the same share on both sides; its text comes from the session's sources."""
+    report = compare.of_numbers([run(seed=1)], [run("b", seed=2)])
+    found = named(report, "python", "return read(path)")
+    assert (found.before, found.after, found.verdict) == (1.0, 1.0, "same")
+    assert found.where == Place(file="train.py", line=5, function="load")
+
+
+def test_findings_that_came_and_went() -> None:
+    """A finding of every run of one side and of none of the other is named."""
+    waits = [run(f"w{i}", wait_ns=80 * MS, seed=i) for i in range(2)]
+    clean = [run(f"c{i}", wait_ns=0, seed=i) for i in range(2)]
+    here = {(one.change, one.code) for one in compare.of_numbers(waits, clean).findings}
+    there = {(one.change, one.code) for one in compare.of_numbers(clean, waits).findings}
+    assert here
+    assert {code for _, code in here} == {code for _, code in there}
+    assert {change for change, _ in here} == {"gone"}
+    assert {change for change, _ in there} == {"new"}
+    assert compare.of_numbers([waits[0], clean[0]], clean).findings == ()
+
+
+def test_what_else_differs_is_noted() -> None:
+    """Hosts, CPU counts, commands: one line each; what is equal has none."""
+    other = run("b", host=HostInfo(name="far", cpus=8), seed=2)
+    report = compare.of_numbers([run(seed=1)], [other])
+    assert "hosts differ: A near; B far" in report.notes
+    assert "CPU counts differ: A 2; B 8" in report.notes
+    assert not any("commands" in note or "frameworks" in note for note in report.notes)
+
+
+def test_failed_runs_are_noted() -> None:
+    """The time of a job that failed may mean nothing."""
+    report = compare.of_numbers([run(seed=1)], [run("b", exit_code=3, seed=2)])
+    assert "exit code 3 in 1 of 1 runs of B" in report.notes
+
+
+def test_claims_of_one_comparison_share_their_error() -> None:
+    """Every number but the one that decides has a wider interval than it would have alone."""
+    report = compare.of_numbers(group(NOISE[:5]), group(NOISE[5:], begin_s=1))
+    found, decides = named(report, "steps", "p90"), main_of(report)
+    assert found.smallest is not None
+    assert decides.smallest is not None
+    assert found.smallest > 1.3 * decides.smallest
+
+
+def test_json_is_the_schema() -> None:
+    """What is printed for programs is read back as the report."""
+    report = compare.of_numbers([run(seed=1)], [run("b", seed=2)], 0.05)
+    assert msgspec.json.decode(compare.to_json(report), type=CompareReport) == report
+    assert json.loads(compare.to_json(report))["schema"] == "stepscope.compare/1"
+
+
+@pytest.mark.parametrize(("text", "limit"), [("5%", 0.05), ("5 %", 0.05), ("0.05", 0.05), ("2.5%", 0.025), ("0", 0.0)])
+def test_limits(text: str, limit: float) -> None:
+    """With or without the sign of percent."""
+    assert compare.parse_limit(text) == pytest.approx(limit)
+
+
+@pytest.mark.parametrize("text", ["", "much", "-5%", "5%%"])
+def test_bad_limits(text: str) -> None:
+    """What is no share is refused."""
+    with pytest.raises(UsageError, match="not a share of the time"):
+        compare.parse_limit(text)
