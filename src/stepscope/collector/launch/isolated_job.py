@@ -134,9 +134,10 @@ def _unshare(*, network: bool) -> bool:
 def _try(order: Order, *, user_namespace: bool) -> NoReturn:
     """Try what jobs do and old kernels cannot, and say what failed."""
     try:
+        os.close(os.pidfd_open(os.getpid()))  # Linux 5.3: without it, processes cannot be ended safely
         mounts.replace_a_folder(user_namespace=user_namespace)
     except OSError as error:
-        _say(order, problem=f"a folder cannot be replaced in an overlay on tmpfs: {error.strerror}", errno=error.errno)
+        _say(order, problem=f"Linux {os.uname().release} is too old: {error.strerror}", errno=error.errno)
     os._exit(0)
 
 

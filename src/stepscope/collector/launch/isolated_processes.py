@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import time
 
 PATIENCE_S = 10.0
 """Time after which a process that does not die is left: it hangs in the kernel."""
-_PAUSE_S = 0.002
 _KINDS = ("mnt", "net", "ipc", "user")
 
 
@@ -23,14 +23,11 @@ def own_namespaces() -> frozenset[str]:
 
 
 def _namespaces(pid: str) -> frozenset[str]:
-    """Those of a process; none for one that has ended, or that this user may not look at."""
-    found = []
-    for kind in _KINDS:
-        try:
-            found.append(os.readlink(f"/proc/{pid}/ns/{kind}"))
-        except OSError:
-            continue
-    return frozenset(found)
+    """Those of a process; none for one that has ended, waited for or not, or that this user may not look at."""
+    try:
+        return frozenset(os.readlink(f"/proc/{pid}/ns/{kind}") for kind in _KINDS)
+    except OSError:  # of a zombie, the namespace of users can be read, and that of mounts cannot
+        return frozenset()
 
 
 def within(namespaces: frozenset[str]) -> list[int]:
@@ -45,25 +42,30 @@ def end_all(namespaces: frozenset[str]) -> list[int]:
     while namespaces and (left := within(namespaces)):
         if time.monotonic() > deadline:
             return left
-        for pid in left:
-            _kill(pid, namespaces)
-        time.sleep(_PAUSE_S)
+        killed = [fd for fd in (_kill(pid, namespaces) for pid in left) if fd >= 0]
+        for fd in killed:
+            select.select([fd], [], [], max(0.0, deadline - time.monotonic()))
+            os.close(fd)
     return []
 
 
-def _kill(pid: int, namespaces: frozenset[str]) -> None:
-    """Kill a process, unless its number belongs to another one by now."""
+def _kill(pid: int, namespaces: frozenset[str]) -> int:
+    """Kill a process, unless its number belongs to another one by now; return a descriptor that tells of its end.
+
+    -1: it has ended.
+    """
     try:
         fd = os.pidfd_open(pid)
     except OSError:
-        return
+        return -1
     try:
         if namespaces & _namespaces(str(pid)):
             signal.pidfd_send_signal(fd, signal.SIGKILL)
+            return fd
     except OSError:  # it has just ended
-        return
-    finally:
-        os.close(fd)
+        pass
+    os.close(fd)
+    return -1
 
 
 def guard(pipe: int) -> None:
