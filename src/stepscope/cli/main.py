@@ -19,7 +19,7 @@ from stepscope.errors import StepscopeError
 COMMANDS = {
     "run": ("stepscope.cli.run:run", "Measure a job and report why it is slow."),
     "whatif": ("stepscope.cli.whatif:whatif", "Try changes on a job without touching its code."),
-    "compare": (
+    "compare": ("stepscope.cli.compare:compare", "Compare two sessions or groups of sessions; fail if one is slower."),
     "ps": ("stepscope.cli.ps:ps", "List running jobs that are being measured."),
     "top": ("stepscope.cli.ps:top", "Watch a running job."),
     "trace": ("stepscope.cli.trace:trace", "Capture some steps of a running job."),

@@ -23,8 +23,8 @@ Kind = Literal["gain", "ceiling"]
 OTHER = "against"
 """The trial that runs another program instead."""
 MIN_RATIO = 0.05
-"""Share of the step below which a component or a finding suggests no trial: the smallest change that a few short runs
-show is of this size (knowledge of experiments: ratios of equal runs between 0.9 and 1.15)."""
+"""Share of the step below which what a trial may remove is not worth it: the smallest change that a few short runs
+show is of this size (ratios of equal runs lie between 0.9 and 1.15)."""
 ARGUMENTS: Mapping[str, str] = {"batch": "4", "steps-per-execution": "10"}
 """Arguments with which an intervention is tried if nobody names one."""
 REMOVED: Mapping[str, float] = {
@@ -114,14 +114,14 @@ def _of_findings(findings: Iterable[Finding]) -> Iterable[Candidate]:
 def _of_components(shares: Mapping[str, float]) -> Iterable[Candidate]:
     for intervention in ALL:
         lifted = {name: shares.get(name, 0.0) for name in intervention.lifts}
-        ratio = sum(lifted.values())
-        if ratio < MIN_RATIO or intervention.name not in REMOVED:
+        expected = REMOVED.get(intervention.name, 0.0) * sum(lifted.values())
+        if expected < MIN_RATIO:
             continue
         argument = ARGUMENTS.get(intervention.name, "")
         largest = max(lifted, key=lambda name: lifted[name])
         yield Candidate(
             trial=f"{intervention.name}:{argument}" if argument else intervention.name,
             kind=intervention.kind,
-            expected_ratio=REMOVED[intervention.name] * ratio,
+            expected_ratio=expected,
             reason=f"{largest} takes {100 * shares[largest]:.0f} % of the step",
         )
