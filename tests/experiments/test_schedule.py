@@ -50,7 +50,7 @@ def test_a_clear_answer_ends_it_after_three_rounds() -> None:
     machine = Machine(ratios={"a": 0.5})
     found = machine.explore(["a"], rounds=5)
     assert found.rounds == 3
-    effect = found.arms[0].effect(found.looks)
+    effect = found.effect(found.arms[0])
     assert effect is not None
     assert schedule.answer(effect) == "faster"
 
@@ -66,7 +66,7 @@ def test_without_anything_promising_all_are_repeated() -> None:
     machine = Machine(ratios={}, noise=0.02)
     found = machine.explore(["a", "b"], rounds=4)
     assert machine.ran.count("a") == machine.ran.count("b") == found.rounds == 4
-    noise = found.noise()
+    noise = found.against_itself()
     assert noise is not None
     assert noise.low < 1 < noise.high
 
@@ -76,7 +76,7 @@ def test_time_limits_the_first_round_and_the_rest() -> None:
     found = machine.explore(["a", "b", "c", "d", "e", "f", "g"], seconds=150, rounds=5)
     assert machine.at_s <= 150
     assert [one.trial for one in found.not_tried] == ["f", "g"]
-    assert [arm.candidate.trial for arm in found.arms if arm.effect(found.looks) is not None] == ["a", "b"]
+    assert [arm.candidate.trial for arm in found.arms if found.effect(arm) is not None] == ["a", "b"]
 
 
 def test_no_difference_is_an_answer_too() -> None:
@@ -90,10 +90,33 @@ def test_what_is_not_possible_is_tried_once_and_says_why() -> None:
     found = machine.explore(["a"])
     assert machine.ran.count("a") == 1
     assert found.arms[0].why == "no callbacks"
-    assert found.arms[0].effect(1) is None
+    assert found.effect(found.arms[0]) is None
 
 
 def test_without_a_time_of_the_unchanged_job_there_is_nothing_to_compare() -> None:
     machine = Machine(ratios={}, impossible={UNCHANGED: "no steps"})
     with pytest.raises(NotMeasuredError, match="no steps"):
         machine.explore(["a"])
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.05])
+def test_trials_that_change_nothing_seldom_differ(noise: float) -> None:
+    """Of 200 comparisons with early stopping and pooled noise at most 2 % claim a difference at the 1 % level."""
+    claims = 0
+    for seed in range(100):
+        machine = Machine(ratios={}, noise=noise, random=random.Random(seed))
+        found = machine.explore(["a", "b"], rounds=5)
+        effects = [found.effect(arm) for arm in found.arms]
+        claims += sum(one is not None and schedule.answer(one) in {"faster", "slower"} for one in effects)
+    assert claims <= 4
+
+
+def test_a_trial_that_halves_the_time_is_clear_after_three_noisy_rounds() -> None:
+    """With 10 % between runs, three rounds show a factor of two in four of five experiments."""
+    clear = 0
+    for seed in range(50):
+        machine = Machine(ratios={"a": 0.5}, noise=0.1, random=random.Random(seed))
+        found = machine.explore(["a", "b"], rounds=3)
+        effect = found.effect(found.arms[0])
+        clear += effect is not None and schedule.answer(effect) == "faster"
+    assert clear >= 40

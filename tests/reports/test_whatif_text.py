@@ -106,7 +106,7 @@ def test_what_can_be_tried_is_listed_by_kind() -> None:
         Choice(name="batch:K", kind="gain", text="Larger batches.", limits="a size in the program."),
     ]
     lines = whatif_text.catalogue(choices).splitlines()
-    assert lines[1:3] == ["  batch:K", "      Larger batches. Cannot: a size in the program."]
+    assert lines[1:3] == ["  batch:K", "      Larger batches. Limits: a size in the program."]
     assert lines[-2:] == ["  compute-only", "      Batches again."]
 
 

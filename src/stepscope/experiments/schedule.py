@@ -59,13 +59,6 @@ class Arm:
         """Time with it over time without in the first round; 1 if unknown."""
         return self.pairs[0][1] / self.pairs[0][0] if self.pairs else 1.0
 
-    def effect(self, looks: int) -> Effect | None:
-        """Effect so far; None with fewer than three rounds."""
-        if len(self.pairs) < MIN_ROUNDS:
-            return None
-        before, after = zip(*self.pairs, strict=True)
-        return statistics.paired(before, after, looks=looks)
-
 
 @dataclass(slots=True, kw_only=True)
 class Experiment:
@@ -82,12 +75,21 @@ class Experiment:
     interrupted: bool = False
     """Whether the user ended it: the round that ran is not in it."""
 
-    def noise(self) -> Effect | None:
+    def effect(self, arm: Arm) -> Effect | None:
+        """Effect of a trial so far; None with fewer than three rounds."""
+        return self._effect(arm.pairs, self.looks)
+
+    def against_itself(self) -> Effect | None:
         """The unchanged job against itself; None with fewer than three rounds."""
-        if len(self.unchanged) < MIN_ROUNDS:
+        return self._effect(self.unchanged, 1)
+
+    def _effect(self, pairs: Sequence[tuple[float, float]], looks: int) -> Effect | None:
+        if len(pairs) < MIN_ROUNDS:
             return None
-        first, second = zip(*self.unchanged, strict=True)
-        return statistics.paired(first, second)
+        all_pairs = [self.unchanged, *(arm.pairs for arm in self.arms if arm.pairs)]
+        noise = statistics.noise(_sides(one) for one in all_pairs)
+        before, after = _sides(pairs)
+        return statistics.paired(before, after, looks=looks, among=noise)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +100,10 @@ class Limits:
     """Time for all runs; infinite if only rounds count."""
     rounds: int
     """Most rounds."""
+
+
+def _sides(pairs: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    return [before for before, _ in pairs], [after for _, after in pairs]
 
 
 class NotMeasuredError(Exception):
@@ -216,7 +222,7 @@ class _Exploration:
         return arms[:count]
 
     def _clear(self, arm: Arm) -> bool:
-        effect = arm.effect(self._experiment.looks)
+        effect = self._experiment.effect(arm)
         return effect is not None and answer(effect) != "undecided"
 
     def _spent(self) -> float:

@@ -29,7 +29,7 @@ import numpy as np
 from stepscope.derive.stacks.profile_difference import DISPERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from stepscope.model.records import F64
 
@@ -110,8 +110,47 @@ def quantile(share: float) -> Statistic:
     return of
 
 
-def paired(before: Sequence[float], after: Sequence[float], *, level: float = LEVEL, looks: int = 1) -> Effect:
+MAX_OVER_NOISE = 4.0
+"""Variance of a comparison's pairs over that of all, above which its trial is taken to be noisier than the others. Two
+degrees of freedom exceed it by chance in about a tenth of comparisons (F distribution)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """Variation of the log ratios of pairs of one experiment, about the mean of each comparison."""
+
+    variance: float
+    freedom: int
+    """Degrees of freedom; 0: nothing is known."""
+
+
+def noise(comparisons: Iterable[tuple[Sequence[float], Sequence[float]]]) -> Noise:
+    """The pooled variation of several comparisons, each (before, after), one time of each side per round.
+
+    Raises:
+        ValueError: sides of different length, or a time that is not above 0.
+    """
+    squares, freedom = 0.0, 0
+    for before, after in comparisons:
+        logs = [b - a for a, b in zip(_logs(before), _logs(after), strict=True)]
+        if len(logs) > 1:
+            squares += variance(logs) * (len(logs) - 1)
+            freedom += len(logs) - 1
+    return Noise(variance=squares / freedom if freedom else 0.0, freedom=freedom)
+
+
+def paired(
+    before: Sequence[float],
+    after: Sequence[float],
+    *,
+    level: float = LEVEL,
+    looks: int = 1,
+    among: Noise | None = None,
+) -> Effect:
     """One time of each side per round. The ratio is the geometric mean of the rounds' ratios.
+
+    ``among``: the noise of all comparisons of the same rounds, this one included. Few pairs say little about their own
+    variation: unless they vary much more than all do, the larger of both counts, with the certainty of all.
 
     Raises:
         ValueError: fewer than three pairs, sides of different length, or a time that is not above 0.
@@ -119,8 +158,10 @@ def paired(before: Sequence[float], after: Sequence[float], *, level: float = LE
     logs = [b - a for a, b in zip(_logs(before), _logs(after), strict=True)]
     if len(logs) < MIN_PAIRS:
         raise ValueError(f"{len(logs)} pairs; expected {MIN_PAIRS} or more")
-    error = math.sqrt(variance(logs) / len(logs))
-    return _effect(fmean(logs), error, len(logs) - 1, runs=len(logs), level=level, looks=looks)
+    own, freedom = variance(logs), len(logs) - 1
+    if among is not None and among.freedom > freedom and own <= MAX_OVER_NOISE * among.variance:
+        own, freedom = max(own, among.variance), among.freedom
+    return _effect(fmean(logs), math.sqrt(own / len(logs)), freedom, runs=len(logs), level=level, looks=looks)
 
 
 def unpaired(before: Sequence[float], after: Sequence[float], *, level: float = LEVEL, looks: int = 1) -> Effect:

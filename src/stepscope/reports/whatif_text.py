@@ -45,7 +45,7 @@ def catalogue(choices: Iterable[Choice], *, width: int = 120) -> str:
         lines += ([""] if lines else []) + [title]
         for choice in (one for one in listed if one.kind == kind):
             lines.append(f"  {choice.name}")
-            limits = f" Cannot: {choice.limits}" if choice.limits else ""
+            limits = f" Limits: {choice.limits}" if choice.limits else ""
             lines += textwrap.wrap(
                 choice.text + limits, max(width, _MIN_WIDTH), initial_indent="      ", subsequent_indent="      "
             )

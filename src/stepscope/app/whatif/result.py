@@ -30,7 +30,7 @@ def build(runner: Runner, found: Experiment, runs: Sequence[Ran], measure: Measu
     """The report. ``first``: the run that suggested what to try."""
     plain = [ran for ran in runs if not ran.trial]
     times = plain[0].report.session.step_times
-    results = [_result(arm, found.looks, runs) for arm in found.arms]
+    results = [_result(arm, found.effect(arm), runs) for arm in found.arms]
     results += [_left_out(candidate) for candidate in found.not_tried]
     return WhatIfReport(
         version=__version__,
@@ -42,7 +42,7 @@ def build(runner: Runner, found: Experiment, runs: Sequence[Ran], measure: Measu
         results=tuple(sorted(results, key=_order)),
         runs=tuple(_run(ran, measure) for ran in ([first] if first is not None else []) + list(runs)),
         folder=shown(runner.folder),
-        noise=_noise(found.noise()),
+        noise=_noise(found.against_itself()),
         isolated=runner.isolation is not None,
         network=runner.isolation is None or runner.isolation.network,
         interrupted=found.interrupted,
@@ -66,8 +66,7 @@ def _run(ran: Ran, measure: Measure) -> WhatIfRun:
     )
 
 
-def _result(arm: Arm, looks: int, runs: Sequence[Ran]) -> WhatIfResult:
-    effect = arm.effect(looks)
+def _result(arm: Arm, effect: Effect | None, runs: Sequence[Ran]) -> WhatIfResult:
     with_it = [ran for ran in runs if ran.trial == arm.candidate.trial and not ran.note]
     before = [ran.codes for ran in runs if not ran.trial]
     after = [ran.codes for ran in with_it]
