@@ -33,19 +33,16 @@ REMOVED: Mapping[str, float] = {
     "no-checkpoints": 1.0,
     "no-summaries": 0.5,
     "gc-off": 1.0,
-    "graph": 0.7,
     "steps-per-execution": 0.6,
     "batch": 0.5,
     "parallel-map": 0.5,
     "cache-input": 0.5,
     "prefetch": 0.3,
     "xla-on": 0.3,
-    "xla-off": 0.1,
-    "threads-default": 0.1,
     "mixed-bfloat16": 0.2,
 }
-"""Share of the lifted components that an intervention is expected to remove, where no finding says it; absent ones are
-tried only by name. Source: the pairs of bench/cases, as published in docs/whatif.md."""
+"""Share of the lifted components that an intervention is expected to remove, where no finding says it: it only orders
+trials. Absent ones are tried if a finding names them, or by name. Source: ratios in docs/decisions/0047-experiments.md."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
