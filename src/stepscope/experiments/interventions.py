@@ -1,7 +1,7 @@
 """The catalogue of interventions: what each changes in a running job, what it cannot do, and how to keep its gain.
 
-``agent.trials`` puts them in effect in the job. A *gain* is what a lasting change would bring; a *ceiling* is what would
-be left if a part of the step cost nothing, which no change reaches.
+``agent.trials`` puts them in effect in the job. A *gain* is what a lasting change would bring; a *ceiling* is what
+would be left if a part of the step cost nothing, which no change reaches.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ ALL: tuple[Intervention, ...] = (
         "compute-only",
         "input-wait",
         text="Holds the first 8 batches in memory and repeats them, so that the input costs nothing.",
-        limits="Fits and evaluations of Keras and the program's loops over tf.data datasets; not predict, Python generators "
-        "in a loop, datasets inside a tf.function, or inputs that a strategy distributes. An epoch of unknown length "
-        "has 1,000 steps.",
+        limits="Fits and evaluations of Keras and the program's loops over tf.data datasets; not predict, Python "
+        "generators in a loop, datasets inside a tf.function, or inputs that a strategy distributes. An epoch of "
+        "unknown length has 1,000 steps.",
         look="the input pipeline: its slowest stage, its source, Python in it",
     ),
     _ceiling(
@@ -86,8 +86,8 @@ ALL: tuple[Intervention, ...] = (
         "call",
         "host-sync",
         text="Takes the batches and computes nothing: steps return their last result after 3 real ones.",
-        limits="Steps of fit, and compiled functions that the program calls on its main thread, those that prepare its input "
-        "included; a loop that runs eagerly is not reached.",
+        limits="Steps of fit, and compiled functions that the program calls on its main thread, those that prepare its "
+        "input included; a loop that runs eagerly is not reached.",
         look="the compiled step: its heaviest ops, its size, the device",
     ),
     _ceiling(
@@ -95,8 +95,8 @@ ALL: tuple[Intervention, ...] = (
         "callbacks",
         "saving",
         text="Fits run without the callbacks that they are given, and without the progress bar.",
-        limits="A program that reads what a callback has kept fails. What a callback hides (a wait for the device) comes back "
-        "elsewhere.",
+        limits="A program that reads what a callback has kept fails. What a callback hides (a wait for the device) "
+        "comes back elsewhere.",
         look="the callbacks, one at a time: without-callback:NAME",
     ),
     _ceiling(
@@ -136,7 +136,7 @@ ALL: tuple[Intervention, ...] = (
         "other-python",
         argument="factor",
         text="Makes batches of so many times as many examples: batch_size of fit, batch and padded_batch of tf.data.",
-        limits="A batch size elsewhere in the program is not reached, or makes it fail. The learning rate stays as it is; "
+        limits="A batch size elsewhere in the program is not reached, or makes it fail. The learning rate stays; "
         "compare examples per second, not steps.",
         lasting="batch_size, or the argument of .batch(), times the factor; tune the learning rate with it",
         keeps=False,
@@ -201,8 +201,8 @@ ALL: tuple[Intervention, ...] = (
         "cache-input",
         "input-wait",
         text="Keeps what the last map of a tf.data pipeline gives in memory, filled before the first step.",
-        limits="Needs memory for an epoch; not where the dataset repeats before its last map, or if an epoch takes more than "
-        "30 s. Random changes of the data become the same in each epoch.",
+        limits="Needs memory for an epoch; not where the dataset repeats before its last map, or if an epoch takes "
+        "more than 30 s. Random changes of the data become the same in each epoch.",
         lasting=".cache() after the last .map() that gives the same in each epoch",
         keeps=False,
     ),
@@ -228,8 +228,8 @@ ALL: tuple[Intervention, ...] = (
         "callbacks",
         argument="qualified name of a function, or FILE:LINE",
         text="A Python function of the program returns its last result after 5 real calls.",
-        limits="Not generators, coroutines, or what TensorFlow traces; functions made anew for each call are missed. A "
-        "function whose state is needed makes the program fail.",
+        limits="Not generators, coroutines, or what TensorFlow traces; functions made again for each call are missed. "
+        "A function whose state is needed makes the program fail.",
         look="the function itself",
     ),
     _ceiling(

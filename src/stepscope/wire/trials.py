@@ -4,8 +4,8 @@ The configuration of the run (``wire.env``) then has the key ``CONFIG_KEY``::
 
     {"interventions": ["xla-on", "batch:4", "stub:train.py:41"], "seconds": 6.0, "steps": 20}
 
-An intervention is ``NAME[:ARGUMENT]``; ``experiments.interventions`` lists them, ``agent.trials`` puts them in effect and
-writes an ``intervention`` line for each.
+An intervention is ``NAME[:ARGUMENT]``; ``experiments.interventions`` lists them, ``agent.trials`` puts them in effect
+and writes an ``intervention`` line for each.
 """
 
 from __future__ import annotations

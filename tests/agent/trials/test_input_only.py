@@ -41,7 +41,7 @@ print(int(next(numbers)))
 
 
 def test_steps_take_their_input_and_compute_nothing(armed: Armed) -> None:
-    """A fit updates its weights 3 times in 40 steps that take 40 batches; a compiled function of a loop runs 3 times."""
+    """A fit updates its weights 3 times in 40 steps that take 40 batches; a loop's compiled function runs 3 times."""
     trial = run(armed, PROGRAM, "input-only")
     assert trial.output.splitlines() == ["3 True 40 ['loss'] 2", "6.0 6.0 False", "10"], trial.errors
     assert trial.outcome("input-only") == ("in-effect", 37 + 7 + 7, "")

@@ -94,7 +94,7 @@ def test_nothing_is_saved(armed: Armed) -> None:
 
 
 def test_settings_of_a_fit(armed: Armed) -> None:
-    """Larger batches, several steps a call, graphs, XLA and mixed precision: each is what the program then runs with."""
+    """Larger batches, several steps a call, graphs, XLA and mixed precision: the program runs with each."""
     program = BASE + SETTINGS.replace("RUN_EAGERLY", "False")
     trial = run(armed, program, "batch:2", "steps-per-execution:10", "xla-on", "mixed-bfloat16")
     assert trial.output.splitlines() == [
@@ -120,6 +120,6 @@ def test_an_eager_model_runs_in_graphs(armed: Armed) -> None:
 def test_settings_that_cannot_be_changed(armed: Armed) -> None:
     """What runs eagerly takes no steps per execution, and XLA is not turned off where it is not on: both say why."""
     trial = run(armed, BASE + SETTINGS.replace("RUN_EAGERLY", "True"), "steps-per-execution:4", "xla-off", "batch:5")
-    assert trial.output.splitlines()[:2] == ["8 [True] float32 float32 False", "[20, 20] 2"], trial.errors
+    assert trial.output.splitlines()[:2] == ["8 [False, True] float32 float32 False", "[20, 20] 2"], trial.errors
     assert trial.outcome("steps-per-execution") == ("not-reached", 0, "the model runs eagerly")
     assert trial.outcome("xla-off")[:2] == ("not-reached", 0)

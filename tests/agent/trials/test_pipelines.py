@@ -63,13 +63,12 @@ def test_prefetch_at_the_end(armed: Armed) -> None:
 
 def test_prefetch_that_is_there(armed: Armed) -> None:
     """The line of an intervention that finds its work done says so."""
-    trial = run(armed, "import tensorflow as tf\nprint([int(x) for x in tf.data.Dataset.range(3).prefetch(1)])", "prefetch")
+    program = "import tensorflow as tf\nprint([int(x) for x in tf.data.Dataset.range(3).prefetch(1)])"
+    trial = run(armed, program, "prefetch")
     assert trial.outcome("prefetch") == ("not-reached", 0, "the dataset ends in prefetch already")
 
 
-@pytest.mark.parametrize(
-    ("intervention", "output", "count"), [("threads:2", "2 5", 2), ("threads-default", "0 0", 2)]
-)
+@pytest.mark.parametrize(("intervention", "output", "count"), [("threads:2", "2 5", 2), ("threads-default", "0 0", 2)])
 def test_threads(armed: Armed, intervention: str, output: str, count: int) -> None:
     """Threads are those of the trial, whatever the program sets."""
     trial = run(armed, THREADS, intervention)

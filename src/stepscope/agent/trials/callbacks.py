@@ -1,11 +1,11 @@
-"""no-callbacks, without-callback:NAME: fits run without the callbacks that they are given, or without those of a class."""
+"""no-callbacks, without-callback:NAME: fits run without their callbacks, or without those of a class."""
 
 from __future__ import annotations
 
 import functools
 from typing import TYPE_CHECKING
 
-from stepscope.agent.trials.support import replace
+from stepscope.agent.trials.support import Given, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,18 +43,14 @@ def _attach(effect: Effect, state: AgentState, module: Foreign) -> None:
         return False
 
     def make(original: Foreign) -> Foreign:
-        def init(
-            self: Foreign,
-            callbacks: Foreign = None,
-            add_history: Foreign = False,  # noqa: FBT002 - Keras' signature
-            add_progbar: Foreign = False,  # noqa: FBT002 - Keras' signature
-            *args: Foreign,
-            **kwargs: Foreign,
-        ) -> None:
+        def init(*args: Foreign, **kwargs: Foreign) -> None:
             with effect.wall:
-                callbacks = [callback for callback in _flat(callbacks) if keeps(type(callback).__name__)]
-                add_progbar = add_progbar and keeps(PROGRESS)
-            original(self, callbacks, add_history, add_progbar, *args, **kwargs)
+                given = Given(original, args, kwargs)
+                kept = [callback for callback in _flat(given.get("callbacks")) if keeps(type(callback).__name__)]
+                given.set("callbacks", kept)
+                given.set("add_progbar", given.get("add_progbar") and keeps(PROGRESS))
+                args, kwargs = given.call
+            original(*args, **kwargs)
 
         return init
 

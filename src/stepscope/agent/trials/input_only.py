@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from stepscope.agent.trials.effect import Effect
 
 REAL = 3
-"""Real calls before the first that computes nothing: variables are made in the first, retraces come in the next ones."""
+"""Real calls before the first that computes nothing: the first makes variables, the next ones retrace."""
 MARK = "__stepscope_input_only__"
 
 
@@ -97,7 +97,7 @@ def _attach_calls(effect: Effect, state: AgentState, module: Foreign) -> None:
 
     def make(original: Foreign) -> Foreign:
         def call(self: Foreign, *args: Foreign, **kwds: Foreign) -> Foreign:
-            kept = False
+            kept: Foreign = False
             if threading.get_ident() == main and not inside and eager():
                 with effect.wall:
                     kept = kept_of(self)

@@ -1,7 +1,7 @@
 """stub:FUNCTION, stub:FILE:LINE: a Python function of the program returns its last result, after some real calls.
 
-It is looked for among the live functions, first in the program's modules, then everywhere; functions that are made later
-are found when the agent's thread looks again. A function that TensorFlow traces keeps its code there.
+It is looked for among the live functions, first in the program's modules, then everywhere; functions that are made
+later are found when the agent's thread looks again. A function that TensorFlow traces keeps its code there.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ AGAIN_NS = 1_000_000_000
 
 
 def targets(effect: Effect) -> list[tuple[str, Callable[[AgentState, Foreign], object]]]:
-    """Where it gets hold: wherever the function is."""
+    """Where it gets hold: not in a module, but wherever the function is."""
     if not effect.argument:
         raise ValueError("stub needs a function's name or FILE:LINE")
     effect.pending = True
@@ -40,7 +40,7 @@ def targets(effect: Effect) -> list[tuple[str, Callable[[AgentState, Foreign], o
     search = Search(effect)
     effect.state.hooks.on_tick(search.tick)
     effect.on_steady = search.everywhere
-    return [("keras", search.attach), ("tensorflow", search.attach)]
+    return []
 
 
 class Search:
@@ -50,11 +50,6 @@ class Search:
         self._effect = effect
         self._found = False
         self._next_ns = 0
-
-    def attach(self, state: AgentState, module: Foreign) -> None:
-        """Look at what the program has defined before the import ended."""
-        del state, module
-        self._look(_in_modules())
 
     def tick(self, now_ns: int) -> None:
         """Look at the program's modules, once a second at all live functions."""

@@ -44,7 +44,7 @@ def replace(state: AgentState, owner: Foreign, name: str, make: Callable[[Foreig
         LookupError: this version of the framework has no such function there.
     """
     original = vars(owner).get(name)
-    if not callable(original):
+    if original is None:
         raise LookupError("%s has no %s" % (getattr(owner, "__name__", owner), name))
     state.patch(owner, name, functools.wraps(original)(make(original)))
 

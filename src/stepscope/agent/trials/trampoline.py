@@ -1,8 +1,8 @@
 """Code that stands in for a function's: it has the same parameters and free variables, and calls a handler.
 
-The code object of a function can be exchanged while the function stays the same object, wherever it is held: in a class,
-a closure, a pipeline. The new code keeps the file, the line and the name, so that tracebacks, ``inspect`` and AutoGraph,
-which reads the source of what it converts, see the user's function.
+The code object of a function can be exchanged while the function stays the same object, wherever it is held: in a
+class, a closure, a pipeline. The new code keeps the file, the line and the name, so that tracebacks, ``inspect`` and
+AutoGraph, which reads the source of what it converts, see the user's function.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ def code_for(code: CodeType, handler: Handler) -> CodeType:
     if code.co_flags & UNFIT:
         raise ValueError("%s is a generator or a coroutine" % code.co_name)
     outer = compile(_source(code), code.co_filename, "exec", dont_inherit=True)
-    made = _inner(_inner(outer))
+    made: Foreign = _inner(_inner(outer))
     same = {"co_filename": code.co_filename, "co_name": code.co_name, "co_firstlineno": code.co_firstlineno}
     if hasattr(code, "co_qualname"):
         same["co_qualname"] = code.co_qualname
     consts = tuple(handler if value == HOLE and isinstance(value, str) else value for value in made.co_consts)
-    return made.replace(co_consts=consts, co_freevars=code.co_freevars, **same)  # type: ignore[arg-type]
+    replaced: CodeType = made.replace(co_consts=consts, co_freevars=code.co_freevars, **same)
+    return replaced
 
 
 def copy_of(function: FunctionType) -> FunctionType:

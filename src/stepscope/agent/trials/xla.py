@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from typing import TYPE_CHECKING
 
 from stepscope.agent.trials.compile_settings import compile_targets
@@ -16,18 +15,22 @@ if TYPE_CHECKING:
     from stepscope.agent.state import AgentState
     from stepscope.agent.trials.effect import Effect
 
+ON = "xla-on"
+
 
 def targets(effect: Effect) -> list[tuple[str, Callable[[AgentState, Foreign], object]]]:
     """Where it gets hold."""
-    on = effect.name == "xla-on"
+    on = effect.name == ON
     effect.missed("no model of Keras and no tf.function of the program" if on else "nothing is compiled by XLA")
     return [
         *compile_targets(effect, "jit_compile", value=on),
-        (FUNCTIONS, functools.partial(_attach, effect, on)),
+        (FUNCTIONS, functools.partial(_attach, effect)),
     ]
 
 
-def _attach(effect: Effect, on: bool, state: AgentState, module: Foreign) -> None:  # noqa: FBT001 - of a partial
+def _attach(effect: Effect, state: AgentState, module: Foreign) -> None:
+    on = effect.name == ON
+
     def make(original: Foreign) -> Foreign:
         def init(*args: Foreign, **kwargs: Foreign) -> None:
             with effect.wall:

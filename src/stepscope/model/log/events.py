@@ -11,7 +11,6 @@ import msgspec
 
 from stepscope.model.event import Event, Frame
 from stepscope.model.log.graph import GraphEvent
-from stepscope.model.log.intervention import InterventionEnded
 from stepscope.model.log.look import LookTaken
 from stepscope.model.log.program import ProgramEvent
 
@@ -385,7 +384,6 @@ AnyEvent = (
     | UserProfiler
     | CaptureTaken
     | LookTaken
-    | InterventionEnded
     | AgentCost
     | ProcessEnded
 )

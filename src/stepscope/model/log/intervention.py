@@ -6,7 +6,7 @@ from stepscope.model.event import Event
 
 
 class InterventionEnded(Event, tag="intervention", frozen=True, kw_only=True):
-    """What became of an intervention in this process of a trial. ``at``: when it first took hold, else when the process
+    """Result of an intervention in this process of a trial. ``at``: when it first took hold, else when the process
     ended. Since 0.1.
     """
 
@@ -14,8 +14,8 @@ class InterventionEnded(Event, tag="intervention", frozen=True, kw_only=True):
     argument: str = ""
     """Argument of the intervention; "" if it takes none."""
     outcome: str = ""
-    """Outcome: "in-effect" | "not-reached" (what it changes never came) | "failed" (an error of ours; the program went on
-    unchanged)."""
+    """Outcome: "in-effect" | "not-reached" (what it changes never came) | "failed" (an error of ours; the program
+    ran unchanged)."""
     count: int = 0
     """How often it took hold: calls that it changed or replaced."""
     text: str = ""

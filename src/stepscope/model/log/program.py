@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stepscope.model.event import Event, Frame
+from stepscope.model.log.intervention import InterventionEnded
 
 
 class Setting(Event, tag="setting", frozen=True, kw_only=True):
@@ -50,4 +51,4 @@ class ThreadDied(Event, tag="thread-death", frozen=True, kw_only=True):
     """User frames of the traceback, root to leaf."""
 
 
-ProgramEvent = Setting | Padding | ThreadDied
+ProgramEvent = Setting | Padding | ThreadDied | InterventionEnded
