@@ -186,7 +186,7 @@ def test_side_without_steps() -> None:
     """What is left is compared, and what is not is said; the gate cannot tell from one run a side."""
     report = compare.of_numbers([run(seed=1)], [replace(run("b", seed=2), durations=None)], 0.05)
     assert report.basis == "run"
-    assert "no steps in B: only wall time, memory and findings are compared" in report.notes
+    assert "no steps in B: only whole runs, op traces and findings are compared" in report.notes
     assert (main_of(report).section, main_of(report).name) == ("run", "wall")
     assert {one.section for one in report.differences} <= {"run"}
     assert report.gate is not None
@@ -199,6 +199,14 @@ def test_session_without_steps_in_a_group_counts_for_the_run_alone() -> None:
     report = compare.of_numbers(before, group(NOISE[5:], begin_s=1))
     assert (report.basis, main_of(report).runs) == ("step", 5)
     assert "no steps in 1 of 6 sessions of A: they count for wall time and memory only" in report.notes
+
+
+def test_op_traces_without_steps() -> None:
+    """Imported traces have lines and no steps of ours: their lines are compared."""
+    line = {Line("train.py", "f", "f"): LineNumber(value=1e6, place=None, name="f")}
+    sides = [replace(run(name, seed=seed), durations=None, ops=line) for name, seed in (("a", 1), ("b", 2))]
+    report = compare.of_numbers(sides[:1], sides[1:])
+    assert (report.basis, named(report, "ops", "f").ratio) == ("run", 1.0)
 
 
 def test_lines_are_known_by_their_text() -> None:
