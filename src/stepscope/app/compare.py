@@ -104,11 +104,11 @@ def to_json(report: CompareReport) -> str:
     return msgspec.json.format(msgspec.json.encode(report), indent=1).decode() + "\n"
 
 
-def render(report: CompareReport, form: str, *, color: bool = False) -> str:
-    """``form``: text, json or md."""
+def render(report: CompareReport, form: str, *, color: bool = False, width: int = 0) -> str:
+    """``form``: text, json or md. ``width``: columns of the terminal; 0: none."""
     if form == "json":
         return to_json(report)
-    return compare_text.render_markdown(report) if form == "md" else compare_text.text(report, color=color)
+    return compare_text.render_markdown(report) if form == "md" else compare_text.text(report, color=color, width=width)
 
 
 def exit_code(report: CompareReport) -> int:
