@@ -13,7 +13,7 @@ from tests.derive.sessions import MS, S
 
 from stepscope.app import compare
 from stepscope.app.comparing import differences
-from stepscope.app.comparing.numbers import Line, LineNumber, Numbers
+from stepscope.app.comparing.numbers import Line, LineNumber, Numbers, file_key
 from stepscope.errors import UsageError
 from stepscope.model.report.compare import CompareReport, Difference
 from stepscope.model.report.place import Place
@@ -218,6 +218,14 @@ def test_lines_are_known_by_their_text() -> None:
     found = named(report, "ops", "Read")
     assert (found.ratio, found.verdict) == (1.0, "undecided")
     assert found.where == at[1]
+
+
+def test_programs_of_other_names_have_lines_in_common() -> None:
+    """The program itself is one file to both sides; its modules are known by their names, wherever they lie."""
+    manifest = run(seed=1).manifest
+    other = msgspec.structs.replace(manifest, command=("python", "-u", "new/fast.py"))
+    assert file_key(manifest, "/job/train.py") == file_key(other, "/work/new/fast.py") == ""
+    assert file_key(manifest, "/job/data.py") == file_key(other, "/work/new/data.py") == "data.py"
 
 
 def test_lines_of_one_side_are_new_or_gone() -> None:

@@ -236,7 +236,7 @@ def _by_key(one: Numbers) -> dict[tuple[str, str, str], Finding]:
     for finding in one.report.findings:
         where = finding.where[0] if finding.where else None
         if finding.severity in _COUNTS:
-            place = (where.file.rpartition("/")[2], where.function) if where is not None else ("", "")
+            place = (numbers.file_key(one.manifest, where.file), where.function) if where is not None else ("", "")
             found.setdefault((finding.code, *place), finding)
     return found
 

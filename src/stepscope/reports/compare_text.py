@@ -186,10 +186,14 @@ def _value(row: Difference, value: float | None) -> str:
 
 def _percent(ratio: float) -> str:
     """A change: ``+8.1 %``; from three times on, ``3.2 x``."""
+    if ratio >= _FAR:
+        return f"over {_FAR} x"
     return f"{100 * (ratio - 1):+.1f} %" if ratio < _TIMES_FROM else f"{ratio:.3g} x"
 
 
 _TIMES_FROM = 3.0
+_FAR, _FAR_SHOWN = 100, 10
+"""Ratio, and smallest relative change, from which the exact number says nothing more."""
 
 
 def _interval(row: Difference) -> str:
@@ -199,7 +203,9 @@ def _interval(row: Difference) -> str:
 
 
 def _smallest(row: Difference) -> str:
-    return "" if row.smallest is None else f"{words.percent(row.smallest)} %"
+    if row.smallest is None:
+        return ""
+    return f"{words.percent(row.smallest)} %" if row.smallest < _FAR_SHOWN else f"over {100 * _FAR_SHOWN} %"
 
 
 def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
