@@ -230,6 +230,10 @@ bench-capture: $(VENV)/.stamp ## what an op trace costs a running job, beside Te
 bench-first-look: $(VENV)/.stamp ## how often short jobs have their first look, and what it costs; resumable
 	@$(BIN)/python benchmarks/first_look.py $(ARGS)
 
+.PHONY: bench-compare
+bench-compare: $(VENV)/.stamp ## does compare --fail-over 5% fail a slow-down of 8 %, and nothing else? resumable
+	@$(BIN)/python benchmarks/compare.py $(ARGS)
+
 .PHONY: bench-story
 bench-story: $(VENV)/.stamp ## what traced runs cost a cluster with a parameter server, enabled and unmodified
 	@$(BIN)/python benchmarks/story.py $(ARGS)

@@ -1,7 +1,7 @@
 """Does ``stepscope compare --fail-over 5%`` fail a slow-down of 8 %, and how often a program that did not change?
 
-Rounds of three runs under ``stepscope run``: the program, the same with 8 % more work a step, the program once more; the
-order is reversed in every other round. A repeat is ten rounds; its two comparisons, planted and A/A, are
+Rounds of three runs under ``stepscope run``: a program, the same with 8 % more work a step, and the program again. The
+order turns round every other time. A repeat is ten rounds; its two comparisons, planted and A/A, are
 judged as the command judges ten sessions a side: by the mean step, else by the median step. What was run is kept in
 ``--results`` (times alone, no sessions) and not run again, so that the benchmark may be stopped and continued.
 

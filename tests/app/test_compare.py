@@ -13,7 +13,7 @@ from tests.derive.sessions import MS, S
 
 from stepscope.app import compare
 from stepscope.app.comparing import differences
-from stepscope.app.comparing.numbers import Line, LineNumber, Numbers
+from stepscope.app.comparing.numbers import Line, LineNumber, Numbers, file_key
 from stepscope.errors import UsageError
 from stepscope.model.report.compare import CompareReport, Difference
 from stepscope.model.report.place import Place
@@ -186,7 +186,7 @@ def test_side_without_steps() -> None:
     """What is left is compared, and what is not is said; the gate cannot tell from one run a side."""
     report = compare.of_numbers([run(seed=1)], [replace(run("b", seed=2), durations=None)], 0.05)
     assert report.basis == "run"
-    assert "no steps in B: only wall time, memory and findings are compared" in report.notes
+    assert "no steps in B: only whole runs, op traces and findings are compared" in report.notes
     assert (main_of(report).section, main_of(report).name) == ("run", "wall")
     assert {one.section for one in report.differences} <= {"run"}
     assert report.gate is not None
@@ -201,6 +201,14 @@ def test_session_without_steps_in_a_group_counts_for_the_run_alone() -> None:
     assert "no steps in 1 of 6 sessions of A: they count for wall time and memory only" in report.notes
 
 
+def test_op_traces_without_steps() -> None:
+    """Imported traces have lines and no steps of ours: their lines are compared."""
+    line = {Line("train.py", "f", "f"): LineNumber(value=1e6, place=None, name="f")}
+    sides = [replace(run(name, seed=seed), durations=None, ops=line) for name, seed in (("a", 1), ("b", 2))]
+    report = compare.of_numbers(sides[:1], sides[1:])
+    assert (report.basis, named(report, "ops", "f").ratio) == ("run", 1.0)
+
+
 def test_lines_are_known_by_their_text() -> None:
     """A line that an edit moved is the same line; where it now stands is shown."""
     at = [Place(file="train.py", line=line, function="load") for line in (5, 9)]
@@ -210,6 +218,14 @@ def test_lines_are_known_by_their_text() -> None:
     found = named(report, "ops", "Read")
     assert (found.ratio, found.verdict) == (1.0, "undecided")
     assert found.where == at[1]
+
+
+def test_programs_of_other_names_have_lines_in_common() -> None:
+    """The program itself is one file to both sides; its modules are known by their names, wherever they lie."""
+    manifest = run(seed=1).manifest
+    other = msgspec.structs.replace(manifest, command=("python", "-u", "new/fast.py"))
+    assert file_key(manifest, "/job/train.py") == file_key(other, "/work/new/fast.py") == ""
+    assert file_key(manifest, "/job/data.py") == file_key(other, "/work/new/data.py") == "data.py"
 
 
 def test_lines_of_one_side_are_new_or_gone() -> None:

@@ -267,6 +267,15 @@ def test_long_runs_are_thinned_without_loss() -> None:
     assert 0.5 * expected < found.smallest < 2.0 * expected
 
 
+def test_equal_steps_are_no_trend() -> None:
+    """A part that most steps lack is as certain as the steps that have it, not one long run of ties."""
+    random = np.random.default_rng(10)
+    part = np.where(random.random(600) < 0.3, 1e6, 0.0)
+    found = within(part, part[::-1].copy(), blocks=(12, 12), statistic=statistics.mean)
+    expected = 2.9 * math.sqrt(2 * 0.7 / 0.3 / 600)
+    assert 0.5 * expected < found.smallest < 2 * expected
+
+
 def test_shares_of_samples_vary_more_than_independent_ones() -> None:
     """By hand: half of 100 samples a side, each counted for half a sample: error sqrt(0.5 / 25 + 0.5 / 25)."""
     found = statistics.shares(0.5, 0.5, samples=(100, 100))

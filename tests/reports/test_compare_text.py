@@ -121,6 +121,20 @@ def test_markdown_tables_are_whole() -> None:
     assert "\x1b" not in shown
 
 
+def test_numbers_that_say_nothing_more_are_cut() -> None:
+    """An end at a million times, and a smallest change of a thousand times."""
+    wide = msgspec.structs.replace(LINE, high=1e6, smallest=1e3)
+    shown = compare_text.text(msgspec.structs.replace(REPORT, differences=(wide,)))
+    assert "3.1 x to over 100 x  over 1000 %" in re.sub(r"\s{3,}", "  ", shown)
+
+
+def test_sentences_are_wrapped_beyond_their_label() -> None:
+    """On a terminal of 80 columns."""
+    lines = compare_text.text(REPORT, width=80).splitlines()
+    assert lines[3] == "verdict B is slower: +8.0 % time (+5.5 % to +10.6 %), 40 ms to 43.2 ms a step;"
+    assert lines[4].startswith(" " * 8 + "groups of runs")
+
+
 def test_colors() -> None:
     """Slower is red, and only on a terminal."""
     assert "\x1b[1;31mgate" in compare_text.text(REPORT, color=True)

@@ -104,11 +104,11 @@ def to_json(report: CompareReport) -> str:
     return msgspec.json.format(msgspec.json.encode(report), indent=1).decode() + "\n"
 
 
-def render(report: CompareReport, form: str, *, color: bool = False) -> str:
-    """``form``: text, json or md."""
+def render(report: CompareReport, form: str, *, color: bool = False, width: int = 0) -> str:
+    """``form``: text, json or md. ``width``: columns of the terminal; 0: none."""
     if form == "json":
         return to_json(report)
-    return compare_text.render_markdown(report) if form == "md" else compare_text.text(report, color=color)
+    return compare_text.render_markdown(report) if form == "md" else compare_text.text(report, color=color, width=width)
 
 
 def exit_code(report: CompareReport) -> int:
@@ -236,7 +236,7 @@ def _by_key(one: Numbers) -> dict[tuple[str, str, str], Finding]:
     for finding in one.report.findings:
         where = finding.where[0] if finding.where else None
         if finding.severity in _COUNTS:
-            place = (where.file.rpartition("/")[2], where.function) if where is not None else ("", "")
+            place = (numbers.file_key(one.manifest, where.file), where.function) if where is not None else ("", "")
             found.setdefault((finding.code, *place), finding)
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -64,7 +65,8 @@ def compare(
     report = use_case.compare(use_case.CompareOptions(before=one, after=other, limit_ratio=limit_ratio))
     form = format_ or _format_of(output)
     color = output is None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    _write(use_case.render(report, form, color=color), output)
+    width = shutil.get_terminal_size((120, 24)).columns if output is None else 0
+    _write(use_case.render(report, form, color=color, width=width), output)
     return use_case.exit_code(report)
 
 

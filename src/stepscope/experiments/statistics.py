@@ -351,8 +351,10 @@ def _short(steps: F64, length: int) -> float:
 
     Exact for the mean of an autoregressive process of first order; the correlation is that of ranks (Spearman).
     """
-    ranks = np.argsort(np.argsort(steps)) - (len(steps) - 1) / 2.0  # outliers hide what the others have in common
-    phi = min(max(float((ranks[1:] * ranks[:-1]).sum() / (ranks * ranks).sum()), 0.0), _MOST_CORRELATED)
+    _, places = np.unique(steps, return_inverse=True)  # ranks: outliers would hide what the others have in common
+    ranks = places - float(places.mean())
+    whole = float((ranks * ranks).sum())
+    phi = min(max(float((ranks[1:] * ranks[:-1]).sum()) / whole, 0.0), _MOST_CORRELATED) if whole else 0.0
     return 1.0 / (1.0 - 2.0 * phi * (1.0 - phi**length) / (length * (1.0 - phi * phi)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -41,19 +42,19 @@ _COLORS = {"faster": "32", "less": "32", "gone": "32", "slower": "31", "more": "
 _GATES = {"pass": "1;32", "slower": "1;31", "cannot-tell": "1;33"}
 _HEAD = ("", "A", "B", "change", "interval", "could show", "verdict")
 _MAX_NAME = 56
+_MIN_WIDTH = 60
 
 
-def text(report: CompareReport, *, color: bool = False) -> str:
-    """For a terminal; each line ends in a newline."""
-    lines = [
-        f"A  {_side(report.before)}",
-        f"B  {_side(report.after)}",
-        "",
-        _painted(_verdict(report), report, color=color),
-    ]
+def text(report: CompareReport, *, color: bool = False, width: int = 0) -> str:
+    """For a terminal of ``width`` columns (0: sentences are not wrapped); each line ends in a newline."""
+    verdict = _decides(report)
+    style = _COLORS.get(verdict.verdict, "") if verdict is not None else ""
+    lines = [f"A  {_side(report.before)}", f"B  {_side(report.after)}", ""]
+    lines += _sentence(_verdict(report), style, width, color=color)
     if report.gate is not None:
-        lines.append(_colored(f"gate    {report.gate.text}", _GATES[report.gate.outcome], color=color))
-    lines += [f"note    {words.printable(note)}" for note in report.notes]
+        lines += _sentence(f"gate    {report.gate.text}", _GATES[report.gate.outcome], width, color=color)
+    for note in report.notes:
+        lines += _sentence(f"note    {words.printable(note)}", "", width, color=color)
     sections = _sections(report)
     titles = [title for title, _ in sections]
     rows = [_cells(row) for _, some in sections for row in some]
@@ -110,9 +111,10 @@ def _verdict(report: CompareReport) -> str:
     return f"verdict {said}: {shown}; {how}; could show {_smallest(time)}"
 
 
-def _painted(line: str, report: CompareReport, *, color: bool) -> str:
-    time = _decides(report)
-    return _colored(line, _COLORS.get(time.verdict, "") if time is not None else "", color=color)
+def _sentence(line: str, style: str, width: int, *, color: bool) -> list[str]:
+    """A labelled sentence, wrapped beyond its label."""
+    parts = textwrap.wrap(line, max(width, _MIN_WIDTH), subsequent_indent=" " * 8) if width else [line]
+    return [_colored(part, style, color=color) for part in parts]
 
 
 def _colored(line: str, style: str, *, color: bool) -> str:
@@ -184,10 +186,14 @@ def _value(row: Difference, value: float | None) -> str:
 
 def _percent(ratio: float) -> str:
     """A change: ``+8.1 %``; from three times on, ``3.2 x``."""
+    if ratio >= _FAR:
+        return f"over {_FAR} x"
     return f"{100 * (ratio - 1):+.1f} %" if ratio < _TIMES_FROM else f"{ratio:.3g} x"
 
 
 _TIMES_FROM = 3.0
+_FAR, _FAR_SHOWN = 100, 10
+"""Ratio, and smallest relative change, from which the exact number says nothing more."""
 
 
 def _interval(row: Difference) -> str:
@@ -197,7 +203,9 @@ def _interval(row: Difference) -> str:
 
 
 def _smallest(row: Difference) -> str:
-    return "" if row.smallest is None else f"{words.percent(row.smallest)} %"
+    if row.smallest is None:
+        return ""
+    return f"{words.percent(row.smallest)} %" if row.smallest < _FAR_SHOWN else f"over {100 * _FAR_SHOWN} %"
 
 
 def _row(cells: Sequence[str], widths: Sequence[int]) -> str:

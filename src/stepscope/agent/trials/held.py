@@ -19,10 +19,10 @@ PASSING = frozenset(("_PrefetchDataset", "PrefetchDataset", "_OptionsDataset", "
 def hold(dataset: Foreign, length: int) -> Foreign:
     """The first batches of ``dataset``, repeated to ``length`` batches (-1: endlessly); None if it has none.
 
-    They are read here, so that no step waits for them.
+    They are read here, so that no step waits for them, and in one call, so that they do not look like steps.
     """
     first = _unbuffered(dataset).take(FEW).cache()
-    if not sum(1 for _ in first):
+    if not int(first.reduce(0, lambda count, _: count + 1)):
         return None
     return first.repeat() if length == INFINITE else first.repeat().take(length)
 

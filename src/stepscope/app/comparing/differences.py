@@ -132,7 +132,7 @@ def build(compared: Sides, runs: tuple[Sequence[Numbers], Sequence[Numbers]]) ->
     whole = [one for one in _whole_runs(runs) if one.name != asked_main.name]
     if compared.basis == "run":
         main = _difference(asked_main, _effect(asked_main, compared, looks=1))
-        return Differences(main=main, typical=None, others=_shown(whole, compared))
+        return Differences(main=main, typical=None, others=_shown([*_op_lines(compared), *whole], compared))
     effect = _effect(asked_main, compared, looks=DECIDING)
     middle = _steps(compared, "p50", statistics.median, _quantile_of(0.5))
     return Differences(

@@ -37,7 +37,7 @@ def _steps(before: Sequence[Numbers], after: Sequence[Numbers], compared: Sides)
     for side, given in (("A", before), ("B", after)):
         missing = sum(n.step_ns is None for n in given)
         if compared.basis == "run" and missing == len(given):
-            yield f"no steps in {side}: only wall time, memory and findings are compared"
+            yield f"no steps in {side}: only whole runs, op traces and findings are compared"
         elif compared.basis != "run" and missing:
             yield f"no steps in {missing} of {len(given)} sessions of {side}: they count for wall time and memory only"
     if compared.basis == "run":

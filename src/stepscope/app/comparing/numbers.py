@@ -31,7 +31,7 @@ class Line(NamedTuple):
     """A line of code as both sides know it: an edit above it moves its number, so its text says which it is."""
 
     file: str
-    """File name without its folder, which may differ between checkouts."""
+    """File as ``file_key`` names it."""
     function: str
     text: str
     """Text of the line; its number where the session holds no source."""
@@ -151,7 +151,7 @@ def _ops(report: Report, session: Session) -> dict[Line, LineNumber] | None:
 
 def _maker(maker: MakerTime, session: Session) -> tuple[Line, Place | None]:
     if not maker.file:
-        return Line("", "", maker.layer), None
+        return Line("", maker.layer, ""), None
     place = Place(file=maker.file, line=maker.line, function=maker.function)
     path = os.path.join(session.manifest.cwd, maker.file)  # noqa: PTH118 - a name of another machine
     return _line(session, path, maker.line, maker.function), place
@@ -177,7 +177,16 @@ def _python(view: SessionView) -> tuple[dict[Line, LineNumber], int]:
     return found, len(view.samples)
 
 
+def file_key(manifest: Manifest, path: str) -> str:
+    """Name by which both sides know a file: without its folder, which differs between checkouts; "" for the program
+    itself, so that A.py and B.py can be compared.
+    """
+    name = path.rpartition("/")[2]
+    program = next((word for word in manifest.command if word.endswith(".py")), "")
+    return "" if program and name == program.rpartition("/")[2] else name
+
+
 def _line(session: Session, path: str, line: int, function: str) -> Line:
     lines = session.sources.get(path, "").splitlines()
     text = lines[line - 1].strip() if 0 < line <= len(lines) else ""
-    return Line(path.rpartition("/")[2], function, text or f"line {line}")
+    return Line(file_key(session.manifest, path), function, text or f"line {line}")
