@@ -162,7 +162,7 @@ def test_killed_trials_leave_no_process(trials: Trials, victim: str) -> None:
     started = json.loads(process.stdout.readline())
     assert process.stdout.readline() == "ready\n"
     namespaces = frozenset(started["namespaces"])
-    assert len(isolated_processes.within(namespaces)) == 2
+    assert set(isolated_processes.within(namespaces)) > {started["pid"], started["guard"]}
     for pid in {"starter": [process.pid], "job": [started["pid"]], "all": [process.pid, started["pid"]]}[victim]:
         os.kill(pid, signal.SIGKILL)
     process.communicate(timeout=PATIENCE_S)

@@ -71,14 +71,12 @@ def _say(order: Order, **facts: object) -> None:
 
 def _isolate(order: Order) -> bool:
     """Do everything but the job; return whether it took a user namespace."""
-    _start_guard(order)
     cwd = _cwd()
     before = processes.own_namespaces()
     user_namespace = _unshare(network=order["network"])
     _follow(order["launcher"])  # a change of rights forgets it
     new = sorted(processes.own_namespaces() - before)
-    if order["guard"][1] >= 0:
-        os.write(order["guard"][1], json.dumps(new).encode())
+    _start_guard(order, frozenset(new))
     place = mounts.Place(order["stage"], order["tmpfs_bytes"], user_namespace, tuple(order["writable"]))
     notes = mounts.build(place, order["keep"])
     if cwd:
@@ -96,8 +94,8 @@ def _cwd() -> str:
         return ""
 
 
-def _start_guard(order: Order) -> None:
-    """Start the guard, outside of the namespaces and as no child of the job's."""
+def _start_guard(order: Order, new: frozenset[str]) -> None:
+    """Start the guard, as no child of the job's."""
     pipe, end = order["guard"]
     if pipe < 0:
         return
@@ -107,7 +105,7 @@ def _start_guard(order: Order) -> None:
             os.close(end)
             _say(order, guard=os.getpid())
             os.close(order["status"])
-            processes.guard(pipe)
+            processes.guard(pipe, new)
         os._exit(0)
     os.waitpid(child, 0)
     os.close(pipe)

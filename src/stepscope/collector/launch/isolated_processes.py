@@ -6,15 +6,25 @@ runs it, too.
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import signal
 import time
+from typing import NoReturn
 
 PATIENCE_S = 10.0
 """Time after which a process that does not die is left: it hangs in the kernel."""
 _KINDS = ("mnt", "net", "ipc", "user")
+
+
+def hold(pid: int, namespaces: frozenset[str]) -> list[int]:
+    """Descriptors of those of ``namespaces`` that a process is in; while they are open, no others get their numbers.
+
+    Raises:
+        OSError: the process has ended.
+    """
+    kinds = [name.partition(":")[0] for name in sorted(namespaces)]
+    return [os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in kinds]
 
 
 def own_namespaces() -> frozenset[str]:
@@ -37,7 +47,10 @@ def within(namespaces: frozenset[str]) -> list[int]:
 
 
 def end_all(namespaces: frozenset[str]) -> list[int]:
-    """Kill all processes in one of ``namespaces`` and wait for their end; return those that did not die."""
+    """Kill all other processes in one of ``namespaces`` and wait for their end; return those that did not die.
+
+    The caller is in them, or holds them: else their numbers could be those of other namespaces by now.
+    """
     deadline = time.monotonic() + PATIENCE_S
     while namespaces and (left := within(namespaces)):
         if time.monotonic() > deadline:
@@ -68,10 +81,11 @@ def _kill(pid: int, namespaces: frozenset[str]) -> int:
     return -1
 
 
-def guard(pipe: int) -> None:
+def guard(pipe: int, namespaces: frozenset[str]) -> NoReturn:
     """Wait until the launcher has closed the other end of ``pipe``, be it by dying; then end what is left, and exit.
 
-    The pipe brings the namespaces of the trial. The launcher has ended everything itself if it ends in order.
+    A launcher that ends in order ends this process with the others. It is in the namespaces itself: the kernel does
+    not use their numbers again while it looks for them.
     """
     os.setsid()
     os.chdir("/")
@@ -79,9 +93,7 @@ def guard(pipe: int) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
-    data = b""
-    while part := os.read(pipe, 4096):
-        data += part
-    if data:
-        end_all(frozenset(json.loads(data)))
+    while os.read(pipe, 4096):
+        pass
+    end_all(namespaces)
     os._exit(0)

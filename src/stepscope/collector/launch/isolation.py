@@ -10,6 +10,7 @@ import errno
 import json
 import os
 import select
+import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,9 +63,9 @@ class Isolated:
     """Pid of the process that ends what is left if this process is killed."""
     notes: tuple[str, ...]
     """Lines for the user: what differs from a run that is not isolated."""
-    pipe: int
-    """Our end of the guard's pipe: it closes when this process ends, however it ends."""
-    others: set[int]
+    held: tuple[int, ...]
+    """Descriptors of the namespaces, and our end of the guard's pipe, which closes however this process ends."""
+    others: frozenset[int]
     """Children that this process had before."""
     adopted_before: bool
     """Whether this process was the parent of orphans before."""
@@ -77,8 +78,10 @@ class Isolated:
     def end(self, *others: int) -> list[str]:
         """End all that is left of the job after its end; return lines about what could not be ended."""
         stuck = isolated_processes.end_all(self.namespaces)
-        os.close(self.pipe)
-        _reap(self.guard, 0)
+        for fd in self.held:
+            os.close(fd)
+        if self.guard and self.guard not in stuck:
+            _reap(self.guard, 0)
         self.reap(*others)
         calls.adopt_orphans(wanted=self.adopted_before)
         return [f"process {pid} of the trial does not end" for pid in stuck]
@@ -121,13 +124,19 @@ def start(
     others, adopted_before = _children(), calls.adopt_orphans(wanted=True)
     pipes = _Pipes(guarded=True)
     pid, facts = pipes.start(_order(argv, environment, mask, how, keep))
+    namespaces, guard = frozenset(facts.get("namespaces", ())), facts.get("guard", 0)
+    try:
+        held = isolated_processes.hold(guard, namespaces)
+    except OSError as error:
+        os.kill(pid, signal.SIGKILL)
+        namespaces, held, facts = frozenset(), [], {"problem": f"its guard: {error.strerror}"}
     job = Isolated(
         pid=pid,
-        namespaces=frozenset(facts.get("namespaces", ())),
-        guard=facts.get("guard", 0),
+        namespaces=namespaces,
+        guard=guard,
         notes=tuple(facts.get("notes", ())),
-        pipe=pipes.guard_end,
-        others=others,
+        held=(pipes.guard_end, *held),
+        others=frozenset(others),
         adopted_before=adopted_before,
     )
     if _why_not(facts) or "not_started" in facts:
