@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 from tests.agent.capture.made import MS, Record, calls
 
-from stepscope.agent.capture.repeats import MIN_STEPS, OTHER_NS, RESTLESS_CALLS, Repeat, Repeats
+from stepscope.agent.capture.repeats import MIN_STEPS, OTHER_NS, RESTLESS_CALLS, TRAINS, Repeat, Repeats
 from stepscope.wire.kinds import Flag, Kind
 
 NAMES = {1: {"role": "train"}, 2: {"role": "test"}, 3: {"role": "enqueue"}, 4: {}, 5: {"role": "reads"}}
@@ -131,3 +131,13 @@ def test_of_two_functions_the_longer_is_the_step_and_the_other_usual() -> None:
     assert repeat.key == (Kind.SESSION_RUN, 4, 1)
     assert repeat.step_ns == 100 * MS
     assert found.usual(repeat) == [(Kind.SESSION_RUN, 5)]
+
+
+def test_the_longest_training_is_known_even_if_it_is_never_steady() -> None:
+    """Calls of which each makes a trace are never elected, but the longest of those that train are known."""
+    found = Repeats(lambda name: NAMES.get(name, {}), lambda traces: 7 in traces)
+    found.add([*calls(40, flags=Flag.TRACED), *calls(60, name=2, at_ms=10)])
+    longest = found.longest(TRAINS)
+    assert longest is not None
+    assert (longest.key[1], longest.calls, longest.last_ns > longest.first_ns) == (1, 40, True)
+    assert Repeats(lambda name: {}, lambda traces: False).longest(TRAINS) is None

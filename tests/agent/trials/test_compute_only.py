@@ -83,3 +83,23 @@ def test_nothing_to_hold(armed: Armed) -> None:
     outcome, count, text = trial.outcome("compute-only")
     assert (outcome, count) == ("not-reached", 0)
     assert "tf.data" in text
+
+
+ERROR = """
+import tensorflow as tf
+def numbers():
+    yield 1
+    raise RuntimeError("the program's own")
+data = tf.data.Dataset.from_generator(numbers, output_signature=tf.TensorSpec((), tf.int32))
+try:
+    for x in data: print(int(x))
+except tf.errors.OpError as error:
+    print("the program's own" in str(error))
+"""
+
+
+def test_an_error_of_the_input_is_the_programs(armed: Armed) -> None:
+    """An exception in the program's input reaches the program; it is no failure of the intervention."""
+    trial = run(armed, ERROR, "compute-only")
+    assert trial.output == "True\n", trial.errors
+    assert trial.outcome("compute-only")[0] == "not-reached"

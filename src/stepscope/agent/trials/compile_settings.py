@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from typing import TYPE_CHECKING
 
 from stepscope.agent.trials.support import KERAS_2, Given, replace
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
 TRAINERS = ("keras.src.trainers.trainer", *KERAS_2)
 OFF = False
+AUTO = "auto"
+"""What Keras 3 takes for ``jit_compile`` if it is given none."""
+USUAL = {"steps_per_execution": 1}
+"""What a parameter means that is None or 0."""
 EAGERLY = "tensorflow.python.eager.polymorphic_function.eager_function_run"
 
 
@@ -64,10 +69,18 @@ def _changes(effect: Effect, given: Given, parameter: str, value: object) -> boo
         effect.missed("the model runs eagerly")
         return False
     before = given.get(parameter)
-    if before == value or (not before and not value) or (before is None and value == 1):
+    if before == AUTO and not value and not _has_gpu():
+        effect.missed("Keras compiles nothing by XLA on a machine without GPU")
+        return False
+    if (before or USUAL.get(parameter, OFF)) == value:
         effect.missed("the model is compiled so already: %s=%s" % (parameter, before))
         return False
     return True
+
+
+def _has_gpu() -> bool:
+    """Whether TensorFlow sees a GPU: only then Keras' "auto" means XLA."""
+    return bool(sys.modules["tensorflow"].config.list_physical_devices("GPU"))
 
 
 def _attach_setter(effect: Effect, state: AgentState, module: Foreign) -> None:

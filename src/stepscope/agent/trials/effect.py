@@ -106,6 +106,8 @@ class Wall:
         self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> bool:
         INSIDE.depth -= 1
+        if kind is not None and any(base.__name__ == "OpError" for base in kind.__mro__):
+            return False  # of an op that we ran for the program: it reads the program's input, say
         swallowed = self._guard.__exit__(kind, error, trace)
         if swallowed:
             self._effect.failure = "%s: %s" % (type(error).__name__, error)

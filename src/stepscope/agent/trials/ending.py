@@ -123,8 +123,8 @@ class Ending:
         return Counted(repeat, self._fits, fresh=repeat.since_ns > self._settled_ns)
 
     def _restless(self) -> bool:
-        """Whether calls that train have gone on for long although they trace again and again."""
-        found = self._repeats.longest(TRAINS)
+        """Whether calls that train have gone on for long without ever being steady: each makes a trace."""
+        found = None if self._steady_ns else self._repeats.longest(TRAINS)
         if found is None:
             return False
         return found.calls >= self._steps + RESTLESS_CALLS and (

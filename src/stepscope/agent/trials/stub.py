@@ -101,9 +101,11 @@ def _is_file(path: str, wanted: str) -> bool:
 
 
 def _in_modules() -> Iterator[FunctionType]:
-    """Functions in the program's modules and in classes of them."""
+    """Functions in the program's modules and in classes of them. Lazy modules and proxies are not made to load."""
     for module in list(sys.modules.values()):
-        names = getattr(module, "__dict__", {})
+        if not issubclass(type(module), types.ModuleType):
+            continue
+        names = object.__getattribute__(module, "__dict__")
         file = names.get("__file__")
         if names.get("__name__") == "__main__" or (isinstance(file, str) and frames.is_own(file)):
             for value in list(names.values()):
@@ -111,16 +113,16 @@ def _in_modules() -> Iterator[FunctionType]:
 
 
 def _functions(value: Foreign, depth: int) -> Iterator[FunctionType]:
-    if isinstance(value, types.FunctionType):
-        while value is not None:
-            if isinstance(value, types.FunctionType):
-                yield value
-            value = vars(value).get("__wrapped__") if hasattr(value, "__dict__") else None
-    elif isinstance(value, (staticmethod, classmethod)):
+    kind = type(value)
+    if kind is types.FunctionType:
+        while type(value) is types.FunctionType:
+            yield value
+            value = vars(value).get("__wrapped__")
+    elif kind in (staticmethod, classmethod):
         yield from _functions(value.__func__, depth)
-    elif isinstance(value, property):
+    elif kind is property:
         yield from _functions(value.fget, depth)
-    elif isinstance(value, type) and depth:
+    elif issubclass(kind, type) and depth:
         for inner in list(vars(value).values()):
             yield from _functions(inner, depth - 1)
 

@@ -1,0 +1,23 @@
+"""How the launcher tells the job's processes that the run is a trial."""
+
+import json
+from pathlib import Path
+
+from stepscope.collector.launch import rundir
+from stepscope.collector.launch.trial import Trial
+from stepscope.wire.env import CONFIG_NAME
+from stepscope.wire.trials import CONFIG_KEY, split
+
+
+def test_a_trial_stands_in_the_configuration(tmp_path: Path) -> None:
+    """Interventions, seconds and steps are written; what was there stays; all steps are recorded."""
+    (tmp_path / CONFIG_NAME).write_text(json.dumps({"version": 1, "slots": 64}))
+    rundir.arm_trial(tmp_path, Trial(interventions=("xla-on", "stub:train.py:41"), seconds=6.0))
+    written = json.loads((tmp_path / CONFIG_NAME).read_text())
+    assert written == {
+        "version": 1,
+        "slots": 64,
+        "duty_cycle": False,
+        CONFIG_KEY: {"interventions": ["xla-on", "stub:train.py:41"], "seconds": 6.0, "steps": 20},
+    }
+    assert [split(text) for text in written[CONFIG_KEY]["interventions"]] == [("xla-on", ""), ("stub", "train.py:41")]
