@@ -25,6 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             path = tmp_path / side / f"{number}.stepscope"
             path.mkdir()
             (path / "manifest.json").write_text("{}")
+            path.with_suffix(".log").write_text("output of the job")
     step_ns = {"base": 100 * MS, "new": 150 * MS}
 
     def opened(path: Path) -> Session:

@@ -15,7 +15,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "ci"
 JOB = """
 import sys, time, stepscope
 wait = {wait} if len(sys.argv) < 2 else float(sys.argv[1])
-for _ in range(80):
+for _ in range(60):
     stepscope.step()
     with stepscope.span("work"):
         time.sleep(wait)
@@ -52,9 +52,9 @@ def _repository(folder: Path, waits: tuple[float, float]) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("lines", "waits", "code"), [(_github, (0.01, 0.03), 1), (_gitlab, (0.02, 0.005), 0)])
+@pytest.mark.parametrize(("lines", "waits", "code"), [(_github, (0.005, 0.05), 1), (_gitlab, (0.05, 0.005), 0)])
 def test_workflow_judges_two_commits(tmp_path: Path, lines: object, waits: tuple[float, float], code: int) -> None:
-    """The shell lines of the file fail a commit with three times the step and pass a faster one."""
+    """The shell lines of the file fail a commit with ten times the step, and pass one with a tenth."""
     assert callable(lines)
     base = _repository(tmp_path / "repository", waits)
     (tmp_path / "bin").mkdir()
@@ -62,7 +62,7 @@ def test_workflow_judges_two_commits(tmp_path: Path, lines: object, waits: tuple
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m stepscope "$@"\n')
     command.chmod(0o755)
     inherited = environment(
-        RUNS="3",
+        RUNS="4",
         BASE=base,
         CI_MERGE_REQUEST_DIFF_BASE_SHA=base,
         GITHUB_STEP_SUMMARY=str(tmp_path / "summary.md"),
@@ -82,9 +82,9 @@ def test_workflow_judges_two_commits(tmp_path: Path, lines: object, waits: tuple
 
 
 def test_sessions_and_packed_sessions_of_real_jobs(project: Project) -> None:
-    """Two runs whose steps wait 5 and 15 ms: the ratio within the runs, the note, and the same from packed files."""
+    """Two runs whose steps wait 5 and 50 ms: the ratio within the runs, the note, and the same from packed files."""
     project.script("train.py", JOB.format(wait=0.005))
-    for name, words in (("a", ()), ("b", ("0.015",))):
+    for name, words in (("a", ()), ("b", ("0.05",))):
         done = project.run("run", "--session", f"{name}.stepscope", "train.py", *words)
         assert done.returncode == 0, done.stderr
         assert project.run("pack", f"{name}.stepscope").returncode == 0
@@ -92,8 +92,8 @@ def test_sessions_and_packed_sessions_of_real_jobs(project: Project) -> None:
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["design"] == "within"
-    assert report["main"]["verdict"] == "slower"
-    assert 1.3 < report["main"]["ratio"] < 5
+    assert report["typical"]["verdict"] == "slower"
+    assert 2 < report["typical"]["ratio"] < 20
     assert any(note.startswith("commands differ: A") for note in report["notes"])
     packed = project.run("compare", "a.stepscope.zip", "b.stepscope.zip", "--format", "json")
     assert json.loads(packed.stdout)["main"] == report["main"]

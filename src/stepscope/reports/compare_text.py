@@ -70,7 +70,7 @@ def text(report: CompareReport, *, color: bool = False, width: int = 0) -> str:
 
 def render_markdown(report: CompareReport) -> str:
     """Markdown (CommonMark with tables)."""
-    head = f"## stepscope: {markdown.escape(_verdict(report).removeprefix('B is ').removeprefix('verdict '))}"
+    head = f"## stepscope: {markdown.escape(_verdict(report).removeprefix('verdict '))}"
     parts = [head]
     if report.gate is not None:
         parts.append(f"**{markdown.escape(report.gate.text)}**")

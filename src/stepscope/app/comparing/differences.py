@@ -46,6 +46,7 @@ class Sides:
     """The two sides and how they are compared."""
 
     before: tuple[Numbers, ...]
+    """Sessions whose steps are compared; in pairs: in the order of their start."""
     after: tuple[Numbers, ...]
     design: Design
     basis: Basis
@@ -67,10 +68,13 @@ class _Asked:
     name: str
     unit: Unit
     before: tuple[float, ...]
+    """One value of each run of side A."""
     after: tuple[float, ...]
     steps: tuple[F64, F64] | None = None
+    """Values of the steps of the first run of each side, if the number is made of them by ``statistic``."""
     statistic: Statistic = statistics.mean
     samples: tuple[int, int] | None = None
+    """Stack samples of the first run of each side, if the number is a share of them."""
     where: Place | None = None
 
     @property

@@ -43,7 +43,8 @@ def _of(path: Path, side: str) -> list[Path]:
         raise SessionError(
             f"{side}: {path} holds no session; expected NAME{layout.SUFFIX} folders or packed files in it"
         )
-    matching = sorted(path.parent.glob(path.name)) if path.name else []
+    named = sorted(path.parent.glob(path.name)) if path.name else []
+    matching = [match for match in named if match.is_dir() or _is_session(match)]  # not the logs that lie with them
     if not matching:
         raise SessionError(f"{side}: {path}: no such session; expected a session, a folder of sessions, or a pattern")
     return [session for match in matching for session in _of(match, side)]
