@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 from _stats import Interval, bootstrap
 from stepscope.app import jobs
-from stepscope.app.running import sidecar
 from stepscope.collector.kernel import perf
+from stepscope.collector.launch import own_python
 from stepscope.collector.native.native_window import SECONDS, NativeWindow
 from stepscope.formats.native.elf import ElfFile
 from stepscope.wire import commands
@@ -102,7 +102,7 @@ def _run(folder: Path, can: perf.Abilities, rounds: int) -> tuple[list[_Window],
         job = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.DEVNULL)
     try:
         pid, inbox = armed(job, folder / "s.stepscope")
-        os.nice(sidecar.NICE)
+        os.nice(own_python.NICE)
         time.sleep(_WARM_S)
         taken = [
             _open(folder / f"window{number}", can, pid, inbox, RATES[number % len(RATES)])

@@ -11,7 +11,7 @@ import click
 
 from stepscope.app import record
 from stepscope.app.whatif import command as use_case
-from stepscope.cli.duration import DURATION
+from stepscope.cli.duration import to_seconds
 from stepscope.cli.job_command import JobCommand
 from stepscope.reports import whatif_text
 
@@ -71,7 +71,13 @@ def _try_first(args: list[str]) -> list[str]:
 )
 @click.option("--list", "listed", is_flag=True, help="List what can be tried, and what each cannot do.")
 @click.option(
-    "--time", "seconds", type=DURATION, default="3m", show_default=True, help="Time for all runs, without --try."
+    "--time",
+    "seconds",
+    metavar="DURATION",
+    default="3m",
+    show_default=True,
+    callback=to_seconds,
+    help="Time for all runs, without --try.",
 )
 @click.option(
     "--rounds",

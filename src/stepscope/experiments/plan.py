@@ -26,7 +26,7 @@ MIN_RATIO = 0.05
 """Share of the step below which what a trial may remove is not worth it: the smallest change that a few short runs
 show is of this size (ratios of equal runs lie between 0.9 and 1.15)."""
 ARGUMENTS: Mapping[str, str] = {"batch": "4", "steps-per-execution": "10"}
-"""Arguments with which an intervention is tried if nobody names one."""
+"""Arguments with which an intervention is tried if none is given."""
 REMOVED: Mapping[str, float] = {
     "compute-only": 1.0,
     "no-callbacks": 1.0,
@@ -42,7 +42,8 @@ REMOVED: Mapping[str, float] = {
     "mixed-bfloat16": 0.2,
 }
 """Share of the lifted components that an intervention is expected to remove, where no finding says it: it only orders
-trials. Absent ones are tried if a finding names them, or by name. Source: ratios in docs/decisions/0047-experiments.md."""
+trials. Absent ones are tried if a finding names them, or by name. Source: ratios in
+docs/decisions/0047-experiments.md."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,8 @@
 
 A round runs the unchanged job, each trial, and the unchanged job again; every other round in the opposite order, so
 that what drifts (the host's clock, a neighbour) hits all alike. The two unchanged runs of a round are compared with
-each other as well: what differs there is noise. The first round tries every candidate, the best first, as far as the
-time goes; the later ones repeat the most promising, as many as three rounds of can be afforded. A trial ends early if
+each other as well: what differs there is noise. The first round tries the candidates, the best first, while there is
+time; the later ones repeat the most promising, as many as three rounds of can be afforded. A trial ends early if
 its answer is clear.
 """
 
@@ -165,7 +165,7 @@ class _Exploration:
     # -- rounds --------------------------------------------------------------------------------------------------
 
     def _first(self) -> None:
-        """Each candidate once, as far as the time goes."""
+        """Each candidate once, while there is time."""
         before = self._unchanged()
         runs: list[tuple[Arm, float]] = []
         for candidate in self._candidates:

@@ -147,7 +147,7 @@ def test_program_that_cannot_be_started(trials: Trials) -> None:
 
 
 def test_daemons_end_with_the_job(trials: Trials) -> None:
-    """A process that left its parent, session and group is dead when the job has ended, and nobody's zombie."""
+    """A process that left its parent, session and group is dead when the job has ended, and no zombie."""
     trials.run_code(DAEMON)
     started, ended = trials.said
     assert ended == {"code": 0, "stuck": [], "notes": [], "children": "", "mounts_same": True}

@@ -102,7 +102,8 @@ def _unescaped(text: str) -> str:
 
 def below(path: str, points: Iterable[str]) -> list[str]:
     """The points strictly below ``path`` that are not below another of them."""
-    inside = sorted(point for point in points if point != path and point.startswith(path.rstrip("/") + "/"))
+    inside = [point for point in points if point != path and point.startswith(path.rstrip("/") + "/")]
+    inside.sort(key=lambda point: point.split("/"))  # what is below a point follows it
     tops: list[str] = []
     for point in inside:
         if not tops or not point.startswith(tops[-1] + "/"):
