@@ -34,8 +34,15 @@ def _stop(effect: Effect) -> None:
 
         return nothing
 
+    if gc.isenabled():
+        effect.state.hooks.on_uninstall(_again)
     gc.freeze()
     gc.disable()
     replace(effect.state, gc, "collect", make)
     replace(effect.state, gc, "enable", make)
     effect.took()
+
+
+def _again() -> None:
+    """Let Python collect garbage again: the agent has left, and its patches with it."""
+    gc.enable()
