@@ -10,7 +10,7 @@ its answer is clear.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from statistics import fmean
+from statistics import fmean, geometric_mean
 from typing import TYPE_CHECKING
 
 from stepscope.experiments import statistics
@@ -55,9 +55,9 @@ class Arm:
     """Why it is not possible; "" if it is."""
 
     @property
-    def first_ratio(self) -> float:
-        """Time with it over time without in the first round; 1 if unknown."""
-        return self.pairs[0][1] / self.pairs[0][0] if self.pairs else 1.0
+    def ratio(self) -> float:
+        """Time with it over time without, so far: the geometric mean over the rounds; 1 if unknown."""
+        return geometric_mean([after / before for before, after in self.pairs]) if self.pairs else 1.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -209,8 +209,8 @@ class _Exploration:
     def _open(self) -> list[Arm]:
         """The trials that the next round repeats, the most promising first."""
         arms = [arm for arm in self._experiment.arms if not arm.why and not self._clear(arm)]
-        arms.sort(key=lambda arm: arm.first_ratio)
-        promising = [arm for arm in arms if arm.first_ratio < 1 - SAME]
+        arms.sort(key=lambda arm: arm.ratio)
+        promising = [arm for arm in arms if arm.ratio < 1 - SAME]
         return self._fitting(promising or arms)
 
     def _fitting(self, arms: list[Arm]) -> list[Arm]:

@@ -115,10 +115,12 @@ def _conclusion(report: WhatIfReport, width: int) -> list[str]:
         text = f"best: {best.remedy} makes a {report.measure} {1 / best.ratio:.2g} times as fast"
     elif any(r.ratio < WORTH and r.verdict == "faster" for r in ceilings):
         text = f"no setting brings a gain that lasts; the time is in what these leave out: {told}"
-    elif all(r.verdict == "undecided" for r in report.results):
+    elif all(r.verdict in {"undecided", "not-tried", "not-possible"} for r in report.results):
         text = "nothing is decided: more rounds or a quieter machine are needed (--rounds, --time)"
     else:
-        text = "nothing worth changing" + (f"; the ceilings are: {told}" if told else "")
+        left = any(r.verdict in {"undecided", "not-tried"} for r in report.results)
+        known = " among what is decided" if left else ""
+        text = f"nothing worth changing{known}" + (f"; the ceilings are: {told}" if told else "")
     return textwrap.wrap(text, width)
 
 

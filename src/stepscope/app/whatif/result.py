@@ -74,7 +74,7 @@ def _result(arm: Arm, effect: Effect | None, runs: Sequence[Ran]) -> WhatIfResul
         remedy=arm.candidate.trial,
         text=_text(arm.candidate.trial),
         ns=round(median(ns for _, ns in arm.pairs)) if arm.pairs else 0,
-        ratio=effect.ratio if effect is not None else arm.first_ratio,
+        ratio=effect.ratio if effect is not None else arm.ratio,
         low=effect.low if effect is not None else 0.0,
         high=effect.high if effect is not None else 0.0,
         verdict=_verdict(arm, effect),
