@@ -108,11 +108,11 @@ def take_looks(results: Results, kinds: Sequence[str], count: int) -> None:
                 print(results.rows[-1], file=sys.stderr, flush=True)
 
 
-def take_pairs(results: Results, kinds: Sequence[str], pairs: int, ways: Sequence[str]) -> None:
+def take_pairs(results: Results, kinds: Sequence[str], pairs: int, ways: Sequence[str], seconds: float) -> None:
     """Run pairs of long jobs, all kinds and ways in turn; every other pair begins with the other way."""
     for number in range(pairs):
         for kind in kinds:
-            steps = _steps(results, kind)
+            steps = _steps(results, kind, seconds)
             for how in ways if number % 2 == 0 else ways[::-1]:
                 have = [row for row in results.of("cost", kind) if row["how"] == how]
                 if len(have) <= number:
@@ -120,13 +120,13 @@ def take_pairs(results: Results, kinds: Sequence[str], pairs: int, ways: Sequenc
                     print(results.rows[-1], file=sys.stderr, flush=True)
 
 
-def _steps(results: Results, kind: str) -> int:
-    """Steps of a job of ten seconds, by those of the first plain run of this kind."""
+def _steps(results: Results, kind: str, seconds: float) -> int:
+    """Steps of a job of so many seconds, by those of the first plain run of this kind."""
     known = results.of("size", kind)
     if not known:
         with tempfile.TemporaryDirectory(prefix="stepscope-first-look-") as folder:
             said, _ = ran(kind, ["--seconds", str(SHORT_S)], None, Path(folder))
-        results.add({"part": "size", "kind": kind, "steps": int(LONG_S / (float(str(said["mean_ms"])) / 1e3))})
+        results.add({"part": "size", "kind": kind, "steps": int(seconds / (float(str(said["mean_ms"])) / 1e3))})
         known = results.of("size", kind)
     return int(str(known[0]["steps"]))
 
@@ -191,6 +191,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--looks", type=int, default=100, help="short jobs of each kind")
     parser.add_argument("--pairs", type=int, default=20, help="pairs of long jobs of each kind")
+    parser.add_argument("--seconds", type=float, default=LONG_S, help="steps of a long job")
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--without", action="store_true", help="also run with --budget 0%%")
     parser.add_argument("--results", type=Path, default=RESULTS)
@@ -198,7 +199,7 @@ def main() -> None:
     wanted = parser.parse_args()
     results, kinds = Results(wanted.results), wanted.kinds.split(",")
     take_looks(results, kinds, wanted.looks)
-    take_pairs(results, kinds, wanted.pairs, (PLAIN, RUN, *((WITHOUT,) if wanted.without else ())))
+    take_pairs(results, kinds, wanted.pairs, (PLAIN, RUN, *((WITHOUT,) if wanted.without else ())), wanted.seconds)
     text = page(results)
     print(text)
     if wanted.write:

@@ -55,7 +55,7 @@ class Server:
 
     def run(self, bound: socket.socket) -> None:
         """Serve on a listening socket, until Ctrl-C or ``exit``."""
-        os.nice(_NICE)  # the job comes first
+        os.nice(max(0, _NICE - os.nice(0)))  # the job comes first
         try:
             self._server.run(sockets=[bound])
         except KeyboardInterrupt:

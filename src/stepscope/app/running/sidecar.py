@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepscope.collector import sweep
-from stepscope.collector.launch import rundir
+from stepscope.collector.launch import own_python, rundir
 from stepscope.collector.recorder import Recording
 from stepscope.errors import StepscopeError
 
@@ -30,8 +30,6 @@ _POLL_S = 1.0
 _ORPHAN_POLL_S = 0.2
 """Without a launcher nobody tells that the job has ended."""
 _STDIN = 0
-NICE = 10
-"""Of the sidecar, and of perf, which it starts."""
 
 
 def main(argv: Sequence[str]) -> None:
@@ -76,7 +74,7 @@ def become_background() -> None:
         except OSError:  # leads a group already
             signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    os.nice(NICE)
+    os.nice(max(0, own_python.NICE - os.nice(0)))
     try:
         Path("/proc/self/oom_score_adj").write_text("500", "ascii")
     except OSError:
