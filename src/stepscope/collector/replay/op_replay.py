@@ -184,7 +184,7 @@ def replay(tf: "Foreign", recipe: SimpleNamespace, call_ns: float, deadline: flo
     times = times_of(compiled(tf, recipe, inputs, copies), OP_NS, deadline)
     if len(inputs) > FEW_INPUTS:
         call_ns = cost_of_call(tf, copies * len(inputs))
-        first = 0.0  # with fewer copies, so with another cost of passing inputs
+        first = 0  # with fewer copies, so with another cost of passing inputs
         if times[0][0] < LEAST_OVER_CALL * call_ns:
             return {"problem": "passing its %d inputs takes as long as the op" % len(inputs)}
     each = [max(1.0, (ns - call_ns) / copies) for ns, _ in times]
