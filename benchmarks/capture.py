@@ -327,7 +327,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="what an op trace costs a running job")
     parser.add_argument("--count", type=int, default=15, help="captures of one run")
     parser.add_argument("--rounds", type=int, default=2, help="runs of each way, in turn")
-    parser.add_argument("--lengths", default="5,80", help="milliseconds, of 5 and 80")
+    parser.add_argument("--lengths", default="5,25,80", help="milliseconds, of 5, 25 and 80")
     parser.add_argument("--models", default="inception,video")
     parser.add_argument("--budget", default="1%")
     parser.add_argument("--python", default=sys.executable, help="the job's Python")

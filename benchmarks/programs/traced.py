@@ -17,7 +17,7 @@ import time
 import numpy as np
 import tensorflow as tf
 
-SIZES = {"5": (512, 2, 256), "80": (1024, 4, 560)}
+SIZES = {"5": (512, 2, 256), "25": (768, 3, 384), "80": (1024, 4, 560)}
 """Width, layers and batch for steps of about so many milliseconds on one core."""
 STEPS = 10
 """Of a profile."""
