@@ -96,6 +96,14 @@ def test_the_answer_is_one_sentence(results: tuple[WhatIfResult, ...], answer: s
     assert text.splitlines()[-3].startswith(answer)
 
 
+def test_a_long_name_has_a_line_of_its_own() -> None:
+    long = _tried("stub:examples/in_a_folder/train.py:33", 0.5, "faster", kind="ceiling")
+    lines = whatif_text.render(msgspec.structs.replace(REPORT, results=(RESULT, long))).splitlines()
+    at = lines.index("stub:examples/in_a_folder/train.py:33")
+    assert lines[at + 1].startswith(" " * 26 + "1 ns")
+    assert lines[2].startswith("unchanged".ljust(26))
+
+
 def test_once_is_no_interval() -> None:
     once = _tried("a", 0.5, "undecided", rounds=1)
     assert whatif_text.change_text(msgspec.structs.replace(once, low=0.0, high=0.0)) == "-50.0 % (seen once)"

@@ -18,6 +18,8 @@ _AS_IT_IS = "unchanged"
 _COLORS = {"faster": "1;32", "slower": "1;31"}
 _WORDS = {"same": "no difference", "not-possible": "not possible", "not-tried": "not tried"}
 _MIN_WIDTH = 60
+_MAX_NAME = 24
+"""Width of the column of names; a longer name has a line of its own."""
 _MEASURED = frozenset({"faster", "slower", "same", "undecided"})
 WORTH = 0.97
 """Ratio below which a gain is worth a change: the least severity of a finding."""
@@ -26,7 +28,8 @@ WORTH = 0.97
 def render(report: WhatIfReport, *, color: bool = False, width: int = 120) -> str:
     """The report; each line ends in a newline. ``width``: columns of the terminal."""
     width = max(width, _MIN_WIDTH)
-    name_width = max(len(_AS_IT_IS), *(len(result.remedy) for result in report.results)) + 2
+    longest = max(len(_AS_IT_IS), *(len(result.remedy) for result in report.results))
+    name_width = min(longest, _MAX_NAME) + 2
     lines = [_head(report), "", _AS_IT_IS.ljust(name_width) + format_ns(report.ns) + _noise(report)]
     for kind, title in (("gain", "gains"), ("ceiling", "ceilings: the most that any change of this part can bring")):
         results = [result for result in report.results if result.kind == kind and result.verdict in _MEASURED]
@@ -68,7 +71,7 @@ def _noise(report: WhatIfReport) -> str:
 def _result(result: WhatIfResult, name_width: int, width: int, *, color: bool) -> list[str]:
     word = _WORDS.get(result.verdict, result.verdict)
     verdict = f"\x1b[{_COLORS[result.verdict]}m{word}\x1b[0m" if color and result.verdict in _COLORS else word
-    line = f"{result.remedy.ljust(name_width)}{format_ns(result.ns).ljust(10)}{change_text(result)}  {verdict}"
+    line = f"{format_ns(result.ns).ljust(10)}{change_text(result)}  {verdict}"
     lasting = result.verdict == "faster" and bool(result.lasting)
     more = [
         f"gone: {', '.join(result.gone)}" if result.gone else "",
@@ -79,7 +82,14 @@ def _result(result: WhatIfResult, name_width: int, width: int, *, color: bool) -
         f"to keep it: {printable(result.lasting)}" if lasting and result.kind == "gain" else "",
         f"look at: {printable(result.lasting)}" if lasting and result.kind == "ceiling" else "",
     ]
-    return [line, *_indented(more, name_width, width)]
+    return [*_named(result.remedy, line, name_width), *_indented(more, name_width, width)]
+
+
+def _named(name: str, text: str, name_width: int) -> list[str]:
+    """A line that begins with a name, or two if the name is long."""
+    if len(name) + 2 > name_width:
+        return [printable(name), " " * name_width + text]
+    return [printable(name).ljust(name_width) + text]
 
 
 def _indented(texts: list[str], name_width: int, width: int) -> Iterator[str]:
@@ -102,7 +112,7 @@ def _not_measured(report: WhatIfReport, name_width: int, width: int) -> Iterator
         yield ""
     for result in left:
         head, *rest = textwrap.wrap(f"{_WORDS[result.verdict]}: {printable(result.note)}", width - name_width)
-        yield result.remedy.ljust(name_width) + head
+        yield from _named(result.remedy, head, name_width)
         yield from (" " * name_width + part for part in rest)
 
 

@@ -44,7 +44,7 @@ def build(runner: Runner, found: Experiment, runs: Sequence[Ran], measure: Measu
         folder=shown(runner.folder),
         noise=_noise(found.against_itself()),
         isolated=runner.isolation is not None,
-        network=runner.isolation is None or runner.isolation.network,
+        network=runner.networked,
         interrupted=found.interrupted,
         trial_s=runner.seconds,
     )

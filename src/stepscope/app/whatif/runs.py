@@ -93,6 +93,11 @@ class Runner:
     """Seconds of steady steps after which a run ends; 0: the job's own end."""
     isolation: Isolation | None
 
+    @property
+    def networked(self) -> bool:
+        """Whether the job can reach the network."""
+        return self.isolation is None or self.isolation.network
+
     def run(self, number: int, trial: str, *, budget: str = NO_CAPTURES, seconds: float | None = None) -> Ran:
         """One run of a trial ("": unchanged).
 
@@ -115,7 +120,7 @@ class Runner:
         began = time.monotonic()
         with _printing_to(log):
             outcome = launch.run(wanted)
-        _check(outcome, label, log)
+        _check(outcome, label, log, "" if self.networked else "; it had no network: see --allow-network")
         report = _report(session, label)
         note = _note(session, report, trial)
         wall_s = time.monotonic() - began
@@ -137,12 +142,12 @@ def _file_name(trial: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "-._" else "-" for letter in trial)[-80:]
 
 
-def _check(outcome: launch.Outcome, label: str, log: Path) -> None:
+def _check(outcome: launch.Outcome, label: str, log: Path, hint: str) -> None:
     if outcome.exit_code == -signal.SIGINT:
         raise KeyboardInterrupt
     if outcome.exit_code:
         how = f"signal {-outcome.exit_code}" if outcome.exit_code < 0 else f"exit code {outcome.exit_code}"
-        raise TargetError(f"the run {label} ended with {how}; its output: {shown(log)}")
+        raise TargetError(f"the run {label} ended with {how}; its output: {shown(log)}{hint}")
     if outcome.session is None:
         raise CaptureError(f"the run {label}: {'; '.join(outcome.messages) or 'nothing was recorded'}")
 
