@@ -230,6 +230,10 @@ bench-capture: $(VENV)/.stamp ## what an op trace costs a running job, beside Te
 bench-first-look: $(VENV)/.stamp ## how often short jobs have their first look, and what it costs; resumable
 	@$(BIN)/python benchmarks/first_look.py $(ARGS)
 
+.PHONY: bench-whatif
+bench-whatif: $(VENV)/.stamp ## does whatif find what would help? the pairs of bench/cases beside their fixes; resumable, hours
+	@$(BIN)/python benchmarks/whatif.py $(ARGS)
+
 .PHONY: bench-compare
 bench-compare: $(VENV)/.stamp ## does compare --fail-over 5% fail a slow-down of 8 %, and nothing else? resumable
 	@$(BIN)/python benchmarks/compare.py $(ARGS)
