@@ -53,7 +53,7 @@ def tiny() -> Iterator[Path]:
     if os.geteuid() != 0:
         pytest.skip("mounting a small tmpfs needs root")
     folder = Path(tempfile.mkdtemp())
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=800k", "tmpfs", folder], check=False).returncode:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1200k", "tmpfs", folder], check=False).returncode:
         pytest.skip("mounting is not allowed here")
     yield folder
     subprocess.run(["umount", folder], check=True)

@@ -88,6 +88,7 @@ def test_ceilings_stand_apart_and_what_was_not_measured_last() -> None:
         ((_tried("a", 1.0, "same", kind="ceiling"), _tried("b", 1.1, "slower")), "nothing worth changing; the ceil"),
         ((_tried("b", 1.0, "same"),), "nothing worth changing"),
         ((_tried("b", 0.9, "undecided"),), "nothing is decided"),
+        ((_tried("b", 1.0, "not-possible"),), "nothing that was tried is possible"),
         ((_tried("a", 1.0, "same"), _tried("b", 0.9, "undecided")), "nothing worth changing among what is decided"),
     ],
 )

@@ -49,7 +49,7 @@ def test_a_trial_that_fails_is_not_possible(project: Project) -> None:
     done = project.run("whatif", "--folder", "tried", "--try", "jemalloc-keep", "train.py")
     assert done.returncode == 0, done.stderr
     assert "not possible: the run 1-jemalloc-keep ended with exit code 3;" in done.stdout
-    assert "nothing worth changing" in done.stdout
+    assert "nothing that was tried is possible with this job" in done.stdout
     assert (project.root / "tried" / "1-jemalloc-keep.log").read_text("utf-8") == "no such data\n"
 
 
