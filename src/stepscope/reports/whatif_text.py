@@ -19,7 +19,7 @@ _COLORS = {"faster": "1;32", "slower": "1;31"}
 _WORDS = {"same": "no difference", "not-possible": "not possible", "not-tried": "not tried"}
 _MIN_WIDTH = 60
 _MAX_NAME = 24
-"""Width of the column of names; a longer name has a line of its own."""
+"""Width of the column of names; a longer name stands on a separate line."""
 _MEASURED = frozenset({"faster", "slower", "same", "undecided"})
 WORTH = 0.97
 """Ratio below which a gain is worth a change: the least severity of a finding."""
