@@ -224,8 +224,8 @@ def test_programs_of_other_names_have_lines_in_common() -> None:
     """The program itself is one file to both sides; its modules are known by their names, wherever they lie."""
     manifest = run(seed=1).manifest
     other = msgspec.structs.replace(manifest, command=("python", "-u", "new/fast.py"))
-    assert file_key(manifest, "/job/train.py") == file_key(other, "/work/new/fast.py") == ""
-    assert file_key(manifest, "/job/data.py") == file_key(other, "/work/new/data.py") == "data.py"
+    assert file_key(manifest, "/job/train.py") == file_key(other, "/elsewhere/new/fast.py") == ""
+    assert file_key(manifest, "/job/data.py") == file_key(other, "/elsewhere/new/data.py") == "data.py"
 
 
 def test_lines_of_one_side_are_new_or_gone() -> None:
