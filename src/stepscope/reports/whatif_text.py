@@ -124,7 +124,8 @@ def _conclusion(report: WhatIfReport, width: int) -> list[str]:
     if best is not None:
         text = f"best: {best.remedy} makes a {report.measure} {1 / best.ratio:.2g} times as fast"
     elif any(r.ratio < WORTH and r.verdict == "faster" for r in ceilings):
-        text = f"no setting brings a gain that lasts; the time is in what these leave out: {told}"
+        tried = any(r.kind == "gain" and r.verdict in _MEASURED for r in report.results)
+        text = f"{'no gain that lasts is sure; ' if tried else ''}the time is in what these leave out: {told}"
     elif all(r.verdict == "not-possible" for r in report.results):
         text = "nothing that was tried is possible with this job"
     elif all(r.verdict in {"undecided", "not-tried", "not-possible"} for r in report.results):
