@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 CONFIG_KEY = "trial"
 """Key of the configuration; absent where the run is no trial."""
 INTERVENTIONS, SECONDS, STEPS = "interventions", "seconds", "steps"
-"""Fields of a trial: what is in effect; seconds and number of steady steps, both of which must have passed."""
+"""Fields of a trial: what is in effect; seconds and number of steady steps, both of which must have passed. 0
+seconds: the job's own end."""
 DEFAULT_STEPS = 20
 IN_EFFECT, NOT_REACHED, FAILED = "in-effect", "not-reached", "failed"
 """Outcomes of an intervention in a process."""

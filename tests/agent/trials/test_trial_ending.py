@@ -52,6 +52,13 @@ def test_a_job_ends_once_its_steps_were_seen(armed: Armed) -> None:
     assert trial.lines[-1].records >= 300
 
 
+def test_without_seconds_a_job_goes_on_to_its_own_end(armed: Armed) -> None:
+    """With 0 seconds many more steady steps than are asked for do not end the job."""
+    program = ENDLESS.replace("while True:", "while steps < 4000:")
+    trial = run(armed, program, seconds=0.0, steps=20)
+    assert (trial.output, trial.code) == ("200 steps\nfinally\nat exit\n", 0), trial.errors
+
+
 def test_the_steps_are_those_of_the_fit_that_follows(armed: Armed) -> None:
     """The 200 steps of a warm-up fit do not count: the job ends after 250 of the next one."""
     trial = run(armed, TWO_FITS, seconds=0.1, steps=250)

@@ -60,7 +60,7 @@ class Counted:
 
 
 class Ending:
-    """Ends the process in time. ``tick`` on the agent's thread."""
+    """Ends the process in time; with 0 seconds, never. ``tick`` on the agent's thread."""
 
     def __init__(self, state: AgentState, effects: Sequence[Effect], steps: int, seconds: float) -> None:
         self._state = state
@@ -89,7 +89,7 @@ class Ending:
         if elected is not None and not self._steady_ns:
             self._steady_ns = now_ns
             self._tell()
-        if (elected is not None and self._enough(elected, now_ns)) or self._restless():
+        if self._least_ns and ((elected is not None and self._enough(elected, now_ns)) or self._restless()):
             leave(self._state)
         self._state.hooks.apart_ns += time.thread_time_ns() - began
 

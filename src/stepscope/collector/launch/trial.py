@@ -14,7 +14,7 @@ class Trial:
     interventions: tuple[str, ...]
     """Interventions as ``NAME[:ARGUMENT]``; none: the job as it is."""
     seconds: float
-    """Seconds of steady steps after which the job ends."""
+    """Seconds of steady steps after which the job ends; 0: at its own end."""
     steps: int = trials.DEFAULT_STEPS
     """Number of steady steps that it makes at least."""
 
