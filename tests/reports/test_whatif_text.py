@@ -84,6 +84,7 @@ def test_ceilings_stand_apart_and_what_was_not_measured_last() -> None:
     ("results", "answer"),
     [
         ((_tried("a", 0.5, "faster"),), "best: a makes a step 2 times as fast"),
+        ((_tried("a", 0.5, "faster", keeps_results=False),), "best: a makes a step 2 times as fast, but changes the"),
         (
             (_tried("a", 0.4, "faster", kind="ceiling"), _tried("b", 1.0, "same")),
             "no gain that lasts is sure; the time",

@@ -41,30 +41,22 @@ class Intervention:
     """Components of the step that it removes or shortens."""
 
 
-def _ceiling(
-    name: str, *lifts: ComponentName, text: str, limits: str, look: str, argument: str = "", keeps: bool = False
+def _made(
+    kind: Literal["gain", "ceiling"],
+    name: str,
+    *lifts: ComponentName,
+    text: str,
+    limits: str,
+    lasting: str,
+    argument: str = "",
+    keeps: bool = False,
 ) -> Intervention:
     return Intervention(
         name=name,
         argument=argument,
         text=text,
         limits=limits,
-        kind="ceiling",
-        keeps_results=keeps,
-        lasting=look,
-        lifts=frozenset(lifts),
-    )
-
-
-def _gain(
-    name: str, *lifts: ComponentName, text: str, limits: str, lasting: str, argument: str = "", keeps: bool = True
-) -> Intervention:
-    return Intervention(
-        name=name,
-        argument=argument,
-        text=text,
-        limits=limits,
-        kind="gain",
+        kind=kind,
         keeps_results=keeps,
         lasting=lasting,
         lifts=frozenset(lifts),
@@ -72,62 +64,69 @@ def _gain(
 
 
 ALL: tuple[Intervention, ...] = (
-    _ceiling(
+    _made(
+        "ceiling",
         "compute-only",
         "input-wait",
         text="Holds the first 8 batches in memory and repeats them, so that the input costs nothing.",
         limits="Fits and evaluations of Keras and the program's loops over tf.data datasets; not predict, Python "
         "generators in a loop, datasets inside a tf.function, or inputs that a strategy distributes. An epoch of "
         "unknown length has 1,000 steps.",
-        look="the input pipeline: its slowest stage, its source, Python in it",
+        lasting="the input pipeline: its slowest stage, its source, Python in it",
     ),
-    _ceiling(
+    _made(
+        "ceiling",
         "input-only",
         "call",
         "host-sync",
         text="Takes the batches and computes nothing: steps return their last result after 3 real ones.",
         limits="Steps of fit, and compiled functions that the program calls on its main thread, those that prepare its "
         "input included; a loop that runs eagerly is not reached.",
-        look="the compiled step: its heaviest ops, its size, the device",
+        lasting="the compiled step: its heaviest ops, its size, the device",
     ),
-    _ceiling(
+    _made(
+        "ceiling",
         "no-callbacks",
         "callbacks",
         "saving",
         text="Fits run without the callbacks that they are given, and without the progress bar.",
         limits="A program that reads what a callback has kept fails. What a callback hides (a wait for the device) "
         "comes back elsewhere.",
-        look="the callbacks, one at a time: without-callback:NAME",
+        lasting="the callbacks, one at a time: without-callback:NAME",
     ),
-    _ceiling(
+    _made(
+        "ceiling",
         "without-callback",
         "callbacks",
         "saving",
         argument="name of the callback's class",
         text="Fits run without the callbacks of one class.",
         limits="A program that reads what the callback has kept fails; the effects of several callbacks do not add up.",
-        look="this callback's batch methods",
+        lasting="this callback's batch methods",
     ),
-    _ceiling(
+    _made(
+        "ceiling",
         "no-summaries",
         "callbacks",
         "saving",
         "host-sync",
         text="Writes no summaries for TensorBoard, eagerly or in a graph.",
         limits="What the program itself computes for its summaries is still computed.",
-        look="how often summaries are written, and histograms among them",
+        lasting="how often summaries are written, and histograms among them",
         keeps=True,
     ),
-    _ceiling(
+    _made(
+        "ceiling",
         "no-checkpoints",
         "saving",
         "callbacks",
         text="Saves no models, weights and checkpoints; the calls return the paths that they would have returned.",
         limits="A program that loads what it has just saved fails.",
-        look="how often and what the job saves, and to which disk",
+        lasting="how often and what the job saves, and to which disk",
         keeps=True,
     ),
-    _gain(
+    _made(
+        "gain",
         "batch",
         "call",
         "input-wait",
@@ -139,9 +138,9 @@ ALL: tuple[Intervention, ...] = (
         limits="A batch size elsewhere in the program is not reached, or makes it fail. The learning rate stays; "
         "compare examples per second, not steps.",
         lasting="batch_size, or the argument of .batch(), times the factor; tune the learning rate with it",
-        keeps=False,
     ),
-    _gain(
+    _made(
+        "gain",
         "steps-per-execution",
         "framework",
         "callbacks",
@@ -150,31 +149,37 @@ ALL: tuple[Intervention, ...] = (
         text="Runs so many steps of fit in one call.",
         limits="Batch callbacks run once a call; a record of a step then covers so many batches.",
         lasting="model.compile(..., steps_per_execution=N)",
+        keeps=True,
     ),
-    _gain(
+    _made(
+        "gain",
         "xla-on",
         "call",
         text="Compiles the step of fit, and the program's own tf.functions, by XLA.",
         limits="Ops that XLA does not know make the job fail; a program whose shapes change compiles again and again.",
         lasting="model.compile(..., jit_compile=True), or @tf.function(jit_compile=True)",
+        keeps=True,
     ),
-    _gain(
+    _made(
+        "gain",
         "xla-off",
         "call",
         "tracing",
         text="Turns jit_compile off wherever the program turns it on.",
         limits="XLA that TF_XLA_FLAGS or tf.config.optimizer.set_jit turns on stays.",
         lasting="leave jit_compile=True out",
+        keeps=True,
     ),
-    _gain(
+    _made(
+        "gain",
         "mixed-bfloat16",
         "call",
         text="Layers of Keras compute in bfloat16 and keep their variables in float32.",
         limits="Layers of Keras only; without hardware for it, it is slower. Losses written for float32 may fail.",
         lasting='keras.mixed_precision.set_global_policy("mixed_bfloat16")',
-        keeps=False,
     ),
-    _gain(
+    _made(
+        "gain",
         "graph",
         "call",
         "framework",
@@ -182,46 +187,56 @@ ALL: tuple[Intervention, ...] = (
         text="Runs in graphs what run_eagerly=True and run_functions_eagerly run eagerly.",
         limits="A loop that calls no tf.function stays eager; Python in the model runs only while it is traced.",
         lasting="leave run_eagerly=True and tf.config.run_functions_eagerly(True) out",
+        keeps=True,
     ),
-    _gain(
+    _made(
+        "gain",
         "parallel-map",
         "input-wait",
         text="Runs the maps of tf.data pipelines in parallel that run one element at a time.",
         limits="Python in a map still runs in one thread at a time. Random numbers come in another order.",
         lasting=".map(..., num_parallel_calls=tf.data.AUTOTUNE)",
+        keeps=True,
     ),
-    _gain(
+    _made(
+        "gain",
         "prefetch",
         "input-wait",
         text="Prepares the next batches while a step computes: prefetch at the end of tf.data pipelines.",
         limits="Helps only where the input and the step do not need the same cores.",
         lasting=".prefetch(tf.data.AUTOTUNE) at the end of the pipeline",
+        keeps=True,
     ),
-    _gain(
+    _made(
+        "gain",
         "cache-input",
         "input-wait",
         text="Keeps what the last map of a tf.data pipeline gives in memory, filled before the first step.",
         limits="Needs memory for an epoch; not where the dataset repeats before its last map, or if an epoch takes "
         "more than 30 s. Random changes of the data become the same in each epoch.",
         lasting=".cache() after the last .map() that gives the same in each epoch",
-        keeps=False,
     ),
-    _gain(
+    _made(
+        "gain",
         "threads",
         "call",
         argument="number of threads",
         text="Ops use so many threads, whatever the program sets.",
         limits="Not libraries with threads of their own (NumPy, OpenCV).",
         lasting="tf.config.threading.set_intra_op_parallelism_threads(N)",
+        keeps=True,
     ),
-    _gain(
+    _made(
+        "gain",
         "threads-default",
         "call",
         text="Ops use as many threads as TensorFlow chooses: what the program or its environment sets has no effect.",
         limits="Changes nothing in a program that sets no threads.",
         lasting="leave tf.config.threading.set_*_parallelism_threads and TF_NUM_*_THREADS out",
+        keeps=True,
     ),
-    _ceiling(
+    _made(
+        "ceiling",
         "stub",
         "other-python",
         "input-wait",
@@ -230,14 +245,15 @@ ALL: tuple[Intervention, ...] = (
         text="A Python function of the program returns its last result after 5 real calls.",
         limits="Not generators, coroutines, or what TensorFlow traces; functions made again for each call are missed. "
         "A function whose state is needed makes the program fail.",
-        look="the function itself",
+        lasting="the function itself",
     ),
-    _ceiling(
+    _made(
+        "ceiling",
         "gc-off",
         "gc",
         text="Python collects no garbage once the steps are steady, not even if the program asks for it.",
         limits="Memory may grow until the trial ends.",
-        look="gc.freeze() after building, gc.collect() out of the loop, objects in cycles",
+        lasting="gc.freeze() after building, gc.collect() out of the loop, objects in cycles",
         keeps=True,
     ),
 )

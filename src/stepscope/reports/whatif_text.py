@@ -122,7 +122,8 @@ def _conclusion(report: WhatIfReport, width: int) -> list[str]:
     ceilings = [r for r in report.results if r.kind == "ceiling" and r.verdict in {"faster", "same"}]
     told = ", ".join(f"{r.remedy} {100 * (r.ratio - 1):+.0f} %" for r in ceilings)
     if best is not None:
-        text = f"best: {best.remedy} makes a {report.measure} {1 / best.ratio:.2g} times as fast"
+        other = "" if best.keeps_results else ", but changes the results"
+        text = f"best: {best.remedy} makes a {report.measure} {1 / best.ratio:.2g} times as fast{other}"
     elif any(r.ratio < WORTH and r.verdict == "faster" for r in ceilings):
         tried = any(r.kind == "gain" and r.verdict in _MEASURED for r in report.results)
         text = f"{'no gain that lasts is sure; ' if tried else ''}the time is in what these leave out: {told}"

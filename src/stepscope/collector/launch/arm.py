@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -46,12 +47,16 @@ def _copy_folder(source: Path, target: Path) -> None:
 
 
 def _copy_file(source: Path, target: Path) -> None:
-    """Copy a file, and what Pythons have compiled of it: they accept that while the source's time is the same."""
+    """Copy a file, and what this Python has compiled of it: a job of the same version accepts that while the source's
+    time is the same.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(source, target)
     status = source.stat()
     os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
-    for compiled in (source.parent / "__pycache__").glob(f"{source.stem}.cpython-*[0-9].pyc"):
+    name = f"{{}}.{sys.implementation.cache_tag}.pyc"
+    compiled = source.parent / "__pycache__" / name.format(source.stem)
+    if compiled.exists():
         cache = target.parent / "__pycache__"
         cache.mkdir(exist_ok=True)
-        shutil.copyfile(compiled, cache / f"{target.stem}{compiled.name[len(source.stem) :]}")
+        shutil.copyfile(compiled, cache / name.format(target.stem))
