@@ -31,8 +31,8 @@ class Intervention:
     """What it does, in one sentence."""
     limits: str
     """What it cannot do, or where it misleads."""
-    kind: Literal["gain", "ceiling"]
-    """Kind of its result: a gain can be kept, a ceiling is what no fix of that part can exceed."""
+    kind: Literal["gain", "ceiling", "look"]
+    """Kind of its result: a gain can be kept, a ceiling is what no fix of that part can exceed, a look has no time."""
     keeps_results: bool
     """Whether the job computes the same as without it, but for rounding and the order of random numbers."""
     lasting: str
@@ -42,7 +42,7 @@ class Intervention:
 
 
 def _made(
-    kind: Literal["gain", "ceiling"],
+    kind: Literal["gain", "ceiling", "look"],
     name: str,
     *lifts: ComponentName,
     text: str,
@@ -255,6 +255,16 @@ ALL: tuple[Intervention, ...] = (
         limits="Memory may grow until the trial ends.",
         lasting="gc.freeze() after building, gc.collect() out of the loop, objects in cycles",
         keeps=True,
+    ),
+    _made(
+        "look",
+        "values",
+        "call",
+        text="Looks at what compiled steps compute, ten times as they come and four times on the same batch: the same "
+        "twice, the same in all steps, what depends on the batch alone, zeros, padding, equal rows, wide types.",
+        limits="tf.functions and sessions that the program calls on its main thread; not what runs eagerly, in XLA, or "
+        "in a tf.data pipeline. At most 400 tensors of a function. It takes no time: its claims name a trial that does.",
+        lasting="the lines that the claims name",
     ),
 )
 """All interventions, those that split the step first."""

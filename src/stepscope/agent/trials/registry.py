@@ -39,6 +39,7 @@ FAMILIES = {
     "threads-default": "threads",
     "stub": "stub",
     "gc-off": "garbage",
+    "values": "values",
 }
 """Names of interventions, and the files of this folder that know them."""
 
