@@ -257,13 +257,23 @@ ALL: tuple[Intervention, ...] = (
         keeps=True,
     ),
     _made(
+        "ceiling",
+        "without-ops",
+        "call",
+        argument="names of ops of compiled functions, with + between them",
+        text="Ops give ones of their shape, and nothing is computed for them: the most that a way around them brings.",
+        limits="No gradient flows through them; a program whose loss then has none, or that checks its numbers, fails. "
+        "An op whose shape is known only when it runs stays.",
+        lasting="what the value trial says of these ops: --try values",
+    ),
+    _made(
         "look",
         "values",
         "call",
         text="Looks at what compiled steps compute, ten times as they come and four times on the same batch: the same "
         "twice, the same in all steps, what depends on the batch alone, zeros, padding, equal rows, wide types.",
         limits="tf.functions and sessions that the program calls on its main thread; not what runs eagerly, in XLA, or "
-        "in a tf.data pipeline. At most 400 tensors of a function. It takes no time: its claims name a trial that does.",
+        "in a tf.data pipeline. At most 400 tensors of a function. Its claims are timed by without-ops.",
         lasting="the lines that the claims name",
     ),
 )

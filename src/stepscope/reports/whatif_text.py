@@ -6,6 +6,7 @@ import shlex
 import textwrap
 from typing import TYPE_CHECKING
 
+from stepscope.reports import whatif_values_text
 from stepscope.reports.check.check_text import printable
 from stepscope.units import format_ns
 
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
     from stepscope.model.report.whatif import Choice, WhatIfReport, WhatIfResult
 
 _AS_IT_IS = "unchanged"
+_TITLES = (
+    ("gain", "Gains: what a change that lasts would bring"),
+    ("ceiling", "Ceilings: the most"),
+    ("look", "Looks: what needs no time to be seen"),
+)
 _COLORS = {"faster": "1;32", "slower": "1;31"}
 _WORDS = {"same": "no difference", "not-possible": "not possible", "not-tried": "not tried"}
 _MIN_WIDTH = 60
@@ -28,6 +34,9 @@ WORTH = 0.97
 def render(report: WhatIfReport, *, color: bool = False, width: int = 120) -> str:
     """The report; each line ends in a newline. ``width``: columns of the terminal."""
     width = max(width, _MIN_WIDTH)
+    values = whatif_values_text.section(report, width)
+    if not report.rounds:
+        return "".join(f"{line}\n" for line in [_head(report), *values, "", *_foot(report)])
     longest = max(len(_AS_IT_IS), *(len(result.remedy) for result in report.results))
     name_width = min(longest, _MAX_NAME) + 2
     lines = [_head(report), "", _AS_IT_IS.ljust(name_width) + format_ns(report.ns) + _noise(report)]
@@ -36,7 +45,7 @@ def render(report: WhatIfReport, *, color: bool = False, width: int = 120) -> st
         lines += ["", f"{title}:" if kind == "gain" else title] if results else []
         for result in results:
             lines += _result(result, name_width, width, color=color)
-    lines += list(_not_measured(report, name_width, width))
+    lines += [*_not_measured(report, name_width, width), *values]
     return "".join(f"{line}\n" for line in [*lines, "", *_conclusion(report, width), *_foot(report)])
 
 
@@ -44,7 +53,7 @@ def catalogue(choices: Iterable[Choice], *, width: int = 120) -> str:
     """All that can be tried: gains, then ceilings."""
     lines: list[str] = []
     listed = list(choices)
-    for kind, title in (("gain", "Gains: what a change that lasts would bring"), ("ceiling", "Ceilings: the most")):
+    for kind, title in _TITLES:
         lines += ([""] if lines else []) + [title]
         for choice in (one for one in listed if one.kind == kind):
             lines.append(f"  {choice.name}")
@@ -57,7 +66,8 @@ def catalogue(choices: Iterable[Choice], *, width: int = 120) -> str:
 
 def _head(report: WhatIfReport) -> str:
     what = f"a {report.measure}" + (f" ({report.step})" if report.step and report.measure != "run" else "")
-    parts = [printable(shlex.join(report.command)), f"{report.rounds} interleaved rounds", f"time of {what}"]
+    parts = [printable(shlex.join(report.command))]
+    parts += [f"{report.rounds} interleaved rounds", f"time of {what}"] if report.rounds else []
     return " \u00b7 ".join(parts)
 
 

@@ -17,6 +17,8 @@ WHOLE_BYTES = 8 << 20
 BLOCKS = 32
 MOST_ROWS = 64
 """Rows whose checksums are compared."""
+MATRIX = 2
+"""Dimensions from which an array has rows; with one more, rows have positions of several features."""
 LEAST_POSITIONS = 8
 """Positions of a sequence below which padding is not looked for."""
 
@@ -51,7 +53,7 @@ def span(array: Foreign) -> tuple[int, int]:
 
 def row_sums(array: Foreign) -> list[int]:
     """Checksums of the first rows; none if a row has a single number."""
-    if array.ndim < 2 or array.size <= array.shape[0]:
+    if array.ndim < MATRIX or array.size <= array.shape[0]:
         return []
     return [zlib.crc32(_bytes_of(row)) for row in array[:MOST_ROWS]]
 
@@ -64,16 +66,16 @@ def equal_rows_ratio(array: Foreign) -> float:
 
 def padding_ratio(array: Foreign) -> float:
     """Mean share of positions of the second axis, at one end of it, that hold only zeros."""
-    if array.ndim < 2 or array.shape[1] < LEAST_POSITIONS or not array.shape[0] or not array.size:
+    if array.ndim < MATRIX or array.shape[1] < LEAST_POSITIONS or not array.shape[0] or not array.size:
         return 0.0
-    if array.dtype.kind not in "iu" and array.ndim < 3:
+    if array.dtype.kind not in "iu" and array.ndim <= MATRIX:
         return 0.0  # features, not positions
     rows = array[:MOST_ROWS]
     used = _plain(rows).reshape(rows.shape[0], rows.shape[1], -1).any(axis=2)
     length = used.shape[1]
     behind = [length if not row.any() else int(row[::-1].argmax()) for row in used]
     before = [length if not row.any() else int(row.argmax()) for row in used]
-    return max(sum(behind), sum(before)) / (length * len(behind))
+    return float(max(sum(behind), sum(before)) / (length * len(behind)))
 
 
 def _bytes_of(array: Foreign) -> Foreign:

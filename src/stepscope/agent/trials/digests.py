@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import functools
 import json
+import operator
 import sys
 import zlib
 from typing import TYPE_CHECKING
 
 from stepscope.agent.core import autograph, frames
 from stepscope.agent.core.weak_ids import WeakIds
+from stepscope.agent.trials.eager_digests import EagerDigests
 from stepscope.agent.trials.watched import AS_IT_COMES, NO_CALL, OFF, WATCHING, Watched
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.trials.effect import Effect
-    from stepscope.agent.trials.watched import Call
+from stepscope.agent.trials.watched import Call
 
 MOST = 400
 """Tensors watched in one function, the inner ones included: each costs some 20 us in a run."""
@@ -51,6 +53,8 @@ SKIPPED = VIEWS | frozenset(
         *("ResourceGather", "IteratorGetNext", "OptionalGetValue", "SymbolicGradient", "RefExit", "RefMerge"),
     )
 )
+COMMUTATIVE = frozenset(("Add", "AddV2", "Mul", "Maximum", "Minimum", "SquaredDifference"))
+"""Types that TensorFlow merges whatever the order of their inputs."""
 INPUTS = frozenset(("IteratorGetNext", "OptionalGetValue"))
 """Types that take a batch from an iterator."""
 KEPT = ("transpose_a", "adj_x", "equation", "ksize")
@@ -65,7 +69,7 @@ class Graph:
 
     __slots__ = ("constants", "looks", "numbers", "root", "unique", "values")
 
-    def __init__(self, root: Graph) -> None:
+    def __init__(self, root: Optional[Graph]) -> None:
         self.root = root or self
         """That of the outermost function."""
         self.looks = 0
@@ -89,6 +93,7 @@ class Digests:
         self.off = False
         """Whether ops are made that are ours."""
         self.watched: list[Watched] = []
+        self.eager = EagerDigests()
         self.left_out = 0
         """Tensors beyond the limits."""
         self._graphs = WeakIds()
@@ -106,12 +111,21 @@ class Digests:
     ) -> Foreign:
         """The callback: an op of a graph was made. Returns the tensors that take the place of its results, or None."""
         del attrs, op_name
-        if graph is None or not outputs or self.off:
-            return None
         replaced: Foreign = None
-        with self._effect.wall:
-            replaced = self._made(op_type, inputs, outputs, graph)
+        if outputs and not self.off:
+            with self._effect.wall:
+                if graph is not None:
+                    replaced = self._made(op_type, inputs, outputs, graph)
+                elif op_type.startswith(HEAVY):
+                    self._ran_eagerly(op_type, inputs, outputs[0])
         return replaced
+
+    def _ran_eagerly(self, op_type: str, inputs: Foreign, tensor: Foreign) -> None:
+        if self.call is NO_CALL and _is_numeric(tensor):
+            new = self.eager.see(op_type, inputs, tensor, len(self.watched) + 1)
+            if new is not None:
+                self.watched.append(new)
+                self._effect.took()
 
     def _made(self, op_type: str, inputs: Foreign, outputs: Foreign, graph: Foreign) -> Foreign:
         known = self._known(graph)
@@ -123,7 +137,7 @@ class Digests:
             return None
         chosen = outputs if op_type in INPUTS else outputs[:1]
         results = [self._watch(op_type, op, inputs, tensor, known, graph) for tensor in chosen]
-        return None if all(new is old for new, old in zip(results, outputs)) else [*results, *outputs[len(results) :]]
+        return [*results, *outputs[len(results) :]] if any(map(operator.is_not, results, chosen)) else None
 
     def _known(self, graph: Foreign) -> Optional[Graph]:
         found = self._graphs.get(graph)
@@ -237,6 +251,8 @@ def _note(known: Graph, op_type: str, op: Foreign, inputs: Foreign, outputs: For
     """Note which expression an op computes, whether TensorFlow folds it, and of what it is a view."""
     stateful = op.op_def.is_stateful or op_type in ("Placeholder", "PlaceholderWithDefault")
     given = [known.values.get(tensor.name, hash(tensor.name)) for tensor in inputs]
+    if op_type in COMMUTATIVE:
+        given.sort()
     if stateful:
         known.unique += 1
         value = hash((known.unique, id(known)))

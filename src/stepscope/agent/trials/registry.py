@@ -40,6 +40,7 @@ FAMILIES = {
     "stub": "stub",
     "gc-off": "garbage",
     "values": "values",
+    "without-ops": "without_ops",
 }
 """Names of interventions, and the files of this folder that know them."""
 

@@ -40,6 +40,8 @@ MOST_S = 90.0
 WATCH_S = 10.0
 WATCH_CALLS = 2_000
 """Time and number of calls in which samples may come again."""
+NEWEST, RECURS = 3, 0.5
+"""Batches of which that share of rows must have been in earlier ones."""
 MOST_FUNCTIONS = 100
 SESSIONS = "tensorflow.python.client.session"
 ARGUMENTS = 16
@@ -166,8 +168,8 @@ class ValueTrial:
 
     def _recurs(self, counted: Counted) -> bool:
         """Whether most rows of the newest batches were in earlier ones."""
-        batches = [one.recurring[-3:] for one in self.digests.watched if one.key == counted.key and one.recurring]
-        return any(len(last) == 3 and min(last) >= 0.5 for last in batches) and self._watched_calls >= STEPS
+        batches = [one.recurring[-NEWEST:] for one in self.digests.watched if one.key == counted.key and one.recurring]
+        return any(len(last) == NEWEST and min(last) >= RECURS for last in batches) and self._watched_calls >= STEPS
 
     def tick(self, now_ns: int) -> None:
         """End the process when enough is known."""
@@ -175,7 +177,8 @@ class ValueTrial:
         now = time.monotonic()
         late = self._began_s and now - self._began_s > MOST_S
         watched = self._watch_s and now - self._watch_s > WATCH_S
-        if self._done or late or watched:
+        eagerly = self.digests.eager.is_enough and all(one.calls < STEPS for one in self.counted.values())
+        if self._done or late or watched or eagerly:
             self._done = True
             ending.leave(self.effect.state)
 
@@ -195,7 +198,7 @@ class ValueTrial:
     def _line(self, counted: Counted, at: int) -> dict[str, object]:
         """The line of one function."""
         inputs = [one for one in self.digests.watched if one.key == counted.key and (one.rows or not one.type)]
-        recurring = [max(one.recurring[-3:], default=0.0) for one in inputs if one.rows]
+        recurring = [max(one.recurring[-NEWEST:], default=0.0) for one in inputs if one.rows]
         return {
             "t": "watched-function",
             "at": at,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import zlib
 
 from stepscope.agent.trials import array_digest
+from stepscope.wire.trials import EAGER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,8 +14,8 @@ if TYPE_CHECKING:
 
 MOST_RUNS = 64
 """Runs of an op that are looked at in one step: an op in a loop runs often."""
-LOOKED_AT = 6
-"""Runs of an op whose zeros, rows and range are counted; checksums are taken of all."""
+IN_ONE_STEP, LOOKED_AT = 2, 6
+"""Runs of an op, in one step and in all, whose zeros, rows and range are counted; checksums are taken of all."""
 AS_IT_COMES, SAME_BATCH, WATCHING, OFF = "as-it-comes", "same-batch", "watching", "off"
 """Phases of a call: a usual one; one with the batch of the call before; one of which only the input is looked at."""
 
@@ -54,6 +56,8 @@ class Watched:
         """The same of calls on the same batch."""
         self.runs = 0
         """Runs in calls as they come, those included that were not looked at."""
+        self._again = 0
+        """Runs of eager code that gave a value that was known."""
         self._looks = 0
         self._zeros = self._rows = self._padding = 0.0
         self._low = self._high = 0
@@ -72,7 +76,7 @@ class Watched:
             return
         sums.append(array_digest.checksum(array))
         self.shape = tuple(array.shape)
-        if call.phase == AS_IT_COMES and self._looks < LOOKED_AT and len(sums) <= 2:
+        if call.phase == AS_IT_COMES and self._looks < LOOKED_AT and len(sums) <= IN_ONE_STEP:
             self._look(array)
 
     def see_rows(self, array: Foreign) -> None:
@@ -81,6 +85,14 @@ class Watched:
         if sums:
             self.recurring.append(sum(one in self.rows for one in sums) / len(sums))
             self.rows.update(sums)
+
+    def see_eagerly(self, checksum: int, shape: tuple[int, ...], *, again: bool) -> None:
+        """Note a run of eager code."""
+        self.shape = shape
+        self.runs += 1
+        self._again += again
+        self.natural[self.runs] = [checksum]
+        self.natural.pop(self.runs - MOST_RUNS, None)
 
     def _look(self, array: Foreign) -> None:
         low, high = array_digest.span(array)
@@ -102,7 +114,8 @@ class Watched:
     def line(self, at: int) -> dict[str, object]:
         """The line of the log."""
         sums = [one for call in sorted(self.natural) for one in self.natural[call]]
-        again = sum(one == before for calls in self.natural.values() for before, one in zip(calls, calls[1:]))
+        again = sum(sum(map(operator.eq, calls, calls[1:])) for calls in self.natural.values())
+        eager = self.key == EAGER
         looks = self._looks or 1
         return {
             "t": "value",
@@ -117,8 +130,8 @@ class Watched:
             "alive": self.alive,
             "steps": len(self.natural),
             "runs": self.runs,
-            "looked_at": len(sums),
-            "again": again,
+            "looked_at": self.runs if eager else len(sums),
+            "again": self._again if eager else again,
             "distinct": len(set(sums)),
             "step_distinct": self._distinct(self.natural),
             "same_steps": len(self.same),

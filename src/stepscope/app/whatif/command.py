@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stepscope.app.whatif import result
+from stepscope.app.whatif import result, values
 from stepscope.app.whatif.runs import Ran, Runner, measure_of
 from stepscope.collector.launch import apply, isolation
 from stepscope.collector.launch.session_place import session_stem
@@ -110,7 +110,7 @@ def whatif(options: WhatIfOptions, say: Callable[[str], object]) -> WhatIfReport
     if options.rounds < schedule.MIN_ROUNDS:
         raise UsageError(f"--rounds {options.rounds}: an interval needs {schedule.MIN_ROUNDS} or more")
     candidates: Sequence[Candidate] = plan.named(
-        (*options.trials, *([plan.OTHER] if options.against is not None else ()))
+        (*values.others(options.trials), *([plan.OTHER] if options.against is not None else ()))
     )
     other = _other(options)
     apply.environment([one for one in options.trials if not _is_intervention(one)], os.environ, option=OPTION)
@@ -122,6 +122,11 @@ def whatif(options: WhatIfOptions, say: Callable[[str], object]) -> WhatIfReport
         argv=options.argv, other=other, folder=folder, seconds=seconds, isolation=_isolation(options, folder, say)
     )
     first: Ran | None = None
+    looked = values.look(runner, say) if values.NAME in options.trials else None
+    if looked is not None:
+        candidates = (*candidates, *plan.named(looked.trials))
+        if not candidates:
+            return looked.alone()
     if not candidates:
         first, candidates = _suggested(runner, say)
         if not candidates:
@@ -133,7 +138,8 @@ def whatif(options: WhatIfOptions, say: Callable[[str], object]) -> WhatIfReport
         found = schedule.explore(candidates, experiment.run, time.monotonic, limits)
     except schedule.NotMeasuredError as error:
         raise CaptureError(f"the unchanged job cannot be measured: {error}") from error
-    return result.build(runner, found, experiment.runs, experiment.measure, first)
+    report = result.build(runner, found, experiment.runs, experiment.measure, first)
+    return looked.joined(report) if looked is not None else report
 
 
 def catalogue() -> tuple[Choice, ...]:
