@@ -1,8 +1,8 @@
 """Does the value trial find waste that lies in values, and claim nothing on clean programs?
 
-For each program the run that ``stepscope whatif --try values`` begins with, and its claims; they are not timed. What was
-expected stands on the page above the marker, and was written before the first run: a pair counts as found if a claim
-names a line or an op of ``EXPECTED``. What has been run is kept in ``--results`` for each state of ``src``.
+For each program the run that ``stepscope whatif --try values`` begins with, and its claims, which are not timed. What
+was expected stands on the page above the marker, and was written before the first run: a pair counts as found if one
+is of an expected kind; lines were checked by eye. What has been run is kept in ``--results`` for each state of ``src``.
 """
 
 from __future__ import annotations

@@ -50,12 +50,13 @@ def render(report: WhatIfReport, *, color: bool = False, width: int = 120) -> st
 
 
 def catalogue(choices: Iterable[Choice], *, width: int = 120) -> str:
-    """All that can be tried: gains, then ceilings."""
+    """All that can be tried: gains, then ceilings, then what only looks."""
     lines: list[str] = []
     listed = list(choices)
     for kind, title in _TITLES:
-        lines += ([""] if lines else []) + [title]
-        for choice in (one for one in listed if one.kind == kind):
+        chosen = [choice for choice in listed if choice.kind == kind]
+        lines += ([""] if lines else []) + [title] if chosen else []
+        for choice in chosen:
             lines.append(f"  {choice.name}")
             limits = f" Limits: {choice.limits}" if choice.limits else ""
             lines += textwrap.wrap(

@@ -57,6 +57,8 @@ def _place(place: WhatIfPlace) -> str:
 def _time(claim: WhatIfClaim) -> str:
     if not claim.time_ratio:
         return f"not timed: {claim.note}"
+    if claim.time_high and claim.time_high >= 1.0:
+        return "time: leaving these ops out makes no step faster"
     text = f"time without these ops: {100 * (claim.time_ratio - 1):+.1f} %"
     if claim.time_high:
         text += f" ({100 * (claim.time_low - 1):+.1f} to {100 * (claim.time_high - 1):+.1f})"

@@ -31,6 +31,7 @@ MAX_ARGUMENT = 2_000
 """Characters of op names that a trial is given."""
 TOO_MANY = "other claims are larger"
 NO_TRIAL = "leaving out these ops would not leave out the needless part alone"
+UNDECIDED = "its trial decided nothing: more rounds or a quieter machine are needed"
 NO_NAMES = "too many ops to leave out by name"
 
 
@@ -142,4 +143,6 @@ def _timed(claim: WhatIfClaim, result: WhatIfResult | None) -> WhatIfClaim:
         return claim
     if result.verdict in {"not-possible", "not-tried"}:
         return msgspec.structs.replace(claim, note=result.note or "the trial was not possible")
+    if result.verdict == "undecided":
+        return msgspec.structs.replace(claim, note=UNDECIDED)
     return msgspec.structs.replace(claim, time_ratio=result.ratio, time_low=result.low, time_high=result.high)

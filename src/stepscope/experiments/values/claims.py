@@ -324,7 +324,7 @@ def _places(needless: Mapping[ValueSeen, float]) -> tuple[Place, ...]:
 
 
 def _ends(seen: _Seen, ops: Sequence[ValueSeen]) -> tuple[str, ...]:
-    """Ops whose results something else takes, as far as that was looked at."""
+    """Ops whose results another op takes that was looked at, or none."""
     numbers = {value.number for value in ops}
     takers: dict[int, list[int]] = defaultdict(list)
     for value in seen.values:
