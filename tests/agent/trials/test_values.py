@@ -28,10 +28,9 @@ def step(batch, ids):
         picked = tf.matmul(tf.one_hot(ids, 4096), tf.ones((4096, 96)))
         loss = tf.reduce_mean(out * again + picked)
     tf.linalg.matmul(features, features, transpose_a=True)
-    for _ in tf.range(3):
-        loss += tf.reduce_mean(tf.matmul(features, frozen))
-    weight.assign_sub(0.01 * tape.gradient(loss, weight))
-    return loss
+    weight.assign_sub(1e-6 * tape.gradient(loss, weight))
+    add = lambda i, total: (i + 1, total + tf.reduce_mean(tf.matmul(features, frozen)))
+    return loss + tf.while_loop(lambda i, total: i < 3, add, (0, 0.0))[1]
 data = tf.data.Dataset.range(40).map(lambda i: tf.random.stateless_normal((64, 96), (1, i))).repeat()
 for number, batch in enumerate(data.take(100_000)):
     step(batch, tf.range(64) + number % 3)
@@ -123,12 +122,12 @@ def test_eager_code(armed: Armed) -> None:
 
 
 def test_ops_are_left_out(armed: Armed) -> None:
-    """An op gives ones; what only it needs is not computed; other ops stay."""
+    """An op gives ones in place of what it would compute; other ops stay."""
     program = """
 import tensorflow as tf
 @tf.function
 def f(x):
-    left_out = tf.matmul(tf.debugging.check_numerics(x, "computed"), x, name="left_out")
+    left_out = tf.matmul(x, x, name="left_out")
     return left_out + tf.matmul(tf.ones((2, 2)), tf.ones((2, 2)))
 print(f(tf.fill((2, 2), float("nan"))).numpy().tolist())
 """

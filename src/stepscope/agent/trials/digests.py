@@ -62,6 +62,8 @@ KEPT = ("transpose_a", "adj_x", "equation", "ksize")
 OF_DATASETS = ("Dataset_", "scratch_graph", "generator_")
 """Beginnings of names of graphs that no step runs: functions of tf.data, Keras' graphs of shapes."""
 DEPTH = 400
+LARGE = 4_096
+"""Bytes of an attribute that is not read: another op's is taken to be different."""
 
 
 class Graph:
@@ -110,12 +112,12 @@ class Digests:
         graph: Foreign = None,
     ) -> Foreign:
         """The callback: an op of a graph was made. Returns the tensors that take the place of its results, or None."""
-        del attrs, op_name
+        del op_name
         replaced: Foreign = None
         if outputs and not self.off:
             with self._effect.wall:
                 if graph is not None:
-                    replaced = self._made(op_type, inputs, outputs, graph)
+                    replaced = self._made(op_type, inputs, attrs, outputs, graph)
                 elif op_type.startswith(HEAVY):
                     self._ran_eagerly(op_type, inputs, outputs[0])
         return replaced
@@ -127,12 +129,12 @@ class Digests:
                 self.watched.append(new)
                 self._effect.took()
 
-    def _made(self, op_type: str, inputs: Foreign, outputs: Foreign, graph: Foreign) -> Foreign:
+    def _made(self, op_type: str, inputs: Foreign, attrs: Foreign, outputs: Foreign, graph: Foreign) -> Foreign:
         known = self._known(graph)
         if known is None:
             return None
         op = outputs[0].op
-        _note(known, op_type, op, inputs, outputs)
+        _note(known, op_type, op, inputs, attrs, outputs)
         if not self._is_wanted(op_type, outputs, known):
             return None
         chosen = outputs if op_type in INPUTS else outputs[:1]
@@ -247,7 +249,7 @@ def _is_numeric(tensor: Foreign) -> bool:
     return bool(dtype.is_floating or dtype.is_integer or dtype.is_bool or dtype.is_complex) and not dtype.is_quantized
 
 
-def _note(known: Graph, op_type: str, op: Foreign, inputs: Foreign, outputs: Foreign) -> None:
+def _note(known: Graph, op_type: str, op: Foreign, inputs: Foreign, attrs: Foreign, outputs: Foreign) -> None:
     """Note which expression an op computes, whether TensorFlow folds it, and of what it is a view."""
     stateful = op.op_def.is_stateful or op_type in ("Placeholder", "PlaceholderWithDefault")
     given = [known.values.get(tensor.name, hash(tensor.name)) for tensor in inputs]
@@ -257,7 +259,7 @@ def _note(known: Graph, op_type: str, op: Foreign, inputs: Foreign, outputs: For
         known.unique += 1
         value = hash((known.unique, id(known)))
     else:
-        value = hash((op_type, _attributes(op), tuple(given)))
+        value = hash((op_type, _attributes(op, attrs), tuple(given)))
     known.values.update((tensor.name, hash((value, place))) for place, tensor in enumerate(outputs))
     fixed = bool(inputs) and all(tensor.name in known.constants for tensor in inputs)
     sized = op_type in ("Shape", "Size", "Rank") and inputs[0].shape.is_fully_defined()
@@ -267,11 +269,14 @@ def _note(known: Graph, op_type: str, op: Foreign, inputs: Foreign, outputs: For
         known.numbers[outputs[0].name] = known.numbers[inputs[0].name]
 
 
-def _attributes(op: Foreign) -> int:
+def _attributes(op: Foreign, attrs: Foreign) -> int:
+    """The same number for the same attributes."""
     found = 0
-    for name, value in sorted(op.node_def.attr.items()):
-        if not name.startswith("_"):
-            found = zlib.crc32(value.SerializeToString(), zlib.crc32(name.encode(), found))
+    for place in range(0, len(attrs or ()) - 1, 2):
+        name, value = attrs[place], attrs[place + 1]
+        large = not hasattr(value, "SerializeToString") or value.ByteSize() > LARGE
+        text = op.name.encode() if large else value.SerializeToString()
+        found = zlib.crc32(text, zlib.crc32(str(name).encode(), found))
     return found
 
 

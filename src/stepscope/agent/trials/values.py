@@ -31,12 +31,14 @@ if TYPE_CHECKING:
 
 STEPS = 10
 """Calls of a function that are looked at as they come."""
+TRIES = 3
+"""Calls that may find no batch to hold."""
 AGAIN = 4
 """Calls on the same batch."""
 LEAST_SHARE = 0.3
 """Share of the time of all calls that a function has on which the trial ends."""
 MOST_S = 90.0
-"""Seconds from the first call that is looked at after which the trial ends in any case."""
+"""Seconds from the end of the first call, which traces, after which the trial ends in any case."""
 WATCH_S = 10.0
 WATCH_CALLS = 2_000
 """Time and number of calls in which samples may come again."""
@@ -70,7 +72,13 @@ class Counted:
         """Calls on the same batch."""
         self.why = ""
         """Why there are none."""
+        self.tries = 0
         self.arguments: dict[int, Watched] = {}
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the calls on the same batch are over, or not possible."""
+        return bool(self.again or self.why)
 
 
 class ValueTrial:
@@ -104,9 +112,10 @@ class ValueTrial:
             result = call()
         finally:
             self.digests.call = NO_CALL
+        self._began_s = self._began_s or time.monotonic()
         counted.spent_s += time.monotonic() - began if counted.calls > 1 else 0.0
         with self.effect.wall:
-            if counted.calls == STEPS:
+            if phase != WATCHING and counted.calls >= STEPS and not counted.is_held:
                 self._same_batch(counted, again)
             self._decide(counted, phase)
         return result
@@ -117,7 +126,6 @@ class ValueTrial:
         return AS_IT_COMES if counted.calls <= STEPS else OFF
 
     def _begin(self, counted: Counted, phase: str, arguments: Foreign) -> None:
-        self._began_s = self._began_s or time.monotonic()
         call = self.digests.call = Call(counted.key, next(self._numbers), phase)
         if phase != OFF:
             with self.effect.wall:
@@ -135,13 +143,16 @@ class ValueTrial:
     def _same_batch(self, counted: Counted, again: Foreign) -> None:
         """Call it again with the batch held."""
         self.digests.off = True
+        counted.why = "its batch cannot be held"
         try:
             repeat = again()
+        except StopIteration:  # an epoch has ended: the next call has a batch
+            counted.tries += 1
+            counted.why = "its input ends" if counted.tries > TRIES else ""
+            return
         finally:
             self.digests.off = False
-        if repeat is None:
-            counted.why = "its batch cannot be held"
-            return
+        counted.why = "a call on the same batch failed"
         for _ in range(AGAIN):
             self.digests.call = Call(counted.key, next(self._numbers), SAME_BATCH)
             try:
@@ -149,6 +160,7 @@ class ValueTrial:
             finally:
                 self.digests.call = NO_CALL
             counted.again += 1
+        counted.why = ""
 
     # -- its end ----------------------------------------------------------------------------------------------------
 
@@ -156,7 +168,7 @@ class ValueTrial:
         if phase == WATCHING:
             self._watched_calls += 1
             self._done = self._watched_calls >= WATCH_CALLS or self._recurs(counted)
-        elif counted.calls >= STEPS and self._is_main(counted):
+        elif counted.is_held and self._is_main(counted):
             self.digests.find_dead()
             if any(one.key == counted.key and one.varies_with_batch for one in self.digests.watched):
                 self._watch_s = time.monotonic()
@@ -180,6 +192,7 @@ class ValueTrial:
         eagerly = self.digests.eager.is_enough and all(one.calls < STEPS for one in self.counted.values())
         if self._done or late or watched or eagerly:
             self._done = True
+            self.log()  # it may take longer than a process has that leaves
             ending.leave(self.effect.state)
 
     def log(self) -> None:

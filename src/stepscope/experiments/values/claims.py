@@ -34,7 +34,8 @@ MIN_PADDING = 0.5
 """Mean share of padding from which it is said: batches in buckets of length have 0.1 to 0.4."""
 MIN_EQUAL_ROWS = 0.9
 MIN_AGAIN = 0.75
-"""Share of runs in a call that give the value of the run before, from which a loop computes the same again."""
+"""Share of runs behind the first of a call that give the value of the run before, from which a loop computes the same
+again; of eager code, the share of runs that give what was known."""
 MAX_DISTINCT = 0.75
 """Share of different values in successive calls, up to which calls compute the same again."""
 MIN_RECURRING = 0.5
@@ -156,8 +157,11 @@ def _repeated(seen: _Seen) -> Claim | None:
 def _again(value: ValueSeen) -> float:
     """Share of an op's runs that give what is known already."""
     again = value.again / value.looked_at if value.looked_at else 0.0
-    if value.function == EAGER or value.runs >= 2 * value.steps:
+    if value.function == EAGER:
         return again if again >= MIN_AGAIN else 0.0
+    if value.runs >= 2 * value.steps:
+        could = value.looked_at - value.steps
+        return again if could > 0 and value.again >= MIN_AGAIN * could else 0.0
     calls = value.step_distinct / value.steps
     return 1.0 - calls if calls <= MAX_DISTINCT and value.step_distinct > 1 else 0.0
 
