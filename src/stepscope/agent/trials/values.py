@@ -39,7 +39,7 @@ LEAST_SHARE = 0.3
 """Share of the time of all calls that a function has on which the trial ends."""
 MOST_S = 90.0
 """Seconds from the end of the first call, which traces, after which the trial ends in any case."""
-WATCH_S = 10.0
+WATCH_S = 30.0
 WATCH_CALLS = 2_000
 """Time and number of calls in which samples may come again."""
 NEWEST, RECURS = 3, 0.5

@@ -29,6 +29,7 @@ TIMED = 3
 """Claims that are timed, the largest: each costs a run in each round."""
 MAX_ARGUMENT = 2_000
 """Characters of op names that a trial is given."""
+NO_OPS = "no op of a step was seen"
 TOO_MANY = "other claims are larger"
 NO_TRIAL = "leaving out these ops would not leave out the needless part alone"
 UNDECIDED = "its trial decided nothing: more rounds or a quieter machine are needed"
@@ -104,8 +105,8 @@ def _values(session: Path, ran: Ran) -> WhatIfValues:
     """What the process that computes most has seen."""
     found = [(list(one.all(FunctionWatched)), list(one.all(ValueSeen))) for one in open_session(session).workers]
     functions, values = max(found, key=lambda one: sum(function.spent_ns for function in one[0]), default=([], []))
-    if not values:
-        return WhatIfValues(note=ran.note or "no step was seen", session=ran.session)
+    if not any(value.type for value in values):
+        return WhatIfValues(note=ran.note or NO_OPS, session=ran.session, wall_ns=round(1e9 * ran.wall_s))
     return WhatIfValues(
         claims=tuple(_claim(claim, place) for place, claim in enumerate(derive(values, functions))),
         tensors=sum(1 for value in values if value.type),
