@@ -36,7 +36,9 @@ TRIES = 3
 AGAIN = 4
 """Calls on the same batch."""
 LEAST_SHARE = 0.3
-"""Share of the time of all calls that a function has on which the trial ends."""
+"""Share of the time of all calls from which a function is waited for."""
+LEAST_S, ENOUGH_S = 3.0, 20.0
+"""Seconds in which functions show which of them take the time; seconds after which a rare one is not waited for."""
 MOST_S = 90.0
 """Seconds from the end of the first call, which traces, after which the trial ends in any case."""
 WATCH_S = 30.0
@@ -168,15 +170,19 @@ class ValueTrial:
         if phase == WATCHING:
             self._watched_calls += 1
             self._done = self._watched_calls >= WATCH_CALLS or self._recurs(counted)
-        elif counted.is_held and self._is_main(counted):
+        elif counted.is_held and self._is_over():
             self.digests.find_dead()
-            if any(one.key == counted.key and one.varies_with_batch for one in self.digests.watched):
+            if any(one.varies_with_batch for one in self.digests.watched if one.type):
                 self._watch_s = time.monotonic()
             else:
                 self._done = True
 
-    def _is_main(self, counted: Counted) -> bool:
-        return counted.spent_s >= LEAST_SHARE * sum(one.spent_s for one in self.counted.values())
+    def _is_over(self) -> bool:
+        """Whether the functions that take the time were called often enough; for a rare one it is not waited long."""
+        elapsed = time.monotonic() - self._began_s
+        least = LEAST_SHARE * sum(one.spent_s for one in self.counted.values())
+        held = [one.is_held for one in self.counted.values() if one.spent_s >= least and one.calls > 1]
+        return elapsed >= LEAST_S and (all(held) or (elapsed > ENOUGH_S and any(held)))
 
     def _recurs(self, counted: Counted) -> bool:
         """Whether most rows of the newest batches were in earlier ones."""
