@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.agent.core.weak_ids import WeakIds
 from stepscope.agent.trials import ending, xla
-from stepscope.agent.trials.digests import Digests
+from stepscope.agent.trials.digests import HEAVY, Digests
 from stepscope.agent.trials.effect import Effect
 from stepscope.agent.trials.support import FUNCTIONS, eager, replace
 from stepscope.agent.trials.watched import AS_IT_COMES, NO_CALL, OFF, SAME_BATCH, WATCHING, Call, Watched
@@ -172,7 +172,7 @@ class ValueTrial:
             self._done = self._watched_calls >= WATCH_CALLS or self._recurs(counted)
         elif counted.is_held and self._is_over():
             self.digests.find_dead()
-            if any(one.varies_with_batch for one in self.digests.watched if one.type):
+            if any(one.varies_with_batch for one in self.digests.watched if one.type.startswith(HEAVY)):
                 self._watch_s = time.monotonic()
             else:
                 self._done = True
