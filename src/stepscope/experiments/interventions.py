@@ -114,6 +114,14 @@ ALL: tuple[Intervention, ...] = (
     ),
     _made(
         "ceiling",
+        "no-metrics",
+        "call",
+        text="Models of Keras are compiled without metrics.",
+        limits="Metrics that the program updates itself stay. A program that reads a metric's result fails.",
+        lasting="the metrics of compile: fewer, cheaper, or only in the validation",
+    ),
+    _made(
+        "ceiling",
         "no-summaries",
         "callbacks",
         "saving",
@@ -252,6 +260,16 @@ ALL: tuple[Intervention, ...] = (
         limits="Needs memory for an epoch; not where the dataset repeats before its last map, or if an epoch takes "
         "more than 30 s. Random changes of the data become the same in each epoch.",
         lasting=".cache() after the last .map() that gives the same in each epoch",
+    ),
+    _made(
+        "gain",
+        "private-threads",
+        "input-wait",
+        "call",
+        text="tf.data pipelines run in threads of their own, one for each core that the job may use.",
+        limits="Not Python in a map, which runs in one thread at a time anyway.",
+        lasting="options.threading.private_threadpool_size = N, dataset.with_options(options)",
+        keeps=True,
     ),
     _made(
         "ceiling",

@@ -28,7 +28,12 @@ MIN_RATIO = 0.05
 show is of this size (ratios of equal runs lie between 0.9 and 1.15)."""
 ARGUMENTS: Mapping[str, str] = {"batch": "4", "steps-per-execution": "10"}
 """Arguments with which an intervention is tried if none is given."""
-FIT_ONLY = frozenset({"no-callbacks", "without-callback", "no-validation", "steps-per-execution", "mixed-bfloat16"})
+FIT_ONLY = frozenset(
+    {
+        *("no-callbacks", "without-callback", "no-validation", "no-metrics"),
+        *("steps-per-execution", "mixed-bfloat16"),
+    }
+)
 """Interventions that reach nothing where no Keras model is trained by fit."""
 REMOVED: Mapping[str, float] = {
     "compute-only": 1.0,

@@ -16,13 +16,14 @@ ONE_CALLBACK = "without-callback"
 """Intervention that leaves one callback out: its argument is the class."""
 OF_CODE: dict[str, tuple[str, ...]] = {
     "CFG002": ("batch:4", "steps-per-execution:10"),
-    "CFG003": ("threads-default",),
+    "CFG003": ("threads-default", "private-threads"),
     "CFG004": ("no-validation",),
     "CFG005": ("checks-off",),
     "GRF001": ("functions-reused", "reduce-retracing"),
     "GRF003": ("graph",),
     "GRF006": (STUB,),
     "GRF010": ("xla-off",),
+    "GRF018": ("no-metrics",),
     "HST001": (STUB,),
     "HST002": (GRAPH_FUNCTION,),
     "HST004": (ONE_CALLBACK,),

@@ -135,3 +135,11 @@ print(sorted(first.history), sorted(second.history))
     trial = run(armed, program, "no-validation")
     assert trial.output == "['loss'] ['loss']\n", trial.errors
     assert trial.outcome("no-validation") == ("in-effect", 2, "")
+
+
+def test_a_model_without_metrics(armed: Armed) -> None:
+    """Metrics of compile are left out; the loss is what it was."""
+    program = f"{BASE}\nprint(sorted(model(metrics=['mae']).fit(x, y, verbose=0).history))\n"
+    trial = run(armed, program, "no-metrics")
+    assert trial.output == "['loss']\n", trial.errors
+    assert trial.outcome("no-metrics") == ("in-effect", 1, "")
