@@ -20,6 +20,8 @@ _WORDS = {"same": "no difference", "not-possible": "not possible", "not-tried": 
 _MIN_WIDTH = 60
 _MAX_NAME = 24
 """Width of the column of names; a longer name stands on a separate line."""
+_MOST_PEERS = 6
+"""Peers that are named."""
 _MEASURED = frozenset({"faster", "slower", "same", "undecided"})
 WORTH = 0.97
 """Ratio below which a gain is worth a change: the least severity of a finding."""
@@ -37,7 +39,7 @@ def render(report: WhatIfReport, *, color: bool = False, width: int = 120) -> st
         for result in results:
             lines += _result(result, name_width, width, color=color)
     lines += list(_not_measured(report, name_width, width))
-    return "".join(f"{line}\n" for line in [*lines, "", *_conclusion(report, width), *_foot(report)])
+    return "".join(f"{line}\n" for line in [*lines, "", *_conclusion(report, width), *_foot(report, width)])
 
 
 def catalogue(choices: Iterable[Choice], *, width: int = 120) -> str:
@@ -138,7 +140,28 @@ def _conclusion(report: WhatIfReport, width: int) -> list[str]:
     return textwrap.wrap(text, width)
 
 
-def _foot(report: WhatIfReport) -> list[str]:
+def peers_text(peers: Iterable[tuple[str, int]]) -> str:
+    """(peer, attempts) in words, at most ``_MOST_PEERS`` of them; "" if there are none."""
+    told = [
+        f"{printable(name) or 'something outside, by code that is not Python'} "
+        f"({attempts} time{'s' if attempts != 1 else ''})"
+        for name, attempts in peers
+    ]
+    more = [f"and {len(told) - _MOST_PEERS} more"] if len(told) > _MOST_PEERS else []
+    return ", ".join([*told[:_MOST_PEERS], *more])
+
+
+def _peers(report: WhatIfReport) -> str:
+    """What the job wanted to reach; "" if nothing."""
+    reached = peers_text((one.peer, one.attempts) for one in report.peers)
+    if not reached:
+        return ""
+    if report.network:
+        return f"the job wants to reach: {reached}"
+    return f"the job wanted to reach: {reached}; without network this may change its time: --allow-network"
+
+
+def _foot(report: WhatIfReport, width: int) -> list[str]:
     kept = "what the job wrote was thrown away" if report.isolated else "the job wrote where it writes"
     network = "" if report.network else ", and it had no network"
-    return [f"sessions: {printable(report.folder)}", f"{kept}{network}"]
+    return [f"sessions: {printable(report.folder)}", f"{kept}{network}", *textwrap.wrap(_peers(report), width)]

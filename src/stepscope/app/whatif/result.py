@@ -12,7 +12,7 @@ from stepscope.experiments import schedule
 from stepscope.experiments.interventions import parse
 from stepscope.experiments.plan import OTHER
 from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
-from stepscope.model.report.whatif import WhatIfNoise, WhatIfReport, WhatIfResult, WhatIfRun
+from stepscope.model.report.whatif import WhatIfNoise, WhatIfPeer, WhatIfReport, WhatIfResult, WhatIfRun
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +47,7 @@ def build(runner: Runner, found: Experiment, runs: Sequence[Ran], measure: Measu
         network=runner.networked,
         interrupted=found.interrupted,
         trial_s=runner.seconds,
+        peers=tuple(WhatIfPeer(peer=one.name, attempts=one.attempts) for one in (first or runs[0]).peers),
     )
 
 

@@ -14,6 +14,7 @@ import sys
 from typing import NoReturn
 
 from stepscope.collector.launch import isolated_calls as calls
+from stepscope.collector.launch import isolated_descriptors as descriptors
 from stepscope.collector.launch import isolated_mounts as mounts
 from stepscope.collector.launch import isolated_processes as processes
 
@@ -78,7 +79,8 @@ def _isolate(order: Order) -> bool:
     new = sorted(processes.own_namespaces() - before)
     _start_guard(order, frozenset(new))
     place = mounts.Place(order["stage"], order["tmpfs_bytes"], user_namespace, tuple(order["writable"]))
-    notes = mounts.build(place, order["keep"])
+    opened = descriptors.writable()
+    notes = mounts.build(place, order["keep"]) + descriptors.reopen(opened)
     if cwd:
         os.chdir(cwd)
     if not order["network"]:

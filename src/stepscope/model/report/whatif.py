@@ -94,6 +94,15 @@ class WhatIfNoise(Struct, frozen=True, kw_only=True):
     """Interval at 99 %."""
 
 
+class WhatIfPeer(Struct, frozen=True, kw_only=True):
+    """What the job wants to reach outside."""
+
+    peer: str
+    """Peer, as HOST:PORT, or unix:PATH for a service of this host; "": unknown, because it is not Python that tries."""
+    attempts: int
+    """Attempts in one run."""
+
+
 class WhatIfReport(Struct, frozen=True, kw_only=True):
     """A program unchanged and with each remedy, in turn."""
 
@@ -122,3 +131,6 @@ class WhatIfReport(Struct, frozen=True, kw_only=True):
     """Whether the user ended it early: it holds the complete rounds."""
     trial_s: float = 0.0
     """Seconds of steady steps after which a run ended; 0: runs went on to the program's end."""
+    peers: tuple[WhatIfPeer, ...] = ()
+    """What the first run wanted to reach, the most frequent first. Without the network all attempts fail, which may
+    change the job's time."""

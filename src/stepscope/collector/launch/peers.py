@@ -1,0 +1,61 @@
+"""Which peers a trial wanted to reach, and how often something else in it tried to leave the host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.wire import peers
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_UNIX = "unix:"
+_NO_ROUTES = ("OutNoRoutes", "Ip6OutNoRoutes")
+"""Counters of the kernel: what was to be sent, and to where no route leads. Source: RFC 4293, ipSystemStats."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """What a job wants to reach."""
+
+    name: str
+    """``HOST:PORT``, ``unix:PATH`` for a service of this host; "": unknown, because it is not Python that tries."""
+    attempts: int
+
+
+def read(run: Path, unrouted: int) -> tuple[Peer, ...]:
+    """The peers of a run, the most frequent first; ``unrouted``: see ``unrouted``."""
+    services = _services()
+    noted = {
+        name: attempts
+        for name, attempts in peers.read(str(run)).items()
+        if not name.startswith(_UNIX) or name[len(_UNIX) :] in services
+    }
+    if unrouted and not any(not name.startswith(_UNIX) for name in noted):
+        noted[""] = unrouted
+    ordered = sorted(noted.items(), key=lambda item: (-item[1], item[0]))
+    return tuple(Peer(name=name, attempts=attempts) for name, attempts in ordered)
+
+
+def unrouted(pid: int) -> int:
+    """How often processes in the network namespace of ``pid`` tried to send to where no route leads; 0 if unknown."""
+    try:
+        with open(f"/proc/{pid}/net/snmp", encoding="ascii") as file:
+            names, values = [line.split() for line in file if line.startswith("Ip:")]
+        with open(f"/proc/{pid}/net/snmp6", encoding="ascii") as file:
+            found = dict(line.split() for line in file)
+    except (OSError, ValueError):  # it has ended, or the kernel has no IPv6
+        return 0
+    counters = {**dict(zip(names, values, strict=True)), **found}
+    return sum(int(counters.get(name, 0)) for name in _NO_ROUTES)
+
+
+def _services() -> frozenset[str]:
+    """The Unix sockets of this host's processes; abstract ones begin with "@"."""
+    try:
+        with open("/proc/net/unix", encoding="utf-8", errors="replace") as file:
+            lines = [line.rstrip("\n").split(maxsplit=7) for line in file]
+    except OSError:
+        return frozenset()
+    return frozenset(fields[7] for fields in lines if len(fields) == 8)
