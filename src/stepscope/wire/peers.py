@@ -10,6 +10,18 @@ import os
 
 from stepscope.wire.env import PEERS_NAME
 
+TRACKERS = {
+    "wandb": "W&B",
+    "mlflow": "MLflow",
+    "comet_ml": "Comet",
+    "neptune": "Neptune",
+    "neptune_scale": "Neptune",
+    "clearml": "ClearML",
+    "swanlab": "SwanLab",
+}
+"""Modules of trackers that a trial sets offline (``collector.launch.offline``), and their names."""
+TRACKER = "tracker:"
+"""Prefix of a line about a tracker that a process imports; the module follows."""
 MAX_BYTES = 1 << 20
 """Maximum size of the file, about 20,000 attempts: a job may try again without end."""
 

@@ -1,4 +1,6 @@
-"""Notes which peers the process wants to reach: what Python looks up by name, connects to and sends to.
+"""Notes which peers the process wants to reach, and which trackers it imports.
+
+Peers are what Python looks up by name, connects to and sends to.
 
 An audit hook (sys.addaudithook), in trials only, since it cannot be removed. It reads the arguments of an event and
 changes nothing. Connections of libraries that do not go through Python's ``socket`` are not seen (``tf.io.gfile``,
@@ -19,7 +21,12 @@ if TYPE_CHECKING:
 
     from stepscope.agent.core.foreign import Foreign
 
-_EVENTS = frozenset(("socket.connect", "socket.sendto", "socket.sendmsg", "socket.getaddrinfo", "socket.gethostbyname"))
+_EVENTS = frozenset(
+    (
+        *("socket.connect", "socket.sendto", "socket.sendmsg", "socket.getaddrinfo", "socket.gethostbyname"),
+        "import",  # of a module that is not loaded yet
+    )
+)
 _LOOPBACK = ("127.", "::1", "::ffff:127.", "localhost", "0.0.0.0", "ip6-localhost")  # noqa: S104 - compared, not bound
 _SERVICES = {"http": 80, "https": 443}
 _HEX = frozenset("0123456789abcdefABCDEF:.")
@@ -43,10 +50,12 @@ class Watch:
 
     def __call__(self, event: str, args: tuple[Foreign, ...]) -> None:
         """Take an event of the interpreter; never raises."""
-        if event[:7] != "socket." or event not in _EVENTS:
+        if event not in _EVENTS or (event == "import" and args[0] not in peers.TRACKERS):
             return
         try:
-            if event in ("socket.getaddrinfo", "socket.gethostbyname"):
+            if event == "import":
+                peers.write(self._run, peers.TRACKER + args[0])
+            elif event in ("socket.getaddrinfo", "socket.gethostbyname"):
                 self._lookup(args[0], args[1] if len(args) > 1 else None)
             else:
                 self._connection(args[1])

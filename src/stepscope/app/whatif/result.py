@@ -30,6 +30,7 @@ def build(runner: Runner, found: Experiment, runs: Sequence[Ran], measure: Measu
     """The report. ``first``: the run that suggested what to try."""
     plain = [ran for ran in runs if not ran.trial]
     times = plain[0].report.session.step_times
+    contacts = (first or runs[0]).contacts
     results = [_result(arm, found.effect(arm), runs) for arm in found.arms]
     results += [_left_out(candidate) for candidate in found.not_tried]
     return WhatIfReport(
@@ -47,7 +48,8 @@ def build(runner: Runner, found: Experiment, runs: Sequence[Ran], measure: Measu
         network=runner.networked,
         interrupted=found.interrupted,
         trial_s=runner.seconds,
-        peers=tuple(WhatIfPeer(peer=one.name, attempts=one.attempts) for one in (first or runs[0]).peers),
+        peers=tuple(WhatIfPeer(peer=one.name, attempts=one.attempts) for one in contacts.peers),
+        trackers=contacts.trackers,
     )
 
 

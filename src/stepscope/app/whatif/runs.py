@@ -17,6 +17,7 @@ from stepscope.agent.payload import PAYLOAD
 from stepscope.app.record import REPORT_JSON, shown
 from stepscope.collector.captures import budget as budgets
 from stepscope.collector.launch import launch
+from stepscope.collector.launch.peers import Contacts
 from stepscope.collector.launch.trial import Trial
 from stepscope.errors import CaptureError, TargetError
 from stepscope.experiments.plan import OTHER
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stepscope.collector.launch.isolation import Isolation
-    from stepscope.collector.launch.peers import Peer
     from stepscope.model.report.whatif import Measure
 
 AS_IT_IS = "as-it-is"
@@ -51,7 +51,7 @@ class Ran:
     wall_s: float
     note: str = ""
     """Why its change was not in effect; "" if it was."""
-    peers: tuple[Peer, ...] = ()
+    contacts: Contacts = Contacts()
     """What it wanted to reach."""
 
     @property
@@ -124,7 +124,7 @@ class Runner:
         began = time.monotonic()
         with _printing_to(log):
             outcome = launch.run(wanted)
-        _check(outcome, label, log, "" if self.networked else _without_network(outcome.peers))
+        _check(outcome, label, log, "" if self.networked else _without_network(outcome.contacts))
         report = _report(session, label)
         note = _note(session, report, trial)
         wall_s = time.monotonic() - began
@@ -135,7 +135,7 @@ class Runner:
             report=report,
             wall_s=wall_s,
             note=note,
-            peers=outcome.peers,
+            contacts=outcome.contacts or Contacts(),
         )
 
     def _label(self, number: int, trial: str) -> str:
@@ -154,9 +154,9 @@ def _file_name(trial: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "-._" else "-" for letter in trial)[-80:]
 
 
-def _without_network(peers: Sequence[Peer]) -> str:
+def _without_network(contacts: Contacts | None) -> str:
     """What to say about the network if a run fails that had none."""
-    reached = peers_text((peer.name, peer.attempts) for peer in peers)
+    reached = peers_text((peer.name, peer.attempts) for peer in contacts.peers) if contacts is not None else ""
     return f"; it had no network{f' and wanted to reach {reached}' if reached else ''}: see --allow-network"
 
 

@@ -28,7 +28,7 @@ from stepscope.wire.env import ARM_NAME, RUN_VARIABLE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stepscope.collector.launch.peers import Peer
+    from stepscope.collector.launch.peers import Contacts
     from stepscope.collector.launch.trial import Trial
 
 _FORWARDED = (
@@ -96,8 +96,8 @@ class Outcome:
     """Lines for the user: what was lost, where the session went."""
     interrupted: bool = False
     """Flag: the user did not wait for the report, which is still being written."""
-    peers: tuple[Peer, ...] = ()
-    """What a trial's processes wanted to reach."""
+    contacts: Contacts | None = None
+    """What a trial's processes wanted to reach; None if it was no trial."""
 
 
 def run(options: LaunchOptions) -> Outcome:
@@ -146,12 +146,12 @@ def _run(options: LaunchOptions, mask_before: set[int]) -> Outcome:
         if options.beside is not None:
             messages.extend(options.beside.start(session, job, rundir.start_ticks(job)))
         exit_code = _stand_between(job, sidecar, run_dir, isolated)
-        reached = peers.read(run_dir, peers.unrouted(isolated.guard) if isolated is not None else 0)
+        contacts = peers.read(run_dir, peers.unrouted(isolated.guard) if isolated is not None else 0)
     finally:
         if isolated is not None:
             messages += [*isolated.notes, *isolated.end(sidecar.pid)]
     _write_ended(run_dir, exit_code)
-    return replace(_finish(exit_code, session, sidecar, messages), peers=reached)
+    return replace(_finish(exit_code, session, sidecar, messages), contacts=contacts)
 
 
 def _prepare(options: LaunchOptions, messages: list[str]) -> tuple[Path, Path]:
@@ -267,10 +267,10 @@ def _isolate(
 ) -> isolation.Isolated:
     """Start the job isolated; ``places``: session and run directory, which stay real."""
     session, run_dir = places
-    keep = [session, *rundir.ring_directories(run_dir)]
+    own = list(rundir.ring_directories(run_dir))
     quiet = offline.environment(environment, network=how.network)
     try:
-        return isolation.start(options.argv, quiet, mask_before, how, keep)
+        return isolation.start(options.argv, quiet, mask_before, how, [session, *own], own)
     except OSError as error:
         raise TargetError(_why_not_started(options.argv[0], error)) from error
 

@@ -24,12 +24,29 @@ class Peer:
     attempts: int
 
 
-def read(run: Path, unrouted: int) -> tuple[Peer, ...]:
-    """The peers of a run, the most frequent first; ``unrouted``: see ``unrouted``."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contacts:
+    """What the processes of a trial have to do with the world outside."""
+
+    peers: tuple[Peer, ...] = ()
+    """The most frequent first."""
+    trackers: tuple[str, ...] = ()
+    """Trackers that they import."""
+
+
+def read(run: Path, unrouted: int) -> Contacts:
+    """What is noted in a run; ``unrouted``: see the function."""
+    noted = peers.read(str(run))
+    trackers = {peers.TRACKERS.get(name[len(peers.TRACKER) :], "") for name in noted if name.startswith(peers.TRACKER)}
+    found = _peers({name: attempts for name, attempts in noted.items() if not name.startswith(peers.TRACKER)}, unrouted)
+    return Contacts(peers=found, trackers=tuple(sorted(trackers - {""})))
+
+
+def _peers(noted: dict[str, int], unrouted: int) -> tuple[Peer, ...]:
     services = _services()
     noted = {
         name: attempts
-        for name, attempts in peers.read(str(run)).items()
+        for name, attempts in noted.items()
         if not name.startswith(_UNIX) or name[len(_UNIX) :] in services
     }
     if unrouted and not any(not name.startswith(_UNIX) for name in noted):
