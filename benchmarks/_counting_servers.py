@@ -11,11 +11,11 @@ import socket
 import threading
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 _ANSWERS = (
     ("/graphql", b'{"data": {"upsertBucket": {"bucket": {"id": "1", "name": "x", "project": {"name": "p"}}}}}'),
@@ -31,7 +31,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     server: _WebServer
 
-    def _answer(self) -> None:
+    def setup(self) -> None:
+        """Count a connection."""
+        self.server.count("connection")
+        super().setup()
+
+    def answer(self) -> None:
+        """Answer any method."""
         length = int(self.headers.get("Content-Length") or 0)
         self.rfile.read(length)
         self.server.count("request")
@@ -44,10 +50,12 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
 
-    do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = do_PATCH = _answer
-
     def log_message(self, *args: object) -> None:
         """Say nothing."""
+
+
+for _method in ("GET", "PUT", "POST", "HEAD", "DELETE", "PATCH"):
+    setattr(_Handler, f"do_{_method}", _Handler.answer)
 
 
 class _WebServer(ThreadingHTTPServer):
@@ -57,11 +65,6 @@ class _WebServer(ThreadingHTTPServer):
     def __init__(self, count: Callable[[str], None]) -> None:
         super().__init__(("::", 0), _Handler)
         self.count = count
-
-    def process_request(self, request: object, client_address: object) -> None:
-        """Count a connection."""
-        self.count("connection")
-        super().process_request(request, client_address)  # type: ignore[arg-type]
 
 
 class Servers:
@@ -139,7 +142,7 @@ def _unix(path: str, kind: int = socket.SOCK_STREAM) -> socket.socket:
     server = socket.socket(socket.AF_UNIX, kind)
     server.bind(path)
     if path[0] != "\0":
-        os.chmod(path, 0o777)  # noqa: PTH101 - a name
+        Path(path).chmod(0o777)
     return server
 
 

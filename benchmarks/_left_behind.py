@@ -109,7 +109,7 @@ class Held:
         if not self.names:
             try:
                 kinds = ("mnt", "net", "ipc", "user")
-                theirs = frozenset(os.readlink(f"/proc/{pid}/ns/{kind}") for kind in kinds)
+                theirs = frozenset(str(Path(f"/proc/{pid}/ns/{kind}").readlink()) for kind in kinds)
                 new = theirs - isolated_processes.own_namespaces()
                 self.descriptors = isolated_processes.hold(pid, new)
             except OSError:

@@ -199,8 +199,8 @@ def children(pid: int) -> dict[int, str]:
     """Children of a process with their command lines."""
     found: dict[int, str] = {}
     try:
-        for task in os.listdir(f"/proc/{pid}/task"):
-            for child in Path(f"/proc/{pid}/task/{task}/children").read_text().split():
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
                 found[int(child)] = Path(f"/proc/{child}/cmdline").read_text(errors="replace")
     except OSError:
         return found

@@ -127,7 +127,8 @@ def test_only_armed_runs_are_watched(tmp_path: Path) -> None:
     code += f"bootstrap.arm({str(tmp_path)!r}); print('stepscope.agent.trials.peers' in sys.modules)"
     assert f"/{PEERS_NAME}" == bootstrap._PEERS
     for expected in ("False\n", "True\n"):
-        assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == expected
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert done.stdout == expected
         peers.arm(str(tmp_path))
 
 
@@ -138,7 +139,7 @@ def test_damaged_and_endless_notes(tmp_path: Path) -> None:
     peers.write(run, "a:1", 2)
     peers.write(run, "b:1")
     peers.write(run, "b:1", -1)
-    with open(tmp_path / PEERS_NAME, "ab") as stream:
+    with (tmp_path / PEERS_NAME).open("ab") as stream:
         stream.write(b'{"half\n[1]\nnull\n["c:1", "x"]\n')
     assert peers.read(run) == {"a:1": 2}
     os.truncate(tmp_path / PEERS_NAME, peers.MAX_BYTES)

@@ -27,7 +27,7 @@ _EVENTS = frozenset(
         "import",  # of a module that is not loaded yet
     )
 )
-_LOOPBACK = ("127.", "::1", "::ffff:127.", "localhost", "0.0.0.0", "ip6-localhost")  # noqa: S104 - compared, not bound
+_LOOPBACK = ("127.", "::1", "::ffff:127.", "localhost", "ip6-localhost", "0.")
 _SERVICES = {"http": 80, "https": 443}
 _HEX = frozenset("0123456789abcdefABCDEF:.")
 
@@ -59,7 +59,7 @@ class Watch:
                 self._lookup(args[0], args[1] if len(args) > 1 else None)
             else:
                 self._connection(args[1])
-        except Exception as error:
+        except (AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
             trouble.tell(self._run, "peers of a trial", error)
 
     def _lookup(self, host: Foreign, port: Foreign) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from stepscope._version import __version__
 from stepscope.app.record import shown
 from stepscope.collector.launch import mask
+from stepscope.collector.launch.peers import Contacts
 from stepscope.experiments import schedule
 from stepscope.experiments.interventions import parse
 from stepscope.experiments.plan import OTHER
@@ -30,7 +31,7 @@ def build(runner: Runner, found: Experiment, runs: Sequence[Ran], measure: Measu
     """The report. ``first``: the run that suggested what to try."""
     plain = [ran for ran in runs if not ran.trial]
     times = plain[0].report.session.step_times
-    contacts = (first or runs[0]).contacts
+    contacts = (first or runs[0]).contacts or Contacts()
     results = [_result(arm, found.effect(arm), runs) for arm in found.arms]
     results += [_left_out(candidate) for candidate in found.not_tried]
     return WhatIfReport(

@@ -17,7 +17,6 @@ from stepscope.agent.payload import PAYLOAD
 from stepscope.app.record import REPORT_JSON, shown
 from stepscope.collector.captures import budget as budgets
 from stepscope.collector.launch import launch
-from stepscope.collector.launch.peers import Contacts
 from stepscope.collector.launch.trial import Trial
 from stepscope.errors import CaptureError, TargetError
 from stepscope.experiments.plan import OTHER
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stepscope.collector.launch.isolation import Isolation
+    from stepscope.collector.launch.peers import Contacts
     from stepscope.model.report.whatif import Measure
 
 AS_IT_IS = "as-it-is"
@@ -51,8 +51,8 @@ class Ran:
     wall_s: float
     note: str = ""
     """Why its change was not in effect; "" if it was."""
-    contacts: Contacts = Contacts()
-    """What it wanted to reach."""
+    contacts: Contacts | None = None
+    """What it wanted to reach; None: unknown."""
 
     @property
     def codes(self) -> frozenset[str]:
@@ -135,7 +135,7 @@ class Runner:
             report=report,
             wall_s=wall_s,
             note=note,
-            contacts=outcome.contacts or Contacts(),
+            contacts=outcome.contacts,
         )
 
     def _label(self, number: int, trial: str) -> str:

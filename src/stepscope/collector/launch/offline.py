@@ -41,4 +41,8 @@ def environment(before: Mapping[str, str], *, network: bool) -> dict[str, str]:
     kept = {name for name in wanted if before.get(name, "").lower() in _OFF}
     changed = {name: value for name, value in wanted.items() if name not in kept}
     folder = f"file://{SHARED_MEMORY}/mlruns"
-    return {**before, **changed, **{name: folder for name in (_MLFLOW, _MLFLOW_MODELS) if name == _MLFLOW or name in before}}
+    return {
+        **before,
+        **changed,
+        **{name: folder for name in (_MLFLOW, _MLFLOW_MODELS) if name == _MLFLOW or name in before},
+    }

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _UNIX = "unix:"
+_PATH = 7
+"""Column of /proc/net/unix."""
 _NO_ROUTES = ("OutNoRoutes", "Ip6OutNoRoutes")
 """Counters of the kernel: what was to be sent, and to where no route leads. Source: RFC 4293, ipSystemStats."""
 
@@ -72,7 +74,7 @@ def _services() -> frozenset[str]:
     """The Unix sockets of this host's processes; abstract ones begin with "@"."""
     try:
         with open("/proc/net/unix", encoding="utf-8", errors="replace") as file:
-            lines = [line.rstrip("\n").split(maxsplit=7) for line in file]
+            lines = [line.rstrip("\n").split(maxsplit=_PATH) for line in file]
     except OSError:
         return frozenset()
-    return frozenset(fields[7] for fields in lines if len(fields) == 8)
+    return frozenset(fields[_PATH] for fields in lines if len(fields) > _PATH)
