@@ -1,10 +1,10 @@
 """Do trials send nothing? 200 trials of programs that send, beside servers of this host that count what reaches them.
 
 Each program of ``programs/sends_things.py`` runs as a trial of ``whatif`` does, without ``--allow-network``, as root
-and as a normal user; a fake object store, tracker and database (``_counting_servers.py``) must see nothing. The check can
-fail: each program runs once with ``--allow-network`` and once without stepscope, and is seen where it should be. What
-has been run is kept in ``--results`` for each state of ``src``. ``--trackers FOLDER``: site-packages with W&B, MLflow,
-Comet, ClearML, Neptune, SwanLab; those that are not there are left out. To be run by root.
+and as a normal user; a fake object store, tracker and database (``_counting_servers.py``) must see nothing. The check
+can fail: each program runs once with ``--allow-network`` and once without stepscope, and is seen where it should be.
+What has been run is kept in ``--results`` for each state of ``src``. ``--trackers FOLDER``: site-packages with W&B,
+MLflow, Comet, ClearML, Neptune, SwanLab; those that are not there are left out. To be run by root.
 """
 
 from __future__ import annotations
