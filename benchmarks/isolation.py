@@ -55,6 +55,7 @@ LOOP_S = 2.0
 MOMENT_S = 2.5
 """The latest moment of a kill, from the start of the launcher."""
 TIMEOUT_S = 300.0
+FAILED = "the program failed"
 SETTLE_S = 60.0
 """Time in which a sidecar whose launcher was killed has to finish the session."""
 
@@ -82,11 +83,16 @@ class Row:
     written: bool
     """Whether the program has written before it ended or was killed."""
     left: tuple[str, ...]
-    """What is left, in words."""
+    """What is left, in words, and that the program failed, if it did."""
     settled_s: float = 0.0
     """Time from the launcher's end to that of the last process."""
     said: str = ""
     """Last line of the standard error, unless all is well."""
+
+    @property
+    def remains(self) -> tuple[str, ...]:
+        """What is left."""
+        return tuple(text for text in self.left if not text.startswith(FAILED))
 
 
 def trials(number: int, seed: int) -> list[Trial]:
@@ -264,7 +270,7 @@ def run(trial: Trial) -> Row:
     left += [f"left mount {line}" for line in sorted(mount_table() - mounts)] + sessions(place.sessions)
     written = "done" in place.output() if not trial.victim else "written" in place.output()
     if not trial.victim and (code or not written):
-        left.append(f"the program failed: exit code {code}")
+        left.append(f"{FAILED}: exit code {code}")
     row = Row(
         trial=trial,
         code=code,
@@ -318,15 +324,17 @@ def report(rows: list[Row]) -> str:
     for name in ("", *VICTIMS):
         for uid in (0, UID):
             some = [row for row in rows if row.trial.victim == name and row.trial.uid == uid]
-            clean, written = sum(not row.left for row in some), sum(row.written for row in some)
+            clean, written = sum(not row.remains for row in some), sum(row.written for row in some)
             longest = max((row.settled_s for row in some), default=0.0)
             who = f"{name or 'nobody'}, {'root' if not uid else 'normal user'}"
             lines.append(f"| {who} | {len(some)} | {clean} | {written} | {longest:.1f} s |")
-    failed = [row for row in rows if row.left]
-    sums = f"{len(rows) - len(failed)} of {len(rows)} trials left nothing."
+    left = [row for row in rows if row.remains]
+    failed = [row for row in rows if row.left and not row.remains]
+    sums = f"{len(rows) - len(left)} of {len(rows)} trials left nothing."
+    sums += f" {len(failed)} programs failed in a trial, which then is not possible." if failed else ""
     kinds = Counter(row.trial.kind for row in rows)
     told = ", ".join(f"{kind} {number}" for kind, number in sorted(kinds.items()))
-    return "\n".join([sums, "", *lines, "", f"Programs: {told}.", "", *map(failure, failed), ""])
+    return "\n".join([sums, "", *lines, "", f"Programs: {told}.", "", *map(failure, left + failed), ""])
 
 
 def failure(row: Row) -> str:
