@@ -121,6 +121,15 @@ def test_a_run_directory_that_has_gone_harms_nothing(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_events_of_others_are_let_through(tmp_path: Path) -> None:
+    """Code that raises events of the same names with other arguments is not disturbed; the report says what was odd."""
+    code = WATCHED.format(source=SOURCE, run=str(tmp_path))
+    code += "for event in ('import', 'socket.connect', 'socket.getaddrinfo'): sys.audit(event, []); sys.audit(event)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "peers of a trial" in (tmp_path / "trouble.jsonl").read_text()
+
+
 def test_only_armed_runs_are_watched(tmp_path: Path) -> None:
     """A process without the file does not load the hook; one with it does."""
     code = f"import sys; sys.path.insert(0, {SOURCE!r}); from stepscope.agent import bootstrap; "
