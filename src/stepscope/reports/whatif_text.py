@@ -6,23 +6,32 @@ import shlex
 import textwrap
 from typing import TYPE_CHECKING
 
-from stepscope.reports.check.check_text import printable
+from stepscope.reports import words
+from stepscope.reports.words import printable
 from stepscope.units import format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from stepscope.model.report.whatif import Choice, WhatIfReport, WhatIfResult
+    from stepscope.model.report.whatif import Choice, WhatIfPart, WhatIfReport, WhatIfResult
 
 _AS_IT_IS = "unchanged"
 _COLORS = {"faster": "1;32", "slower": "1;31"}
-_WORDS = {"same": "no difference", "not-possible": "not possible", "not-tried": "not tried"}
+VERDICTS = {"same": "no difference", "not-possible": "not possible", "not-tried": "not tried"}
+"""Verdicts in words, where the word is another."""
 _MIN_WIDTH = 60
 _MAX_NAME = 24
 """Width of the column of names; a longer name stands on a separate line."""
 _MOST_PEERS = 6
 """Peers that are named."""
-_MEASURED = frozenset({"faster", "slower", "same", "undecided"})
+MEASURED = frozenset({"faster", "slower", "same", "undecided"})
+"""Verdicts of trials that were measured."""
+PAGE = "whatif.html"
+"""Name of the page in the experiment's folder."""
+BAR = 30
+"""Letters of the bar that is a whole step."""
+SHOWN_RATIO = 0.01
+"""Least share of a component that is listed."""
 WORTH = 0.97
 """Ratio below which a gain is worth a change: the least severity of a finding."""
 
@@ -34,12 +43,15 @@ def render(report: WhatIfReport, *, color: bool = False, width: int = 120) -> st
     name_width = min(longest, _MAX_NAME) + 2
     lines = [_head(report), "", _AS_IT_IS.ljust(name_width) + format_ns(report.ns) + _noise(report)]
     for kind, title in (("gain", "gains"), ("ceiling", "ceilings: the most that any change of this part can bring")):
-        results = [result for result in report.results if result.kind == kind and result.verdict in _MEASURED]
+        results = [result for result in report.results if result.kind == kind and result.verdict in MEASURED]
         lines += ["", f"{title}:" if kind == "gain" else title] if results else []
         for result in results:
             lines += _result(result, name_width, width, color=color)
     lines += list(_not_measured(report, name_width, width))
-    return "".join(f"{line}\n" for line in [*lines, "", *_conclusion(report, width), *_foot(report, width)])
+    lines += list(_parts(report, width))
+    return "".join(
+        f"{line}\n" for line in [*lines, "", *textwrap.wrap(conclusion(report), width), *_foot(report, width)]
+    )
 
 
 def catalogue(choices: Iterable[Choice], *, width: int = 120) -> str:
@@ -71,7 +83,7 @@ def _noise(report: WhatIfReport) -> str:
 
 
 def _result(result: WhatIfResult, name_width: int, width: int, *, color: bool) -> list[str]:
-    word = _WORDS.get(result.verdict, result.verdict)
+    word = VERDICTS.get(result.verdict, result.verdict)
     verdict = f"\x1b[{_COLORS[result.verdict]}m{word}\x1b[0m" if color and result.verdict in _COLORS else word
     line = f"{format_ns(result.ns).ljust(10)}{change_text(result)}  {verdict}"
     lasting = result.verdict == "faster" and bool(result.lasting)
@@ -108,17 +120,49 @@ def change_text(result: WhatIfResult) -> str:
     return f"{value} ({100 * (result.low - 1):+.1f} to {100 * (result.high - 1):+.1f})"
 
 
+def saved_text(part: WhatIfPart) -> str:
+    """What the trial that leaves a component out has saved; "" if there is none."""
+    if not part.trial:
+        return ""
+    interval = f" ({100 * part.low:.0f} to {100 * part.high:.0f})" if part.high else ""
+    return f"{100 * part.saved_ratio:.0f} %{interval}"
+
+
+def _parts(report: WhatIfReport, width: int) -> Iterator[str]:
+    """The step as a waterfall."""
+    shown = [part for part in report.parts if part.ratio >= SHOWN_RATIO]
+    if not shown:
+        return
+    head = "the step of the unchanged job, part by part, and what leaving a part out has saved"
+    yield from ("", *textwrap.wrap(head, width))
+    names = [words.component_word(part.component) for part in shown]
+    wide = max(map(len, names))
+    whole = sum(part.ratio for part in report.parts)
+    at = 0.0
+    for name, part in zip(names, shown, strict=True):
+        start, end = (round(BAR * share / whole) for share in (at, at + part.ratio))
+        bar = (" " * start + "\u2588" * max(1, end - start)).ljust(BAR)
+        line = f"{name.ljust(wide)} {words.percent(part.ratio).rjust(4)} %  {bar}"
+        saved = f"{part.trial} saves {saved_text(part)}" if part.trial else ""
+        if len(line) + 2 + len(saved) <= width:
+            yield f"{line}  {saved}".rstrip()
+        else:
+            yield line.rstrip()
+            yield " " * (wide + 1) + saved
+        at += part.ratio
+
+
 def _not_measured(report: WhatIfReport, name_width: int, width: int) -> Iterator[str]:
-    left = [result for result in report.results if result.verdict not in _MEASURED]
+    left = [result for result in report.results if result.verdict not in MEASURED]
     if left:
         yield ""
     for result in left:
-        head, *rest = textwrap.wrap(f"{_WORDS[result.verdict]}: {printable(result.note)}", width - name_width)
+        head, *rest = textwrap.wrap(f"{VERDICTS[result.verdict]}: {printable(result.note)}", width - name_width)
         yield from _named(result.remedy, head, name_width)
         yield from (" " * name_width + part for part in rest)
 
 
-def _conclusion(report: WhatIfReport, width: int) -> list[str]:
+def conclusion(report: WhatIfReport) -> str:
     """The answer in one sentence."""
     best = next((r for r in report.results if r.kind == "gain" and r.verdict == "faster" and r.ratio < WORTH), None)
     ceilings = [r for r in report.results if r.kind == "ceiling" and r.verdict in {"faster", "same"}]
@@ -127,7 +171,7 @@ def _conclusion(report: WhatIfReport, width: int) -> list[str]:
         other = "" if best.keeps_results else ", but changes the results"
         text = f"best: {best.remedy} makes a {report.measure} {1 / best.ratio:.2g} times as fast{other}"
     elif any(r.ratio < WORTH and r.verdict == "faster" for r in ceilings):
-        tried = any(r.kind == "gain" and r.verdict in _MEASURED for r in report.results)
+        tried = any(r.kind == "gain" and r.verdict in MEASURED for r in report.results)
         text = f"{'no gain that lasts is sure; ' if tried else ''}the time is in what these leave out: {told}"
     elif all(r.verdict == "not-possible" for r in report.results):
         text = "nothing that was tried is possible with this job"
@@ -137,7 +181,7 @@ def _conclusion(report: WhatIfReport, width: int) -> list[str]:
         left = any(r.verdict in {"undecided", "not-tried"} for r in report.results)
         known = " among what is decided" if left else ""
         text = f"nothing worth changing{known}" + (f"; the ceilings are: {told}" if told else "")
-    return textwrap.wrap(text, width)
+    return text
 
 
 def peers_text(peers: Iterable[tuple[str, int]]) -> str:
@@ -166,4 +210,4 @@ def _foot(report: WhatIfReport, width: int) -> list[str]:
     network = "" if report.network else ", and it had no network"
     offline = f"set offline: {', '.join(report.trackers)}" if report.trackers and report.isolated else ""
     more = [line for text in (offline, _peers(report)) for line in textwrap.wrap(text, width)]
-    return [f"sessions: {printable(report.folder)}", f"{kept}{network}", *more]
+    return [f"page: {printable(report.folder)}/{PAGE}", f"{kept}{network}", *more]

@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from stepscope.app.whatif import result
+from stepscope.app.whatif import outputs, result
 from stepscope.app.whatif.runs import Ran, Runner, measure_of
 from stepscope.collector.launch import apply, isolation
 from stepscope.collector.launch.session_place import session_stem
@@ -133,7 +131,9 @@ def whatif(options: WhatIfOptions, say: Callable[[str], object]) -> WhatIfReport
         found = schedule.explore(candidates, experiment.run, time.monotonic, limits)
     except schedule.NotMeasuredError as error:
         raise CaptureError(f"the unchanged job cannot be measured: {error}") from error
-    return result.build(runner, found, experiment.runs, experiment.measure, first)
+    report = result.build(runner, found, experiment.runs, experiment.measure, first)
+    outputs.write(report, folder)
+    return report
 
 
 def catalogue() -> tuple[Choice, ...]:
@@ -153,11 +153,6 @@ def catalogue() -> tuple[Choice, ...]:
         ),
         *settings,
     )
-
-
-def to_json(report: WhatIfReport) -> str:
-    """For programs: schema ``stepscope.whatif/1``."""
-    return msgspec.json.format(msgspec.json.encode(report), indent=1).decode()
 
 
 def _is_intervention(trial: str) -> bool:

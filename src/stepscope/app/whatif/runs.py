@@ -26,6 +26,7 @@ from stepscope.model.report.finding import Report
 from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
 from stepscope.reports.whatif_text import peers_text
 from stepscope.store import layout, open_session
+from stepscope.wire import trials
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 AS_IT_IS = "as-it-is"
 NO_CAPTURES = "0%"
+TO_GRAPH = frozenset({"graph", "graph-function"})
+"""Trials that make the same steps other calls."""
 _NOT_IN_EFFECT = "DX146"
 _COUNTS = frozenset({"high", "medium", "low"})
 
@@ -77,7 +80,8 @@ class Ran:
         """For the schedule. ``unchanged``: the first run of the job as it is."""
         if self.note:
             return Measured(ns=0.0, why=self.note, wall_s=self.wall_s)
-        if measure != "run" and self.trial != OTHER and self.steps != unchanged.steps:
+        renamed = self.trial == OTHER or trials.split(self.trial)[0] in TO_GRAPH
+        if measure != "run" and not renamed and self.steps != unchanged.steps:
             said = f"its steps are {self.steps or 'not seen'}, those of the unchanged job {unchanged.steps}"
             return Measured(ns=0.0, why=said, wall_s=self.wall_s)
         ns = self.ns(measure)

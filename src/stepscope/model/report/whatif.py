@@ -94,6 +94,24 @@ class WhatIfNoise(Struct, frozen=True, kw_only=True):
     """Interval at 99 %."""
 
 
+class WhatIfPart(Struct, frozen=True, kw_only=True):
+    """A component of the unchanged job's step, and what leaving it out has saved."""
+
+    component: str
+    """Name of the component, see ``model.report.components``."""
+    ratio: float
+    """Share of the mean step of the first unchanged run."""
+    ns: int
+    """Its time per step."""
+    trial: str = ""
+    """The ceiling that leaves it out; "": none was measured."""
+    saved_ratio: float = 0.0
+    """Share of the time that this trial has saved."""
+    low: float = 0.0
+    high: float = 0.0
+    """Interval of ``saved_ratio`` at 99 %; both 0 with fewer than three rounds."""
+
+
 class WhatIfPeer(Struct, frozen=True, kw_only=True):
     """What the job wants to reach outside."""
 
@@ -131,6 +149,8 @@ class WhatIfReport(Struct, frozen=True, kw_only=True):
     """Whether the user ended it early: it holds the complete rounds."""
     trial_s: float = 0.0
     """Seconds of steady steps after which a run ended; 0: runs went on to the program's end."""
+    parts: tuple[WhatIfPart, ...] = ()
+    """The step, the largest component first; empty if no steps are seen."""
     peers: tuple[WhatIfPeer, ...] = ()
     """What the first run wanted to reach, the most frequent first. Without the network all attempts fail, which may
     change the job's time."""
