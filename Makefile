@@ -234,6 +234,14 @@ bench-first-look: $(VENV)/.stamp ## how often short jobs have their first look, 
 bench-whatif: $(VENV)/.stamp ## does whatif find what would help? the pairs of bench/cases beside their fixes; resumable, hours
 	@$(BIN)/python benchmarks/whatif.py $(ARGS)
 
+.PHONY: bench-isolation
+bench-isolation: $(VENV)/.stamp ## do trials leave nothing behind? 200 of programs that write, a third killed; resumable (root)
+	@$(BIN)/python benchmarks/isolation.py $(ARGS)
+
+.PHONY: bench-no-requests
+bench-no-requests: $(VENV)/.stamp ## do trials send nothing? 200 of programs that send, beside servers that count; resumable (root)
+	@$(BIN)/python benchmarks/no_requests.py $(ARGS)
+
 .PHONY: bench-compare
 bench-compare: $(VENV)/.stamp ## does compare --fail-over 5% fail a slow-down of 8 %, and nothing else? resumable
 	@$(BIN)/python benchmarks/compare.py $(ARGS)

@@ -5,7 +5,7 @@ import re
 import msgspec
 from tests.reports.test_whatif_text import REPORT, RESULT
 
-from stepscope.model.report.whatif import WhatIfNoise, WhatIfPart
+from stepscope.model.report.whatif import WhatIfNoise, WhatIfPart, WhatIfPeer
 from stepscope.reports import whatif_page
 from stepscope.reports.whatif_page import Flames
 
@@ -37,6 +37,15 @@ def test_flame_graphs_stand_side_by_side() -> None:
     assert "are not drawn: no stacks." in whatif_page.render(
         REPORT, Flames(trial="a", before="", after="", why="no stacks")
     )
+
+
+def test_peers_and_trackers_are_on_the_page() -> None:
+    """What the job wanted to reach, escaped, and what was set offline; without either no row."""
+    peers = (WhatIfPeer(peer="<b>:443", attempts=2),)
+    page = whatif_page.render(msgspec.structs.replace(REPORT, peers=peers, trackers=("W&B",), isolated=True))
+    assert "&lt;b&gt;:443 (2 times)" in page
+    assert "W&amp;B" in page
+    assert "Wants to reach" not in whatif_page.render(REPORT)
 
 
 def test_nothing_on_the_page_runs_or_loads() -> None:

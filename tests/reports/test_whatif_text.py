@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from stepscope.model.report.whatif import Choice, Verdict, WhatIfPart, WhatIfReport, WhatIfResult
+from stepscope.model.report.whatif import Choice, Verdict, WhatIfPart, WhatIfPeer, WhatIfReport, WhatIfResult
 from stepscope.reports import whatif_text
 
 RESULT = WhatIfResult(
@@ -134,6 +134,29 @@ def test_narrow_terminals() -> None:
     text = whatif_text.render(msgspec.structs.replace(REPORT, results=(long,)), width=20)
     assert text.count("let jemalloc") == 4
     assert max(len(line) for line in text.splitlines()[1:]) <= 60
+
+
+def test_what_the_job_wanted_to_reach_is_said() -> None:
+    """Peers with their attempts, what is not Python's, and what follows from it; with the network only who they are."""
+    peers = (WhatIfPeer(peer="s3.example.com:443", attempts=3), WhatIfPeer(peer="", attempts=1))
+    quiet = msgspec.structs.replace(REPORT, peers=peers, isolated=True, network=False, trackers=("MLflow", "W&B"))
+    *_, network, offline, reached = whatif_text.render(quiet, width=200).splitlines()
+    assert network == "what the job wrote was thrown away, and it had no network"
+    assert offline == "set offline: MLflow, W&B"
+    assert reached == (
+        "the job wanted to reach: s3.example.com:443 (3 times), something outside, by code that is not Python "
+        "(1 time); without network this may change its time: --allow-network"
+    )
+    last = whatif_text.render(msgspec.structs.replace(quiet, network=True), width=200).splitlines()[-1]
+    assert last.startswith("the job wants to reach: s3.example.com:443 (3 times), something")
+    assert "--allow-network" not in last
+
+
+def test_many_peers_are_counted() -> None:
+    """Six are named, the others are counted."""
+    assert whatif_text.peers_text((f"host-{number}", 9 - number) for number in range(8)).endswith(
+        "host-5 (4 times), and 2 more"
+    )
 
 
 def test_the_step_falls_part_by_part() -> None:

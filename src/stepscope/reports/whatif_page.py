@@ -228,4 +228,9 @@ def _how(report: WhatIfReport) -> str:
         ("Network", "the job could reach it" if report.network else "none"),
         ("Folder", f"<code>{escape(report.folder)}</code>"),
     ]
+    outside = [
+        ("Wants to reach", whatif_text.peers_text((one.peer, one.attempts) for one in report.peers)),
+        ("Set offline", ", ".join(report.trackers) if report.isolated else ""),
+    ]
+    rows += [(label, escape(text)) for label, text in outside if text]
     return f'<div class="card">{facts(rows)}</div>'

@@ -22,6 +22,8 @@ VERDICTS = {"same": "no difference", "not-possible": "not possible", "not-tried"
 _MIN_WIDTH = 60
 _MAX_NAME = 24
 """Width of the column of names; a longer name stands on a separate line."""
+_MOST_PEERS = 6
+"""Peers that are named."""
 MEASURED = frozenset({"faster", "slower", "same", "undecided"})
 """Verdicts of trials that were measured."""
 PAGE = "whatif.html"
@@ -47,7 +49,9 @@ def render(report: WhatIfReport, *, color: bool = False, width: int = 120) -> st
             lines += _result(result, name_width, width, color=color)
     lines += list(_not_measured(report, name_width, width))
     lines += list(_parts(report, width))
-    return "".join(f"{line}\n" for line in [*lines, "", *textwrap.wrap(conclusion(report), width), *_foot(report)])
+    return "".join(
+        f"{line}\n" for line in [*lines, "", *textwrap.wrap(conclusion(report), width), *_foot(report, width)]
+    )
 
 
 def catalogue(choices: Iterable[Choice], *, width: int = 120) -> str:
@@ -180,7 +184,30 @@ def conclusion(report: WhatIfReport) -> str:
     return text
 
 
-def _foot(report: WhatIfReport) -> list[str]:
+def peers_text(peers: Iterable[tuple[str, int]]) -> str:
+    """(peer, attempts) in words, at most ``_MOST_PEERS`` of them; "" if there are none."""
+    told = [
+        f"{printable(name) or 'something outside, by code that is not Python'} "
+        f"({attempts} time{'s' if attempts != 1 else ''})"
+        for name, attempts in peers
+    ]
+    more = [f"and {len(told) - _MOST_PEERS} more"] if len(told) > _MOST_PEERS else []
+    return ", ".join([*told[:_MOST_PEERS], *more])
+
+
+def _peers(report: WhatIfReport) -> str:
+    """What the job wanted to reach; "" if nothing."""
+    reached = peers_text((one.peer, one.attempts) for one in report.peers)
+    if not reached:
+        return ""
+    if report.network:
+        return f"the job wants to reach: {reached}"
+    return f"the job wanted to reach: {reached}; without network this may change its time: --allow-network"
+
+
+def _foot(report: WhatIfReport, width: int) -> list[str]:
     kept = "what the job wrote was thrown away" if report.isolated else "the job wrote where it writes"
     network = "" if report.network else ", and it had no network"
-    return [f"page: {printable(report.folder)}/{PAGE}", f"{kept}{network}"]
+    offline = f"set offline: {', '.join(report.trackers)}" if report.trackers and report.isolated else ""
+    more = [line for text in (offline, _peers(report)) for line in textwrap.wrap(text, width)]
+    return [f"page: {printable(report.folder)}/{PAGE}", f"{kept}{network}", *more]

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from stepscope._version import __version__
 from stepscope.app.record import shown
 from stepscope.collector.launch import mask
+from stepscope.collector.launch.peers import Contacts
 from stepscope.experiments import schedule
 from stepscope.experiments.interventions import parse
 from stepscope.experiments.plan import OTHER
 from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
-from stepscope.model.report.whatif import WhatIfNoise, WhatIfPart, WhatIfReport, WhatIfResult, WhatIfRun
+from stepscope.model.report.whatif import WhatIfNoise, WhatIfPart, WhatIfPeer, WhatIfReport, WhatIfResult, WhatIfRun
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +32,7 @@ def build(runner: Runner, found: Experiment, runs: Sequence[Ran], measure: Measu
     """The report. ``first``: the run that suggested what to try."""
     plain = [ran for ran in runs if not ran.trial]
     times = plain[0].report.session.step_times
+    contacts = (first or runs[0]).contacts or Contacts()
     results = [_result(arm, found.effect(arm), runs) for arm in found.arms]
     results += [_left_out(candidate) for candidate in found.not_tried]
     return WhatIfReport(
@@ -49,6 +51,8 @@ def build(runner: Runner, found: Experiment, runs: Sequence[Ran], measure: Measu
         interrupted=found.interrupted,
         trial_s=runner.seconds,
         parts=_parts(plain[0].report.anatomy, results) if measure != "run" else (),
+        peers=tuple(WhatIfPeer(peer=one.name, attempts=one.attempts) for one in contacts.peers),
+        trackers=contacts.trackers,
     )
 
 

@@ -24,6 +24,7 @@ from stepscope.experiments.schedule import Measured
 from stepscope.model.log.intervention import InterventionEnded
 from stepscope.model.report.finding import Report
 from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
+from stepscope.reports.whatif_text import peers_text
 from stepscope.store import layout, open_session
 from stepscope.wire import trials
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stepscope.collector.launch.isolation import Isolation
+    from stepscope.collector.launch.peers import Contacts
     from stepscope.model.report.whatif import Measure
 
 AS_IT_IS = "as-it-is"
@@ -52,6 +54,8 @@ class Ran:
     wall_s: float
     note: str = ""
     """Why its change was not in effect; "" if it was."""
+    contacts: Contacts | None = None
+    """What it wanted to reach; None: unknown."""
 
     @property
     def codes(self) -> frozenset[str]:
@@ -124,11 +128,19 @@ class Runner:
         began = time.monotonic()
         with _printing_to(log):
             outcome = launch.run(wanted)
-        _check(outcome, label, log, "" if self.networked else "; it had no network: see --allow-network")
+        _check(outcome, label, log, "" if self.networked else _without_network(outcome.contacts))
         report = _report(session, label)
         note = _note(session, report, trial)
         wall_s = time.monotonic() - began
-        return Ran(round=number, trial=trial, session=session.name, report=report, wall_s=wall_s, note=note)
+        return Ran(
+            round=number,
+            trial=trial,
+            session=session.name,
+            report=report,
+            wall_s=wall_s,
+            note=note,
+            contacts=outcome.contacts,
+        )
 
     def _label(self, number: int, trial: str) -> str:
         """Name of a run: that of its trial in its round, numbered if a round has several."""
@@ -144,6 +156,12 @@ class Runner:
 def _file_name(trial: str) -> str:
     """A trial as a part of a file's name."""
     return "".join(letter if letter.isalnum() or letter in "-._" else "-" for letter in trial)[-80:]
+
+
+def _without_network(contacts: Contacts | None) -> str:
+    """What to say about the network if a run fails that had none."""
+    reached = peers_text((peer.name, peer.attempts) for peer in contacts.peers) if contacts is not None else ""
+    return f"; it had no network{f' and wanted to reach {reached}' if reached else ''}: see --allow-network"
 
 
 def _check(outcome: launch.Outcome, label: str, log: Path, hint: str) -> None:

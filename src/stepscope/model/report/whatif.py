@@ -112,6 +112,15 @@ class WhatIfPart(Struct, frozen=True, kw_only=True):
     """Interval of ``saved_ratio`` at 99 %; both 0 with fewer than three rounds."""
 
 
+class WhatIfPeer(Struct, frozen=True, kw_only=True):
+    """What the job wants to reach outside."""
+
+    peer: str
+    """Peer, as HOST:PORT, or unix:PATH for a service of this host; "": unknown, because it is not Python that tries."""
+    attempts: int
+    """Attempts in one run."""
+
+
 class WhatIfReport(Struct, frozen=True, kw_only=True):
     """A program unchanged and with each remedy, in turn."""
 
@@ -142,3 +151,8 @@ class WhatIfReport(Struct, frozen=True, kw_only=True):
     """Seconds of steady steps after which a run ended; 0: runs went on to the program's end."""
     parts: tuple[WhatIfPart, ...] = ()
     """The step, the largest component first; empty if no steps are seen."""
+    peers: tuple[WhatIfPeer, ...] = ()
+    """What the first run wanted to reach, the most frequent first. Without the network all attempts fail, which may
+    change the job's time."""
+    trackers: tuple[str, ...] = ()
+    """Trackers that the first run imported; where the job is isolated, they were set offline."""
