@@ -90,6 +90,15 @@ def kind_of(trial: str) -> Kind:
     return "gain" if trial in {OTHER, *ENVIRONMENT_REMEDIES} else parse(trial)[0].kind
 
 
+def keeps_results(trial: str) -> bool:
+    """Whether the job computes the same with it.
+
+    Raises:
+        UsageError: it is not known.
+    """
+    return trial in {OTHER, *ENVIRONMENT_REMEDIES} or parse(trial)[0].keeps_results
+
+
 def _shares(report: Report) -> dict[str, float]:
     return {part.component: part.ratio for part in report.anatomy}
 
