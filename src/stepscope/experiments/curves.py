@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 NAMES = ("batch", "threads")
 """Trials that are curves if they are given no argument."""
+FEW_CORES = 4
+"""Cores up to which each number of threads is tried."""
 KNEE = 0.95
 """Share of the best rate that the knee reaches: more than the 3 % that make no difference, less than a trial of one
 round shows."""
@@ -61,6 +63,8 @@ class Curve:
     experiment: Experiment = field(default_factory=lambda: Experiment(arms=[]))
     peaks: dict[str, int] = field(default_factory=dict)
     """Most bytes held, by trial; "": unchanged."""
+    limit_bytes: int = 0
+    """Memory that the job may hold; 0: unknown."""
     stopped: str = ""
     """Why there is no larger size; "": the last one is the largest that there is."""
 
@@ -96,7 +100,7 @@ def size_of(trial: str) -> Fraction:
 
 def threads(cores: int) -> list[int]:
     """Numbers of threads worth a run: 1, 2, 4 ... and all cores; with up to four cores, each."""
-    if cores <= 4:  # noqa: PLR2004 - few enough for all
+    if cores <= FEW_CORES:
         return list(range(1, cores + 1))
     doubled = [1 << power for power in range(cores.bit_length()) if 1 << power < cores]
     return [*doubled, cores]
@@ -121,8 +125,8 @@ def trace(name: str, job: Job, *, cores: int, limit_bytes: int, rounds: int = MI
 
 class _Tracing:
     def __init__(self, name: str, job: Job, cores: int, limit_bytes: int) -> None:
-        self._job, self._cores, self._limit_bytes = job, cores, limit_bytes
-        self._curve = Curve(name=name)
+        self._job, self._cores = job, cores
+        self._curve = Curve(name=name, limit_bytes=limit_bytes)
 
     def all(self, rounds: int) -> Curve:
         """The first round, and the others."""
@@ -192,10 +196,10 @@ class _Tracing:
 
     def _too_large(self, trial: str) -> str:
         """Why a size would not fit into the memory; "" if it would, or nothing is known."""
-        needed = self._forecast(trial)
-        if not self._limit_bytes or needed <= FULL_RATIO * self._limit_bytes:
+        needed, limit_bytes = self._forecast(trial), self._curve.limit_bytes
+        if not limit_bytes or needed <= FULL_RATIO * limit_bytes:
             return ""
-        said = f"{format_bytes(round(needed))} of {format_bytes(self._limit_bytes)}"
+        said = f"{format_bytes(round(needed))} of {format_bytes(limit_bytes)}"
         return f"x{size_of(trial)} would take about {said} of memory"
 
     def _forecast(self, trial: str) -> float:
@@ -204,7 +208,7 @@ class _Tracing:
             return 0.0
         known = sorted((float(size_of(one)), peak) for one, peak in self._curve.peaks.items() if peak)
         below = [point for point in known if point[0] < size_of(trial)][-2:]
-        if len(below) < 2:  # noqa: PLR2004 - a line needs two points
+        if below[:1] == below[-1:]:  # a line needs two points
             return 0.0
         (one, low), (other, high) = below
         return high + max(0.0, (high - low) / (other - one)) * (float(size_of(trial)) - other)

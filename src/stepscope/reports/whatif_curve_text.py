@@ -61,8 +61,7 @@ def _change(point: WhatIfPoint) -> str:
 
 
 def _conclusion(curve: WhatIfCurve) -> str:
-    limit = f"; {format_bytes(curve.limit_bytes)} of memory could be had" if curve.limit_bytes else ""
-    why = f" No larger one: {printable(curve.stopped)}{limit}." if curve.stopped else ""
+    why = f" No larger one: {printable(curve.stopped)}." if curve.stopped else ""
     if curve.knee is None:
         return f"No size of {curve.name} could be measured.{why}"
     if not curve.knee:

@@ -42,7 +42,8 @@ def limit_bytes(host: Path = cgroup.HOST) -> int:
     left = [limit - _held(folder) for folder in cgroup.folders("self", "memory", host) if (limit := _limit(folder))]
     words = cgroup.read(host / "proc/meminfo").split()
     free = {key: int(value) << 10 for key, value in itertools.pairwise(words) if value.isdigit()}
-    return max(0, min([*left, *([free["MemAvailable:"]] if "MemAvailable:" in free else [])], default=0))
+    known = [*left, *([free["MemAvailable:"]] if "MemAvailable:" in free else [])]
+    return max(1, min(known)) if known else 0
 
 
 def _limit(folder: Path) -> int:
@@ -78,7 +79,7 @@ def report(recorded: Recorded, curve: Curve) -> WhatIfCurve:
         knee=curve.knee,
         lasting=lasting(recorded, curve),
         stopped=curve.stopped,
-        limit_bytes=limit_bytes(),
+        limit_bytes=curve.limit_bytes,
     )
 
 

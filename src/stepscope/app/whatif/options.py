@@ -50,7 +50,7 @@ class WhatIfOptions:
     folder: Path | None = None
     """None: named after the script, in the current directory."""
     resume: Path | None = None
-    """Folder of an experiment that goes on where it was."""
+    """Folder of an experiment that continues where it was."""
     whole: bool = False
     """Whether each run goes on to the program's own end."""
     network: bool = False

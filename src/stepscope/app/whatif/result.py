@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from stepscope._version import __version__
 from stepscope.app.record import shown
@@ -61,7 +64,7 @@ def build(
         step=times.source if measure != "run" and times is not None else "",
         rounds=main.rounds if main is not None else max(ran.round for ran in plain),
         ns=unchanged_ns(recorded),
-        results=tuple(sorted(results, key=_order)),
+        results=tuple(sorted(map(partial(_described, runner.other_text), results), key=_order)),
         runs=tuple(_run(ran, measure) for ran in (*recorded.looks, *recorded.runs)),
         folder=shown(runner.folder),
         noise=noise_of(main) if main is not None else None,
@@ -74,6 +77,11 @@ def build(
         against=runner.other_text,
         resume=state.resume_command(runner.folder),
     )
+
+
+def _described(other: str, result: WhatIfResult) -> WhatIfResult:
+    """The result, with what the other program is."""
+    return msgspec.structs.replace(result, text=f"{result.text}: {other}") if result.remedy == OTHER else result
 
 
 def unchanged_ns(recorded: Recorded) -> int:
