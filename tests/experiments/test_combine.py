@@ -16,6 +16,8 @@ from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
         (("graph",), "", ("graph",)),
         (("graph",), "xla-on", ("graph", "xla-on")),
         (("batch:4", "graph"), "batch:16", ("graph", "batch:16")),
+        (("graph-function:a",), "graph-function:b", ("graph-function:a", "graph-function:b")),
+        (("graph",), "graph", ("graph",)),
         (("threads:2",), "threads-default", ("threads-default",)),
         (("xla-off",), "xla-on", ("xla-on",)),
         (("glibc-keep", "glibc-hugepages"), "preload-jemalloc", ("preload-jemalloc",)),

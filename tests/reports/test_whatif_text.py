@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from stepscope.model.report.whatif import Choice, Verdict, WhatIfReport, WhatIfResult
+from stepscope.model.report.whatif import Choice, Verdict, WhatIfPart, WhatIfReport, WhatIfResult
 from stepscope.reports import whatif_text
 
 RESULT = WhatIfResult(
@@ -54,7 +54,7 @@ def test_a_line_for_each() -> None:
         "               let malloc keep what is freed",
         "",
         "best: jemalloc-keep makes a step 1.1 times as fast",
-        "sessions: score-1122-1530.whatif",
+        "page: score-1122-1530.whatif/whatif.html",
         "the job wrote where it writes",
     ]
 
@@ -134,3 +134,19 @@ def test_narrow_terminals() -> None:
     text = whatif_text.render(msgspec.structs.replace(REPORT, results=(long,)), width=20)
     assert text.count("let jemalloc") == 4
     assert max(len(line) for line in text.splitlines()[1:]) <= 60
+
+
+def test_the_step_falls_part_by_part() -> None:
+    """Each component's bar begins where the one above ends; what a trial has saved stands next to it."""
+    parts = (
+        WhatIfPart(component="input-wait", ratio=0.7, ns=7, trial="compute-only", saved_ratio=0.68, low=0.6, high=0.7),
+        WhatIfPart(component="call", ratio=0.295, ns=3),
+        WhatIfPart(component="gc", ratio=0.005, ns=1),
+    )
+    lines = whatif_text.render(msgspec.structs.replace(REPORT, parts=parts)).splitlines()
+    at = lines.index("the step of the unchanged job, part by part, and what leaving a part out has saved")
+    assert lines[at + 1 : at + 4] == [
+        f"input wait   70 %  {'█' * 21}{' ' * 9}  compute-only saves 68 % (60 to 70)",
+        f"compute      30 %  {' ' * 21}{'█' * 9}",
+        "",
+    ]

@@ -38,6 +38,10 @@ def test_the_gain_is_measured_and_stands_in_an_interval(project: Project) -> Non
     assert report["noise"]["low"] < report["noise"]["ratio"] < report["noise"]["high"]
     folder = project.root / report["folder"]
     assert all((folder / run["session"] / "report.json").is_file() for run in report["runs"])
+    assert json.loads((folder / "whatif.json").read_text("utf-8")) == report
+    page = (folder / "whatif.html").read_text("utf-8")
+    assert "Best: jemalloc-keep makes a step" in page
+    assert "it contains no sampled stacks" in page, "the faster job runs for a quarter of a second"
     assert "waiting 0.004 --epochs 2" in (folder / "1-jemalloc-keep.log").read_text("utf-8")
     assert "round 3: unchanged" in done.stderr
 

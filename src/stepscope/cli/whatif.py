@@ -12,6 +12,7 @@ import click
 
 from stepscope.app import record
 from stepscope.app.whatif import command as use_case
+from stepscope.app.whatif import outputs
 from stepscope.app.whatif.options import WhatIfOptions
 from stepscope.cli.duration import to_seconds
 from stepscope.cli.job_command import JobCommand
@@ -174,7 +175,7 @@ def whatif(
     if report is None:
         click.echo("nothing to try: no finding and no part of the step suggests a change; see --list")
     elif as_json:
-        click.echo(use_case.to_json(report))
+        click.echo(outputs.to_json(report))
     else:
         color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         click.echo(_rendered(report, color=color), nl=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stepscope.experiments.interventions import NUMBERED
 from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
 from stepscope.wire import trials
 
@@ -21,9 +22,9 @@ ALTERNATIVES: tuple[frozenset[str], ...] = (
 
 
 def conflict(one: str, other: str) -> bool:
-    """Whether two trials exclude each other: alternatives, or the same with another argument."""
+    """Whether two trials exclude each other: alternatives, or the same, perhaps with another number."""
     names = {trials.split(one)[0], trials.split(other)[0]}
-    return len(names) == 1 or any(names <= group for group in ALTERNATIVES)
+    return one == other or (len(names) == 1 and names <= NUMBERED) or any(names <= group for group in ALTERNATIVES)
 
 
 def merged(kept: Iterable[str], trial: str) -> tuple[str, ...]:

@@ -108,6 +108,14 @@ ALL: tuple[Intervention, ...] = (
     ),
     _made(
         "ceiling",
+        "no-validation",
+        "evaluation",
+        text="Fits run without their validation.",
+        limits="Fits of Keras only, not evaluate or predict. A program that reads the validation's results fails.",
+        lasting="validation: its batch size (validation_batch_size), validation_freq, validation_steps",
+    ),
+    _made(
+        "ceiling",
         "no-summaries",
         "callbacks",
         "saving",
@@ -175,6 +183,23 @@ ALL: tuple[Intervention, ...] = (
     ),
     _made(
         "gain",
+        "reduce-retracing",
+        "tracing",
+        text="The program's tf.functions take several shapes with one trace.",
+        limits="Not for new Python numbers or objects, or functions that are made again for each call.",
+        lasting="@tf.function(reduce_retracing=True), or an input_signature with None for what changes",
+        keeps=True,
+    ),
+    _made(
+        "ceiling",
+        "functions-reused",
+        "tracing",
+        text="A tf.function that the program makes again from the same code is the one that it made before.",
+        limits="What the new one would have bound (another model, another list) is that of the first one.",
+        lasting="where the tf.function is made: once, outside of the loop",
+    ),
+    _made(
+        "gain",
         "mixed-bfloat16",
         "call",
         text="Layers of Keras compute in bfloat16 and keep their variables in float32.",
@@ -190,6 +215,18 @@ ALL: tuple[Intervention, ...] = (
         text="Runs in graphs what run_eagerly=True and run_functions_eagerly run eagerly.",
         limits="A loop that calls no tf.function stays eager; Python in the model runs only while it is traced.",
         lasting="leave run_eagerly=True and tf.config.run_functions_eagerly(True) out",
+        keeps=True,
+    ),
+    _made(
+        "gain",
+        "graph-function",
+        "other-python",
+        "call",
+        argument="qualified name of a function, or FILE:LINE",
+        text="Makes a Python function of the program a tf.function.",
+        limits="Python in it runs only while it is traced; NumPy values in it make it fail; a new trace for each new "
+        "Python number it is given.",
+        lasting="@tf.function above the function",
         keeps=True,
     ),
     _made(
@@ -220,6 +257,34 @@ ALL: tuple[Intervention, ...] = (
         lasting=".cache() after the last .map() that gives the same in each epoch",
     ),
     _made(
+        "ceiling",
+        "without-stage",
+        "input-wait",
+        argument="map, filter, shuffle ..., or FILE:LINE of one transformation",
+        text="Leaves transformations of tf.data pipelines out.",
+        limits="Only where the elements keep their type and shape. A cache that is left out makes the job slower.",
+        lasting="this transformation: a cheaper one, in parallel, or once for all epochs",
+    ),
+    _made(
+        "gain",
+        "checks-off",
+        "call",
+        "input-wait",
+        text="Number checks, debugger dumps and tf.data's debug mode stay off, even if the program turns them on.",
+        limits="A run that goes wrong is no longer found out by them.",
+        lasting="leave tf.debugging.enable_check_numerics() and the like out",
+        keeps=True,
+    ),
+    _made(
+        "gain",
+        "determinism-off",
+        "call",
+        "input-wait",
+        text="Ops and tf.data need not give the same numbers in each run.",
+        limits="Results differ from run to run by rounding and order.",
+        lasting="leave tf.config.experimental.enable_op_determinism() and TF_DETERMINISTIC_OPS out",
+    ),
+    _made(
         "gain",
         "threads",
         "call",
@@ -245,9 +310,10 @@ ALL: tuple[Intervention, ...] = (
         "input-wait",
         "callbacks",
         argument="qualified name of a function, or FILE:LINE",
-        text="A Python function of the program returns its last result after 5 real calls.",
-        limits="Not generators, coroutines, or what TensorFlow traces; functions made again for each call are missed. "
-        "A function whose state is needed makes the program fail.",
+        text="A Python function of the program returns its last result after 5 real calls; a generator gives its first "
+        "8 items again and again.",
+        limits="Not coroutines, or what TensorFlow traces; functions made again for each call are missed. A function "
+        "whose state is needed makes the program fail. A generator ends after 1,000 items.",
         lasting="the function itself",
     ),
     _made(
@@ -300,5 +366,11 @@ def _is_number(text: str) -> bool:
 
 def _form(intervention: Intervention) -> str:
     """The intervention as it is typed."""
-    forms = {"without-callback": "NAME", "stub": "FUNCTION", "batch": "K"}
+    forms = {
+        "without-callback": "NAME",
+        "without-stage": "STAGE",
+        "stub": "FUNCTION",
+        "graph-function": "FUNCTION",
+        "batch": "K",
+    }
     return f"{intervention.name}:{forms.get(intervention.name, 'N')}" if intervention.argument else intervention.name

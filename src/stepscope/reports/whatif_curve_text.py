@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from stepscope.reports.check.check_text import printable
+from stepscope.reports.words import printable
 from stepscope.units import format_bytes, format_rate
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def lines(curve: WhatIfCurve, measure: Measure, width: int) -> list[str]:
     head = f"{title:<20}{_UNITS[measure]:>12}  {'memory':>10}  change"
     best = max((point.rate for point in curve.points), default=0.0)
     rows = [line for point in curve.points for line in _point(point, curve, best, width)]
-    last = textwrap.wrap(_conclusion(curve), width)
+    last = textwrap.wrap(conclusion(curve), width)
     return ["", head, *rows, *last]
 
 
@@ -60,7 +60,8 @@ def _change(point: WhatIfPoint) -> str:
     return f"{value} ({100 * (1 / point.high - 1):+.0f} to {100 * (1 / point.low - 1):+.0f})"
 
 
-def _conclusion(curve: WhatIfCurve) -> str:
+def conclusion(curve: WhatIfCurve) -> str:
+    """The knee and why the curve ends, in a sentence or two."""
     why = f" No larger one: {printable(curve.stopped)}." if curve.stopped else ""
     if curve.knee is None:
         return f"No size of {curve.name} could be measured.{why}"

@@ -6,22 +6,30 @@ import shlex
 import textwrap
 from typing import TYPE_CHECKING
 
-from stepscope.reports import whatif_curve_text
-from stepscope.reports.check.check_text import printable
+from stepscope.reports import whatif_curve_text, words
+from stepscope.reports.words import printable
 from stepscope.units import format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from stepscope.model.report.whatif import Choice, WhatIfNoise, WhatIfReport, WhatIfResult
+    from stepscope.model.report.whatif import Choice, WhatIfNoise, WhatIfPart, WhatIfReport, WhatIfResult
 
 AS_IT_IS = "unchanged"
 _COLORS = {"faster": "1;32", "slower": "1;31"}
-_WORDS = {"same": "no difference", "not-possible": "not possible", "not-tried": "not tried"}
+VERDICTS = {"same": "no difference", "not-possible": "not possible", "not-tried": "not tried"}
+"""Verdicts in words, where the word is another."""
 MIN_WIDTH = 60
 MAX_NAME = 24
 """Width of the column of names; a longer name stands on a separate line."""
 MEASURED = frozenset({"faster", "slower", "same", "undecided"})
+"""Verdicts of trials that were measured."""
+PAGE = "whatif.html"
+"""Name of the page in the experiment's folder."""
+BAR = 30
+"""Letters of the bar that is a whole step."""
+SHOWN_RATIO = 0.01
+"""Least share of a component that is listed."""
 WORTH = 0.97
 """Ratio below which a gain is worth a change: the least severity of a finding."""
 
@@ -33,8 +41,9 @@ def render(report: WhatIfReport, *, color: bool = False, width: int = 120) -> st
     lines = [head_line(report), "", AS_IT_IS.ljust(name_width) + format_ns(report.ns) + noise_text(report.noise)]
     lines += table_lines(report.results, name_width, width, color=color)
     lines += not_measured_lines(report.results, name_width, width)
+    lines += _parts(report, width)
     lines += [line for curve in report.curves for line in whatif_curve_text.lines(curve, report.measure, width)]
-    answer = conclusion_lines(report, width) if report.results else []
+    answer = textwrap.wrap(conclusion(report), width) if report.results else []
     return "".join(f"{line}\n" for line in [*lines, "", *answer, *foot_lines(report)])
 
 
@@ -87,7 +96,7 @@ def noise_text(noise: WhatIfNoise | None) -> str:
 
 def result_lines(result: WhatIfResult, name_width: int, width: int, *, color: bool = False) -> list[str]:
     """A trial with its change, what it does, and how to keep it."""
-    word = _WORDS.get(result.verdict, result.verdict)
+    word = VERDICTS.get(result.verdict, result.verdict)
     verdict = f"\x1b[{_COLORS[result.verdict]}m{word}\x1b[0m" if color and result.verdict in _COLORS else word
     line = f"{format_ns(result.ns).ljust(10)}{change_text(result)}  {verdict}"
     lasting = result.verdict == "faster" and bool(result.lasting)
@@ -125,18 +134,50 @@ def change_text(result: WhatIfResult) -> str:
     return f"{value} ({100 * (result.low - 1):+.1f} to {100 * (result.high - 1):+.1f})"
 
 
+def saved_text(part: WhatIfPart) -> str:
+    """What the trial that leaves a component out has saved; "" if there is none."""
+    if not part.trial:
+        return ""
+    interval = f" ({100 * part.low:.0f} to {100 * part.high:.0f})" if part.high else ""
+    return f"{100 * part.saved_ratio:.0f} %{interval}"
+
+
+def _parts(report: WhatIfReport, width: int) -> Iterator[str]:
+    """The step as a waterfall."""
+    shown = [part for part in report.parts if part.ratio >= SHOWN_RATIO]
+    if not shown:
+        return
+    head = "the step of the unchanged job, part by part, and what leaving a part out has saved"
+    yield from ("", *textwrap.wrap(head, width))
+    names = [words.component_word(part.component) for part in shown]
+    wide = max(map(len, names))
+    whole = sum(part.ratio for part in report.parts)
+    at = 0.0
+    for name, part in zip(names, shown, strict=True):
+        start, end = (round(BAR * share / whole) for share in (at, at + part.ratio))
+        bar = (" " * start + "\u2588" * max(1, end - start)).ljust(BAR)
+        line = f"{name.ljust(wide)} {words.percent(part.ratio).rjust(4)} %  {bar}"
+        saved = f"{part.trial} saves {saved_text(part)}" if part.trial else ""
+        if len(line) + 2 + len(saved) <= width:
+            yield f"{line}  {saved}".rstrip()
+        else:
+            yield line.rstrip()
+            yield " " * (wide + 1) + saved
+        at += part.ratio
+
+
 def not_measured_lines(results: Iterable[WhatIfResult], name_width: int, width: int) -> Iterator[str]:
     """What was not possible or not tried, and why."""
     left = [result for result in results if result.verdict not in MEASURED]
     if left:
         yield ""
     for result in left:
-        head, *rest = textwrap.wrap(f"{_WORDS[result.verdict]}: {printable(result.note)}", width - name_width)
+        head, *rest = textwrap.wrap(f"{VERDICTS[result.verdict]}: {printable(result.note)}", width - name_width)
         yield from named_lines(result.remedy, head, name_width)
         yield from (" " * name_width + part for part in rest)
 
 
-def conclusion_lines(report: WhatIfReport, width: int) -> list[str]:
+def conclusion(report: WhatIfReport) -> str:
     """The answer in one sentence."""
     best = next((r for r in report.results if r.kind == "gain" and r.verdict == "faster" and r.ratio < WORTH), None)
     ceilings = [r for r in report.results if r.kind == "ceiling" and r.verdict in {"faster", "same"}]
@@ -155,12 +196,12 @@ def conclusion_lines(report: WhatIfReport, width: int) -> list[str]:
         left = any(r.verdict in {"undecided", "not-tried"} for r in report.results)
         known = " among what is decided" if left else ""
         text = f"nothing worth changing{known}" + (f"; the ceilings are: {told}" if told else "")
-    return textwrap.wrap(text, width)
+    return text
 
 
 def foot_lines(report: WhatIfReport) -> list[str]:
     """Where the sessions are, what was left behind, and how to resume."""
     kept = "what the job wrote was thrown away" if report.isolated else "the job wrote where it writes"
     network = "" if report.network else ", and it had no network"
-    lines = [f"sessions: {printable(report.folder)}", f"{kept}{network}"]
+    lines = [f"page: {printable(report.folder)}/{PAGE}", f"{kept}{network}"]
     return [*lines, f"ended early; to resume: {printable(report.resume)}"] if report.interrupted else lines

@@ -6,7 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from stepscope.reports import whatif_text
-from stepscope.reports.check.check_text import printable
+from stepscope.reports.words import printable
 from stepscope.units import format_ns
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def render(report: WhatIfReport, way: WhatIfWay, *, color: bool = False, width: 
     lines += [*_total(way, name_width), *_lasting(way, width)]
     lines += [*_not_kept(way, name_width, width, color=color), *_ceilings(way, name_width, width, color=color)]
     lines += whatif_text.not_measured_lines(_not_measured(way), name_width, width)
-    lines += ["", *textwrap.wrap(_conclusion(report, way), width), *whatif_text.foot_lines(report)]
+    lines += ["", *textwrap.wrap(conclusion(report, way), width), *whatif_text.foot_lines(report)]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -112,7 +112,7 @@ def _all(way: WhatIfWay) -> Iterable[WhatIfResult]:
     yield from way.left
 
 
-def _conclusion(report: WhatIfReport, way: WhatIfWay) -> str:
+def conclusion(report: WhatIfReport, way: WhatIfWay) -> str:
     """The answer in one sentence."""
     end = f"it ended because {ENDS[way.stop]}"
     left = [one for one in way.left if one.kind == "ceiling" and one.verdict in {"faster", "same"}]

@@ -130,3 +130,15 @@ def test_settings_that_cannot_be_changed(armed: Armed) -> None:
     assert trial.output.splitlines()[:2] == ["8 [False, True] float32 float32 False", "[20, 20] 2"], trial.errors
     assert trial.outcome("steps-per-execution") == ("not-reached", 0, "the model runs eagerly")
     assert trial.outcome("xla-off")[:2] == ("not-reached", 0)
+
+
+def test_a_fit_without_validation(armed: Armed) -> None:
+    """Neither validation data nor a split is evaluated; the training is as long as before."""
+    program = f"""{BASE}
+first = model().fit(x, y, verbose=0, validation_data=(x, y))
+second = model().fit(x, y, verbose=0, validation_split=0.5)
+print(sorted(first.history), sorted(second.history))
+"""
+    trial = run(armed, program, "no-validation")
+    assert trial.output == "['loss'] ['loss']\n", trial.errors
+    assert trial.outcome("no-validation") == ("in-effect", 2, "")

@@ -11,9 +11,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from stepscope.app.whatif import against, curve, options, result, state, way
+from stepscope.app.whatif import against, curve, options, outputs, result, state, way
 from stepscope.app.whatif.recorded import Recorded
 from stepscope.app.whatif.result import Stage
 from stepscope.app.whatif.runs import Runner
@@ -69,12 +67,15 @@ def whatif(wanted: options.WhatIfOptions, say: Callable[[str], object]) -> WhatI
         if kept.runs:
             say(f"{len(kept.runs)} runs of this experiment are in the folder and count")
         try:
-            return _measured(wanted, Recorded(runner, kept, say))
+            report = _measured(wanted, Recorded(runner, kept, say))
         except schedule.NotMeasuredError as error:
             raise CaptureError(f"the unchanged job cannot be measured: {error}") from error
         except KeyboardInterrupt:
             say(f"ended before a round was complete; to resume: {state.resume_command(folder)}")
             raise
+    if report is not None:
+        outputs.write(report, folder)
+    return report
 
 
 def catalogue() -> tuple[Choice, ...]:
@@ -94,11 +95,6 @@ def catalogue() -> tuple[Choice, ...]:
         ),
         *settings,
     )
-
-
-def to_json(report: WhatIfReport) -> str:
-    """For programs: schema ``stepscope.whatif/1``."""
-    return msgspec.json.format(msgspec.json.encode(report), indent=1).decode()
 
 
 def _measured(wanted: options.WhatIfOptions, recorded: Recorded) -> WhatIfReport | None:

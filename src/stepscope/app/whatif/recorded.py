@@ -87,7 +87,8 @@ class Recorded:
         if not self.runs:
             self.measure = measure_of((ran,))
         self.runs.append(ran)
-        measured = ran.measured(self.measure, self.runs[0])
+        base = next(one for one in self.runs if (one.stage, one.kept) == (stage, kept))
+        measured = ran.measured(self.measure, base)
         self._say(f"{place} {_in_words(measured, self.measure)}", taken)
         return measured, ran
 

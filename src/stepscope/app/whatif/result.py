@@ -17,7 +17,7 @@ from stepscope.experiments import schedule
 from stepscope.experiments.interventions import parse
 from stepscope.experiments.plan import OTHER, keeps_results
 from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
-from stepscope.model.report.whatif import WhatIfNoise, WhatIfReport, WhatIfResult, WhatIfRun
+from stepscope.model.report.whatif import WhatIfNoise, WhatIfPart, WhatIfReport, WhatIfResult, WhatIfRun
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from stepscope.experiments.plan import Candidate
     from stepscope.experiments.schedule import Arm, Experiment
     from stepscope.experiments.statistics import Effect
+    from stepscope.model.report.finding import Component
     from stepscope.model.report.whatif import Measure, Verdict, WhatIfCurve, WhatIfWay
 
 NO_TIME = "there was no time for it: raise --time"
@@ -76,6 +77,33 @@ def build(
         curves=tuple(curves),
         against=runner.other_text,
         resume=state.resume_command(runner.folder),
+        parts=_parts(plain[0].report.anatomy, results) if measure != "run" else (),
+    )
+
+
+def _parts(anatomy: Sequence[Component], results: Sequence[WhatIfResult]) -> tuple[WhatIfPart, ...]:
+    """The step, each component with the ceiling that leaves it out: a ceiling belongs to the largest that it lifts."""
+    shares = {part.component: part.ratio for part in anatomy}
+    ceilings = dict[str, WhatIfResult]()
+    for result in results:
+        if result.kind == "ceiling" and result.ns and not parse(result.remedy)[1]:
+            lifted = max(parse(result.remedy)[0].lifts, key=lambda name: shares.get(name, 0.0))
+            ceilings.setdefault(lifted, result)
+    rows = sorted(anatomy, key=lambda part: -part.ratio)
+    return tuple(_part(part, ceilings.get(part.component)) for part in rows if part.ratio > 0)
+
+
+def _part(part: Component, ceiling: WhatIfResult | None) -> WhatIfPart:
+    if ceiling is None:
+        return WhatIfPart(component=part.component, ratio=part.ratio, ns=part.ns_per_step)
+    return WhatIfPart(
+        component=part.component,
+        ratio=part.ratio,
+        ns=part.ns_per_step,
+        trial=ceiling.remedy,
+        saved_ratio=1 - ceiling.ratio,
+        low=1 - ceiling.high if ceiling.high else 0.0,
+        high=1 - ceiling.low if ceiling.high else 0.0,
     )
 
 

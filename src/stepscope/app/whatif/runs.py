@@ -26,7 +26,7 @@ from stepscope.model.log.intervention import InterventionEnded
 from stepscope.model.report.finding import Report
 from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
 from stepscope.store import layout, open_session
-from stepscope.wire.trials import split
+from stepscope.wire import trials
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 AS_IT_IS, KEPT = "as-it-is", "kept"
 NO_CAPTURES = "0%"
+TO_GRAPH = frozenset({"graph", "graph-function"})
+"""Trials that make the same steps other calls."""
 _NOT_IN_EFFECT = "DX146"
 _COUNTS = frozenset({"high", "medium", "low"})
 
@@ -81,13 +83,14 @@ class Ran:
         return times.source if times is not None else ""
 
     def measured(self, measure: Measure, unchanged: Ran) -> Measured:
-        """For the schedule. ``unchanged``: the first run of the job as it is."""
+        """For the schedule. ``unchanged``: the first run with the same changes kept."""
         if self.note:
             return Measured(ns=0.0, why=self.note, wall_s=self.wall_s)
-        if measure != "run" and self.trial != OTHER and self.steps != unchanged.steps:
+        renamed = self.trial == OTHER or trials.split(self.trial)[0] in TO_GRAPH
+        if measure != "run" and not renamed and self.steps != unchanged.steps:
             said = f"its steps are {self.steps or 'not seen'}, those of the unchanged job {unchanged.steps}"
             return Measured(ns=0.0, why=said, wall_s=self.wall_s)
-        if measure == "step" and split(self.trial)[0] == "batch":
+        if measure == "step" and trials.split(self.trial)[0] == "batch":
             said = "how many samples a step has is not known, and steps with more of them cannot be compared"
             return Measured(ns=0.0, why=said, wall_s=self.wall_s)
         ns = self.ns(measure)
@@ -213,7 +216,7 @@ def _note(session: Path, report: Report, trial: str) -> str:
     if trial in ENVIRONMENT_REMEDIES:
         return next((d.text for d in report.diagnostics if d.code == _NOT_IN_EFFECT), "")
     lines = [line for worker in open_session(session).workers for line in worker.all(InterventionEnded)]
-    said = [line for line in lines if (line.name, line.argument) == split(trial)]
+    said = [line for line in lines if (line.name, line.argument) == trials.split(trial)]
     if not said:
         return "no process of the job imported TensorFlow or Keras"
     if any(line.outcome == "in-effect" for line in said):

@@ -179,6 +179,24 @@ class WhatIfCurve(Struct, frozen=True, kw_only=True):
     """Memory that the job could have held; 0: unknown."""
 
 
+class WhatIfPart(Struct, frozen=True, kw_only=True):
+    """A component of the unchanged job's step, and what leaving it out has saved."""
+
+    component: str
+    """Name of the component, see ``model.report.components``."""
+    ratio: float
+    """Share of the mean step of the first unchanged run."""
+    ns: int
+    """Its time per step."""
+    trial: str = ""
+    """The ceiling that leaves it out; "": none was measured."""
+    saved_ratio: float = 0.0
+    """Share of the time that this trial has saved."""
+    low: float = 0.0
+    high: float = 0.0
+    """Interval of ``saved_ratio`` at 99 %; both 0 with fewer than three rounds."""
+
+
 class WhatIfReport(Struct, frozen=True, kw_only=True):
     """A program unchanged and with each remedy, in turn."""
 
@@ -214,3 +232,5 @@ class WhatIfReport(Struct, frozen=True, kw_only=True):
     """Description of the other program: its file, or the commit that it was checked out from; "" if there is none."""
     resume: str = ""
     """Command that resumes an experiment that was ended early, or repeats its report; "" if it cannot be resumed."""
+    parts: tuple[WhatIfPart, ...] = ()
+    """The step, the largest component first; empty if no steps are seen."""
