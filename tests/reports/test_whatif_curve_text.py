@@ -1,41 +1,9 @@
 """Curves, as people read them."""
 
 import msgspec
+from tests.reports.whatif_samples import BATCH, point
 
-from stepscope.model.report.whatif import WhatIfCurve, WhatIfPoint
 from stepscope.reports import whatif_curve_text
-
-
-def point(trial: str, size: float, rate: float, **fields: object) -> WhatIfPoint:
-    """A size with its rate; the unchanged job makes 1000 samples/s."""
-    ratio = 1000 / rate if rate else 1.0
-    made = WhatIfPoint(
-        trial=trial,
-        size=size,
-        ns=round(1e9 / rate) if rate else 0,
-        rate=rate,
-        ratio=ratio,
-        low=0.99 * ratio,
-        high=1.01 * ratio,
-        rounds=3,
-        peak_bytes=1 << 30,
-    )
-    return msgspec.structs.replace(made, **fields)
-
-
-BATCH = WhatIfCurve(
-    name="batch",
-    points=(
-        point("batch:1/2", 0.5, 600.0),
-        point("", 1.0, 1000.0, low=0.0, high=0.0),
-        point("batch:2", 2.0, 2000.0, note="round 2 failed: it died"),
-        point("batch:4", 4.0, 0.0, note="the run 1-batch-4 ended with signal 9"),
-    ),
-    knee="batch:2",
-    lasting="batch_size=64",
-    stopped="x4 is not possible",
-    limit_bytes=4 << 30,
-)
 
 
 def test_a_row_for_each_size_and_the_knee() -> None:

@@ -1,9 +1,7 @@
 """Steps and curves on an experiment's page, and the answer at its head."""
 
 import msgspec
-from tests.reports.test_whatif_curve_text import BATCH
-from tests.reports.test_whatif_text import REPORT
-from tests.reports.test_whatif_way_text import UNTIL_DONE
+from tests.reports.whatif_samples import BATCH, REPORT, UNTIL_DONE
 
 from stepscope.reports import whatif_answer, whatif_page
 

@@ -2,53 +2,10 @@
 
 import msgspec
 import pytest
-from tests.reports.test_whatif_text import REPORT
+from tests.reports.whatif_samples import UNTIL_DONE, WAY, tried
 
-from stepscope.model.report.whatif import Verdict, WhatIfNoise, WhatIfReport, WhatIfResult, WhatIfStep, WhatIfWay
+from stepscope.model.report.whatif import WhatIfWay
 from stepscope.reports import whatif_way_text
-
-
-def tried(name: str, ratio: float, verdict: Verdict, **fields: object) -> WhatIfResult:
-    """A trial of three rounds."""
-    made = WhatIfResult(
-        remedy=name,
-        text="what it does",
-        ns=round(1e6 * ratio),
-        ratio=ratio,
-        low=0.98 * ratio,
-        high=1.02 * ratio,
-        verdict=verdict,
-        rounds=3,
-    )
-    return msgspec.structs.replace(made, **fields)
-
-
-GRAPH = tried("graph", 0.5, "faster", lasting="leave run_eagerly=True out")
-XLA = tried("xla-on", 0.8, "faster")
-IMPOSSIBLE = tried("xla-off", 1.0, "not-possible", ns=0, note="nothing turns it on")
-WAY = WhatIfWay(
-    steps=(
-        WhatIfStep(kept=(), ns=1_000_000, winner="graph", results=(GRAPH, XLA, IMPOSSIBLE), rounds=3),
-        WhatIfStep(kept=("graph",), ns=500_000, winner="xla-on", results=(XLA,), rounds=3),
-        WhatIfStep(
-            kept=("graph", "xla-on"), ns=400_000, winner="", results=(tried("prefetch", 1.0, "same"),), rounds=3
-        ),
-    ),
-    kept=("graph", "xla-on"),
-    lasting=("leave run_eagerly=True out", "model.compile(..., jit_compile=True)"),
-    total=tried("graph + xla-on", 0.4, "faster"),
-    left=(
-        tried("batch:4", 0.5, "faster", keeps_results=False),
-        tried("compute-only", 0.9, "faster", kind="ceiling"),
-        tried("no-callbacks", 1.0, "not-tried", kind="ceiling", ns=0, note="there was no time for it"),
-    ),
-    changed_results=False,
-    stop="no-gain",
-)
-NOISE = WhatIfNoise(ratio=1.0, low=0.99, high=1.01)
-UNTIL_DONE: WhatIfReport = msgspec.structs.replace(
-    REPORT, ns=1_000_000, noise=NOISE, way=WAY, results=WAY.steps[0].results
-)
 
 
 def render(way: WhatIfWay = WAY, **fields: object) -> list[str]:

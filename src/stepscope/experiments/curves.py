@@ -2,8 +2,8 @@
 
 Pure logic, the caller runs the job. The first round goes up the sizes and finds out where they end: at the memory
 limit, by forecast from the peaks of smaller sizes, at a run that fails, or where two sizes in a row bring nothing. Two
-more rounds repeat what was possible. Each has the unchanged job first and last, and a size is compared with those of
-its round.
+more rounds repeat what was possible, and go further up if the largest size turns out to be the fastest after all. Each
+round has the unchanged job first and last, and a size is compared with those of its round.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ KNEE = 0.95
 round shows."""
 FLAT = 1.02
 """Rate over the best one so far below which a size brings nothing."""
+ENOUGH = "larger ones bring nothing"
+"""Why a curve ends at two such sizes."""
 FLAT_SIZES = 2
 """Sizes in a row that bring nothing, after which there are no larger ones."""
 MAX_FACTOR = 1024
@@ -120,20 +122,36 @@ def trace(name: str, job: Job, *, cores: int, limit_bytes: int, rounds: int = MI
         NotMeasuredError: the unchanged job has no time.
         KeyboardInterrupt: the user ended it before a round was complete.
     """
-    return _Tracing(name, job, cores, limit_bytes).all(rounds)
+    return _Tracing(name, job, cores, limit_bytes, rounds).all()
+
+
+def _trials(name: str, cores: int) -> Iterator[str]:
+    """All sizes, the smallest first."""
+    if name == "threads":
+        yield from (f"threads:{count}" for count in threads(cores))
+        return
+    yield "batch:1/2"
+    factor = 2
+    while factor <= MAX_FACTOR:
+        yield f"batch:{factor}"
+        factor *= 2
 
 
 class _Tracing:
-    def __init__(self, name: str, job: Job, cores: int, limit_bytes: int) -> None:
-        self._job, self._cores = job, cores
+    def __init__(self, name: str, job: Job, cores: int, limit_bytes: int, rounds: int) -> None:
+        self._job, self._rounds = job, rounds
         self._curve = Curve(name=name, limit_bytes=limit_bytes)
+        self._next = _trials(name, cores)
+        """Sizes above those that were tried."""
+        self._before = 0.0
+        """Time of the unchanged job in this round."""
 
-    def all(self, rounds: int) -> Curve:
+    def all(self) -> Curve:
         """The first round, and the others."""
         experiment = self._curve.experiment
         try:
             self._round(self._up)
-            while experiment.rounds < rounds and any(arm.pairs for arm in experiment.arms):
+            while self._open() and experiment.rounds < 2 * self._rounds:
                 self._round(self._again)
         except KeyboardInterrupt:
             if not experiment.rounds:
@@ -144,7 +162,7 @@ class _Tracing:
     def _round(self, runs: Callable[[], Iterator[tuple[Arm, float]]]) -> None:
         """A round: nothing of it counts before it is complete."""
         experiment = self._curve.experiment
-        before = self._unchanged()
+        before = self._before = self._unchanged()
         found = list(runs())
         after = self._unchanged()
         for arm, ns in found:
@@ -156,15 +174,26 @@ class _Tracing:
         experiment.rounds += 1
 
     def _again(self) -> Iterator[tuple[Arm, float]]:
-        """All possible sizes, down and up in turn."""
-        arms = [arm for arm in self._curve.measured if not arm.ended]
+        """All sizes that were not measured often enough, down and up in turn."""
+        arms = self._open()
         for arm in arms if self._curve.experiment.rounds % 2 == 0 else reversed(arms):
             yield arm, self._measured(arm)
+        if self._rises():
+            yield from self._up(1 / (self._before * min(self._curve.ratios.values())))
 
-    def _up(self) -> Iterator[tuple[Arm, float]]:
-        """Sizes upwards, until they end."""
-        fastest, flat = 0.0, 0
-        for trial in self._trials():
+    def _open(self) -> list[Arm]:
+        return [arm for arm in self._curve.measured if not arm.ended and len(arm.pairs) < self._rounds]
+
+    def _rises(self) -> bool:
+        """Whether the largest size is the fastest, although the curve ended because it brought nothing."""
+        largest = self._curve.measured[-1]
+        best = min(ratio for trial, ratio in self._curve.ratios.items() if trial != largest.candidate.trial)
+        return self._curve.stopped == ENOUGH and largest.ratio * FLAT < best
+
+    def _up(self, fastest: float = 0.0) -> Iterator[tuple[Arm, float]]:
+        """Sizes upwards, until they end; ``fastest``: the best rate so far."""
+        flat = 0
+        for trial in self._next:
             self._curve.stopped = self._too_large(trial)
             if self._curve.stopped:
                 return
@@ -179,18 +208,8 @@ class _Tracing:
             flat = 0 if 1 / ns > FLAT * fastest else flat + 1
             fastest = max(fastest, 1 / ns)
             if flat >= FLAT_SIZES:
-                self._curve.stopped = "larger ones bring nothing"
+                self._curve.stopped = ENOUGH
                 return
-
-    def _trials(self) -> Iterator[str]:
-        if self._curve.name == "threads":
-            yield from (f"threads:{count}" for count in threads(self._cores))
-            return
-        yield "batch:1/2"
-        factor = 2
-        while factor <= MAX_FACTOR:
-            yield f"batch:{factor}"
-            factor *= 2
 
     # -- memory ------------------------------------------------------------------------------------------------------
 
