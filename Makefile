@@ -238,6 +238,14 @@ bench-whatif: $(VENV)/.stamp ## does whatif find what would help? the pairs of b
 bench-whatif-values: $(VENV)/.stamp ## does the value trial find waste in values, and claim nothing on clean programs? resumable
 	@$(BIN)/python benchmarks/whatif_values.py $(ARGS)
 
+.PHONY: bench-isolation
+bench-isolation: $(VENV)/.stamp ## do trials leave nothing behind? 200 of programs that write, a third killed; resumable (root)
+	@$(BIN)/python benchmarks/isolation.py $(ARGS)
+
+.PHONY: bench-no-requests
+bench-no-requests: $(VENV)/.stamp ## do trials send nothing? 200 of programs that send, beside servers that count; resumable (root)
+	@$(BIN)/python benchmarks/no_requests.py $(ARGS)
+
 .PHONY: bench-compare
 bench-compare: $(VENV)/.stamp ## does compare --fail-over 5% fail a slow-down of 8 %, and nothing else? resumable
 	@$(BIN)/python benchmarks/compare.py $(ARGS)

@@ -21,6 +21,7 @@ import _judge
 from stepscope.app.whatif import values
 from stepscope.app.whatif.runs import Runner
 from stepscope.collector.launch import isolation
+from stepscope.errors import TargetError
 from stepscope.model.report.whatif import WhatIfValues
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -96,8 +97,11 @@ def looked(case: _judge.Case) -> Row:
             seconds=0.0,
             isolation=None if isolation.problem(wanted) else wanted,
         )
-        found = values.look(runner, lambda line: print(line, file=sys.stderr))
-    return Row(name=case.name, values=found.values)
+        try:
+            ran = runner.run(0, values.NAME, seconds=0.0)
+        except TargetError as error:
+            return Row(name=case.name, values=WhatIfValues(note=str(error)))
+        return Row(name=case.name, values=values.seen(folder / ran.session, ran))
 
 
 def table(rows: list[Row]) -> str:

@@ -19,6 +19,24 @@ def _report(**shares: float) -> Report:
     return msgspec.structs.replace(clean(), anatomy=anatomy, findings=())
 
 
+def _stepping(report: Report, source: str, step_ms: float) -> Report:
+    """The report with steps of a source and a length."""
+    assert report.session.step_times is not None
+    times = msgspec.structs.replace(report.session.step_times, source=source, mean_ns=step_ms * 1e6)
+    return msgspec.structs.replace(report, session=msgspec.structs.replace(report.session, step_times=times))
+
+
+def test_long_steps_gain_little_from_fewer_calls() -> None:
+    """The fixed cost of a step is about a millisecond, whatever the step's length."""
+    report = _report(call=0.9, framework=0.1)
+    short, long = (
+        {one.trial: one.expected_ratio for one in plan.candidates(_stepping(report, "keras fit", step_ms))}
+        for step_ms in (2.0, 200.0)
+    )
+    assert short["steps-per-execution:10"] == pytest.approx(0.325)
+    assert "steps-per-execution:10" not in long
+
+
 def test_components_suggest_what_shortens_them_the_largest_first() -> None:
     found = plan.candidates(_report(input_wait=0.6, callbacks=0.3, call=0.1))
     assert [one.trial for one in found if one.kind == "ceiling"][:2] == ["compute-only", "no-callbacks"]
@@ -37,12 +55,30 @@ def test_a_finding_suggests_its_trial_with_its_cost() -> None:
     assert first.expected_ratio == slow.cost.ratio
 
 
+def test_only_fits_of_keras_are_tried_without_callbacks() -> None:
+    """A loop of the program's own has no callbacks and no steps per execution."""
+    report = _report(callbacks=0.6, framework=0.4)
+    sources = ("keras fit", "tf.function train_step")
+    tried = [{one.trial.partition(":")[0] for one in plan.candidates(_stepping(report, of, 2.0))} for of in sources]
+    assert tried[0] - tried[1] == {"no-callbacks", "steps-per-execution"}
+
+
+def test_the_remedy_decides_where_a_detector_has_several() -> None:
+    """Summaries and checkpoints are found by one detector, and tried by two trials."""
+    blocking = msgspec.structs.replace(finding("HST004"), code="HST006")
+    (remedy, *_) = blocking.remedies
+    summaries = msgspec.structs.replace(remedy, id="summaries-less-often")
+    assert proofs.trials_of(blocking) == ("no-checkpoints",)
+    assert proofs.trials_of(msgspec.structs.replace(blocking, remedies=(summaries,))) == ("no-summaries",)
+
+
 @pytest.mark.parametrize(
     ("code", "place", "trials"),
     [
         ("HST001", Place(file="a.py", line=3), ("stub:a.py:3",)),
         ("HST001", Place(file="", line=3), ()),
         ("HST004", Place(file="a.py", line=3, function="main"), ("no-callbacks",)),
+        ("HST002", Place(file="a.py", line=3), ("graph-function:a.py:3",)),
         ("GRF012", Place(file="a.py", line=3), ()),
     ],
 )
@@ -52,8 +88,10 @@ def test_the_argument_of_a_trial_comes_from_the_place(code: str, place: Place, t
 
 def test_every_trial_of_a_detector_exists() -> None:
     """No finding names a trial that ``whatif`` refuses."""
-    named = {trial for trials in proofs.OF_CODE.values() for trial in trials} - {proofs.STUB, proofs.ONE_CALLBACK}
-    for trial in (*named, f"{proofs.STUB}:a.py:1", f"{proofs.ONE_CALLBACK}:A"):
+    known = (*proofs.OF_CODE.values(), *proofs.OF_REMEDY.values())
+    place = Place(file="a.py", line=1, function="A.f")
+    found = msgspec.structs.replace(finding("HST004"), where=(place,))
+    for trial in {proofs.filled(template, found) for templates in known for template in templates}:
         assert plan.kind_of(trial) in {"gain", "ceiling"}
 
 

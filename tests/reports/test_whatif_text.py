@@ -2,49 +2,19 @@
 
 import msgspec
 import pytest
+from tests.reports.whatif_samples import REPORT, RESULT
 
 from stepscope.model.report.whatif import (
     Choice,
     Verdict,
     WhatIfClaim,
+    WhatIfPart,
+    WhatIfPeer,
     WhatIfPlace,
-    WhatIfReport,
     WhatIfResult,
     WhatIfValues,
 )
 from stepscope.reports import whatif_text
-
-RESULT = WhatIfResult(
-    remedy="jemalloc-keep",
-    text="let jemalloc keep what is freed",
-    ns=11_300_000,
-    ratio=0.91,
-    low=0.897,
-    high=0.925,
-    verdict="faster",
-    gone=("MEM002",),
-)
-SLOWER = WhatIfResult(
-    remedy="glibc-keep",
-    text="let malloc keep what is freed",
-    ns=12_500_000,
-    ratio=1.01,
-    low=0.95,
-    high=1.07,
-    verdict="undecided",
-    note="--apply glibc-keep is not in effect",
-)
-REPORT = WhatIfReport(
-    version="0.1.0",
-    command=("python", "my score.py"),
-    measure="step",
-    step="tf.function score",
-    rounds=5,
-    ns=12_400_000,
-    results=(RESULT, SLOWER),
-    runs=(),
-    folder="score-1122-1530.whatif",
-)
 
 
 def test_a_line_for_each() -> None:
@@ -62,7 +32,7 @@ def test_a_line_for_each() -> None:
         "               let malloc keep what is freed",
         "",
         "best: jemalloc-keep makes a step 1.1 times as fast",
-        "sessions: score-1122-1530.whatif",
+        "page: score-1122-1530.whatif/whatif.html",
         "the job wrote where it writes",
     ]
 
@@ -142,6 +112,45 @@ def test_narrow_terminals() -> None:
     text = whatif_text.render(msgspec.structs.replace(REPORT, results=(long,)), width=20)
     assert text.count("let jemalloc") == 4
     assert max(len(line) for line in text.splitlines()[1:]) <= 60
+
+
+def test_what_the_job_wanted_to_reach_is_said() -> None:
+    """Peers with their attempts, what is not Python's, and what follows from it; with the network only who they are."""
+    peers = (WhatIfPeer(peer="s3.example.com:443", attempts=3), WhatIfPeer(peer="", attempts=1))
+    quiet = msgspec.structs.replace(REPORT, peers=peers, isolated=True, network=False, trackers=("MLflow", "W&B"))
+    *_, network, offline, reached = whatif_text.render(quiet, width=200).splitlines()
+    assert network == "what the job wrote was thrown away, and it had no network"
+    assert offline == "set offline: MLflow, W&B"
+    assert reached == (
+        "the job wanted to reach: s3.example.com:443 (3 times), something outside, by code that is not Python "
+        "(1 time); without network this may change its time: --allow-network"
+    )
+    last = whatif_text.render(msgspec.structs.replace(quiet, network=True), width=200).splitlines()[-1]
+    assert last.startswith("the job wants to reach: s3.example.com:443 (3 times), something")
+    assert "--allow-network" not in last
+
+
+def test_many_peers_are_counted() -> None:
+    """Six are named, the others are counted."""
+    assert whatif_text.peers_text((f"host-{number}", 9 - number) for number in range(8)).endswith(
+        "host-5 (4 times), and 2 more"
+    )
+
+
+def test_the_step_falls_part_by_part() -> None:
+    """Each component's bar begins where the one above ends; what a trial has saved stands next to it."""
+    parts = (
+        WhatIfPart(component="input-wait", ratio=0.7, ns=7, trial="compute-only", saved_ratio=0.68, low=0.6, high=0.7),
+        WhatIfPart(component="call", ratio=0.295, ns=3),
+        WhatIfPart(component="gc", ratio=0.005, ns=1),
+    )
+    lines = whatif_text.render(msgspec.structs.replace(REPORT, parts=parts)).splitlines()
+    at = lines.index("the step of the unchanged job, part by part, and what leaving a part out has saved")
+    assert lines[at + 1 : at + 4] == [
+        f"input wait   70 %  {'█' * 21}{' ' * 9}  compute-only saves 68 % (60 to 70)",
+        f"compute      30 %  {' ' * 21}{'█' * 9}",
+        "",
+    ]
 
 
 CLAIM = WhatIfClaim(

@@ -8,6 +8,8 @@ import subprocess
 import pytest
 from tests.run.conftest import PATIENCE_S, Project, environment, wait_for
 
+from stepscope.collector.launch import isolation
+
 WAITS = """
 import os, sys, time, stepscope
 assert "PYTHONPATH" in os.environ
@@ -38,6 +40,10 @@ def test_the_gain_is_measured_and_stands_in_an_interval(project: Project) -> Non
     assert report["noise"]["low"] < report["noise"]["ratio"] < report["noise"]["high"]
     folder = project.root / report["folder"]
     assert all((folder / run["session"] / "report.json").is_file() for run in report["runs"])
+    assert json.loads((folder / "whatif.json").read_text("utf-8")) == report
+    page = (folder / "whatif.html").read_text("utf-8")
+    assert "Best: jemalloc-keep makes a step" in page
+    assert "it contains no sampled stacks" in page, "the faster job runs for a quarter of a second"
     assert "waiting 0.004 --epochs 2" in (folder / "1-jemalloc-keep.log").read_text("utf-8")
     assert "round 3: unchanged" in done.stderr
 
@@ -72,6 +78,56 @@ def test_another_script_is_compared_and_files_are_thrown_away(project: Project) 
     assert re.search(r" -[4-9]\d\.\d % \(", line), line
     if "thrown away" in done.stdout:
         assert not (project.root / "written").exists()
+
+
+REACHES = """
+import socket, urllib.request
+for _ in range(3):
+    try: urllib.request.urlopen("http://s3.example.com/bucket")
+    except OSError: pass
+socket.create_server(("127.0.0.1", 0)).close()
+try: import wandb
+except ImportError: pass
+"""
+
+
+def isolated() -> None:
+    problem = isolation.problem()
+    if problem:
+        pytest.skip(problem)
+
+
+def test_what_the_job_wants_to_reach_is_in_the_report(project: Project) -> None:
+    """Host, port and attempts of one run, the trackers that it imports, and that it had no network."""
+    isolated()
+    project.script("train.py", REACHES)
+    done = project.run(
+        "whatif", "--rounds", "3", "--json", "--try", "glibc-keep", "train.py", patience_s=4 * PATIENCE_S
+    )
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["peers"] == [{"peer": "s3.example.com:80", "attempts": 3}]
+    assert report["trackers"] == ["W&B"]
+    assert not report["network"]
+
+
+def test_a_job_that_fails_without_network_is_said_to_want_it(project: Project) -> None:
+    """The error names the peers."""
+    isolated()
+    project.script("train.py", REACHES + "raise SystemExit(3)\n")
+    done = project.run("whatif", "--folder", "tried", "--try", "glibc-keep", "train.py")
+    assert done.returncode == 67
+    last = done.stderr.splitlines()[-1]
+    assert last.endswith("it had no network and wanted to reach s3.example.com:80 (3 times): see --allow-network")
+
+
+def test_attempts_of_other_programs_are_counted(project: Project) -> None:
+    """What is not Python has no name, but is known to have tried."""
+    isolated()
+    code = "exec 3<>/dev/udp/192.0.2.1/9"
+    project.script("train.py", f"import subprocess; subprocess.run(['bash', '-c', '{code}'])\nraise SystemExit(3)\n")
+    done = project.run("whatif", "--folder", "tried", "--try", "glibc-keep", "train.py")
+    assert "wanted to reach something outside, by code that is not Python (1 time)" in done.stderr.splitlines()[-1]
 
 
 def test_one_worker_of_a_cluster_is_refused(project: Project) -> None:

@@ -32,6 +32,9 @@ ROOTS = ("tensorflow", "keras", "tf_keras", "onnxruntime")
 COMPUTES = ("tensorflow", "onnxruntime")
 """Packages whose import also starts sampling."""
 
+_PEERS = "/peers.jsonl"
+"""``wire.env.PEERS_NAME``, which costs an import."""
+
 HOOK: ImportHook | None = None
 
 
@@ -181,6 +184,10 @@ def arm(run: str) -> None:
         return
     HOOK = ImportHook(run)
     sys.meta_path.insert(0, HOOK)
+    if os.path.exists(run + _PEERS):
+        from stepscope.agent.trials import peers  # only trials pay for it
+
+        peers.watch(run)
     for name in ROOTS:
         if name in sys.modules:
             HOOK.activate()

@@ -6,65 +6,18 @@ would be left if a part of the step cost nothing, which no change reaches.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
-
 from stepscope.errors import UsageError
+from stepscope.experiments.intervention import Intervention, made
 from stepscope.wire import trials
-
-if TYPE_CHECKING:
-    from stepscope.model.report.components import ComponentName
 
 NUMBERED = frozenset(("batch", "steps-per-execution", "threads"))
 """Interventions whose argument is a number of at least 1."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Intervention:
-    """One thing that can be changed in a running job."""
-
-    name: str
-    """Name as it is typed."""
-    argument: str = ""
-    """Meaning of the argument after the colon; "" if it takes none."""
-    text: str
-    """What it does, in one sentence."""
-    limits: str
-    """What it cannot do, or where it misleads."""
-    kind: Literal["gain", "ceiling", "look"]
-    """Kind of its result: a gain can be kept, a ceiling is what no fix of that part can exceed, a look has no time."""
-    keeps_results: bool
-    """Whether the job computes the same as without it, but for rounding and the order of random numbers."""
-    lasting: str
-    """Line or edit that makes it permanent; for a ceiling, what to look at."""
-    lifts: frozenset[ComponentName]
-    """Components of the step that it removes or shortens."""
-
-
-def _made(
-    kind: Literal["gain", "ceiling", "look"],
-    name: str,
-    *lifts: ComponentName,
-    text: str,
-    limits: str,
-    lasting: str,
-    argument: str = "",
-    keeps: bool = False,
-) -> Intervention:
-    return Intervention(
-        name=name,
-        argument=argument,
-        text=text,
-        limits=limits,
-        kind=kind,
-        keeps_results=keeps,
-        lasting=lasting,
-        lifts=frozenset(lifts),
-    )
+PARTS = frozenset(("batch",))
+"""Interventions whose argument may also be a part: 1/2."""
 
 
 ALL: tuple[Intervention, ...] = (
-    _made(
+    made(
         "ceiling",
         "compute-only",
         "input-wait",
@@ -74,7 +27,7 @@ ALL: tuple[Intervention, ...] = (
         "unknown length has 1,000 steps.",
         lasting="the input pipeline: its slowest stage, its source, Python in it",
     ),
-    _made(
+    made(
         "ceiling",
         "input-only",
         "call",
@@ -84,7 +37,7 @@ ALL: tuple[Intervention, ...] = (
         "input included; a loop that runs eagerly is not reached.",
         lasting="the compiled step: its heaviest ops, its size, the device",
     ),
-    _made(
+    made(
         "ceiling",
         "no-callbacks",
         "callbacks",
@@ -94,7 +47,7 @@ ALL: tuple[Intervention, ...] = (
         "comes back elsewhere.",
         lasting="the callbacks, one at a time: without-callback:NAME",
     ),
-    _made(
+    made(
         "ceiling",
         "without-callback",
         "callbacks",
@@ -104,7 +57,23 @@ ALL: tuple[Intervention, ...] = (
         limits="A program that reads what the callback has kept fails; the effects of several callbacks do not add up.",
         lasting="this callback's batch methods",
     ),
-    _made(
+    made(
+        "ceiling",
+        "no-validation",
+        "evaluation",
+        text="Fits run without their validation.",
+        limits="Fits of Keras only, not evaluate or predict. A program that reads the validation's results fails.",
+        lasting="validation: its batch size (validation_batch_size), validation_freq, validation_steps",
+    ),
+    made(
+        "ceiling",
+        "no-metrics",
+        "call",
+        text="Models of Keras are compiled without metrics.",
+        limits="Metrics that the program updates itself stay. A program that reads a metric's result fails.",
+        lasting="the metrics of compile: fewer, cheaper, or only in the validation",
+    ),
+    made(
         "ceiling",
         "no-summaries",
         "callbacks",
@@ -115,7 +84,7 @@ ALL: tuple[Intervention, ...] = (
         lasting="how often summaries are written, and histograms among them",
         keeps=True,
     ),
-    _made(
+    made(
         "ceiling",
         "no-checkpoints",
         "saving",
@@ -125,7 +94,7 @@ ALL: tuple[Intervention, ...] = (
         lasting="how often and what the job saves, and to which disk",
         keeps=True,
     ),
-    _made(
+    made(
         "gain",
         "batch",
         "call",
@@ -134,12 +103,13 @@ ALL: tuple[Intervention, ...] = (
         "framework",
         "other-python",
         argument="factor",
-        text="Makes batches of so many times as many examples: batch_size of fit, batch and padded_batch of tf.data.",
+        text="Makes batches of so many times as many examples (batch:1/2: half): batch_size of fit, batch and "
+        "padded_batch of tf.data.",
         limits="A batch size elsewhere in the program is not reached, or makes it fail. The learning rate stays; "
         "compare examples per second, not steps.",
-        lasting="batch_size, or the argument of .batch(), times the factor; tune the learning rate with it",
+        lasting="batch_size, or the argument of .batch(), times ARGUMENT; tune the learning rate with it",
     ),
-    _made(
+    made(
         "gain",
         "steps-per-execution",
         "framework",
@@ -148,10 +118,10 @@ ALL: tuple[Intervention, ...] = (
         argument="number of steps",
         text="Runs so many steps of fit in one call.",
         limits="Batch callbacks run once a call; a record of a step then covers so many batches.",
-        lasting="model.compile(..., steps_per_execution=N)",
+        lasting="model.compile(..., steps_per_execution=ARGUMENT)",
         keeps=True,
     ),
-    _made(
+    made(
         "gain",
         "xla-on",
         "call",
@@ -160,7 +130,7 @@ ALL: tuple[Intervention, ...] = (
         lasting="model.compile(..., jit_compile=True), or @tf.function(jit_compile=True)",
         keeps=True,
     ),
-    _made(
+    made(
         "gain",
         "xla-off",
         "call",
@@ -170,7 +140,24 @@ ALL: tuple[Intervention, ...] = (
         lasting="leave jit_compile=True out",
         keeps=True,
     ),
-    _made(
+    made(
+        "gain",
+        "reduce-retracing",
+        "tracing",
+        text="The program's tf.functions take several shapes with one trace.",
+        limits="Not for new Python numbers or objects, or functions that are made again for each call.",
+        lasting="@tf.function(reduce_retracing=True), or an input_signature with None for what changes",
+        keeps=True,
+    ),
+    made(
+        "ceiling",
+        "functions-reused",
+        "tracing",
+        text="A tf.function that the program makes again from the same code is the one that it made before.",
+        limits="What the new one would have bound (another model, another list) is that of the first one.",
+        lasting="where the tf.function is made: once, outside of the loop",
+    ),
+    made(
         "gain",
         "mixed-bfloat16",
         "call",
@@ -178,7 +165,7 @@ ALL: tuple[Intervention, ...] = (
         limits="Layers of Keras only; without hardware for it, it is slower. Losses written for float32 may fail.",
         lasting='keras.mixed_precision.set_global_policy("mixed_bfloat16")',
     ),
-    _made(
+    made(
         "gain",
         "graph",
         "call",
@@ -189,7 +176,19 @@ ALL: tuple[Intervention, ...] = (
         lasting="leave run_eagerly=True and tf.config.run_functions_eagerly(True) out",
         keeps=True,
     ),
-    _made(
+    made(
+        "gain",
+        "graph-function",
+        "other-python",
+        "call",
+        argument="qualified name of a function, or FILE:LINE",
+        text="Makes a Python function of the program a tf.function.",
+        limits="Python in it runs only while it is traced; NumPy values in it make it fail; a new trace for each new "
+        "Python number it is given.",
+        lasting="@tf.function above the function",
+        keeps=True,
+    ),
+    made(
         "gain",
         "parallel-map",
         "input-wait",
@@ -198,7 +197,7 @@ ALL: tuple[Intervention, ...] = (
         lasting=".map(..., num_parallel_calls=tf.data.AUTOTUNE)",
         keeps=True,
     ),
-    _made(
+    made(
         "gain",
         "prefetch",
         "input-wait",
@@ -207,7 +206,7 @@ ALL: tuple[Intervention, ...] = (
         lasting=".prefetch(tf.data.AUTOTUNE) at the end of the pipeline",
         keeps=True,
     ),
-    _made(
+    made(
         "gain",
         "cache-input",
         "input-wait",
@@ -216,17 +215,55 @@ ALL: tuple[Intervention, ...] = (
         "more than 30 s. Random changes of the data become the same in each epoch.",
         lasting=".cache() after the last .map() that gives the same in each epoch",
     ),
-    _made(
+    made(
+        "gain",
+        "private-threads",
+        "input-wait",
+        "call",
+        text="tf.data pipelines run in threads of their own, one for each core that the job may use.",
+        limits="Not Python in a map, which runs in one thread at a time anyway.",
+        lasting="options.threading.private_threadpool_size = N, dataset.with_options(options)",
+        keeps=True,
+    ),
+    made(
+        "ceiling",
+        "without-stage",
+        "input-wait",
+        argument="map, filter, shuffle ..., or FILE:LINE of one transformation",
+        text="Leaves transformations of tf.data pipelines out.",
+        limits="Only where the elements keep their type and shape. A cache that is left out makes the job slower.",
+        lasting="this transformation: a cheaper one, in parallel, or once for all epochs",
+    ),
+    made(
+        "gain",
+        "checks-off",
+        "call",
+        "input-wait",
+        text="Number checks, debugger dumps and tf.data's debug mode stay off, even if the program turns them on.",
+        limits="A run that goes wrong is no longer found out by them.",
+        lasting="leave tf.debugging.enable_check_numerics() and the like out",
+        keeps=True,
+    ),
+    made(
+        "gain",
+        "determinism-off",
+        "call",
+        "input-wait",
+        text="Ops and tf.data need not give the same numbers in each run.",
+        limits="Results differ from run to run by rounding and order.",
+        lasting="leave tf.config.experimental.enable_op_determinism() and TF_DETERMINISTIC_OPS out",
+    ),
+    made(
         "gain",
         "threads",
         "call",
         argument="number of threads",
         text="Ops use so many threads, whatever the program sets.",
         limits="Not libraries with threads of their own (NumPy, OpenCV).",
-        lasting="tf.config.threading.set_intra_op_parallelism_threads(N)",
+        lasting="tf.config.threading.set_intra_op_parallelism_threads(ARGUMENT)",
         keeps=True,
     ),
-    _made(
+    made(
         "gain",
         "threads-default",
         "call",
@@ -235,19 +272,20 @@ ALL: tuple[Intervention, ...] = (
         lasting="leave tf.config.threading.set_*_parallelism_threads and TF_NUM_*_THREADS out",
         keeps=True,
     ),
-    _made(
+    made(
         "ceiling",
         "stub",
         "other-python",
         "input-wait",
         "callbacks",
         argument="qualified name of a function, or FILE:LINE",
-        text="A Python function of the program returns its last result after 5 real calls.",
-        limits="Not generators, coroutines, or what TensorFlow traces; functions made again for each call are missed. "
-        "A function whose state is needed makes the program fail.",
+        text="A Python function of the program returns its last result after 5 real calls; a generator gives its first "
+        "8 items again and again.",
+        limits="Not coroutines, or what TensorFlow traces; functions made again for each call are missed. A function "
+        "whose state is needed makes the program fail. A generator ends after 1,000 items.",
         lasting="the function itself",
     ),
-    _made(
+    made(
         "ceiling",
         "gc-off",
         "gc",
@@ -256,7 +294,7 @@ ALL: tuple[Intervention, ...] = (
         lasting="gc.freeze() after building, gc.collect() out of the loop, objects in cycles",
         keeps=True,
     ),
-    _made(
+    made(
         "ceiling",
         "without-ops",
         "call",
@@ -266,7 +304,7 @@ ALL: tuple[Intervention, ...] = (
         "An op whose shape is known only when it runs stays.",
         lasting="what the value trial says of these ops: --try values",
     ),
-    _made(
+    made(
         "look",
         "values",
         "call",
@@ -305,12 +343,23 @@ def parse(text: str) -> tuple[Intervention, str]:
     if bool(argument) != bool(found.argument):
         what = f"takes {found.argument}" if found.argument else "takes no argument"
         raise UsageError(f"intervention {text!r}: {name} {what}; expected {_form(found)}")
-    if name in NUMBERED and not (argument.isdecimal() and int(argument) >= 1):
+    if name in NUMBERED and not _is_number(argument.removeprefix("1/") if name in PARTS else argument):
         raise UsageError(f"intervention {text!r}: expected a number of at least 1 after {name}:")
     return found, argument
 
 
+def _is_number(text: str) -> bool:
+    """Whether it is a number of at least 1."""
+    return text.isdecimal() and int(text) >= 1
+
+
 def _form(intervention: Intervention) -> str:
     """The intervention as it is typed."""
-    forms = {"without-callback": "NAME", "stub": "FUNCTION", "batch": "K"}
+    forms = {
+        "without-callback": "NAME",
+        "without-stage": "STAGE",
+        "stub": "FUNCTION",
+        "graph-function": "FUNCTION",
+        "batch": "K",
+    }
     return f"{intervention.name}:{forms.get(intervention.name, 'N')}" if intervention.argument else intervention.name

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from stepscope.experiments import proofs
 from stepscope.experiments.interventions import ALL, parse
 from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
+from stepscope.wire import trials
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -27,23 +28,42 @@ MIN_RATIO = 0.05
 show is of this size (ratios of equal runs lie between 0.9 and 1.15)."""
 ARGUMENTS: Mapping[str, str] = {"batch": "4", "steps-per-execution": "10"}
 """Arguments with which an intervention is tried if none is given."""
+FIT_ONLY = frozenset(
+    {
+        *("no-callbacks", "without-callback", "no-validation", "no-metrics"),
+        *("steps-per-execution", "mixed-bfloat16"),
+    }
+)
+"""Interventions that reach nothing where no Keras model is trained by fit."""
 REMOVED: Mapping[str, float] = {
     "compute-only": 1.0,
     "no-callbacks": 1.0,
     "no-checkpoints": 1.0,
+    "no-validation": 1.0,
     "no-summaries": 0.5,
     "gc-off": 1.0,
-    "steps-per-execution": 0.4,
-    "batch": 0.2,
+    "steps-per-execution": 1.0,
+    "batch": 1.0,
+    "reduce-retracing": 0.9,
     "parallel-map": 0.5,
     "cache-input": 0.5,
     "prefetch": 0.3,
-    "xla-on": 0.3,
-    "mixed-bfloat16": 0.2,
+    "xla-on": 0.2,
+    "mixed-bfloat16": 0.1,
+    "threads-default": 0.05,
 }
 """Share of the lifted components that an intervention is expected to remove, where no finding says it: it only orders
 trials. Absent ones are tried if a finding names them, or by name. Source: ratios in
 docs/decisions/0047-experiments.md."""
+
+
+FIXED_NS = 650_000
+"""What a step costs that a larger or a longer call does not cost again. Source: steps of 1.06 ms of a small Keras fit
+(case 49) take 0.41 ms with steps_per_execution."""
+OF_FIXED = frozenset({"steps-per-execution", "batch"})
+"""Interventions that save the fixed cost of steps."""
+SMALL_BATCH, SMALL_BATCH_REMOVED = 16, 0.5
+"""Samples of a step up to which a larger batch is expected to save so much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,14 +82,17 @@ class Candidate:
 def candidates(report: Report) -> tuple[Candidate, ...]:
     """The trials that a report suggests, each once, the best first."""
     found: dict[str, Candidate] = {}
-    for candidate in (*_of_findings(report.findings), *_of_components(_shares(report))):
+    fits = _fits(report)
+    for candidate in (*_of_findings(report.findings), *_of_components(report)):
+        if not fits and trials.split(candidate.trial)[0] in FIT_ONLY:
+            continue
         known = found.get(candidate.trial)
         if known is None or known.expected_ratio < candidate.expected_ratio:
             found[candidate.trial] = candidate
     return tuple(sorted(found.values(), key=lambda one: -one.expected_ratio))
 
 
-def named(trials: Iterable[str]) -> tuple[Candidate, ...]:
+def named(wanted: Iterable[str]) -> tuple[Candidate, ...]:
     """Trials that the user asks for, each once.
 
     Raises:
@@ -77,7 +100,7 @@ def named(trials: Iterable[str]) -> tuple[Candidate, ...]:
     """
     return tuple(
         Candidate(trial=trial, kind=kind_of(trial), expected_ratio=0.0, reason="asked for")
-        for trial in dict.fromkeys(trials)
+        for trial in dict.fromkeys(wanted)
     )
 
 
@@ -90,8 +113,19 @@ def kind_of(trial: str) -> Kind:
     return "gain" if trial in {OTHER, *ENVIRONMENT_REMEDIES} or parse(trial)[0].kind == "gain" else "ceiling"
 
 
-def _shares(report: Report) -> dict[str, float]:
-    return {part.component: part.ratio for part in report.anatomy}
+def keeps_results(trial: str) -> bool:
+    """Whether the job computes the same with it.
+
+    Raises:
+        UsageError: it is not known.
+    """
+    return trial in {OTHER, *ENVIRONMENT_REMEDIES} or parse(trial)[0].keeps_results
+
+
+def _fits(report: Report) -> bool:
+    """Whether the steps are those of a Keras fit, or unknown."""
+    times = report.session.step_times
+    return times is None or "keras" in times.source.lower()
 
 
 def _of_findings(findings: Iterable[Finding]) -> Iterable[Candidate]:
@@ -109,10 +143,11 @@ def _of_findings(findings: Iterable[Finding]) -> Iterable[Candidate]:
             )
 
 
-def _of_components(shares: Mapping[str, float]) -> Iterable[Candidate]:
+def _of_components(report: Report) -> Iterable[Candidate]:
+    shares = {part.component: part.ratio for part in report.anatomy}
     for intervention in ALL:
         lifted = {name: shares.get(name, 0.0) for name in intervention.lifts}
-        expected = REMOVED.get(intervention.name, 0.0) * sum(lifted.values())
+        expected = _removed(intervention.name, report) * sum(lifted.values())
         if expected < MIN_RATIO:
             continue
         argument = ARGUMENTS.get(intervention.name, "")
@@ -124,3 +159,16 @@ def _of_components(shares: Mapping[str, float]) -> Iterable[Candidate]:
             expected_ratio=expected,
             reason=f"{largest} takes {100 * shares[largest]:.0f} % of the step",
         )
+
+
+def _removed(name: str, report: Report) -> float:
+    """Share of what it lifts that an intervention is expected to remove."""
+    usual = REMOVED.get(name, 0.0)
+    times, rates = report.session.step_times, report.session.throughput
+    if name not in OF_FIXED or times is None or not times.mean_ns:
+        return usual
+    fixed = min(usual, FIXED_NS / times.mean_ns)
+    if name == "batch" and rates.samples_per_s and rates.steps_per_s:
+        small = rates.samples_per_s / rates.steps_per_s <= SMALL_BATCH
+        return max(fixed, SMALL_BATCH_REMOVED if small else 0.0)
+    return fixed

@@ -6,47 +6,72 @@ import shlex
 import textwrap
 from typing import TYPE_CHECKING
 
-from stepscope.reports import whatif_values_text
-from stepscope.reports.check.check_text import printable
+from stepscope.reports import whatif_curve_text, whatif_values_text, words
+from stepscope.reports.words import printable
 from stepscope.units import format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from stepscope.model.report.whatif import Choice, WhatIfReport, WhatIfResult
+    from stepscope.model.report.whatif import Choice, WhatIfNoise, WhatIfPart, WhatIfReport, WhatIfResult
 
-_AS_IT_IS = "unchanged"
+AS_IT_IS = "unchanged"
 _TITLES = (
     ("gain", "Gains: what a change that lasts would bring"),
     ("ceiling", "Ceilings: the most"),
     ("look", "Looks: what needs no time to be seen"),
 )
 _COLORS = {"faster": "1;32", "slower": "1;31"}
-_WORDS = {"same": "no difference", "not-possible": "not possible", "not-tried": "not tried"}
-_MIN_WIDTH = 60
-_MAX_NAME = 24
+VERDICTS = {"same": "no difference", "not-possible": "not possible", "not-tried": "not tried"}
+"""Verdicts in words, where the word is another."""
+MIN_WIDTH = 60
+MAX_NAME = 24
 """Width of the column of names; a longer name stands on a separate line."""
-_MEASURED = frozenset({"faster", "slower", "same", "undecided"})
+_MOST_PEERS = 6
+"""Peers that are named."""
+MEASURED = frozenset({"faster", "slower", "same", "undecided"})
+"""Verdicts of trials that were measured."""
+PAGE = "whatif.html"
+"""Name of the page in the experiment's folder."""
+BAR = 30
+"""Letters of the bar that is a whole step."""
+SHOWN_RATIO = 0.01
+"""Least share of a component that is listed."""
 WORTH = 0.97
 """Ratio below which a gain is worth a change: the least severity of a finding."""
 
 
 def render(report: WhatIfReport, *, color: bool = False, width: int = 120) -> str:
     """The report; each line ends in a newline. ``width``: columns of the terminal."""
-    width = max(width, _MIN_WIDTH)
+    width = max(width, MIN_WIDTH)
     values = whatif_values_text.section(report, width)
     if not report.rounds:
-        return "".join(f"{line}\n" for line in [_head(report), *values, "", *_foot(report)])
-    longest = max(len(_AS_IT_IS), *(len(result.remedy) for result in report.results))
-    name_width = min(longest, _MAX_NAME) + 2
-    lines = [_head(report), "", _AS_IT_IS.ljust(name_width) + format_ns(report.ns) + _noise(report)]
-    for kind, title in (("gain", "gains"), ("ceiling", "ceilings: the most that any change of this part can bring")):
-        results = [result for result in report.results if result.kind == kind and result.verdict in _MEASURED]
-        lines += ["", f"{title}:" if kind == "gain" else title] if results else []
-        for result in results:
-            lines += _result(result, name_width, width, color=color)
-    lines += [*_not_measured(report, name_width, width), *values]
-    return "".join(f"{line}\n" for line in [*lines, "", *_conclusion(report, width), *_foot(report)])
+        return "".join(f"{line}\n" for line in [head_line(report), *values, "", *foot_lines(report, width)])
+    name_width = name_width_of(result.remedy for result in report.results)
+    lines = [head_line(report), "", AS_IT_IS.ljust(name_width) + format_ns(report.ns) + noise_text(report.noise)]
+    lines += table_lines(report.results, name_width, width, color=color)
+    lines += not_measured_lines(report.results, name_width, width)
+    lines += [*values, *_parts(report, width)]
+    lines += [line for curve in report.curves for line in whatif_curve_text.lines(curve, report.measure, width)]
+    answer = textwrap.wrap(conclusion(report), width) if report.results else []
+    return "".join(f"{line}\n" for line in [*lines, "", *answer, *foot_lines(report, width)])
+
+
+def name_width_of(names: Iterable[str]) -> int:
+    """Width of the column of names."""
+    return min(max(map(len, (AS_IT_IS, *names))), MAX_NAME) + 2
+
+
+def table_lines(results: Iterable[WhatIfResult], name_width: int, width: int, *, color: bool = False) -> list[str]:
+    """What was measured: gains, then ceilings, each with its title."""
+    lines: list[str] = []
+    measured = [result for result in results if result.verdict in MEASURED]
+    for kind, title in (("gain", "gains:"), ("ceiling", "ceilings: the most that any change of this part can bring")):
+        found = [result for result in measured if result.kind == kind]
+        lines += ["", title] if found else []
+        for result in found:
+            lines += result_lines(result, name_width, width, color=color)
+    return lines
 
 
 def catalogue(choices: Iterable[Choice], *, width: int = 120) -> str:
@@ -60,27 +85,30 @@ def catalogue(choices: Iterable[Choice], *, width: int = 120) -> str:
             lines.append(f"  {choice.name}")
             limits = f" Limits: {choice.limits}" if choice.limits else ""
             lines += textwrap.wrap(
-                choice.text + limits, max(width, _MIN_WIDTH), initial_indent="      ", subsequent_indent="      "
+                choice.text + limits, max(width, MIN_WIDTH), initial_indent="      ", subsequent_indent="      "
             )
     return "".join(f"{line}\n" for line in lines)
 
 
-def _head(report: WhatIfReport) -> str:
+def head_line(report: WhatIfReport) -> str:
+    """The command, the rounds, and what is measured."""
     what = f"a {report.measure}" + (f" ({report.step})" if report.step and report.measure != "run" else "")
     parts = [printable(shlex.join(report.command))]
     parts += [f"{report.rounds} interleaved rounds", f"time of {what}"] if report.rounds else []
     return " \u00b7 ".join(parts)
 
 
-def _noise(report: WhatIfReport) -> str:
-    if report.noise is None:
+def noise_text(noise: WhatIfNoise | None) -> str:
+    """The unchanged job against itself, after its time."""
+    if noise is None:
         return ""
-    low, high = (100 * (ratio - 1) for ratio in (report.noise.low, report.noise.high))
-    return f"    (against itself {100 * (report.noise.ratio - 1):+.1f} %, {low:+.1f} to {high:+.1f})"
+    low, high = (100 * (ratio - 1) for ratio in (noise.low, noise.high))
+    return f"    (against itself {100 * (noise.ratio - 1):+.1f} %, {low:+.1f} to {high:+.1f})"
 
 
-def _result(result: WhatIfResult, name_width: int, width: int, *, color: bool) -> list[str]:
-    word = _WORDS.get(result.verdict, result.verdict)
+def result_lines(result: WhatIfResult, name_width: int, width: int, *, color: bool = False) -> list[str]:
+    """A trial with its change, what it does, and how to keep it."""
+    word = VERDICTS.get(result.verdict, result.verdict)
     verdict = f"\x1b[{_COLORS[result.verdict]}m{word}\x1b[0m" if color and result.verdict in _COLORS else word
     line = f"{format_ns(result.ns).ljust(10)}{change_text(result)}  {verdict}"
     lasting = result.verdict == "faster" and bool(result.lasting)
@@ -93,17 +121,18 @@ def _result(result: WhatIfResult, name_width: int, width: int, *, color: bool) -
         f"to keep it: {printable(result.lasting)}" if lasting and result.kind == "gain" else "",
         f"look at: {printable(result.lasting)}" if lasting and result.kind == "ceiling" else "",
     ]
-    return [*_named(result.remedy, line, name_width), *_indented(more, name_width, width)]
+    return [*named_lines(result.remedy, line, name_width), *indented_lines(more, name_width, width)]
 
 
-def _named(name: str, text: str, name_width: int) -> list[str]:
+def named_lines(name: str, text: str, name_width: int) -> list[str]:
     """A line that begins with a name, or two if the name is long."""
     if len(name) + 2 > name_width:
         return [printable(name), " " * name_width + text]
     return [printable(name).ljust(name_width) + text]
 
 
-def _indented(texts: list[str], name_width: int, width: int) -> Iterator[str]:
+def indented_lines(texts: Iterable[str], name_width: int, width: int) -> Iterator[str]:
+    """Texts below a name, wrapped."""
     for text in texts:
         for part in textwrap.wrap(text, width - name_width) if text else ():
             yield " " * name_width + part
@@ -117,17 +146,50 @@ def change_text(result: WhatIfResult) -> str:
     return f"{value} ({100 * (result.low - 1):+.1f} to {100 * (result.high - 1):+.1f})"
 
 
-def _not_measured(report: WhatIfReport, name_width: int, width: int) -> Iterator[str]:
-    left = [result for result in report.results if result.verdict not in _MEASURED]
+def saved_text(part: WhatIfPart) -> str:
+    """What the trial that leaves a component out has saved; "" if there is none."""
+    if not part.trial:
+        return ""
+    interval = f" ({100 * part.low:.0f} to {100 * part.high:.0f})" if part.high else ""
+    return f"{100 * part.saved_ratio:.0f} %{interval}"
+
+
+def _parts(report: WhatIfReport, width: int) -> Iterator[str]:
+    """The step as a waterfall."""
+    shown = [part for part in report.parts if part.ratio >= SHOWN_RATIO]
+    if not shown:
+        return
+    head = "the step of the unchanged job, part by part, and what leaving a part out has saved"
+    yield from ("", *textwrap.wrap(head, width))
+    names = [words.component_word(part.component) for part in shown]
+    wide = max(map(len, names))
+    whole = sum(part.ratio for part in report.parts)
+    at = 0.0
+    for name, part in zip(names, shown, strict=True):
+        start, end = (round(BAR * share / whole) for share in (at, at + part.ratio))
+        bar = (" " * start + "\u2588" * max(1, end - start)).ljust(BAR)
+        line = f"{name.ljust(wide)} {words.percent(part.ratio).rjust(4)} %  {bar}"
+        saved = f"{part.trial} saves {saved_text(part)}" if part.trial else ""
+        if len(line) + 2 + len(saved) <= width:
+            yield f"{line}  {saved}".rstrip()
+        else:
+            yield line.rstrip()
+            yield " " * (wide + 1) + saved
+        at += part.ratio
+
+
+def not_measured_lines(results: Iterable[WhatIfResult], name_width: int, width: int) -> Iterator[str]:
+    """What was not possible or not tried, and why."""
+    left = [result for result in results if result.verdict not in MEASURED]
     if left:
         yield ""
     for result in left:
-        head, *rest = textwrap.wrap(f"{_WORDS[result.verdict]}: {printable(result.note)}", width - name_width)
-        yield from _named(result.remedy, head, name_width)
+        head, *rest = textwrap.wrap(f"{VERDICTS[result.verdict]}: {printable(result.note)}", width - name_width)
+        yield from named_lines(result.remedy, head, name_width)
         yield from (" " * name_width + part for part in rest)
 
 
-def _conclusion(report: WhatIfReport, width: int) -> list[str]:
+def conclusion(report: WhatIfReport) -> str:
     """The answer in one sentence."""
     best = next((r for r in report.results if r.kind == "gain" and r.verdict == "faster" and r.ratio < WORTH), None)
     ceilings = [r for r in report.results if r.kind == "ceiling" and r.verdict in {"faster", "same"}]
@@ -136,7 +198,7 @@ def _conclusion(report: WhatIfReport, width: int) -> list[str]:
         other = "" if best.keeps_results else ", but changes the results"
         text = f"best: {best.remedy} makes a {report.measure} {1 / best.ratio:.2g} times as fast{other}"
     elif any(r.ratio < WORTH and r.verdict == "faster" for r in ceilings):
-        tried = any(r.kind == "gain" and r.verdict in _MEASURED for r in report.results)
+        tried = any(r.kind == "gain" and r.verdict in MEASURED for r in report.results)
         text = f"{'no gain that lasts is sure; ' if tried else ''}the time is in what these leave out: {told}"
     elif all(r.verdict == "not-possible" for r in report.results):
         text = "nothing that was tried is possible with this job"
@@ -146,10 +208,35 @@ def _conclusion(report: WhatIfReport, width: int) -> list[str]:
         left = any(r.verdict in {"undecided", "not-tried"} for r in report.results)
         known = " among what is decided" if left else ""
         text = f"nothing worth changing{known}" + (f"; the ceilings are: {told}" if told else "")
-    return textwrap.wrap(text, width)
+    return text
 
 
-def _foot(report: WhatIfReport) -> list[str]:
+def peers_text(peers: Iterable[tuple[str, int]]) -> str:
+    """(peer, attempts) in words, at most ``_MOST_PEERS`` of them; "" if there are none."""
+    told = [
+        f"{printable(name) or 'something outside, by code that is not Python'} "
+        f"({attempts} time{'s' if attempts != 1 else ''})"
+        for name, attempts in peers
+    ]
+    more = [f"and {len(told) - _MOST_PEERS} more"] if len(told) > _MOST_PEERS else []
+    return ", ".join([*told[:_MOST_PEERS], *more])
+
+
+def _peers(report: WhatIfReport) -> str:
+    """What the job wanted to reach; "" if nothing."""
+    reached = peers_text((one.peer, one.attempts) for one in report.peers)
+    if not reached:
+        return ""
+    if report.network:
+        return f"the job wants to reach: {reached}"
+    return f"the job wanted to reach: {reached}; without network this may change its time: --allow-network"
+
+
+def foot_lines(report: WhatIfReport, width: int) -> list[str]:
+    """Where the sessions are, what was left behind, what the job wanted to reach, and how to resume."""
     kept = "what the job wrote was thrown away" if report.isolated else "the job wrote where it writes"
     network = "" if report.network else ", and it had no network"
-    return [f"sessions: {printable(report.folder)}", f"{kept}{network}"]
+    offline = f"set offline: {', '.join(report.trackers)}" if report.trackers and report.isolated else ""
+    more = [line for text in (offline, _peers(report)) for line in textwrap.wrap(text, width)]
+    lines = [f"page: {printable(report.folder)}/{PAGE}", f"{kept}{network}", *more]
+    return [*lines, f"ended early; to resume: {printable(report.resume)}"] if report.interrupted else lines

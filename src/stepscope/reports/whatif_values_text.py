@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from stepscope.reports.check.check_text import printable
+from stepscope.reports.words import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,6 +7,7 @@ The run directory (on /dev/shm, else a local temporary directory) belongs to one
     RUN/status.json          the live status that the sidecar publishes, for ``ps`` and ``top``
     RUN/first-look           made by the process that takes the first look (``agent.capture.first_look``)
     RUN/signalled            made by the launcher: a signal that ends jobs was passed on
+    RUN/peers.jsonl          peers that processes of a trial want to reach (``wire.peers``); absent if it is none
     RUN/trouble.jsonl        one line for each process that could not be armed or measured
     RUN/arm/                 first entry of PYTHONPATH: sitecustomize.py, stepscope/ (stub, agent, wire); under run
     RUN/procs/PID-START/     one per measured process (START: its start in clock ticks since boot); a process that
@@ -39,6 +40,7 @@ LOOKED_NAME = "first-look"
 SIGNALLED_NAME = "signalled"
 """File that the launcher makes when it passes on a signal that ends jobs."""
 TROUBLE_NAME = "trouble.jsonl"
+PEERS_NAME = "peers.jsonl"
 PROCS_NAME = "procs"
 ARM_NAME = "arm"
 RING_NAME = "ring"

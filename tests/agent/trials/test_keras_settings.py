@@ -110,6 +110,13 @@ def test_settings_of_a_fit(armed: Armed) -> None:
     assert trial.outcome("mixed-bfloat16")[0] == "in-effect"
 
 
+def test_half_a_batch(armed: Armed) -> None:
+    """batch:1/2 halves the batches of a fit and of a dataset; there are twice as many steps."""
+    trial = run(armed, BASE + SETTINGS.replace("RUN_EAGERLY", "False"), "batch:1/2")
+    assert trial.output.splitlines()[:2] == ["80 [False] float32 float32 False", "[2, 2] 5"], trial.errors
+    assert trial.outcome("batch") == ("in-effect", 3, "")
+
+
 def test_an_eager_model_runs_in_graphs(armed: Armed) -> None:
     """``graph`` turns run_eagerly off."""
     trial = run(armed, BASE + SETTINGS.replace("RUN_EAGERLY", "True"), "graph")
@@ -123,3 +130,23 @@ def test_settings_that_cannot_be_changed(armed: Armed) -> None:
     assert trial.output.splitlines()[:2] == ["8 [False, True] float32 float32 False", "[20, 20] 2"], trial.errors
     assert trial.outcome("steps-per-execution") == ("not-reached", 0, "the model runs eagerly")
     assert trial.outcome("xla-off")[:2] == ("not-reached", 0)
+
+
+def test_a_fit_without_validation(armed: Armed) -> None:
+    """Neither validation data nor a split is evaluated; the training is as long as before."""
+    program = f"""{BASE}
+first = model().fit(x, y, verbose=0, validation_data=(x, y))
+second = model().fit(x, y, verbose=0, validation_split=0.5)
+print(sorted(first.history), sorted(second.history))
+"""
+    trial = run(armed, program, "no-validation")
+    assert trial.output == "['loss'] ['loss']\n", trial.errors
+    assert trial.outcome("no-validation") == ("in-effect", 2, "")
+
+
+def test_a_model_without_metrics(armed: Armed) -> None:
+    """Metrics of compile are left out; the loss is what it was."""
+    program = f"{BASE}\nprint(sorted(model(metrics=['mae']).fit(x, y, verbose=0).history))\n"
+    trial = run(armed, program, "no-metrics")
+    assert trial.output == "['loss']\n", trial.errors
+    assert trial.outcome("no-metrics") == ("in-effect", 1, "")

@@ -55,6 +55,20 @@ def test_maps_in_parallel(armed: Armed) -> None:
     assert trial.outcome("parallel-map") == ("in-effect", 1, "")
 
 
+def test_threads_of_its_own(armed: Armed) -> None:
+    """A pipeline gets a pool of as many threads as the job has cores, and gives the same elements."""
+    program = """
+import tensorflow as tf
+data = tf.data.Dataset.range(4)
+own = tf.data.Options()
+own.threading.private_threadpool_size = 3
+print([int(x) for x in data.map(lambda x: x + 1, num_parallel_calls=2)], [int(x) for x in data.with_options(own)])
+"""
+    trial = run(armed, program, "private-threads")
+    assert trial.output == "[1, 2, 3, 4] [0, 1, 2, 3]\n", trial.errors
+    assert trial.outcome("private-threads") == ("in-effect", 1, "")
+
+
 def test_prefetch_at_the_end(armed: Armed) -> None:
     """A pipeline that does not end in prefetch does now, with the same elements."""
     trial = run(armed, "import tensorflow as tf\nprint([int(x) for x in tf.data.Dataset.range(3)])", "prefetch")

@@ -19,8 +19,8 @@ class Loader:
         return scale * i
 @tf.function
 def step(x): weights.assign_sub(0.001 * x)
-def rows():
-    yield 1.0
+async def answer():
+    return 1.0
 loader = Loader()
 ends = time.monotonic() + 60
 """
@@ -35,6 +35,39 @@ print(calls, results[:7], results[-1])
 @tf.function
 def traced(): return tf.constant(loader.load(1.0, scale=7.0))
 print(float(traced()), calls)
+"""
+)
+
+GENERATED = (
+    STEPS
+    + """
+made = 0
+class Source:
+    def rows(self, count):
+        global made
+        for i in range(count):
+            made += 1
+            yield i
+before = Source.rows.__code__
+while Source.rows.__code__ is before and time.monotonic() < ends: pass
+items = list(Source().rows(50))
+print(items[:10], made, len(items))
+print(list(Source().rows(3)))
+"""
+)
+
+COMPILED = (
+    STEPS
+    + """
+eager = []
+class Model:
+    def update(self, x):
+        eager.append(tf.executing_eagerly())
+        return weights.assign_add(x)
+before = Model.update.__code__
+while Model.update.__code__ is before and time.monotonic() < ends: pass
+model = Model()
+print([float(model.update(tf.constant(1.0))) for _ in range(4)], eager)
 """
 )
 
@@ -56,11 +89,25 @@ def test_a_method_returns_its_last_result(armed: Armed) -> None:
     assert trial.outcome("stub") == ("in-effect", 55, "")
 
 
+def test_a_generator_gives_its_first_items_again(armed: Armed) -> None:
+    """After eight real items a generator repeats them, up to a thousand; a shorter one stays as it is."""
+    trial = run(armed, GENERATED, "stub:Source.rows")
+    assert trial.output.splitlines() == ["[0, 1, 2, 3, 4, 5, 6, 7, 0, 1] 8 1000", "[0, 1, 2]"], trial.errors
+    assert trial.outcome("stub") == ("in-effect", 1, "")
+
+
+def test_a_function_becomes_a_graph(armed: Armed) -> None:
+    """A method runs in a graph that is traced once, with the same results."""
+    trial = run(armed, COMPILED, "graph-function:Model.update")
+    assert trial.output == "[1.0, 2.0, 3.0, 4.0] [False]\n", trial.errors
+    assert trial.outcome("graph-function") == ("in-effect", 4, "")
+
+
 def test_what_no_stub_can_replace(armed: Armed) -> None:
-    """The line says why a function was not stubbed: it is a generator, or there is none of that name."""
-    trial = run(armed, COLLECTED + "print(list(rows()), loader.load(1.0))", "stub:rows", "gc-off")
-    assert trial.output.splitlines()[-1] == "[1.0] 2.0", trial.errors
-    assert trial.outcome("stub") == ("not-reached", 0, "rows is a generator or a coroutine")
+    """The line says why a function was not stubbed: it is a coroutine, or there is none of that name."""
+    trial = run(armed, COLLECTED + "print(loader.load(1.0))", "stub:answer", "gc-off")
+    assert trial.output.splitlines()[-1] == "2.0", trial.errors
+    assert trial.outcome("stub") == ("not-reached", 0, "answer is a coroutine")
 
 
 def test_no_garbage_is_collected_once_steps_are_steady(armed: Armed) -> None:

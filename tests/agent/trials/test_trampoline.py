@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from stepscope.agent.trials import trampoline
-from stepscope.agent.trials.stub import matching
+from stepscope.agent.trials.functions import matching
 
 
 def exchanged(function: Callable[..., object], handler: Callable[..., object]) -> FunctionType:
@@ -52,19 +52,25 @@ def test_closures_and_super() -> None:
     assert Derived().value() == 26
 
 
-@pytest.mark.parametrize("kind", ["generator", "coroutine"])
-def test_what_cannot_be_exchanged(kind: str) -> None:
-    """Generators and coroutines are refused."""
-
-    def generator() -> Iterator[int]:
-        yield 1
+def test_what_cannot_be_exchanged() -> None:
+    """Coroutines are refused."""
 
     async def coroutine() -> int:
         return 1
 
-    chosen = cast("FunctionType", generator if kind == "generator" else coroutine)
-    with pytest.raises(ValueError, match=kind + " is a generator or a coroutine"):
-        trampoline.code_for(chosen.__code__, lambda args, kwargs: None)
+    with pytest.raises(ValueError, match="coroutine is a coroutine"):
+        trampoline.code_for(cast("FunctionType", coroutine).__code__, lambda args, kwargs: None)
+
+
+def test_a_generator_can_be_exchanged() -> None:
+    """What stands in for a generator function returns what its handler makes."""
+
+    def generator(count: int) -> Iterator[int]:
+        yield from range(count)
+
+    real = trampoline.copy_of(cast("FunctionType", generator))
+    exchanged(generator, lambda args, kwargs: (2 * item for item in real(*args, **kwargs)))
+    assert list(generator(3)) == [0, 2, 4]
 
 
 def test_functions_are_found_by_name_and_by_line() -> None:

@@ -26,3 +26,11 @@ def test_hubs_are_left_to_a_trial_with_network() -> None:
     found = offline.environment({}, network=True)
     assert not offline.HUBS.keys() & found.keys()
     assert offline.TRACKERS.items() <= found.items()
+
+
+def test_models_of_mlflow_stay_inside() -> None:
+    """A registry of models that the user names is a local folder, too, which MLflow is allowed to use."""
+    found = offline.environment({"MLFLOW_REGISTRY_URI": "http://x"}, network=True)
+    assert found["MLFLOW_REGISTRY_URI"] == found["MLFLOW_TRACKING_URI"]
+    assert found["MLFLOW_ALLOW_FILE_STORE"] == "true"
+    assert "MLFLOW_REGISTRY_URI" not in offline.environment({}, network=True)

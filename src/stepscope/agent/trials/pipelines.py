@@ -1,8 +1,10 @@
-"""parallel-map, prefetch, cache-input: settings of the program's tf.data pipeline."""
+"""parallel-map, prefetch, cache-input, private-threads: settings of the program's tf.data pipeline."""
 
 from __future__ import annotations
 
 import functools
+import os
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -36,6 +38,8 @@ def targets(effect: Effect) -> list[tuple[str, Attach]]:
         return [(DATASETS, functools.partial(_attach_maps, effect))]
     if effect.name == "prefetch":
         return feeds.targets(effect, functools.partial(_prefetched, effect))
+    if effect.name == "private-threads":
+        return feeds.targets(effect, functools.partial(_apart, effect))
     made = WeakIds()
     change = functools.partial(_cached, effect, made)
     return [(DATASETS, functools.partial(_attach_stages, made)), *feeds.targets(effect, change)]
@@ -68,6 +72,20 @@ def _prefetched(effect: Effect, dataset: Foreign) -> Foreign:
         effect.missed("the dataset ends in prefetch already")
         return None
     return dataset.prefetch(AUTOTUNE)
+
+
+def _apart(effect: Effect, dataset: Foreign) -> Foreign:
+    if dataset.options().threading.private_threadpool_size:
+        effect.missed("the dataset has threads of its own already")
+        return None
+    options = sys.modules["tensorflow"].data.Options()
+    options.threading.private_threadpool_size = _cores()
+    return dataset.with_options(options)
+
+
+def _cores() -> int:
+    """Cores that the process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _attach_stages(made: WeakIds, state: AgentState, module: Foreign) -> None:

@@ -1,156 +1,47 @@
 """stub:FUNCTION, stub:FILE:LINE: a Python function of the program returns its last result, after some real calls.
 
-It is looked for among the live functions, first in the program's modules, then everywhere; functions that are made
-later are found when the agent's thread looks again. A function that TensorFlow traces keeps its code there.
+A function that TensorFlow traces keeps its code there. A generator gives its first items again and again.
 """
 
 from __future__ import annotations
 
-import functools
-import gc
-import os
-import sys
-import types
+import inspect
+import itertools
 from typing import TYPE_CHECKING
 
-from stepscope.agent.core import frames
-from stepscope.agent.trials import trampoline
-from stepscope.agent.trials.support import eager
+from stepscope.agent.trials import functions, held
+from stepscope.agent.trials.support import in_trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
     from types import FunctionType
 
     from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.state import AgentState
     from stepscope.agent.trials.effect import Effect
+    from stepscope.agent.trials.trampoline import Handler
 
 REAL = 5
 """Real calls before the first that only returns the last result."""
-AGAIN_NS = 1_000_000_000
-"""Time between two looks at all live functions: one takes about 50 ms."""
 
 
 def targets(effect: Effect) -> list[tuple[str, Callable[[AgentState, Foreign], object]]]:
     """Where it gets hold: not in a module, but wherever the function is."""
-    if not effect.argument:
-        raise ValueError("stub needs a function's name or FILE:LINE")
-    effect.pending = True
-    effect.missed("no live function %s" % effect.argument)
-    search = Search(effect)
-    effect.state.hooks.on_tick(search.tick)
-    effect.on_steady = search.everywhere
+    functions.exchange(effect, _handler)
     return []
 
 
-class Search:
-    """Looks for the function until it is found. ``tick`` on the agent's thread."""
-
-    def __init__(self, effect: Effect) -> None:
-        self._effect = effect
-        self._found = False
-        self._next_ns = 0
-
-    def tick(self, now_ns: int) -> None:
-        """Look at the program's modules, once a second at all live functions."""
-        if self._found or self._effect.failure:
-            return
-        with self._effect.wall:
-            self._look(_in_modules())
-            if not self._found and now_ns >= self._next_ns:
-                self._next_ns = now_ns + AGAIN_NS
-                self.everywhere()
-
-    def everywhere(self) -> None:
-        """Look at all live functions."""
-        if not self._found:
-            self._look(_alive())
-
-    def _look(self, functions: Iterable[FunctionType]) -> None:
-        own = {id(found): found for found in functions if frames.is_own(found.__code__.co_filename)}
-        wanted = matching(list(own.values()), self._effect.argument)
-        for function in wanted:
-            self._found = True
-            _replace(self._effect, function)
+def _handler(effect: Effect, real: FunctionType) -> Handler:
+    return (_of_generator if inspect.isgeneratorfunction(real) else _of_function)(effect, real)
 
 
-def matching(functions: list[FunctionType], argument: str) -> list[FunctionType]:
-    """The functions of a qualified name, or the innermost at FILE:LINE."""
-    file, _, line = argument.rpartition(":")
-    if not file or not line.isdigit():
-        return [function for function in functions if _is_called(function, argument)]
-    at = int(line)
-    near = []
-    for function in functions:
-        code = function.__code__
-        last = frames.last_line(code)
-        if _is_file(code.co_filename, file) and code.co_firstlineno <= at <= last:
-            near.append((last - code.co_firstlineno, function))
-    least = min((lines for lines, _ in near), default=0)
-    return [function for lines, function in near if lines == least]
-
-
-def _is_called(function: FunctionType, name: str) -> bool:
-    qualified = function.__qualname__.replace(".<locals>", "")
-    return qualified == name or qualified.endswith("." + name)
-
-
-def _is_file(path: str, wanted: str) -> bool:
-    full = frames.absolute(path)
-    return full == wanted or full.endswith(os.sep + wanted.lstrip("./"))
-
-
-def _in_modules() -> Iterator[FunctionType]:
-    """Functions in the program's modules and in classes of them. Lazy modules and proxies are not made to load."""
-    for module in list(sys.modules.values()):
-        if not issubclass(type(module), types.ModuleType):
-            continue
-        names = object.__getattribute__(module, "__dict__")
-        file = names.get("__file__")
-        if names.get("__name__") == "__main__" or (isinstance(file, str) and frames.is_own(file)):
-            for value in list(names.values()):
-                yield from _functions(value, depth=2)
-
-
-def _functions(value: Foreign, depth: int) -> Iterator[FunctionType]:
-    kind = type(value)
-    if kind is types.FunctionType:
-        while type(value) is types.FunctionType:
-            yield value
-            value = vars(value).get("__wrapped__")
-    elif kind in (staticmethod, classmethod):
-        yield from _functions(value.__func__, depth)
-    elif kind is property:
-        yield from _functions(value.fget, depth)
-    elif issubclass(kind, type) and depth:
-        for inner in list(vars(value).values()):
-            yield from _functions(inner, depth - 1)
-
-
-def _alive() -> Iterator[FunctionType]:
-    return (thing for thing in gc.get_objects() if type(thing) is types.FunctionType)
-
-
-def _replace(effect: Effect, function: FunctionType) -> None:
-    try:
-        code = trampoline.code_for(function.__code__, _handler(effect, trampoline.copy_of(function)))
-    except ValueError as error:
-        effect.missed(str(error))
-        effect.pending = False
-        return
-    effect.missed("%s is not called again" % effect.argument)
-    before = function.__code__
-    function.__code__ = code
-    effect.state.hooks.on_uninstall(functools.partial(setattr, function, "__code__", before))
-
-
-def _handler(effect: Effect, real: FunctionType) -> trampoline.Handler:
+def _of_function(effect: Effect, real: FunctionType) -> Handler:
     calls = 0
     last: Foreign = None
 
     def handle(args: tuple[Foreign, ...], kwargs: dict[str, Foreign]) -> Foreign:
         nonlocal calls, last
-        if not eager():
+        if in_trace():
             effect.missed("%s runs only while a graph is made" % effect.argument)
             return real(*args, **kwargs)
         if calls >= REAL:
@@ -162,3 +53,21 @@ def _handler(effect: Effect, real: FunctionType) -> trampoline.Handler:
         return result
 
     return handle
+
+
+def _of_generator(effect: Effect, real: FunctionType) -> Handler:
+    def handle(args: tuple[Foreign, ...], kwargs: dict[str, Foreign]) -> Foreign:
+        return _held_items(effect, real(*args, **kwargs))
+
+    return handle
+
+
+def _held_items(effect: Effect, items: Iterator[Foreign]) -> Iterator[Foreign]:
+    """The first items, then the same again and again: as many as an epoch of unknown length has."""
+    first = []
+    for item in itertools.islice(items, held.FEW):
+        first.append(item)
+        yield item
+    if len(first) == held.FEW:
+        effect.took()
+        yield from itertools.islice(itertools.cycle(first), held.LONG - held.FEW)

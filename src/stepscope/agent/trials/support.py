@@ -72,6 +72,14 @@ def eager() -> bool:
     return context is not None and bool(context.executing_eagerly())
 
 
+def in_trace() -> bool:
+    """Whether the calling thread makes the graph of a tf.function or of tf.data; that of a TF1 session is no trace."""
+    if eager():
+        return False
+    ops = sys.modules.get("tensorflow.python.framework.ops")
+    return ops is None or hasattr(ops.get_default_graph(), "outer_graph")
+
+
 class Given:
     """Arguments of a call by name: those that are changed are passed by keyword."""
 

@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     Handler = Callable[[tuple[Foreign, ...], dict[str, Foreign]], Foreign]
 
 HOLE = "stepscope: the handler"
-UNFIT = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+UNFIT = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 def code_for(code: CodeType, handler: Handler) -> CodeType:
-    """Code that calls ``handler(args, kwargs)`` in place of ``code``.
+    """Code that calls ``handler(args, kwargs)`` in place of ``code``; that of a generator returns one.
 
     Raises:
-        ValueError: generators and coroutines cannot be replaced so.
+        ValueError: coroutines cannot be replaced so.
     """
     if code.co_flags & UNFIT:
-        raise ValueError("%s is a generator or a coroutine" % code.co_name)
+        raise ValueError("%s is a coroutine" % code.co_name)
     outer = compile(_source(code), code.co_filename, "exec", dont_inherit=True)
     made: Foreign = _inner(_inner(outer))
     same = {"co_filename": code.co_filename, "co_name": code.co_name, "co_firstlineno": code.co_firstlineno}

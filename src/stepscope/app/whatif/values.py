@@ -18,8 +18,9 @@ from stepscope.model.report.whatif import WhatIfClaim, WhatIfPlace, WhatIfReport
 from stepscope.store import open_session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
+    from stepscope.app.whatif.recorded import Recorded
     from stepscope.app.whatif.runs import Ran, Runner
     from stepscope.experiments.values.claims import Claim, Place
     from stepscope.model.report.whatif import WhatIfResult
@@ -84,25 +85,26 @@ def others(trials: Sequence[str]) -> list[str]:
     return [trial for trial in trials if trial != NAME]
 
 
-def look(runner: Runner, say: Callable[[str], object]) -> Looked:
+def look(recorded: Recorded) -> Looked:
     """Run the value trial.
 
     Raises:
         CaptureError: nothing could be recorded.
     """
+    runner, say = recorded.runner, recorded.say
     say("values: one run that looks at what the steps compute")
     try:
-        ran = runner.run(0, NAME, seconds=0.0)
+        ran = recorded.looked(NAME)
     except TargetError as error:
         return Looked(runner=runner, ran=None, values=WhatIfValues(note=str(error)))
-    looked = Looked(runner=runner, ran=ran, values=_values(runner.folder / ran.session, ran))
+    looked = Looked(runner=runner, ran=ran, values=seen(runner.folder / ran.session, ran))
     said = ", ".join(f"{claim.kind} {100 * claim.ratio:.0f} %" for claim in looked.values.claims)
     say(f"values: {looked.values.note or said or 'nothing that need not be computed'}")
     return looked
 
 
-def _values(session: Path, ran: Ran) -> WhatIfValues:
-    """What the process that computes most has seen."""
+def seen(session: Path, ran: Ran) -> WhatIfValues:
+    """What the process of a value trial that computes most has seen."""
     found = [(list(one.all(FunctionWatched)), list(one.all(ValueSeen))) for one in open_session(session).workers]
     functions, values = max(found, key=lambda one: sum(function.spent_ns for function in one[0]), default=([], []))
     if not any(value.type for value in values):

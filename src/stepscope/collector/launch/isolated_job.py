@@ -14,6 +14,7 @@ import sys
 from typing import NoReturn
 
 from stepscope.collector.launch import isolated_calls as calls
+from stepscope.collector.launch import isolated_descriptors as descriptors
 from stepscope.collector.launch import isolated_mounts as mounts
 from stepscope.collector.launch import isolated_processes as processes
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
         mask: list[int]
         """The job's signal mask."""
         keep: list[str]
+        clear: list[str]
+        """The run directory, and others of its name: the guard removes them if there is no sidecar."""
         writable: list[str]
         network: bool
         stage: str
@@ -78,7 +81,8 @@ def _isolate(order: Order) -> bool:
     new = sorted(processes.own_namespaces() - before)
     _start_guard(order, frozenset(new))
     place = mounts.Place(order["stage"], order["tmpfs_bytes"], user_namespace, tuple(order["writable"]))
-    notes = mounts.build(place, order["keep"])
+    opened = descriptors.writable()
+    notes = mounts.build(place, order["keep"]) + descriptors.reopen(opened)
     if cwd:
         os.chdir(cwd)
     if not order["network"]:
@@ -99,16 +103,18 @@ def _start_guard(order: Order, new: frozenset[str]) -> None:
     pipe, end = order["guard"]
     if pipe < 0:
         return
+    folders = processes.holders(order["clear"])
     child = os.fork()
     if not child:
         if not os.fork():
             os.close(end)
             _say(order, guard=os.getpid())
             os.close(order["status"])
-            processes.guard(pipe, new)
+            processes.guard(pipe, new, folders)
         os._exit(0)
     os.waitpid(child, 0)
-    os.close(pipe)
+    for fd in (pipe, *(fd for fd, _ in folders)):
+        os.close(fd)
 
 
 def _unshare(*, network: bool) -> bool:

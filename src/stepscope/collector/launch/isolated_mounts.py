@@ -3,8 +3,9 @@
 A new root is put together below ``stage`` and entered. Each file system of the old root is there as an overlay whose
 upper part lies in the tmpfs, except
 
-- file systems of the kernel and /dev, which are the real ones, /dev/shm excepted, which is a new one;
-- file systems that are mounted read-only, which stay as they are;
+- file systems of the kernel and /dev, which are the real ones, without the sockets in it; /dev/shm is a new one;
+- file systems that are mounted read-only: they stay as they are, but those that are likely to hold sockets of services
+  are overlays that are read-only, since a socket below an overlay does not lead to its service;
 - what an overlay cannot stand on (vfat, a third overlay): read-only, with a line that says so.
 
 An overlay shows nothing of what is mounted below its lower directory: each such mount is covered separately. In a user
@@ -45,6 +46,8 @@ _FLAGS = {
     "noexec": calls.MS_NOEXEC,
     "noatime": calls.MS_NOATIME,
 }
+_HOLD_SOCKETS = frozenset(("tmpfs", "ext2", "ext3", "ext4", "xfs", "btrfs", "overlay"))
+"""Types of file systems that containers are given folders of services from (/run of the host)."""
 _MAX_ENTRIES = 4096
 """Entries of a folder that is covered in pieces: each is a mount."""
 _COPIED_BYTES = 1 << 20
@@ -120,6 +123,7 @@ def build(place: Place, keep: Iterable[str]) -> list[str]:
     tree = _Tree(place, read_mounts())
     tree.cover("/")
     tree.renew_shared_memory()
+    tree.hide_sockets()
     for path in sorted(keep):
         tree.keep(path)
     calls.enter_root(tree.root)
@@ -153,7 +157,7 @@ class _Tree:
         if path in _REAL or (mount is not None and mount.kind in _KERNEL_KINDS):
             self._bind(path, calls.MS_REC)
         elif not os.path.isdir(path):
-            self._read_only(path)
+            self._file_mount(path)
         elif not self._whole(path, real=mount is not None and "ro" in mount.options):
             self._in_pieces(path)
         else:
@@ -165,7 +169,7 @@ class _Tree:
         """Cover a directory without what is mounted below it; False if that must be done in pieces."""
         try:
             if real:
-                self._bind(path)
+                self._fixed(path)
             else:
                 self._overlay(path)
         except OSError as error:
@@ -174,6 +178,39 @@ class _Tree:
             self._read_only(path)
             self.notes.append(f"{path} is read-only in this trial ({error.strerror})")
         return True
+
+    def _fixed(self, path: str) -> None:
+        """Cover a file system that is read-only."""
+        if self.mounts[path].kind in _HOLD_SOCKETS:
+            try:
+                self._lower_only(path)
+            except OSError:  # a third overlay
+                pass
+            else:
+                return
+        self._bind(path)
+
+    def _lower_only(self, path: str) -> None:
+        """Cover a file system by an overlay without an upper part, which takes a second lower one: an empty folder."""
+        options = f"lowerdir={_escaped(path)}:{_escaped(self._new_folder())}"
+        options += ",userxattr" if self._in_user_namespace else ""
+        calls.mount("overlay", self.target(path), "overlay", self._flags_at(path) | calls.MS_RDONLY, options)
+
+    def _file_mount(self, path: str) -> None:
+        """Cover a file that is mounted; not the socket of a service, which containers are given so."""
+        if not stat.S_ISSOCK(os.stat(path).st_mode):
+            self._read_only(path)
+
+    def hide_sockets(self) -> None:
+        """Let no socket in /dev lead to its service (/dev/log, say)."""
+        for entry in os.scandir(_DEVICES):
+            if stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode):
+                calls.mount(self._empty_file(), self.target(entry.path), flags=calls.MS_BIND)
+
+    def _empty_file(self) -> str:
+        path = self.stage + "/empty"
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+        return path
 
     def _overlay(self, path: str) -> None:
         layer = self._new_folder()

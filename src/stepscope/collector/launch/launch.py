@@ -14,12 +14,12 @@ import resource
 import signal
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from stepscope._version import __version__
-from stepscope.collector.launch import apply, arm, isolation, mask, offline, rundir, session_place
+from stepscope.collector.launch import apply, arm, isolation, mask, offline, peers, rundir, session_place
 from stepscope.collector.launch.sidecar_process import SidecarProcess
 from stepscope.errors import CaptureError, TargetError
 from stepscope.store import layout
@@ -28,6 +28,7 @@ from stepscope.wire.env import ARM_NAME, RUN_VARIABLE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from stepscope.collector.launch.peers import Contacts
     from stepscope.collector.launch.trial import Trial
 
 _FORWARDED = (
@@ -95,6 +96,8 @@ class Outcome:
     """Lines for the user: what was lost, where the session went."""
     interrupted: bool = False
     """Flag: the user did not wait for the report, which is still being written."""
+    contacts: Contacts | None = None
+    """What a trial's processes wanted to reach; None if it was no trial."""
 
 
 def run(options: LaunchOptions) -> Outcome:
@@ -143,11 +146,12 @@ def _run(options: LaunchOptions, mask_before: set[int]) -> Outcome:
         if options.beside is not None:
             messages.extend(options.beside.start(session, job, rundir.start_ticks(job)))
         exit_code = _stand_between(job, sidecar, run_dir, isolated)
+        contacts = peers.read(run_dir, peers.unrouted(isolated.guard) if isolated is not None else 0)
     finally:
         if isolated is not None:
             messages += [*isolated.notes, *isolated.end(sidecar.pid)]
     _write_ended(run_dir, exit_code)
-    return _finish(exit_code, session, sidecar, messages)
+    return replace(_finish(exit_code, session, sidecar, messages), contacts=contacts)
 
 
 def _prepare(options: LaunchOptions, messages: list[str]) -> tuple[Path, Path]:
@@ -163,6 +167,8 @@ def _prepare(options: LaunchOptions, messages: list[str]) -> tuple[Path, Path]:
             rundir.arm_first_look(run_dir, options.first_look_ns)
         if options.trial is not None:
             rundir.arm_trial(run_dir, options.trial)
+        if options.trial is not None or options.isolation is not None:
+            rundir.arm_peers(run_dir)
         _write_first_manifest(session, options, origin_ns, run_dir, messages)
     except BaseException:
         _discard(session, run_dir)
@@ -261,10 +267,10 @@ def _isolate(
 ) -> isolation.Isolated:
     """Start the job isolated; ``places``: session and run directory, which stay real."""
     session, run_dir = places
-    keep = [session, *rundir.ring_directories(run_dir)]
+    own = list(rundir.ring_directories(run_dir))
     quiet = offline.environment(environment, network=how.network)
     try:
-        return isolation.start(options.argv, quiet, mask_before, how, keep)
+        return isolation.start(options.argv, quiet, mask_before, how, [session, *own], own)
     except OSError as error:
         raise TargetError(_why_not_started(options.argv[0], error)) from error
 

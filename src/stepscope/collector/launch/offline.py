@@ -18,16 +18,19 @@ TRACKERS = {
     "NEPTUNE_MODE": "offline",
     "CLEARML_OFFLINE_MODE": "1",
     "SWANLAB_MODE": "offline",
+    "MLFLOW_ALLOW_FILE_STORE": "true",
 }
 """Trackers that write to the working directory instead. Sources: docs.wandb.ai/support/run_wandb_offline,
 huggingface.co/docs/transformers/main_classes/callback (COMET_START_ONLINE), docs.neptune.ai/offline,
-clear.ml/docs/latest/docs/guides/set_offline, docs.swanlab.cn/en/api/cli-swanlab-offline."""
+clear.ml/docs/latest/docs/guides/set_offline, docs.swanlab.cn/en/api/cli-swanlab-offline; MLflow since 3.13 refuses
+a folder without its variable (mlflow.org/docs/latest/self-hosting/migrate-from-file-store)."""
 HUBS = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
 """What reads from a hub takes its cache at once, without trying the network. Sources:
 huggingface.co/docs/huggingface_hub/package_reference/environment_variables,
 huggingface.co/docs/transformers/installation (offline mode), huggingface.co/docs/datasets/loading (offline)."""
-_MLFLOW = "MLFLOW_TRACKING_URI"
-"""A URI; that of a local folder sends nothing. Source: mlflow.org/docs/latest/tracking."""
+_MLFLOW, _MLFLOW_MODELS = "MLFLOW_TRACKING_URI", "MLFLOW_REGISTRY_URI"
+"""URIs; that of a local folder sends nothing. The second one is the first if it is not set. Source:
+mlflow.org/docs/latest/tracking."""
 _OFF = frozenset({"disabled", "offline", "dryrun", "debug"})
 """Modes of the user's own that send nothing either."""
 
@@ -37,4 +40,9 @@ def environment(before: Mapping[str, str], *, network: bool) -> dict[str, str]:
     wanted = TRACKERS | ({} if network else HUBS)
     kept = {name for name in wanted if before.get(name, "").lower() in _OFF}
     changed = {name: value for name, value in wanted.items() if name not in kept}
-    return {**before, **changed, _MLFLOW: f"file://{SHARED_MEMORY}/mlruns"}
+    folder = f"file://{SHARED_MEMORY}/mlruns"
+    return {
+        **before,
+        **changed,
+        **{name: folder for name in (_MLFLOW, _MLFLOW_MODELS) if name == _MLFLOW or name in before},
+    }

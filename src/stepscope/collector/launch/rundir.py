@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stepscope.collector.launch import isolated_processes
 from stepscope.errors import CaptureError
-from stepscope.wire import run_directory
+from stepscope.wire import peers, run_directory
 from stepscope.wire.env import CONFIG_NAME, JOB_NAME, RUN_PREFIX, SIGNALLED_NAME
 from stepscope.wire.trials import CONFIG_KEY
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 ENDED_NAME = "ended.json"
 """Name of the file that the launcher writes when the job has ended."""
 SIDECAR_LOG = "sidecar.log"
-LOCK_NAME = "sidecar.lock"
+LOCK_NAME = isolated_processes.SIDECAR_LOCK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +115,15 @@ def arm_first_look(run: Path, bound_ns: int) -> None:
         OSError: no space, or no rights.
     """
     write_json(run / CONFIG_NAME, {**(_read_json(run / CONFIG_NAME) or {}), "first_look_ns": bound_ns})
+
+
+def arm_peers(run: Path) -> None:
+    """Let the job's processes note which peers they want to reach.
+
+    Raises:
+        OSError: no space, or no rights.
+    """
+    peers.arm(str(run))
 
 
 def arm_trial(run: Path, trial: Trial) -> None:

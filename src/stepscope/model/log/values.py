@@ -1,4 +1,4 @@
-"""Log lines of the value trial, see ``agent.trials.values``: what the ops of the steps computed."""
+"""Log lines of the value trial, see ``agent.trials.tensors.values``: what the ops of the steps computed."""
 
 from __future__ import annotations
 

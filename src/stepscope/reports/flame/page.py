@@ -18,7 +18,7 @@ from stepscope.reports.flame import payload, svg, words
 from stepscope.reports.flame.graph import top_functions
 from stepscope.reports.flame.palette import style
 from stepscope.reports.page import sheet
-from stepscope.reports.page.html import ICON
+from stepscope.reports.page.document import ICON
 from stepscope.reports.page.svg import escape
 from stepscope.reports.page.tables import table
 from stepscope.units import NS_PER_S

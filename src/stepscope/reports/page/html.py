@@ -1,13 +1,10 @@
-"""The report as one page: self-contained, offline, readable without any script (it has none).
+"""The report as one page: self-contained, offline, readable without any script (``reports.page.document``).
 
-The page runs nothing: its content-security policy allows only its own style sheet, by hash.
 Every text from the session is escaped by ``reports.page.svg.escape``.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import shlex
 from typing import TYPE_CHECKING
 
@@ -22,11 +19,11 @@ from stepscope.reports.page import (
     op_rows,
     page_header,
     resource_charts,
-    sheet,
     slow_steps,
     traced_page,
 )
 from stepscope.reports.page.charts import LeftOut
+from stepscope.reports.page.document import document, sections
 from stepscope.reports.page.figures import figure, figures
 from stepscope.reports.page.finding_card import findings
 from stepscope.reports.page.svg import escape
@@ -39,13 +36,6 @@ if TYPE_CHECKING:
     from stepscope.model.report.finding import Report
 
 MIDDLE_DOT = " \u00b7 "
-ICON = (
-    "data:image/svg+xml;base64,"
-    + base64.b64encode(
-        b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16">'
-        b'<path d="M1 14V9h4V5h4V2h6v12z" fill="#0072B2"/></svg>'
-    ).decode()
-)
 OUTCOMES = {
     "found": "found",
     "clear": "clear",
@@ -57,28 +47,11 @@ OUTCOMES = {
 
 def render(report: Report, *, sources: Mapping[str, str] | None = None) -> str:
     """The page. ``sources``: path to text of the user's files, for excerpts of the code."""
-    style = sheet.base() + sheet.components()
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
-    title = f"stepscope: {escape(words.subject(report))}"
-    head = "\n".join(
-        (
-            '<meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="color-scheme" content="light dark">',
-            '<meta name="referrer" content="no-referrer">',
-            f'<link rel="icon" href="{ICON}">',
-            f"<title>{title}</title>",
-            f"<style>{style}</style>",
-        )
-    )
-    body = _body(report, sources or {})
-    return f'<!doctype html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{body}\n</body>\n</html>\n'
+    return document(f"stepscope: {words.subject(report)}", _body(report, sources or {}))
 
 
 def _body(report: Report, sources: Mapping[str, str]) -> str:
-    sections = [
+    shown = [
         ("step", "The mean step", _step(report)),
         ("findings", "Findings", findings(report, sources)),
         ("job", "The job", ledger_page.page(report)),
@@ -96,20 +69,7 @@ def _body(report: Report, sources: Mapping[str, str]) -> str:
         ("source", "In the source", _source(report)),
         ("measuring", "About this run", _about(report)),
     ]
-    shown = [(key, title, text) for key, title, text in sections if text]
-    links = "".join(f'<li><a href="#{key}">{title}</a></li>' for key, title, _ in shown)
-    parts = [
-        '<a class="skip" href="#main">Skip to the report</a>',
-        charts.hatch(),
-        page_header.header(report),
-        f'<nav aria-label="Sections"><ul>{links}</ul></nav>',
-        '<main id="main">',
-    ]
-    for key, title, text in shown:
-        parts.append(
-            f'<section id="{key}" aria-labelledby="{key}-h">\n<h2 id="{key}-h">{title}</h2>\n{text}\n</section>'
-        )
-    return "\n".join([*parts, "</main>"])
+    return sections(f"{charts.hatch()}\n{page_header.header(report)}", shown)
 
 
 # ---- charts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import zlib
 
-from stepscope.agent.trials import array_digest
+from stepscope.agent.trials.tensors import array_digest
 from stepscope.wire.trials import EAGER
 
 TYPE_CHECKING = False

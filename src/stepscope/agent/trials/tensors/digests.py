@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.agent.core import autograph, frames
 from stepscope.agent.core.weak_ids import WeakIds
-from stepscope.agent.trials.eager_digests import EagerDigests
-from stepscope.agent.trials.watched import AS_IT_COMES, NO_CALL, OFF, WATCHING, Watched
+from stepscope.agent.trials.tensors.eager_digests import EagerDigests
+from stepscope.agent.trials.tensors.watched import AS_IT_COMES, NO_CALL, OFF, WATCHING, Watched
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.trials.effect import Effect
-from stepscope.agent.trials.watched import Call
+from stepscope.agent.trials.tensors.watched import Call
 
 MOST = 400
 """Tensors watched in one function, the inner ones included: each costs some 20 us in a run."""

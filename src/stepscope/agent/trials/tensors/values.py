@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 from stepscope.agent.core.weak_ids import WeakIds
 from stepscope.agent.trials import ending, xla
-from stepscope.agent.trials.digests import HEAVY, Digests
 from stepscope.agent.trials.effect import Effect
 from stepscope.agent.trials.support import FUNCTIONS, eager, replace
-from stepscope.agent.trials.watched import AS_IT_COMES, NO_CALL, OFF, SAME_BATCH, WATCHING, Call, Watched
+from stepscope.agent.trials.tensors.digests import HEAVY, Digests
+from stepscope.agent.trials.tensors.watched import AS_IT_COMES, NO_CALL, OFF, SAME_BATCH, WATCHING, Call, Watched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,8 +11,8 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from stepscope.agent.core import frames
-from stepscope.agent.trials import array_digest
-from stepscope.agent.trials.watched import Watched
+from stepscope.agent.trials.tensors import array_digest
+from stepscope.agent.trials.tensors.watched import Watched
 from stepscope.wire.trials import EAGER
 
 if TYPE_CHECKING:

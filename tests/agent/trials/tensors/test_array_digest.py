@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stepscope.agent.trials import array_digest
+from stepscope.agent.trials.tensors import array_digest
 
 
 def test_equal_bytes_have_equal_sums() -> None:

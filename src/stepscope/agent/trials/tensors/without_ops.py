@@ -10,8 +10,8 @@ import functools
 import sys
 from typing import TYPE_CHECKING
 
-from stepscope.agent.trials.digests import OF_DATASETS
 from stepscope.agent.trials.support import FUNCTIONS
+from stepscope.agent.trials.tensors.digests import OF_DATASETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,0 +1,47 @@
+"""no-validation, no-metrics: fits run without their validation, models are compiled without their metrics."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+from stepscope.agent.trials.compile_settings import TRAINERS
+from stepscope.agent.trials.support import KERAS_2, TRAINER, Given, replace, trainer_class
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
+    from stepscope.agent.trials.effect import Effect
+
+NOTHING: dict[str, tuple[str, dict[str, object]]] = {
+    "no-validation": ("fit", {"validation_data": None, "validation_split": 0.0}),
+    "no-metrics": ("compile", {"metrics": None, "weighted_metrics": None}),
+}
+"""By intervention: the method, and the values of its parameters that leave something out."""
+
+
+def targets(effect: Effect) -> list[tuple[str, Callable[[AgentState, Foreign], object]]]:
+    """Where it gets hold."""
+    method, nothing = NOTHING[effect.name]
+    effect.missed("no %s of Keras with %s" % (method, " or ".join(nothing)))
+    attach = functools.partial(_attach, effect, method, nothing)
+    return [(module, attach) for module in ((TRAINER, *KERAS_2) if method == "fit" else TRAINERS)]
+
+
+def _attach(effect: Effect, method: str, nothing: dict[str, object], state: AgentState, module: Foreign) -> None:
+    def make(original: Foreign) -> Foreign:
+        def call(*args: Foreign, **kwargs: Foreign) -> Foreign:
+            with effect.wall:
+                given = Given(original, args, kwargs)
+                for name, value in nothing.items():
+                    if given.get(name) is not None and given.get(name) != value:
+                        given.set(name, value)
+                        effect.took()
+                args, kwargs = given.call
+            return original(*args, **kwargs)
+
+        return call
+
+    replace(state, getattr(module, "Trainer", None) or trainer_class(module), method, make)
