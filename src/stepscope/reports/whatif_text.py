@@ -208,6 +208,6 @@ def _peers(report: WhatIfReport) -> str:
 def _foot(report: WhatIfReport, width: int) -> list[str]:
     kept = "what the job wrote was thrown away" if report.isolated else "the job wrote where it writes"
     network = "" if report.network else ", and it had no network"
-    offline = f"set offline: {', '.join(report.trackers)}" if report.trackers and report.isolated else ""
+    offline = f"set offline: {', '.join(report.trackers)}" if report.trackers else ""
     more = [line for text in (offline, _peers(report)) for line in textwrap.wrap(text, width)]
     return [f"page: {printable(report.folder)}/{PAGE}", f"{kept}{network}", *more]

@@ -124,6 +124,7 @@ class Runner:
             apply=(trial,) if trial in ENVIRONMENT_REMEDIES else (),
             trial=self._trial(trial, self.seconds if seconds is None else seconds),
             isolation=self.isolation,
+            offline=True,
         )
         began = time.monotonic()
         with _printing_to(log):
