@@ -4,8 +4,7 @@ import msgspec
 import pytest
 from tests.reports.whatif_samples import REPORT, RESULT
 
-from stepscope.model.report.whatif import Choice, Verdict, WhatIfPart, WhatIfPeer, WhatIfReport, WhatIfResult
-from stepscope.model.report.whatif import Choice, Verdict, WhatIfPart, WhatIfResult
+from stepscope.model.report.whatif import Choice, Verdict, WhatIfPart, WhatIfPeer, WhatIfResult
 from stepscope.reports import whatif_text
 
 

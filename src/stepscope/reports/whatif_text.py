@@ -226,7 +226,7 @@ def foot_lines(report: WhatIfReport, width: int) -> list[str]:
     """Where the sessions are, what was left behind, what the job wanted to reach, and how to resume."""
     kept = "what the job wrote was thrown away" if report.isolated else "the job wrote where it writes"
     network = "" if report.network else ", and it had no network"
-    offline = f"set offline: {', '.join(report.trackers)}" if report.trackers and report.isolated else ""
+    offline = f"set offline: {', '.join(report.trackers)}" if report.trackers else ""
     more = [line for text in (offline, _peers(report)) for line in textwrap.wrap(text, width)]
     lines = [f"page: {printable(report.folder)}/{PAGE}", f"{kept}{network}", *more]
     return [*lines, f"ended early; to resume: {printable(report.resume)}"] if report.interrupted else lines
