@@ -59,19 +59,23 @@ class Place:
     def start(self, *argv: str, **more: str) -> subprocess.Popen[str]:
         """Start a trial."""
         command = [*as_user(self.uid), self.python, str(PROGRAMS / "run_isolated.py"), str(self.session_path), *argv]
-        own = environment(HOME=str(self.work), **more)
-        if self.uid != os.getuid():
-            own |= {"PYTHONPATH": f"{own['PYTHONPATH']}:{PACKAGES}", "PATH": "/usr/bin:/bin"}
         process = subprocess.Popen(
             command,
             cwd=self.work,
-            env=own,
+            env=self.environment(**more),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
         self.started.append(process)
         return process
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """Environment of the user."""
+        own = environment(HOME=str(self.work), **more)
+        if self.uid == os.getuid():
+            return own
+        return own | {"PYTHONPATH": f"{own['PYTHONPATH']}:{PACKAGES}", "PATH": "/usr/bin:/bin"}
 
     def run(self, *argv: str, patience_s: float = PATIENCE_S, **more: str) -> tuple[int, str, str]:
         """Run a trial to its end: (exit code, stdout, stderr)."""
@@ -192,6 +196,38 @@ def test_signals_reach_the_job(place: Place, number: signal.Signals) -> None:
     process.communicate(timeout=PATIENCE_S)
     assert process.returncode == -number
     assert place.session().manifest.exit_code == -number
+
+
+TRIAL = """
+import sys
+from pathlib import Path
+from stepscope.agent.payload import PAYLOAD
+from stepscope.collector.launch import launch
+run = launch.LaunchOptions(argv=(sys.executable, "job.py"), payload=PAYLOAD, session=Path(sys.argv[1]), offline=True)
+launch.run(run)
+"""
+JOB = """
+import os
+folder = os.environ["MLFLOW_TRACKING_URI"].removeprefix("file://")
+os.mkdir(folder)
+print(os.environ["WANDB_MODE"], folder, "HF_HUB_OFFLINE" in os.environ)
+"""
+
+
+def test_trackers_are_offline_in_a_trial_that_is_not_isolated(place: Place) -> None:
+    """What the job writes for them is gone afterwards; hubs are read as always."""
+    place.write("job.py", JOB)
+    process = subprocess.run(
+        [*as_user(place.uid), place.python, "-c", TRIAL, str(place.session_path)],
+        cwd=place.work,
+        env=place.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    mode, folder, hub = process.stdout.split()
+    assert (mode, hub) == ("offline", "False"), process.stderr
+    assert not Path(folder).exists()
 
 
 def test_killed_launcher(place: Place) -> None:

@@ -233,7 +233,7 @@ def _how(report: WhatIfReport) -> str:
     ]
     outside = [
         ("Wants to reach", whatif_text.peers_text((one.peer, one.attempts) for one in report.peers)),
-        ("Set offline", ", ".join(report.trackers) if report.isolated else ""),
+        ("Set offline", ", ".join(report.trackers)),
     ]
     rows += [(label, escape(text)) for label, text in outside if text]
     return f'<div class="card">{facts(rows)}</div>'

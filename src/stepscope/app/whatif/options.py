@@ -116,9 +116,10 @@ def isolated(options: WhatIfOptions, folder: Path, say: Callable[[str], object])
         return wanted
     if not options.consent:
         raise UsageError(
-            f"what the runs write cannot be thrown away here: {problem}; with --yes they write where the program writes"
+            f"what the runs write cannot be thrown away here: {problem}; "
+            "with --yes they write where the program writes, and reach the network"
         )
-    say(f"the runs write where the program writes: {problem}")
+    say(f"the runs write where the program writes and reach the network; trackers are set offline: {problem}")
     return None
 
 

@@ -150,6 +150,7 @@ class Runner:
             apply=combine.settings(changes),
             trial=_trial(combine.interventions(changes), self.seconds if seconds is None else seconds),
             isolation=self.isolation,
+            offline=True,
         )
         began = time.monotonic()
         with _printing_to(log):

@@ -83,6 +83,8 @@ class LaunchOptions:
     """Trial that this run is: interventions, and an early end; None: the job runs as it is, to its end."""
     isolation: isolation.Isolation | None = None
     """How the job is kept from leaving anything behind; None: it runs as without stepscope."""
+    offline: bool = False
+    """Whether the job is a trial that sends nothing to trackers; an isolated one never does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +132,8 @@ def _run(options: LaunchOptions, mask_before: set[int]) -> Outcome:
         options.beside.announce(session)
     isolated: isolation.Isolated | None = None
     environment = _job_environment(run_dir, environment)
+    if options.offline and options.isolation is None:
+        environment = offline.environment(environment, network=True, folder=str(run_dir))
     try:
         if options.isolation is None:
             job = _spawn(options.argv, environment, mask_before)
@@ -167,7 +171,7 @@ def _prepare(options: LaunchOptions, messages: list[str]) -> tuple[Path, Path]:
             rundir.arm_first_look(run_dir, options.first_look_ns)
         if options.trial is not None:
             rundir.arm_trial(run_dir, options.trial)
-        if options.trial is not None or options.isolation is not None:
+        if options.offline or options.isolation is not None:
             rundir.arm_peers(run_dir)
         _write_first_manifest(session, options, origin_ns, run_dir, messages)
     except BaseException:

@@ -35,14 +35,17 @@ _OFF = frozenset({"disabled", "offline", "dryrun", "debug"})
 """Modes of the user's own that send nothing either."""
 
 
-def environment(before: Mapping[str, str], *, network: bool) -> dict[str, str]:
-    """Copy ``before`` with all trackers offline, and all hubs too unless the trial has the network."""
+def environment(before: Mapping[str, str], *, network: bool, folder: str = SHARED_MEMORY) -> dict[str, str]:
+    """Copy ``before`` with all trackers offline, and all hubs too unless the trial has the network.
+
+    ``folder``: one that does not outlive the trial.
+    """
     wanted = TRACKERS | ({} if network else HUBS)
     kept = {name for name in wanted if before.get(name, "").lower() in _OFF}
     changed = {name: value for name, value in wanted.items() if name not in kept}
-    folder = f"file://{SHARED_MEMORY}/mlruns"
+    uri = f"file://{folder}/mlruns"
     return {
         **before,
         **changed,
-        **{name: folder for name in (_MLFLOW, _MLFLOW_MODELS) if name == _MLFLOW or name in before},
+        **{name: uri for name in (_MLFLOW, _MLFLOW_MODELS) if name == _MLFLOW or name in before},
     }

@@ -306,4 +306,4 @@ class WhatIfReport(Struct, frozen=True, kw_only=True):
     """What the first run wanted to reach, the most frequent first. Without the network all attempts fail, which may
     change the job's time."""
     trackers: tuple[str, ...] = ()
-    """Trackers that the first run imported; where the job is isolated, they were set offline."""
+    """Trackers that the first run imported; in all runs they were set offline."""
