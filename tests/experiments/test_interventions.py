@@ -34,6 +34,7 @@ def test_every_intervention_says_what_it_does() -> None:
     [
         ("compute-only", "compute-only", ""),
         ("batch:4", "batch", "4"),
+        ("batch:1/2", "batch", "1/2"),
         (" stub : train.py:41", "stub", "train.py:41"),
         ("without-callback:Plot", "without-callback", "Plot"),
     ],
@@ -52,6 +53,8 @@ def test_parsing(text: str, name: str, argument: str) -> None:
         ("", "no intervention ''"),
         ("batch", "batch takes factor; expected batch:K"),
         ("batch:0", "expected a number of at least 1 after batch:"),
+        ("batch:1/0", "expected a number of at least 1 after batch:"),
+        ("threads:1/2", "expected a number of at least 1 after threads:"),
         ("threads:many", "expected a number"),
         ("gc-off:now", "gc-off takes no argument; expected gc-off"),
     ],

@@ -20,23 +20,30 @@ class Machine:
 
     ratios: dict[str, float]
     impossible: dict[str, str] = field(default_factory=dict)
+    fails: dict[str, set[int]] = field(default_factory=dict)
+    """Rounds in which a trial fails."""
     noise: float = 0.01
     at_s: float = 0.0
     ran: list[str] = field(default_factory=list)
     random: random.Random = field(default_factory=lambda: random.Random(1))
 
-    def run(self, trial: str, _round: int) -> Measured:
+    def run(self, trial: str, number: int) -> Measured:
         """One run."""
         self.at_s += RUN_S
         self.ran.append(trial)
         if trial in self.impossible:
             return Measured(ns=0.0, why=self.impossible[trial])
+        if number in self.fails.get(trial, ()):
+            return Measured(ns=0.0, why="it died")
         return Measured(ns=100 * self.ratios.get(trial, 1.0) * self.random.lognormvariate(0, self.noise))
 
-    def explore(self, names: list[str], *, seconds: float = 1e9, rounds: int = 5) -> Experiment:
+    def explore(
+        self, names: list[str], *, seconds: float = 1e9, rounds: int = 5, best_only: bool = False
+    ) -> Experiment:
         """An experiment on it."""
         candidates = [Candidate(trial=name, kind="gain", expected_ratio=0.5, reason="") for name in names]
-        return schedule.explore(candidates, self.run, lambda: self.at_s, Limits(seconds=seconds, rounds=rounds))
+        limits = Limits(seconds=seconds, rounds=rounds, best_only=best_only)
+        return schedule.explore(candidates, self.run, lambda: self.at_s, limits)
 
 
 def test_a_round_has_two_unchanged_runs_around_the_trials_in_changing_order() -> None:
@@ -120,3 +127,44 @@ def test_a_trial_that_halves_the_time_is_clear_after_three_noisy_rounds() -> Non
         effect = found.effect(found.arms[0])
         clear += effect is not None and schedule.answer(effect) == "faster"
     assert clear >= 40
+
+
+def test_a_failure_in_a_later_round_keeps_the_rounds_and_is_said() -> None:
+    """The trial is repeated, has an interval from the other rounds, and is not called impossible."""
+    machine = Machine(ratios={"a": 0.5}, fails={"a": {2}})
+    found = machine.explore(["a"], rounds=5)
+    (arm,) = found.arms
+    assert (arm.why, [number for number, _ in arm.failures]) == ("", [2])
+    assert len(arm.pairs) == 3
+    assert found.effect(arm) is not None
+
+
+def test_a_trial_that_fails_again_is_not_repeated() -> None:
+    machine = Machine(ratios={"a": 0.5}, fails={"a": {2, 3}})
+    found = machine.explore(["a"], rounds=9)
+    assert machine.ran.count("a") == 3
+    assert len(found.arms[0].pairs) == 1
+
+
+def test_if_only_the_best_is_asked_for_others_are_not_repeated() -> None:
+    """It ends when the best is sure, although another one is undecided."""
+    machine = Machine(ratios={"a": 0.5, "b": 0.8, "c": 0.9})
+    found = machine.explore(["c", "b", "a"], rounds=5, best_only=True)
+    assert found.rounds == 3
+    assert (machine.ran.count("a"), machine.ran.count("b")) == (3, 1)
+    best = schedule.sure_gain(found)
+    assert best is not None
+    assert best.candidate.trial == "a"
+
+
+def test_without_a_gain_the_search_for_the_best_ends_after_three_rounds() -> None:
+    machine = Machine(ratios={"a": 1.2, "b": 1.0}, noise=0.02)
+    found = machine.explore(["a", "b"], rounds=9, best_only=True)
+    assert found.rounds == 3
+    assert schedule.sure_gain(found) is None
+
+
+def test_a_ceiling_is_no_sure_gain() -> None:
+    found = Machine(ratios={"a": 0.2}).explore(["a"], rounds=3)
+    found.arms[0].candidate = Candidate(trial="a", kind="ceiling", expected_ratio=0.5, reason="")
+    assert schedule.sure_gain(found) is None

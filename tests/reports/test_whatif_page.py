@@ -3,7 +3,7 @@
 import re
 
 import msgspec
-from tests.reports.test_whatif_text import REPORT, RESULT
+from tests.reports.whatif_samples import REPORT, RESULT
 
 from stepscope.model.report.whatif import WhatIfNoise, WhatIfPart, WhatIfPeer
 from stepscope.reports import whatif_page

@@ -2,41 +2,10 @@
 
 import msgspec
 import pytest
+from tests.reports.whatif_samples import REPORT, RESULT
 
-from stepscope.model.report.whatif import Choice, Verdict, WhatIfPart, WhatIfPeer, WhatIfReport, WhatIfResult
+from stepscope.model.report.whatif import Choice, Verdict, WhatIfPart, WhatIfPeer, WhatIfResult
 from stepscope.reports import whatif_text
-
-RESULT = WhatIfResult(
-    remedy="jemalloc-keep",
-    text="let jemalloc keep what is freed",
-    ns=11_300_000,
-    ratio=0.91,
-    low=0.897,
-    high=0.925,
-    verdict="faster",
-    gone=("MEM002",),
-)
-SLOWER = WhatIfResult(
-    remedy="glibc-keep",
-    text="let malloc keep what is freed",
-    ns=12_500_000,
-    ratio=1.01,
-    low=0.95,
-    high=1.07,
-    verdict="undecided",
-    note="--apply glibc-keep is not in effect",
-)
-REPORT = WhatIfReport(
-    version="0.1.0",
-    command=("python", "my score.py"),
-    measure="step",
-    step="tf.function score",
-    rounds=5,
-    ns=12_400_000,
-    results=(RESULT, SLOWER),
-    runs=(),
-    folder="score-1122-1530.whatif",
-)
 
 
 def test_a_line_for_each() -> None:

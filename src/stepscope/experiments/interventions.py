@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 NUMBERED = frozenset(("batch", "steps-per-execution", "threads"))
 """Interventions whose argument is a number of at least 1."""
+PARTS = frozenset(("batch",))
+"""Interventions whose argument may also be a part: 1/2."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +38,7 @@ class Intervention:
     keeps_results: bool
     """Whether the job computes the same as without it, but for rounding and the order of random numbers."""
     lasting: str
-    """Line or edit that makes it permanent; for a ceiling, what to look at."""
+    """Line or edit that makes it permanent, with ARGUMENT for the argument; for a ceiling, what to look at."""
     lifts: frozenset[ComponentName]
     """Components of the step that it removes or shortens."""
 
@@ -150,10 +152,11 @@ ALL: tuple[Intervention, ...] = (
         "framework",
         "other-python",
         argument="factor",
-        text="Makes batches of so many times as many examples: batch_size of fit, batch and padded_batch of tf.data.",
+        text="Makes batches of so many times as many examples (batch:1/2: half): batch_size of fit, batch and "
+        "padded_batch of tf.data.",
         limits="A batch size elsewhere in the program is not reached, or makes it fail. The learning rate stays; "
         "compare examples per second, not steps.",
-        lasting="batch_size, or the argument of .batch(), times the factor; tune the learning rate with it",
+        lasting="batch_size, or the argument of .batch(), times ARGUMENT; tune the learning rate with it",
     ),
     _made(
         "gain",
@@ -164,7 +167,7 @@ ALL: tuple[Intervention, ...] = (
         argument="number of steps",
         text="Runs so many steps of fit in one call.",
         limits="Batch callbacks run once a call; a record of a step then covers so many batches.",
-        lasting="model.compile(..., steps_per_execution=N)",
+        lasting="model.compile(..., steps_per_execution=ARGUMENT)",
         keeps=True,
     ),
     _made(
@@ -306,7 +309,7 @@ ALL: tuple[Intervention, ...] = (
         argument="number of threads",
         text="Ops use so many threads, whatever the program sets.",
         limits="Not libraries with threads of their own (NumPy, OpenCV).",
-        lasting="tf.config.threading.set_intra_op_parallelism_threads(N)",
+        lasting="tf.config.threading.set_intra_op_parallelism_threads(ARGUMENT)",
         keeps=True,
     ),
     _made(
@@ -369,9 +372,14 @@ def parse(text: str) -> tuple[Intervention, str]:
     if bool(argument) != bool(found.argument):
         what = f"takes {found.argument}" if found.argument else "takes no argument"
         raise UsageError(f"intervention {text!r}: {name} {what}; expected {_form(found)}")
-    if name in NUMBERED and not (argument.isdecimal() and int(argument) >= 1):
+    if name in NUMBERED and not _is_number(argument.removeprefix("1/") if name in PARTS else argument):
         raise UsageError(f"intervention {text!r}: expected a number of at least 1 after {name}:")
     return found, argument
+
+
+def _is_number(text: str) -> bool:
+    """Whether it is a number of at least 1."""
+    return text.isdecimal() and int(text) >= 1
 
 
 def _form(intervention: Intervention) -> str:

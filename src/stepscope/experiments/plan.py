@@ -113,6 +113,15 @@ def kind_of(trial: str) -> Kind:
     return "gain" if trial in {OTHER, *ENVIRONMENT_REMEDIES} else parse(trial)[0].kind
 
 
+def keeps_results(trial: str) -> bool:
+    """Whether the job computes the same with it.
+
+    Raises:
+        UsageError: it is not known.
+    """
+    return trial in {OTHER, *ENVIRONMENT_REMEDIES} or parse(trial)[0].keeps_results
+
+
 def _fits(report: Report) -> bool:
     """Whether the steps are those of a Keras fit, or unknown."""
     times = report.session.step_times

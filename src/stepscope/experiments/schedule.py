@@ -4,7 +4,7 @@ A round runs the unchanged job, each trial, and the unchanged job again; every o
 that what drifts (the host's clock, a neighbour) hits all alike. The two unchanged runs of a round are compared with
 each other as well: what differs there is noise. The first round tries the candidates, the best first, while there is
 time; the later ones repeat the most promising, as many as three rounds of can be afforded. A trial ends early if
-its answer is clear.
+its answer is clear. A trial that fails later than in the first round keeps its rounds and is repeated once more.
 """
 
 from __future__ import annotations
@@ -28,6 +28,11 @@ LATER_RUNS = 8
 SAME = 0.03
 """Change that makes no difference: the least severity of a finding. A trial whose first round shows less is not
 repeated while others are more promising."""
+CLOSE = 1.25
+"""Time over that of the best trial beyond which one round excludes that a trial is better than it: equal runs differ by
+up to 15 % (docs/decisions/0047-experiments.md)."""
+MAX_FAILURES = 2
+"""Failures after which a trial is not repeated."""
 UNCHANGED = ""
 """The trial that changes nothing."""
 
@@ -51,8 +56,18 @@ class Arm:
     candidate: Candidate
     pairs: list[tuple[float, float]] = field(default_factory=list)
     """(unchanged, with it) of each round, ns."""
-    why: str = ""
-    """Why it is not possible; "" if it is."""
+    failures: list[tuple[int, str]] = field(default_factory=list)
+    """(round, why) of the runs that could not be measured."""
+
+    @property
+    def why(self) -> str:
+        """Why it is not possible; "" if it was measured once, or not yet run."""
+        return self.failures[0][1] if self.failures and not self.pairs else ""
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has failed too often to be repeated."""
+        return bool(self.why) or len(self.failures) >= MAX_FAILURES
 
     @property
     def ratio(self) -> float:
@@ -100,6 +115,8 @@ class Limits:
     """Time for all runs; infinite if only rounds count."""
     rounds: int
     """Most rounds."""
+    best_only: bool = False
+    """Whether only the best gain is asked for: it ends when that one is sure, and repeats none that cannot be it."""
 
 
 def _sides(pairs: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
@@ -114,6 +131,13 @@ def answer(effect: Effect) -> Verdict:
     """What an effect says: no difference, faster, slower, or nothing yet."""
     same = statistics.verdict(effect, over=SAME) == "same"
     return "same" if same else statistics.verdict(effect)
+
+
+def sure_gain(experiment: Experiment) -> Arm | None:
+    """The best trial that is surely faster, by more than ``SAME``; None if there is none."""
+    sure = [arm for arm in experiment.arms if arm.candidate.kind == "gain" and arm.ratio < 1 - SAME]
+    faster = [arm for arm in sure if (effect := experiment.effect(arm)) is not None and answer(effect) == "faster"]
+    return min(faster, key=lambda arm: arm.ratio, default=None)
 
 
 def explore(
@@ -144,6 +168,7 @@ class _Exploration:
     ) -> None:
         self._run, self._clock, self._limits = run, clock, limits
         self._began = clock()
+        self._made = 0
         self._candidates = list(candidates)
         self._experiment = Experiment(arms=[], looks=max(1, limits.rounds - MIN_ROUNDS + 1))
 
@@ -193,25 +218,41 @@ class _Exploration:
         self._experiment.rounds += 1
 
     def _unchanged(self) -> float:
-        measured = self._run(UNCHANGED, self._experiment.rounds + 1)
+        measured = self._one(UNCHANGED)
         if not measured.ns:
             raise NotMeasuredError(measured.why)
         return measured.ns
 
     def _measured(self, arm: Arm) -> float:
-        measured = self._run(arm.candidate.trial, self._experiment.rounds + 1)
+        measured = self._one(arm.candidate.trial)
         if not measured.ns:
-            arm.why = measured.why
+            arm.failures.append((self._experiment.rounds + 1, measured.why))
         return measured.ns
+
+    def _one(self, trial: str) -> Measured:
+        measured = self._run(trial, self._experiment.rounds + 1)
+        self._made += 1
+        return measured
 
     # -- what to repeat -------------------------------------------------------------------------------------------
 
     def _open(self) -> list[Arm]:
         """The trials that the next round repeats, the most promising first."""
-        arms = [arm for arm in self._experiment.arms if not arm.why and not self._clear(arm)]
+        alive = [arm for arm in self._experiment.arms if not arm.ended]
+        arms = [arm for arm in alive if not self._clear(arm)]
+        if self._limits.best_only:
+            arms = self._possibly_best(alive, arms)
         arms.sort(key=lambda arm: arm.ratio)
         promising = [arm for arm in arms if arm.ratio < 1 - SAME]
         return self._fitting(promising or arms)
+
+    def _possibly_best(self, alive: Sequence[Arm], arms: Sequence[Arm]) -> list[Arm]:
+        """Those of ``arms`` that may be the best; none if the best is clear, or no gain seen in three rounds."""
+        best = min(alive, key=lambda arm: arm.ratio, default=None)
+        seen = self._experiment.rounds >= MIN_ROUNDS
+        if best is None or best not in arms or (seen and best.ratio >= 1 - SAME):
+            return []
+        return [arm for arm in arms if arm.ratio <= CLOSE * best.ratio]
 
     def _fitting(self, arms: list[Arm]) -> list[Arm]:
         """As many as the missing rounds of can be afforded, one at least."""
@@ -230,8 +271,7 @@ class _Exploration:
 
     def _each(self) -> float:
         """Seconds of a run, so far."""
-        count = 2 * self._experiment.rounds + sum(len(arm.pairs) + bool(arm.why) for arm in self._experiment.arms)
-        return self._spent() / count if count else 0.0
+        return self._spent() / self._made if self._made else 0.0
 
     def _affordable(self, runs: int) -> bool:
         return self._spent() + runs * self._each() <= self._limits.seconds

@@ -7,7 +7,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.reports import whatif_text, words
+from stepscope.reports import whatif_answer, whatif_text, whatif_way_page, words
 from stepscope.reports.page import charts
 from stepscope.reports.page.document import document, sections
 from stepscope.reports.page.svg import Attribute, el, escape
@@ -41,7 +41,10 @@ class Flames:
 def render(report: WhatIfReport, flames: Flames | None = None) -> str:
     """The page. ``flames``: None where no trial is better than the unchanged job."""
     shown = [
+        ("way", "Step by step, until done", whatif_way_page.way(report)),
         ("trials", "What each change leaves of the time", _trials(report)),
+        ("then", "What is left with everything kept", whatif_way_page.left(report)),
+        ("curves", "Curves", whatif_way_page.curves(report)),
         ("step", "The step, part by part", _waterfall(report)),
         ("flames", "Where the time goes, before and after", _flames(flames)),
         ("left", "Not measured", _not_measured(report)),
@@ -56,7 +59,7 @@ def _command(report: WhatIfReport) -> str:
 
 
 def _header(report: WhatIfReport) -> str:
-    said = whatif_text.conclusion(report)
+    said = whatif_answer.answer(report)
     step = f" ({report.step})" if report.step else ""
     tiles = [
         ("Unchanged", format_ns(report.ns), f"a {report.measure}{step}"),

@@ -6,21 +6,21 @@ import shlex
 import textwrap
 from typing import TYPE_CHECKING
 
-from stepscope.reports import words
+from stepscope.reports import whatif_curve_text, words
 from stepscope.reports.words import printable
 from stepscope.units import format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from stepscope.model.report.whatif import Choice, WhatIfPart, WhatIfReport, WhatIfResult
+    from stepscope.model.report.whatif import Choice, WhatIfNoise, WhatIfPart, WhatIfReport, WhatIfResult
 
-_AS_IT_IS = "unchanged"
+AS_IT_IS = "unchanged"
 _COLORS = {"faster": "1;32", "slower": "1;31"}
 VERDICTS = {"same": "no difference", "not-possible": "not possible", "not-tried": "not tried"}
 """Verdicts in words, where the word is another."""
-_MIN_WIDTH = 60
-_MAX_NAME = 24
+MIN_WIDTH = 60
+MAX_NAME = 24
 """Width of the column of names; a longer name stands on a separate line."""
 _MOST_PEERS = 6
 """Peers that are named."""
@@ -38,20 +38,32 @@ WORTH = 0.97
 
 def render(report: WhatIfReport, *, color: bool = False, width: int = 120) -> str:
     """The report; each line ends in a newline. ``width``: columns of the terminal."""
-    width = max(width, _MIN_WIDTH)
-    longest = max(len(_AS_IT_IS), *(len(result.remedy) for result in report.results))
-    name_width = min(longest, _MAX_NAME) + 2
-    lines = [_head(report), "", _AS_IT_IS.ljust(name_width) + format_ns(report.ns) + _noise(report)]
-    for kind, title in (("gain", "gains"), ("ceiling", "ceilings: the most that any change of this part can bring")):
-        results = [result for result in report.results if result.kind == kind and result.verdict in MEASURED]
-        lines += ["", f"{title}:" if kind == "gain" else title] if results else []
-        for result in results:
-            lines += _result(result, name_width, width, color=color)
-    lines += list(_not_measured(report, name_width, width))
-    lines += list(_parts(report, width))
-    return "".join(
-        f"{line}\n" for line in [*lines, "", *textwrap.wrap(conclusion(report), width), *_foot(report, width)]
-    )
+    width = max(width, MIN_WIDTH)
+    name_width = name_width_of(result.remedy for result in report.results)
+    lines = [head_line(report), "", AS_IT_IS.ljust(name_width) + format_ns(report.ns) + noise_text(report.noise)]
+    lines += table_lines(report.results, name_width, width, color=color)
+    lines += not_measured_lines(report.results, name_width, width)
+    lines += _parts(report, width)
+    lines += [line for curve in report.curves for line in whatif_curve_text.lines(curve, report.measure, width)]
+    answer = textwrap.wrap(conclusion(report), width) if report.results else []
+    return "".join(f"{line}\n" for line in [*lines, "", *answer, *foot_lines(report, width)])
+
+
+def name_width_of(names: Iterable[str]) -> int:
+    """Width of the column of names."""
+    return min(max(map(len, (AS_IT_IS, *names))), MAX_NAME) + 2
+
+
+def table_lines(results: Iterable[WhatIfResult], name_width: int, width: int, *, color: bool = False) -> list[str]:
+    """What was measured: gains, then ceilings, each with its title."""
+    lines: list[str] = []
+    measured = [result for result in results if result.verdict in MEASURED]
+    for kind, title in (("gain", "gains:"), ("ceiling", "ceilings: the most that any change of this part can bring")):
+        found = [result for result in measured if result.kind == kind]
+        lines += ["", title] if found else []
+        for result in found:
+            lines += result_lines(result, name_width, width, color=color)
+    return lines
 
 
 def catalogue(choices: Iterable[Choice], *, width: int = 120) -> str:
@@ -64,25 +76,28 @@ def catalogue(choices: Iterable[Choice], *, width: int = 120) -> str:
             lines.append(f"  {choice.name}")
             limits = f" Limits: {choice.limits}" if choice.limits else ""
             lines += textwrap.wrap(
-                choice.text + limits, max(width, _MIN_WIDTH), initial_indent="      ", subsequent_indent="      "
+                choice.text + limits, max(width, MIN_WIDTH), initial_indent="      ", subsequent_indent="      "
             )
     return "".join(f"{line}\n" for line in lines)
 
 
-def _head(report: WhatIfReport) -> str:
+def head_line(report: WhatIfReport) -> str:
+    """The command, the rounds, and what is measured."""
     what = f"a {report.measure}" + (f" ({report.step})" if report.step and report.measure != "run" else "")
     parts = [printable(shlex.join(report.command)), f"{report.rounds} interleaved rounds", f"time of {what}"]
     return " \u00b7 ".join(parts)
 
 
-def _noise(report: WhatIfReport) -> str:
-    if report.noise is None:
+def noise_text(noise: WhatIfNoise | None) -> str:
+    """The unchanged job against itself, after its time."""
+    if noise is None:
         return ""
-    low, high = (100 * (ratio - 1) for ratio in (report.noise.low, report.noise.high))
-    return f"    (against itself {100 * (report.noise.ratio - 1):+.1f} %, {low:+.1f} to {high:+.1f})"
+    low, high = (100 * (ratio - 1) for ratio in (noise.low, noise.high))
+    return f"    (against itself {100 * (noise.ratio - 1):+.1f} %, {low:+.1f} to {high:+.1f})"
 
 
-def _result(result: WhatIfResult, name_width: int, width: int, *, color: bool) -> list[str]:
+def result_lines(result: WhatIfResult, name_width: int, width: int, *, color: bool = False) -> list[str]:
+    """A trial with its change, what it does, and how to keep it."""
     word = VERDICTS.get(result.verdict, result.verdict)
     verdict = f"\x1b[{_COLORS[result.verdict]}m{word}\x1b[0m" if color and result.verdict in _COLORS else word
     line = f"{format_ns(result.ns).ljust(10)}{change_text(result)}  {verdict}"
@@ -96,17 +111,18 @@ def _result(result: WhatIfResult, name_width: int, width: int, *, color: bool) -
         f"to keep it: {printable(result.lasting)}" if lasting and result.kind == "gain" else "",
         f"look at: {printable(result.lasting)}" if lasting and result.kind == "ceiling" else "",
     ]
-    return [*_named(result.remedy, line, name_width), *_indented(more, name_width, width)]
+    return [*named_lines(result.remedy, line, name_width), *indented_lines(more, name_width, width)]
 
 
-def _named(name: str, text: str, name_width: int) -> list[str]:
+def named_lines(name: str, text: str, name_width: int) -> list[str]:
     """A line that begins with a name, or two if the name is long."""
     if len(name) + 2 > name_width:
         return [printable(name), " " * name_width + text]
     return [printable(name).ljust(name_width) + text]
 
 
-def _indented(texts: list[str], name_width: int, width: int) -> Iterator[str]:
+def indented_lines(texts: Iterable[str], name_width: int, width: int) -> Iterator[str]:
+    """Texts below a name, wrapped."""
     for text in texts:
         for part in textwrap.wrap(text, width - name_width) if text else ():
             yield " " * name_width + part
@@ -152,13 +168,14 @@ def _parts(report: WhatIfReport, width: int) -> Iterator[str]:
         at += part.ratio
 
 
-def _not_measured(report: WhatIfReport, name_width: int, width: int) -> Iterator[str]:
-    left = [result for result in report.results if result.verdict not in MEASURED]
+def not_measured_lines(results: Iterable[WhatIfResult], name_width: int, width: int) -> Iterator[str]:
+    """What was not possible or not tried, and why."""
+    left = [result for result in results if result.verdict not in MEASURED]
     if left:
         yield ""
     for result in left:
         head, *rest = textwrap.wrap(f"{VERDICTS[result.verdict]}: {printable(result.note)}", width - name_width)
-        yield from _named(result.remedy, head, name_width)
+        yield from named_lines(result.remedy, head, name_width)
         yield from (" " * name_width + part for part in rest)
 
 
@@ -205,9 +222,11 @@ def _peers(report: WhatIfReport) -> str:
     return f"the job wanted to reach: {reached}; without network this may change its time: --allow-network"
 
 
-def _foot(report: WhatIfReport, width: int) -> list[str]:
+def foot_lines(report: WhatIfReport, width: int) -> list[str]:
+    """Where the sessions are, what was left behind, what the job wanted to reach, and how to resume."""
     kept = "what the job wrote was thrown away" if report.isolated else "the job wrote where it writes"
     network = "" if report.network else ", and it had no network"
     offline = f"set offline: {', '.join(report.trackers)}" if report.trackers else ""
     more = [line for text in (offline, _peers(report)) for line in textwrap.wrap(text, width)]
-    return [f"page: {printable(report.folder)}/{PAGE}", f"{kept}{network}", *more]
+    lines = [f"page: {printable(report.folder)}/{PAGE}", f"{kept}{network}", *more]
+    return [*lines, f"ended early; to resume: {printable(report.resume)}"] if report.interrupted else lines

@@ -110,6 +110,13 @@ def test_settings_of_a_fit(armed: Armed) -> None:
     assert trial.outcome("mixed-bfloat16")[0] == "in-effect"
 
 
+def test_half_a_batch(armed: Armed) -> None:
+    """batch:1/2 halves the batches of a fit and of a dataset; there are twice as many steps."""
+    trial = run(armed, BASE + SETTINGS.replace("RUN_EAGERLY", "False"), "batch:1/2")
+    assert trial.output.splitlines()[:2] == ["80 [False] float32 float32 False", "[2, 2] 5"], trial.errors
+    assert trial.outcome("batch") == ("in-effect", 3, "")
+
+
 def test_an_eager_model_runs_in_graphs(armed: Armed) -> None:
     """``graph`` turns run_eagerly off."""
     trial = run(armed, BASE + SETTINGS.replace("RUN_EAGERLY", "True"), "graph")

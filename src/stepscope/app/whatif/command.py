@@ -9,130 +9,72 @@ allows that. Without ``--try``, a first run with captures finds out what to try.
 from __future__ import annotations
 
 import os
-import time
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stepscope.app.whatif import outputs, result
-from stepscope.app.whatif.runs import Ran, Runner, measure_of
-from stepscope.collector.launch import apply, isolation
-from stepscope.collector.launch.session_place import session_stem
+from stepscope.app.whatif import against, curve, options, outputs, result, state, way
+from stepscope.app.whatif.recorded import Recorded
+from stepscope.app.whatif.result import Stage
+from stepscope.app.whatif.runs import Runner
+from stepscope.collector.launch import apply
 from stepscope.errors import CaptureError, TargetError, UsageError
-from stepscope.experiments import interventions, plan, schedule
+from stepscope.experiments import climb, interventions, plan, schedule
+from stepscope.experiments.climb import Rules
+from stepscope.experiments.schedule import Limits
 from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
 from stepscope.model.report.whatif import Choice
-from stepscope.units import format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from stepscope.experiments.climb import Kept
     from stepscope.experiments.plan import Candidate
-    from stepscope.experiments.schedule import Measured
-    from stepscope.model.report.whatif import Measure, WhatIfReport
+    from stepscope.model.report.whatif import WhatIfReport
 
-OPTION = "--try"
-SUFFIX = ".whatif"
-"""Suffix of the folder that holds the sessions."""
 FIRST_S = 12.0
 """Seconds of steady steps of the first run, which finds out what to try: enough for its captures."""
 TRIAL_S = 5.0
 """Seconds of steady steps of every other run."""
-CLUSTER = ("TF_CONFIG", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS", "HOROVOD_RANK", "HOROVOD_SIZE", "WORLD_SIZE")
-"""Variables that a worker of a cluster has: one worker alone cannot be tried."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WhatIfOptions:
-    """Options of the command."""
-
-    argv: tuple[str, ...]
-    """The program's command line, from ``record.job_command``."""
-    trials: tuple[str, ...] = ()
-    """None: those that a first run suggests, or ``against``."""
-    against: Path | None = None
-    """Another version of the script: is it faster?"""
-    rounds: int = 5
-    """Most rounds."""
-    seconds: float = 180.0
-    """Time for all runs; with ``trials``, only rounds count."""
-    folder: Path | None = None
-    """None: named after the script, in the current directory."""
-    whole: bool = False
-    """Whether each run goes on to the program's own end."""
-    network: bool = False
-    """Whether the job may reach the network."""
-    consent: bool = False
-    """Whether the job may write where it writes, if the machine cannot throw that away."""
-
-
-@dataclass(slots=True, kw_only=True)
-class _Experiment:
-    """What is made of the runs."""
-
-    options: WhatIfOptions
-    runner: Runner
-    say: Callable[[str], object]
-    measure: Measure = "run"
-    runs: list[Ran]
-    """All that were measured."""
-
-    def run(self, trial: str, number: int) -> Measured:
-        """One run of the schedule."""
-        try:
-            ran = self.runner.run(number, trial)
-        except TargetError as error:
-            if not trial:
-                raise
-            self.say(f"round {number}: {trial} not possible: {error}")
-            return schedule.Measured(ns=0.0, why=str(error))
-        if not self.runs:
-            self.measure = measure_of((ran,))
-        self.runs.append(ran)
-        measured = ran.measured(self.measure, self.runs[0])
-        self.say(f"round {number}: {trial or 'unchanged'} {_told(measured, self.measure)}")
-        return measured
-
-
-def whatif(options: WhatIfOptions, say: Callable[[str], object]) -> WhatIfReport | None:
+def whatif(wanted: options.WhatIfOptions, say: Callable[[str], object]) -> WhatIfReport | None:
     """Run everything. ``say`` gets one line per run.
 
     Returns:
         None if there is nothing to try: no trial was given, and the first run suggests none; the folder keeps it.
 
     Raises:
-        UsageError: an unknown trial, a missing library, too few rounds, or no consent.
+        UsageError: an unknown trial, a missing library, too few rounds, no consent, or another program is resumed.
         TargetError: the program cannot be started, or a run of it failed.
         CaptureError: nothing could be recorded.
     """
-    if options.rounds < schedule.MIN_ROUNDS:
-        raise UsageError(f"--rounds {options.rounds}: an interval needs {schedule.MIN_ROUNDS} or more")
-    candidates: Sequence[Candidate] = plan.named(
-        (*options.trials, *([plan.OTHER] if options.against is not None else ()))
-    )
-    other = _other(options)
-    apply.environment([one for one in options.trials if not _is_intervention(one)], os.environ, option=OPTION)
-    _alone()
-    began = time.monotonic()
-    folder = _folder(options)
-    seconds = 0.0 if options.whole else TRIAL_S
-    runner = Runner(
-        argv=options.argv, other=other, folder=folder, seconds=seconds, isolation=_isolation(options, folder, say)
-    )
-    first: Ran | None = None
-    if not candidates:
-        first, candidates = _suggested(runner, say)
-        if not candidates:
-            return None
-    experiment = _Experiment(options=options, runner=runner, say=say, runs=[])
-    seconds = float("inf") if first is None else options.seconds - (time.monotonic() - began)
-    limits = schedule.Limits(seconds=seconds, rounds=options.rounds)
-    try:
-        found = schedule.explore(candidates, experiment.run, time.monotonic, limits)
-    except schedule.NotMeasuredError as error:
-        raise CaptureError(f"the unchanged job cannot be measured: {error}") from error
-    report = result.build(runner, found, experiment.runs, experiment.measure, first)
-    outputs.write(report, folder)
+    wanted = options.resumed(wanted)
+    if not wanted.argv:
+        raise UsageError("nothing to run; expected: stepscope whatif train.py [args], or --resume FOLDER")
+    options.check(wanted)
+    other = against.find(wanted.argv, wanted.against) if wanted.against else None
+    now = options.asked(wanted, other.name if other is not None else "")
+    folder, kept = options.begun(wanted, now)
+    isolation = options.isolated(wanted, folder, say)
+    with against.checked_out(wanted.argv, other) as argv:
+        runner = Runner(
+            argv=wanted.argv,
+            other=argv,
+            other_text=other.text if other is not None else "",
+            folder=folder,
+            seconds=0.0 if wanted.whole else TRIAL_S,
+            isolation=isolation,
+        )
+        if kept.runs:
+            say(f"{len(kept.runs)} runs of this experiment are in the folder and count")
+        try:
+            report = _measured(wanted, Recorded(runner, kept, say))
+        except schedule.NotMeasuredError as error:
+            raise CaptureError(f"the unchanged job cannot be measured: {error}") from error
+        except KeyboardInterrupt:
+            say(f"ended before a round was complete; to resume: {state.resume_command(folder)}")
+            raise
+    if report is not None:
+        outputs.write(report, folder)
     return report
 
 
@@ -155,88 +97,73 @@ def catalogue() -> tuple[Choice, ...]:
     )
 
 
-def _is_intervention(trial: str) -> bool:
-    return trial not in ENVIRONMENT_REMEDIES
+def _measured(wanted: options.WhatIfOptions, recorded: Recorded) -> WhatIfReport | None:
+    if wanted.until_done:
+        return _until_done(wanted, recorded)
+    return _once(wanted, recorded)
 
 
-def _other(options: WhatIfOptions) -> tuple[str, ...]:
-    """The command line with the other script in the place of the first; () if there is none.
-
-    Raises:
-        UsageError: it is not there, or the command line names no script.
-    """
-    if options.against is None:
-        return ()
-    if not options.against.is_file():
-        raise UsageError(f"--against {options.against}: no such file; expected another version of the script")
-    at = next((i for i, word in enumerate(options.argv) if word.endswith(".py")), None)
-    if at is None:
-        raise UsageError(f"--against {options.against}: the command line names no script that it could replace")
-    return (*options.argv[:at], str(options.against), *options.argv[at + 1 :])
-
-
-def _alone() -> None:
-    """Refuse to try one worker of a cluster."""
-    found = [name for name in CLUSTER if os.environ.get(name)]
-    if found:
-        raise UsageError(f"{found[0]} is set: one worker of a cluster cannot be tried alone; unset it to try this one")
-
-
-def _isolation(options: WhatIfOptions, folder: Path, say: Callable[[str], object]) -> isolation.Isolation | None:
-    """How runs leave nothing behind; None with the user's consent.
-
-    Raises:
-        UsageError: the machine cannot isolate a job, and there is no consent.
-    """
-    wanted = isolation.Isolation(keep=(folder,), network=options.network)
-    problem = isolation.problem(wanted)
-    if not problem:
-        return wanted
-    if not options.consent:
-        raise UsageError(
-            f"what the runs write cannot be thrown away here: {problem}; "
-            "with --yes they write where the program writes, and reach the network"
-        )
-    say(f"the runs write where the program writes and reach the network; trackers are set offline: {problem}")
-    return None
+def _once(wanted: options.WhatIfOptions, recorded: Recorded) -> WhatIfReport | None:
+    """Each trial on the unchanged job, then curves."""
+    named = (*wanted.singles, *([plan.OTHER] if wanted.against else ()))
+    candidates: Sequence[Candidate] = plan.named(named)
+    asked = bool(named or wanted.curves)
+    if not asked:
+        candidates = _suggested(recorded)
+        if not candidates:
+            return None
+    stages: list[Stage] = []
+    traced = []
+    if candidates:
+        seconds = float("inf") if asked else wanted.most_s - recorded.spent_s
+        limits = Limits(seconds=seconds, rounds=wanted.most_rounds)
+        stages.append(Stage(found=schedule.explore(candidates, recorded.measured, recorded.clock, limits)))
+    interrupted = any(stage.found.interrupted for stage in stages)
+    for name in () if interrupted else wanted.curves:
+        traced.append(curve.trace(recorded, name))
+        interrupted = interrupted or traced[-1].experiment.interrupted
+    curves = [curve.report(recorded, one) for one in traced]
+    return result.build(recorded, stages, curves=curves, interrupted=interrupted)
 
 
-def _folder(options: WhatIfOptions) -> Path:
-    stem = f"{session_stem(options.argv)}-{time.strftime('%m%d-%H%M')}"
-    wanted = options.folder
-    for number in range(1, 1000):
-        path = wanted or Path.cwd() / f"{stem}{f'-{number}' if number > 1 else ''}{SUFFIX}"
-        try:
-            path.mkdir(parents=wanted is not None)
-        except FileExistsError:
-            if wanted is None:
-                continue
-            raise UsageError(f"--folder {wanted}: it already exists; expected a new folder") from None
-        except OSError as error:
-            raise CaptureError(f"{path} cannot hold sessions: {error.strerror}; choose --folder") from error
-        return path.absolute()
-    raise CaptureError(f"there are already a thousand folders {stem}*; choose another with --folder")
+def _until_done(wanted: options.WhatIfOptions, recorded: Recorded) -> WhatIfReport | None:
+    """Gains kept one after the other."""
+
+    def candidates(stage: str, kept: Kept) -> Sequence[Candidate]:
+        return plan.named(wanted.singles) if wanted.singles else _suggested(recorded, stage=stage, kept=kept)
+
+    rules = Rules(seconds=wanted.most_s, rounds=wanted.most_rounds, changed=wanted.changed_results)
+    found = climb.climb(way.Job(recorded, candidates), recorded.clock, rules)
+    if not found.suggested:
+        return None
+    return way.report(recorded, found, changed=wanted.changed_results)
 
 
-def _suggested(runner: Runner, say: Callable[[str], object]) -> tuple[Ran, Sequence[Candidate]]:
-    """The first run, with captures, and what it suggests."""
-    say("no --try given: running once to find out what to try")
-    ran = runner.run(0, "", budget="", seconds=FIRST_S if runner.seconds else 0.0)
-    found = [one for one in plan.candidates(ran.report) if _is_intervention(one.trial) or _installed(one.trial)]
-    if found:
-        say(f"to try: {', '.join(one.trial for one in found)}")
-    return ran, found
-
-
-def _installed(name: str) -> bool:
+def _suggested(recorded: Recorded, *, stage: str = "", kept: Kept = ()) -> Sequence[Candidate]:
+    """What a run with captures suggests."""
+    if kept:
+        recorded.say(f"kept: {', '.join(kept)}; running once to find out what is left")
+    else:
+        recorded.say("no --try given: running once to find out what to try")
     try:
-        apply.environment((name,), {})
+        ran = recorded.look(FIRST_S, stage=stage, kept=kept)
+    except TargetError as error:
+        if not kept:
+            raise
+        recorded.say(f"what is left cannot be seen: {error}")
+        return ()
+    found = [one for one in plan.candidates(ran.report) if _installed(one.trial)]
+    if found:
+        recorded.say(f"to try: {', '.join(one.trial for one in found)}")
+    return found
+
+
+def _installed(trial: str) -> bool:
+    """Whether a trial that is a setting can be made here."""
+    if trial not in ENVIRONMENT_REMEDIES:
+        return True
+    try:
+        apply.environment((trial,), os.environ)
     except UsageError:
         return False
     return True
-
-
-def _told(measured: Measured, measure: Measure) -> str:
-    if not measured.ns:
-        return f"not possible: {measured.why}"
-    return f"{format_ns(measured.ns)} a {measure}"

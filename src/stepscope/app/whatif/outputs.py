@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.errors import CaptureError, StepscopeError
+from stepscope.experiments.climb import FINAL
 from stepscope.reports import whatif_page
 from stepscope.reports.whatif_page import Flames
 from stepscope.reports.whatif_text import PAGE
@@ -51,13 +52,11 @@ def best(report: WhatIfReport) -> WhatIfResult | None:
 
 def _flames(report: WhatIfReport, folder: Path) -> Flames | None:
     """Flame graphs of the unchanged job and of the best trial; None if there is no such trial."""
-    winner = best(report)
+    total = report.way.total if report.way is not None else None
+    winner = total or best(report)
     if winner is None:
         return None
-    first = [
-        next((run.session for run in report.runs if run.round and run.remedy == wanted), "")
-        for wanted in ("", winner.remedy)
-    ]
+    first = _ends(report) if total is not None else _first(report, winner)
     from stepscope.app import flame
     from stepscope.reports.flame import svg
 
@@ -67,3 +66,15 @@ def _flames(report: WhatIfReport, folder: Path) -> Flames | None:
     except StepscopeError as error:
         return Flames(trial=winner.remedy, before="", after="", why=str(error))
     return Flames(trial=winner.remedy, before=svg.render(before.graph), after=svg.render(after.graph), link=DIFFERENCE)
+
+
+def _first(report: WhatIfReport, winner: WhatIfResult) -> list[str]:
+    """First sessions of the unchanged job and of a trial on it."""
+    plain = [run for run in report.runs if run.round and not run.kept]
+    return [next((run.session for run in plain if run.remedy == wanted), "") for wanted in ("", winner.remedy)]
+
+
+def _ends(report: WhatIfReport) -> list[str]:
+    """First sessions of the comparison at the end of ``--until-done``: the job as it was, and with everything."""
+    runs = [run for run in report.runs if run.stage == FINAL]
+    return [next((run.session for run in runs if bool(run.kept) == kept), "") for kept in (False, True)]

@@ -2,54 +2,83 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from stepscope._version import __version__
 from stepscope.app.record import shown
+from stepscope.app.whatif import state
 from stepscope.collector.launch import mask
 from stepscope.collector.launch.peers import Contacts
 from stepscope.experiments import schedule
 from stepscope.experiments.interventions import parse
-from stepscope.experiments.plan import OTHER
+from stepscope.experiments.plan import OTHER, keeps_results
 from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
 from stepscope.model.report.whatif import WhatIfNoise, WhatIfPart, WhatIfPeer, WhatIfReport, WhatIfResult, WhatIfRun
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.app.whatif.runs import Ran, Runner
+    from stepscope.app.whatif.recorded import Recorded
+    from stepscope.app.whatif.runs import Ran
     from stepscope.experiments.plan import Candidate
     from stepscope.experiments.schedule import Arm, Experiment
     from stepscope.experiments.statistics import Effect
     from stepscope.model.report.finding import Component
-    from stepscope.model.report.whatif import Measure, Verdict
+    from stepscope.model.report.whatif import Measure, Verdict, WhatIfCurve, WhatIfWay
 
 NO_TIME = "there was no time for it: raise --time"
 
 
-def build(runner: Runner, found: Experiment, runs: Sequence[Ran], measure: Measure, first: Ran | None) -> WhatIfReport:
-    """The report. ``first``: the run that suggested what to try."""
-    plain = [ran for ran in runs if not ran.trial]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A part of an experiment: rounds of trials with the same changes kept."""
+
+    found: Experiment
+    name: str = ""
+    """As its runs have it."""
+    kept: tuple[str, ...] = ()
+    """In effect in all its runs."""
+
+
+def build(
+    recorded: Recorded,
+    stages: Sequence[Stage],
+    *,
+    way: WhatIfWay | None = None,
+    curves: Sequence[WhatIfCurve] = (),
+    interrupted: bool = False,
+) -> WhatIfReport:
+    """The report. ``stages``: those on the unchanged job, the main one first; none if there are curves alone."""
+    runner, measure = recorded.runner, recorded.measure
+    plain = [ran for ran in recorded.runs if not ran.trial and not ran.kept]
     times = plain[0].report.session.step_times
-    contacts = (first or runs[0]).contacts or Contacts()
-    results = [_result(arm, found.effect(arm), runs) for arm in found.arms]
-    results += [_left_out(candidate) for candidate in found.not_tried]
+    contacts = (*recorded.looks, *recorded.runs)[0].contacts or Contacts()
+    main = stages[0].found if stages else None
+    results = [one for stage in stages for one in results_of(stage, recorded.runs)]
     return WhatIfReport(
         version=__version__,
         command=tuple(mask.mask_command(runner.argv)),
         measure=measure,
         step=times.source if measure != "run" and times is not None else "",
-        rounds=found.rounds,
-        ns=round(median(ran.ns(measure) for ran in plain)),
-        results=tuple(sorted(results, key=_order)),
-        runs=tuple(_run(ran, measure) for ran in ([first] if first is not None else []) + list(runs)),
+        rounds=main.rounds if main is not None else max(ran.round for ran in plain),
+        ns=unchanged_ns(recorded),
+        results=tuple(sorted(map(partial(_described, runner.other_text), results), key=_order)),
+        runs=tuple(_run(ran, measure) for ran in (*recorded.looks, *recorded.runs)),
         folder=shown(runner.folder),
-        noise=_noise(found.against_itself()),
+        noise=noise_of(main) if main is not None else None,
         isolated=runner.isolation is not None,
         network=runner.networked,
-        interrupted=found.interrupted,
+        interrupted=interrupted,
         trial_s=runner.seconds,
+        way=way,
+        curves=tuple(curves),
+        against=runner.other_text,
+        resume=state.resume_command(runner.folder),
         parts=_parts(plain[0].report.anatomy, results) if measure != "run" else (),
         peers=tuple(WhatIfPeer(peer=one.name, attempts=one.attempts) for one in contacts.peers),
         trackers=contacts.trackers,
@@ -82,6 +111,24 @@ def _part(part: Component, ceiling: WhatIfResult | None) -> WhatIfPart:
     )
 
 
+def _described(other: str, result: WhatIfResult) -> WhatIfResult:
+    """The result, with what the other program is."""
+    return msgspec.structs.replace(result, text=f"{result.text}: {other}") if result.remedy == OTHER else result
+
+
+def unchanged_ns(recorded: Recorded) -> int:
+    """Time of the job as it is: median over its runs."""
+    plain = [ran for ran in recorded.runs if not ran.trial and not ran.kept]
+    return round(median(ran.ns(recorded.measure) for ran in plain))
+
+
+def results_of(stage: Stage, runs: Sequence[Ran]) -> list[WhatIfResult]:
+    """What the trials of a stage brought, gains first."""
+    own = [ran for ran in runs if ran.stage == stage.name]
+    results = [result_of(arm, stage.found.effect(arm), own) for arm in stage.found.arms]
+    return sorted([*results, *map(_left_out, stage.found.not_tried)], key=_order)
+
+
 def _order(result: WhatIfResult) -> tuple[int, float]:
     """Gains first, then ceilings, then what was not measured; the largest first."""
     measured = result.verdict not in {"not-possible", "not-tried"}
@@ -95,10 +142,13 @@ def _run(ran: Ran, measure: Measure) -> WhatIfRun:
         ns=round(ran.ns(measure)),
         findings=tuple(sorted(ran.codes)),
         session=ran.session,
+        kept=ran.kept,
+        stage=ran.stage,
     )
 
 
-def _result(arm: Arm, effect: Effect | None, runs: Sequence[Ran]) -> WhatIfResult:
+def result_of(arm: Arm, effect: Effect | None, runs: Sequence[Ran]) -> WhatIfResult:
+    """The result of a trial; ``runs``: those of its stage."""
     with_it = [ran for ran in runs if ran.trial == arm.candidate.trial and not ran.note]
     before = [ran.codes for ran in runs if not ran.trial]
     after = [ran.codes for ran in with_it]
@@ -109,18 +159,23 @@ def _result(arm: Arm, effect: Effect | None, runs: Sequence[Ran]) -> WhatIfResul
         ratio=effect.ratio if effect is not None else arm.ratio,
         low=effect.low if effect is not None else 0.0,
         high=effect.high if effect is not None else 0.0,
-        verdict=_verdict(arm, effect),
+        verdict=verdict_of(arm, effect),
         kind=arm.candidate.kind,
         rounds=len(arm.pairs),
         smallest_ratio=effect.smallest if effect is not None else 0.0,
-        keeps_results=_keeps_results(arm.candidate.trial),
+        keeps_results=keeps_results(arm.candidate.trial),
         expected_ratio=arm.candidate.expected_ratio,
         reason=arm.candidate.reason,
-        lasting=_lasting(arm.candidate.trial),
+        lasting=lasting(arm.candidate.trial),
         gone=tuple(sorted(frozenset.intersection(*before) - frozenset.union(*after))) if after else (),
         new=tuple(sorted(frozenset.intersection(*after) - frozenset.union(*before))) if after else (),
-        note=arm.why,
+        note=failed(arm),
     )
+
+
+def failed(arm: Arm) -> str:
+    """What is to be said of runs that failed."""
+    return arm.why or "; ".join(f"round {number} failed: {why}" for number, why in arm.failures)
 
 
 def _left_out(candidate: Candidate) -> WhatIfResult:
@@ -133,19 +188,23 @@ def _left_out(candidate: Candidate) -> WhatIfResult:
         high=0.0,
         verdict="not-tried",
         kind=candidate.kind,
+        keeps_results=keeps_results(candidate.trial),
         expected_ratio=candidate.expected_ratio,
         reason=candidate.reason,
         note=NO_TIME,
     )
 
 
-def _verdict(arm: Arm, effect: Effect | None) -> Verdict:
+def verdict_of(arm: Arm, effect: Effect | None) -> Verdict:
+    """What an effect says, or that there is none."""
     if arm.why:
         return "not-possible"
     return schedule.answer(effect) if effect is not None else "undecided"
 
 
-def _noise(effect: Effect | None) -> WhatIfNoise | None:
+def noise_of(found: Experiment) -> WhatIfNoise | None:
+    """The job against itself."""
+    effect = found.against_itself()
     return WhatIfNoise(ratio=effect.ratio, low=effect.low, high=effect.high) if effect is not None else None
 
 
@@ -155,15 +214,14 @@ def _text(trial: str) -> str:
     return ENVIRONMENT_REMEDIES[trial].text if trial in ENVIRONMENT_REMEDIES else parse(trial)[0].text
 
 
-def _lasting(trial: str) -> str:
+def lasting(trial: str) -> str:
     """What makes a trial permanent."""
     if trial == OTHER:
         return "that program's code"
     if trial in ENVIRONMENT_REMEDIES:
-        return f"stepscope run --apply {trial} ..., or the variables above"
+        remedy = ENVIRONMENT_REMEDIES[trial]
+        words = [f"LD_PRELOAD={remedy.preload}"] if remedy.preload else []
+        words += [f"{name}={value}" for name, value in remedy.variables.items()]
+        return f"stepscope run --apply {trial} ..., or {' '.join(words)}"
     intervention, argument = parse(trial)
     return intervention.lasting.replace("ARGUMENT", argument)
-
-
-def _keeps_results(trial: str) -> bool:
-    return trial in {OTHER, *ENVIRONMENT_REMEDIES} or parse(trial)[0].keeps_results

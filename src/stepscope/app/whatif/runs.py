@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from stepscope.collector.captures import budget as budgets
 from stepscope.collector.launch import launch
 from stepscope.collector.launch.trial import Trial
 from stepscope.errors import CaptureError, TargetError
+from stepscope.experiments import combine
 from stepscope.experiments.plan import OTHER
 from stepscope.experiments.schedule import Measured
 from stepscope.model.log.intervention import InterventionEnded
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from stepscope.collector.launch.peers import Contacts
     from stepscope.model.report.whatif import Measure
 
-AS_IT_IS = "as-it-is"
+AS_IT_IS, KEPT = "as-it-is", "kept"
 NO_CAPTURES = "0%"
 TO_GRAPH = frozenset({"graph", "graph-function"})
 """Trials that make the same steps other calls."""
@@ -56,6 +57,10 @@ class Ran:
     """Why its change was not in effect; "" if it was."""
     contacts: Contacts | None = None
     """What it wanted to reach; None: unknown."""
+    kept: tuple[str, ...] = ()
+    """What was in effect before the trial was added."""
+    stage: str = ""
+    """Part of the experiment that it belongs to (``experiments.climb``); "" if there is one only."""
 
     @property
     def codes(self) -> frozenset[str]:
@@ -71,18 +76,26 @@ class Ran:
         return 1e9 / rate if rate else 0.0
 
     @property
+    def peak_bytes(self) -> int:
+        """Most memory that the job held; 0: unknown."""
+        return round(1e6 * max(self.report.series.get("res:rss_mb", ()), default=0.0))
+
+    @property
     def steps(self) -> str:
         """The calls that are its steps, in words; "" if there are none."""
         times = self.report.session.step_times
         return times.source if times is not None else ""
 
     def measured(self, measure: Measure, unchanged: Ran) -> Measured:
-        """For the schedule. ``unchanged``: the first run of the job as it is."""
+        """For the schedule. ``unchanged``: the first run with the same changes kept."""
         if self.note:
             return Measured(ns=0.0, why=self.note, wall_s=self.wall_s)
         renamed = self.trial == OTHER or trials.split(self.trial)[0] in TO_GRAPH
         if measure != "run" and not renamed and self.steps != unchanged.steps:
             said = f"its steps are {self.steps or 'not seen'}, those of the unchanged job {unchanged.steps}"
+            return Measured(ns=0.0, why=said, wall_s=self.wall_s)
+        if measure == "step" and trials.split(self.trial)[0] == "batch":
+            said = "how many samples a step has is not known, and steps with more of them cannot be compared"
             return Measured(ns=0.0, why=said, wall_s=self.wall_s)
         ns = self.ns(measure)
         return Measured(ns=ns, why="" if ns else "the run shows no steady steps", wall_s=self.wall_s)
@@ -95,6 +108,8 @@ class Runner:
     argv: tuple[str, ...]
     other: tuple[str, ...]
     """Command line of the trial ``plan.OTHER``; () if there is none."""
+    other_text: str = ""
+    """What it is, for people."""
     folder: Path
     """Holds the sessions and the job's output."""
     seconds: float
@@ -106,14 +121,25 @@ class Runner:
         """Whether the job can reach the network."""
         return self.isolation is None or self.isolation.network
 
-    def run(self, number: int, trial: str, *, budget: str = NO_CAPTURES, seconds: float | None = None) -> Ran:
-        """One run of a trial ("": unchanged).
+    def run(
+        self,
+        number: int,
+        trial: str,
+        *,
+        kept: tuple[str, ...] = (),
+        stage: str = "",
+        budget: str = NO_CAPTURES,
+        seconds: float | None = None,
+    ) -> Ran:
+        """One run of a trial ("": unchanged) with ``kept`` in effect.
 
         Raises:
             TargetError: the program cannot be started, or the run failed.
             CaptureError: nothing could be recorded.
         """
-        label = self._label(number, trial)
+        name = _file_name(trial) or (KEPT if kept else AS_IT_IS)
+        label = self._label(f"{stage}-{number}-{name}" if stage else f"{number}-{name}")
+        changes = () if trial == OTHER else combine.merged(kept, trial)
         session, log = self.folder / f"{label}{layout.SUFFIX}", self.folder / f"{label}.log"
         wanted = launch.LaunchOptions(
             argv=self.other if trial == OTHER else self.argv,
@@ -121,8 +147,8 @@ class Runner:
             session=session,
             budget=budget,
             first_look_ns=budgets.first_look_ns(budgets.parse(budget or budgets.DEFAULT)),
-            apply=(trial,) if trial in ENVIRONMENT_REMEDIES else (),
-            trial=self._trial(trial, self.seconds if seconds is None else seconds),
+            apply=combine.settings(changes),
+            trial=_trial(combine.interventions(changes), self.seconds if seconds is None else seconds),
             isolation=self.isolation,
             offline=True,
         )
@@ -130,28 +156,41 @@ class Runner:
         with _printing_to(log):
             outcome = launch.run(wanted)
         _check(outcome, label, log, "" if self.networked else _without_network(outcome.contacts))
-        report = _report(session, label)
-        note = _note(session, report, trial)
-        wall_s = time.monotonic() - began
+        ran = self.read(number, trial, session.name, time.monotonic() - began, kept=kept, stage=stage)
+        return replace(ran, contacts=outcome.contacts)
+
+    def read(
+        self, number: int, trial: str, session: str, wall_s: float, *, kept: tuple[str, ...] = (), stage: str = ""
+    ) -> Ran:
+        """A run that is in the folder.
+
+        Raises:
+            CaptureError: its session has no report.
+        """
+        path = self.folder / session
+        report = _report(path, session.removesuffix(layout.SUFFIX))
+        note = _note(path, report, trial)
+        if not note and trial:
+            note = _lost(path, report, combine.merged(kept, trial)[:-1])
         return Ran(
             round=number,
             trial=trial,
-            session=session.name,
+            session=session,
             report=report,
             wall_s=wall_s,
             note=note,
-            contacts=outcome.contacts,
+            kept=kept,
+            stage=stage,
         )
 
-    def _label(self, number: int, trial: str) -> str:
+    def _label(self, stem: str) -> str:
         """Name of a run: that of its trial in its round, numbered if a round has several."""
-        stem = f"{number}-{_file_name(trial) or AS_IT_IS}"
         labels = (stem, *(f"{stem}-{again}" for again in range(2, 1000)))
         return next(label for label in labels if not (self.folder / f"{label}{layout.SUFFIX}").exists())
 
-    def _trial(self, trial: str, seconds: float) -> Trial | None:
-        changed = (trial,) if trial and trial not in {OTHER, *ENVIRONMENT_REMEDIES} else ()
-        return Trial(interventions=changed, seconds=seconds) if changed or seconds else None
+
+def _trial(changed: tuple[str, ...], seconds: float) -> Trial | None:
+    return Trial(interventions=changed, seconds=seconds) if changed or seconds else None
 
 
 def _file_name(trial: str) -> str:
@@ -188,12 +227,19 @@ def _note(session: Path, report: Report, trial: str) -> str:
         return ""
     if trial in ENVIRONMENT_REMEDIES:
         return next((d.text for d in report.diagnostics if d.code == _NOT_IN_EFFECT), "")
-    said = [line for worker in open_session(session).workers for line in worker.all(InterventionEnded)]
+    lines = [line for worker in open_session(session).workers for line in worker.all(InterventionEnded)]
+    said = [line for line in lines if (line.name, line.argument) == trials.split(trial)]
     if not said:
         return "no process of the job imported TensorFlow or Keras"
     if any(line.outcome == "in-effect" for line in said):
         return ""
     return next((line.text for line in said if line.text), "it did not take hold")
+
+
+def _lost(session: Path, report: Report, kept: tuple[str, ...]) -> str:
+    """Which kept change the trial has put out of effect, and why; "" if none."""
+    whys = ((one, _note(session, report, one)) for one in kept)
+    return next((f"with it, {one} is not in effect: {why}" for one, why in whys if why), "")
 
 
 @contextmanager

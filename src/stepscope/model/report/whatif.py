@@ -34,6 +34,11 @@ class Choice(Struct, frozen=True, kw_only=True):
     """What it cannot do; "" if nothing is to be said."""
 
 
+Stop = Literal["no-gain", "nothing-suggested", "time", "steps", "interrupted", "not-measured"]
+"""Why ``--until-done`` ended. no-gain: no trial is a sure gain over 3 %. nothing-suggested: the last look suggests no
+gain. steps: it has kept as many changes as it may. not-measured: the job with what was kept shows no steady steps."""
+
+
 class WhatIfRun(Struct, frozen=True, kw_only=True):
     """One run of the program."""
 
@@ -46,6 +51,11 @@ class WhatIfRun(Struct, frozen=True, kw_only=True):
     findings: tuple[str, ...] = ()
     """Codes of findings, from severity low."""
     session: str
+    kept: tuple[str, ...] = ()
+    """Changes that were in effect before the remedy was added."""
+    stage: str = ""
+    """Part of the experiment: step1, step2 ..., final and left of ``--until-done``; batch or threads of a curve; "":
+    the only one."""
 
 
 class WhatIfResult(Struct, frozen=True, kw_only=True):
@@ -92,6 +102,81 @@ class WhatIfNoise(Struct, frozen=True, kw_only=True):
     low: float
     high: float
     """Interval at 99 %."""
+
+
+class WhatIfStep(Struct, frozen=True, kw_only=True):
+    """One step of ``--until-done``: what was tried on the job with some changes kept."""
+
+    kept: tuple[str, ...]
+    """Changes in effect in all runs of the step, as ``--try`` takes them."""
+    ns: int
+    """Time with them: median over the step's rounds."""
+    winner: str
+    """The gain that is kept from then on; "": no trial was a sure gain over 3 %."""
+    results: tuple[WhatIfResult, ...]
+    """What was tried, against the job with ``kept``."""
+    rounds: int
+    noise: WhatIfNoise | None = None
+    """The job with ``kept`` against itself; null with fewer than three rounds."""
+
+
+class WhatIfWay(Struct, frozen=True, kw_only=True):
+    """All steps of ``--until-done``, and what is left."""
+
+    steps: tuple[WhatIfStep, ...]
+    kept: tuple[str, ...]
+    """Everything that was kept."""
+    lasting: tuple[str, ...]
+    """What makes each of ``kept`` permanent, in the same order."""
+    total: WhatIfResult | None
+    """The job with everything against the job as it was, in the same rounds; null if nothing was kept, or it was ended
+    early."""
+    left: tuple[WhatIfResult, ...]
+    """Ceilings, and gains that were not kept because they change the results, on the job with everything."""
+    left_rounds: int = 0
+    """Rounds in which ``left`` was measured."""
+    changed_results: bool
+    """Whether gains that change the results were kept (``--allow-changed-results``)."""
+    stop: Stop
+
+
+class WhatIfPoint(Struct, frozen=True, kw_only=True):
+    """One size of a curve."""
+
+    trial: str
+    """As ``--try`` takes it; "": the unchanged job."""
+    size: float
+    """Factor of the batch, or number of threads; 0: the unchanged job's number of threads is not known."""
+    ns: int
+    """Measured time: that of the unchanged job times ``ratio``; 0: not possible."""
+    rate: float
+    """Samples, steps or runs per second, as the report's ``measure`` says; 0: not possible."""
+    ratio: float
+    """Time over that of the unchanged job, the geometric mean over the rounds."""
+    low: float
+    high: float
+    """Upper end of the interval at 99 %; low and high are 0 with fewer than three rounds."""
+    rounds: int
+    peak_bytes: int
+    """Most resident memory that the job held in a run of this size; 0: unknown."""
+    note: str = ""
+    """Reason why it was not possible, or what failed."""
+
+
+class WhatIfCurve(Struct, frozen=True, kw_only=True):
+    """``batch`` or ``threads`` without an argument: several sizes."""
+
+    name: str
+    points: tuple[WhatIfPoint, ...]
+    """The smallest size first; the unchanged job among them."""
+    knee: str | None
+    """The smallest size within 5 % of the best, as ``--try`` takes it; "": the unchanged job; null: none is known."""
+    lasting: str
+    """The line that sets it; "" if nothing is to be changed."""
+    stopped: str
+    """Why there is no larger size; "" if there is none."""
+    limit_bytes: int
+    """Memory that the job could have held; 0: unknown."""
 
 
 class WhatIfPart(Struct, frozen=True, kw_only=True):
@@ -149,6 +234,13 @@ class WhatIfReport(Struct, frozen=True, kw_only=True):
     """Whether the user ended it early: it holds the complete rounds."""
     trial_s: float = 0.0
     """Seconds of steady steps after which a run ended; 0: runs went on to the program's end."""
+    way: WhatIfWay | None = None
+    """Steps of ``--until-done``, of which ``results`` has the first; null without it."""
+    curves: tuple[WhatIfCurve, ...] = ()
+    against: str = ""
+    """Description of the other program: its file, or the commit that it was checked out from; "" if there is none."""
+    resume: str = ""
+    """Command that resumes an experiment that was ended early, or repeats its report; "" if it cannot be resumed."""
     parts: tuple[WhatIfPart, ...] = ()
     """The step, the largest component first; empty if no steps are seen."""
     peers: tuple[WhatIfPeer, ...] = ()

@@ -1,0 +1,159 @@
+"""The runs of an experiment: made, or, if it is resumed, taken from its folder."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from stepscope.app.whatif import state as states
+from stepscope.app.whatif.runs import NO_CAPTURES, measure_of
+from stepscope.errors import CaptureError, TargetError
+from stepscope.experiments.schedule import Measured
+from stepscope.units import format_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stepscope.app.whatif.runs import Ran, Runner
+    from stepscope.app.whatif.state import MadeRun, State
+    from stepscope.model.report.whatif import Measure
+
+Kept = tuple[str, ...]
+
+
+class Recorded:
+    """Makes each run once: its time counts, and it is written to the folder's state.
+
+    The clock of the experiment is the time of its runs, so that a resumed one decides as it would have.
+    """
+
+    def __init__(self, runner: Runner, state: State, say: Callable[[str], object]) -> None:
+        """``state``: with the runs that are made already."""
+        self.runner = runner
+        self.say = say
+        self.spent_s = 0.0
+        self.measure: Measure = "run"
+        self.runs: list[Ran] = []
+        """All that were compared, in order."""
+        self.looks: list[Ran] = []
+        """Those that found out what to try."""
+        self._state = state
+        self._known = list(state.runs)
+        self._taken = 0
+
+    def clock(self) -> float:
+        """Seconds of all runs so far."""
+        return self.spent_s
+
+    def look(self, seconds: float, *, stage: str = "", kept: Kept = ()) -> Ran:
+        """A run with captures.
+
+        Raises:
+            TargetError: the run failed.
+            CaptureError: nothing could be recorded.
+        """
+        ran = self._run(0, "", stage, kept, budget="", seconds=seconds if self.runner.seconds else 0.0)
+        self.looks.append(ran)
+        return ran
+
+    def measured(self, trial: str, number: int, *, stage: str = "", kept: Kept = ()) -> Measured:
+        """A run of a round.
+
+        Raises:
+            TargetError: the job as it is failed.
+            CaptureError: nothing could be recorded.
+        """
+        return self.compared(trial, number, stage=stage, kept=kept)[0]
+
+    def compared(self, trial: str, number: int, *, stage: str = "", kept: Kept = ()) -> tuple[Measured, Ran | None]:
+        """A run of a round, and the run itself, if it did not fail.
+
+        Raises:
+            TargetError: the job as it is failed.
+            CaptureError: nothing could be recorded.
+        """
+        name = trial or ("what is kept" if kept else "unchanged")
+        place = f"{stage}, round {number}: {name}" if stage else f"round {number}: {name}"
+        taken = self._taken
+        try:
+            ran = self._run(number, trial, stage, kept)
+        except TargetError as error:
+            if not (trial or kept):
+                raise
+            self._say(f"{place} not possible: {error}", taken)
+            return Measured(ns=0.0, why=str(error)), None
+        if not self.runs:
+            self.measure = measure_of((ran,))
+        self.runs.append(ran)
+        base = next(one for one in self.runs if (one.stage, one.kept) == (stage, kept))
+        measured = ran.measured(self.measure, base)
+        self._say(f"{place} {_in_words(measured, self.measure)}", taken)
+        return measured, ran
+
+    def _say(self, line: str, taken: int) -> None:
+        """Say a line, unless the run was taken from the folder."""
+        if self._taken == taken:
+            self.say(line)
+
+    def _run(
+        self,
+        number: int,
+        trial: str,
+        stage: str,
+        kept: Kept,
+        *,
+        budget: str = NO_CAPTURES,
+        seconds: float | None = None,
+    ) -> Ran:
+        known = self._take(number, trial, stage, kept)
+        if known is not None:
+            return known
+        began = time.monotonic()
+        made = states.MadeRun(stage=stage, round=number, kept=kept, trial=trial, wall_s=0.0)
+        try:
+            ran = self.runner.run(number, trial, kept=kept, stage=stage, budget=budget, seconds=seconds)
+        except TargetError as error:
+            if trial or kept:  # the job as it is may be mended, and resumed
+                self._keep(msgspec.structs.replace(made, why=str(error), wall_s=time.monotonic() - began))
+            raise
+        self._keep(msgspec.structs.replace(made, session=ran.session, wall_s=ran.wall_s))
+        return ran
+
+    def _take(self, number: int, trial: str, stage: str, kept: Kept) -> Ran | None:
+        """A run that the folder has, if it can be read.
+
+        Raises:
+            TargetError: it failed.
+        """
+        wanted = (stage, number, kept, trial)
+        found = next((one for one in self._known if (one.stage, one.round, one.kept, one.trial) == wanted), None)
+        if found is None:
+            return None
+        self._known.remove(found)
+        try:
+            ran = self._read(found)
+        except CaptureError:
+            return None
+        self.spent_s += found.wall_s
+        self._taken += 1
+        if ran is None:
+            raise TargetError(found.why)
+        return ran
+
+    def _read(self, made: MadeRun) -> Ran | None:
+        if not made.session:
+            return None
+        return self.runner.read(made.round, made.trial, made.session, made.wall_s, kept=made.kept, stage=made.stage)
+
+    def _keep(self, made: MadeRun) -> None:
+        self.spent_s += made.wall_s
+        self._state = msgspec.structs.replace(self._state, runs=(*self._state.runs, made))
+        states.write(self.runner.folder, self._state)
+
+
+def _in_words(measured: Measured, measure: Measure) -> str:
+    if not measured.ns:
+        return f"not possible: {measured.why}"
+    return f"{format_ns(measured.ns)} a {measure}"

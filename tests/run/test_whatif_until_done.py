@@ -1,0 +1,81 @@
+"""``whatif --until-done`` with a real job, interrupted and resumed, and ``--against`` a commit."""
+
+import json
+import re
+import signal
+import subprocess
+
+from tests.run.conftest import PATIENCE_S, Project, environment, wait_for
+
+TWO_CAUSES = """
+import os, time, stepscope
+wait = 0.060
+if "MALLOC_CONF" in os.environ: wait -= 0.040
+if "GLIBC_TUNABLES" in os.environ: wait -= 0.016
+for _ in range(40):
+    stepscope.step()
+    with stepscope.span("work"):
+        time.sleep(wait)
+"""
+NAMES = "jemalloc-keep,glibc-hugepages"
+
+
+def test_until_done_is_interrupted_resumed_and_keeps_both(project: Project) -> None:
+    """Ctrl-C in the second step says how to resume; resumed, it repeats no run and keeps both changes."""
+    project.script("train.py", TWO_CAUSES)
+    process = subprocess.Popen(
+        project.command("whatif", "--folder", "tried", "--until-done", "--try", NAMES, "train.py"),
+        cwd=project.root,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    project.started.append(process)
+    folder = project.root / "tried"
+    for name in ("step1-1-as-it-is", "step1-1-glibc-hugepages", "step1-2-jemalloc-keep", "step1-3-jemalloc-keep"):
+        wait_for((folder / f"{name}.log").is_file, name)
+    wait_for((folder / "step2-1-glibc-hugepages.log").is_file, "the second step")
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130, errors
+    assert "step 1: jemalloc-keep is kept" in output
+    assert "ended early; to resume: stepscope whatif --resume tried" in output
+    made = json.loads((folder / "experiment.json").read_text())["runs"]
+
+    done = project.run("whatif", "--resume", "tried", "--json", patience_s=6 * PATIENCE_S)
+    assert done.returncode == 0, done.stderr
+    assert f"{len(made)} runs of this experiment are in the folder and count" in done.stderr
+    assert "step1" not in done.stderr
+    report = json.loads(done.stdout)
+    assert report["way"]["kept"] == NAMES.split(",")
+    assert report["way"]["stop"] == "nothing-suggested"
+    assert report["way"]["total"]["verdict"] == "faster"
+    assert report["way"]["total"]["ratio"] < 0.6
+    sessions = [run["session"] for run in report["runs"]]
+    assert len(set(sessions)) == len(sessions)
+    assert sessions[: len(made)] == [run["session"] for run in made]
+    assert all((folder / session / "report.json").is_file() for session in sessions)
+
+
+def test_an_earlier_commit_is_compared(project: Project) -> None:
+    """The fix is found faster than the commit before it is; the worktree is gone."""
+
+    def git(*words: str) -> str:
+        who = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+        done = subprocess.run(
+            ["git", *who, *words], cwd=project.root, capture_output=True, text=True, check=True, env=environment()
+        )
+        return done.stdout
+
+    git("init", "-q")
+    project.script("train.py", TWO_CAUSES)
+    git("add", "train.py")
+    git("commit", "-q", "-m", "Slow")
+    project.script("train.py", TWO_CAUSES.replace("0.060", "0.012"))
+    done = project.run("whatif", "--rounds", "3", "train.py", "--against", "HEAD", patience_s=4 * PATIENCE_S)
+    assert done.returncode == 0, done.stderr
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("against "))
+    assert re.search(r" \+[1-9]\d\d\.\d % \(", line), line
+    assert "commit " in done.stdout
+    assert len(git("worktree", "list").splitlines()) == 1
