@@ -148,9 +148,9 @@ def _run(options: LaunchOptions, mask_before: set[int], carer: Caretaker | None)
     sidecar = SidecarProcess(run_dir, session)
     try:
         _write_job(run_dir, job, options)
+        sidecar.start()
         if carer is not None:
             carer.dismiss()
-        sidecar.start()
         if options.beside is not None:
             messages.extend(options.beside.start(session, job, rundir.start_ticks(job)))
         exit_code = _stand_between(job, sidecar, run_dir, isolated)
