@@ -229,7 +229,7 @@ def main() -> None:
     known = [json.loads(line) for line in wanted.results.read_text().splitlines()] if wanted.results.exists() else []
     done = {one["name"]: one["row"] for one in known if one["tree"] == state}
     wanted.results.parent.mkdir(parents=True, exist_ok=True)
-    for case in _judge.load(wanted.cases):
+    for case in _judge.load(wanted.cases.resolve()):
         chosen = not wanted.only or any(case.name.startswith(name) for name in wanted.only)
         if not chosen or case.program("clean" if case.clean else "slow").suffix != ".py":
             continue

@@ -168,3 +168,12 @@ def test_a_ceiling_is_no_sure_gain() -> None:
     found = Machine(ratios={"a": 0.2}).explore(["a"], rounds=3)
     found.arms[0].candidate = Candidate(trial="a", kind="ceiling", expected_ratio=0.5, reason="")
     assert schedule.sure_gain(found) is None
+
+
+def test_with_little_time_all_are_tried_once() -> None:
+    """Where three rounds are out of reach, the time is for candidates, not for repeating the first one."""
+    names = ["a", "b", "c", "d", "e", "f", "g"]
+    machine = Machine(ratios={})
+    found = machine.explore(names, seconds=8 * RUN_S)
+    assert machine.ran == [UNCHANGED, *names[:6], UNCHANGED]
+    assert [one.trial for one in found.not_tried] == ["g"]

@@ -142,3 +142,14 @@ def test_the_step_falls_part_by_part() -> None:
         f"compute      30 %  {' ' * 21}{'█' * 9}",
         "",
     ]
+
+
+def test_what_is_promising_is_named_where_nothing_is_decided() -> None:
+    """The two trials with the largest effect so far, and none that shows no effect."""
+    seen = [_tried(name, ratio, "undecided") for name, ratio in (("a", 0.9), ("b", 0.2), ("c", 0.5), ("d", 1.0))]
+    report = msgspec.structs.replace(REPORT, results=tuple(seen))
+    said = whatif_text.conclusion(report)
+    assert said.startswith("nothing is decided: ")
+    assert said.endswith("; so far: b -80 %, c -50 %")
+    none = msgspec.structs.replace(REPORT, results=(_tried("d", 1.0, "undecided"),))
+    assert whatif_text.conclusion(none).endswith("(--rounds, --time)")

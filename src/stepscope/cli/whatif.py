@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ import click
 
 from stepscope.app import record
 from stepscope.app.whatif import command as use_case
-from stepscope.app.whatif import outputs
+from stepscope.app.whatif import outputs, progress
 from stepscope.app.whatif.options import WhatIfOptions
 from stepscope.cli.duration import to_seconds
 from stepscope.cli.job_command import JobCommand
@@ -171,7 +172,11 @@ def whatif(
         network=network,
         consent=consent,
     )
-    report = use_case.whatif(options, lambda line: click.echo(f"stepscope: {line}", err=True))
+    report = (
+        progress.on_terminal(partial(use_case.whatif, options))
+        if sys.stderr.isatty()
+        else use_case.whatif(options, _say)
+    )
     if report is None:
         click.echo("nothing to try: no finding and no part of the step suggests a change; see --list")
     elif as_json:
@@ -181,6 +186,10 @@ def whatif(
         click.echo(_rendered(report, color=color), nl=False)
     if report is not None and report.interrupted:
         ctx.exit(_INTERRUPTED)
+
+
+def _say(line: str) -> None:
+    click.echo(f"stepscope: {line}", err=True)
 
 
 def _rendered(report: WhatIfReport, *, color: bool) -> str:

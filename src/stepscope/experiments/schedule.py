@@ -194,13 +194,17 @@ class _Exploration:
         before = self._unchanged()
         runs: list[tuple[Arm, float]] = []
         for candidate in self._candidates:
-            spent = self._spent()
-            if runs and spent + (2 + LATER_RUNS) * spent / (len(runs) + 1) > self._limits.seconds:
+            if runs and not self._affordable(2 + self._later_runs()):
                 self._experiment.not_tried.append(candidate)
                 continue
             arm = Arm(candidate=candidate)
             runs.append((arm, self._measured(arm)))
         self._keep(before, runs, self._unchanged())
+
+    def _later_runs(self) -> int:
+        """Runs for which the first round leaves time; none if there is no time for three rounds anyway."""
+        runs = self._limits.seconds / self._each() if self._each() else float("inf")
+        return LATER_RUNS if self._limits.best_only or runs >= MIN_ROUNDS * 3 + 1 else 0
 
     def _round(self, arms: Sequence[Arm]) -> None:
         order = arms if self._experiment.rounds % 2 == 0 else arms[::-1]

@@ -32,6 +32,8 @@ BAR = 30
 """Letters of the bar that is a whole step."""
 SHOWN_RATIO = 0.01
 """Least share of a component that is listed."""
+MOST_PROMISING = 2
+"""Trials that are named where nothing is decided."""
 WORTH = 0.97
 """Ratio below which a gain is worth a change: the least severity of a finding."""
 
@@ -193,12 +195,19 @@ def conclusion(report: WhatIfReport) -> str:
     elif all(r.verdict == "not-possible" for r in report.results):
         text = "nothing that was tried is possible with this job"
     elif all(r.verdict in {"undecided", "not-tried", "not-possible"} for r in report.results):
-        text = "nothing is decided: more rounds or a quieter machine are needed (--rounds, --time)"
+        text = f"nothing is decided: more rounds or a quieter machine are needed (--rounds, --time){_promising(report)}"
     else:
         left = any(r.verdict in {"undecided", "not-tried"} for r in report.results)
         known = " among what is decided" if left else ""
         text = f"nothing worth changing{known}" + (f"; the ceilings are: {told}" if told else "")
     return text
+
+
+def _promising(report: WhatIfReport) -> str:
+    """Trials that may be worth a change, although nothing is sure."""
+    seen = sorted((one for one in report.results if one.verdict == "undecided"), key=lambda one: one.ratio)
+    told = [f"{one.remedy} {100 * (one.ratio - 1):+.0f} %" for one in seen[:MOST_PROMISING] if one.ratio < WORTH]
+    return f"; so far: {', '.join(told)}" if told else ""
 
 
 def peers_text(peers: Iterable[tuple[str, int]]) -> str:

@@ -117,4 +117,4 @@ def recorded(
     )
     known = (folder / state.NAME).is_file()
     before = state.read(folder) if known else state.State(asked=options.asked(wanted, ""), rounds=5, seconds=180.0)
-    return Recorded(runner, before, made.lines.append), made
+    return Recorded(runner, before, made.lines.append, lambda recorded: None), made

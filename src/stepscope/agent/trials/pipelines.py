@@ -76,7 +76,7 @@ def _prefetched(effect: Effect, dataset: Foreign) -> Foreign:
 
 def _apart(effect: Effect, dataset: Foreign) -> Foreign:
     if dataset.options().threading.private_threadpool_size:
-        effect.missed("the dataset has threads of its own already")
+        effect.missed("the dataset has private threads already")
         return None
     options = sys.modules["tensorflow"].data.Options()
     options.threading.private_threadpool_size = _cores()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from stepscope.app.whatif import against, curve, options, outputs, result, state, way
+from stepscope.app.whatif import against, curve, options, outputs, progress, result, state, way
 from stepscope.app.whatif.recorded import Recorded
 from stepscope.app.whatif.result import Stage
 from stepscope.app.whatif.runs import Runner
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from stepscope.experiments.climb import Kept
     from stepscope.experiments.plan import Candidate
     from stepscope.model.report.whatif import WhatIfReport
+    from stepscope.reports.whatif_live import Progress
 
 FIRST_S = 12.0
 """Seconds of steady steps of the first run, which finds out what to try: enough for its captures."""
@@ -36,8 +37,10 @@ TRIAL_S = 5.0
 """Seconds of steady steps of every other run."""
 
 
-def whatif(wanted: options.WhatIfOptions, say: Callable[[str], object]) -> WhatIfReport | None:
-    """Run everything. ``say`` gets one line per run.
+def whatif(
+    wanted: options.WhatIfOptions, say: Callable[[str], object], watch: Callable[[Progress], object] | None = None
+) -> WhatIfReport | None:
+    """Run everything. ``say`` gets one line per run, ``watch`` what is known when a run begins or has ended.
 
     Returns:
         None if there is nothing to try: no trial was given, and the first run suggests none; the folder keeps it.
@@ -67,7 +70,7 @@ def whatif(wanted: options.WhatIfOptions, say: Callable[[str], object]) -> WhatI
         if kept.runs:
             say(f"{len(kept.runs)} runs of this experiment are in the folder and count")
         try:
-            report = _measured(wanted, Recorded(runner, kept, say))
+            report = _measured(wanted, Recorded(runner, kept, say, progress.follow(watch, _most_s(wanted))))
         except schedule.NotMeasuredError as error:
             raise CaptureError(f"the unchanged job cannot be measured: {error}") from error
         except KeyboardInterrupt:
@@ -95,6 +98,12 @@ def catalogue() -> tuple[Choice, ...]:
         ),
         *settings,
     )
+
+
+def _most_s(wanted: options.WhatIfOptions) -> float:
+    """Time for all runs; infinite where only rounds count."""
+    asked = wanted.singles or wanted.curves or wanted.against
+    return wanted.most_s if wanted.until_done or not asked else float("inf")
 
 
 def _measured(wanted: options.WhatIfOptions, recorded: Recorded) -> WhatIfReport | None:

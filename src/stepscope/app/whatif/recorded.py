@@ -29,10 +29,15 @@ class Recorded:
     The clock of the experiment is the time of its runs, so that a resumed one decides as it would have.
     """
 
-    def __init__(self, runner: Runner, state: State, say: Callable[[str], object]) -> None:
-        """``state``: with the runs that are made already."""
+    def __init__(
+        self, runner: Runner, state: State, say: Callable[[str], object], watch: Callable[[Recorded], object]
+    ) -> None:
+        """``state``: with the runs that are made already. ``watch``: called when a run begins or has ended."""
         self.runner = runner
         self.say = say
+        self.running = ""
+        """What runs now, in words; "" between runs."""
+        self._watch = watch
         self.spent_s = 0.0
         self.measure: Measure = "run"
         self.runs: list[Ran] = []
@@ -74,8 +79,7 @@ class Recorded:
             TargetError: the job as it is failed.
             CaptureError: nothing could be recorded.
         """
-        name = trial or ("what is kept" if kept else "unchanged")
-        place = f"{stage}, round {number}: {name}" if stage else f"round {number}: {name}"
+        place = _place(stage, number, trial, kept)
         taken = self._taken
         try:
             ran = self._run(number, trial, stage, kept)
@@ -87,6 +91,7 @@ class Recorded:
         if not self.runs:
             self.measure = measure_of((ran,))
         self.runs.append(ran)
+        self._now_runs("")
         base = next(one for one in self.runs if (one.stage, one.kept) == (stage, kept))
         measured = ran.measured(self.measure, base)
         self._say(f"{place} {_in_words(measured, self.measure)}", taken)
@@ -111,15 +116,21 @@ class Recorded:
         if known is not None:
             return known
         began = time.monotonic()
+        self._now_runs(_place(stage, number, trial, kept))
         made = states.MadeRun(stage=stage, round=number, kept=kept, trial=trial, wall_s=0.0)
         try:
             ran = self.runner.run(number, trial, kept=kept, stage=stage, budget=budget, seconds=seconds)
         except TargetError as error:
+            self._now_runs("")
             if trial or kept:  # the job as it is may be mended, and resumed
                 self._keep(msgspec.structs.replace(made, why=str(error), wall_s=time.monotonic() - began))
             raise
         self._keep(msgspec.structs.replace(made, session=ran.session, wall_s=ran.wall_s))
         return ran
+
+    def _now_runs(self, what: str) -> None:
+        self.running = what
+        self._watch(self)
 
     def _take(self, number: int, trial: str, stage: str, kept: Kept) -> Ran | None:
         """A run that the folder has, if it can be read.
@@ -151,6 +162,14 @@ class Recorded:
         self.spent_s += made.wall_s
         self._state = msgspec.structs.replace(self._state, runs=(*self._state.runs, made))
         states.write(self.runner.folder, self._state)
+
+
+def _place(stage: str, number: int, trial: str, kept: Kept) -> str:
+    """A run in words."""
+    if not number:
+        return "a look at what takes the time"
+    name = trial or ("what is kept" if kept else "unchanged")
+    return f"{stage}, round {number}: {name}" if stage else f"round {number}: {name}"
 
 
 def _in_words(measured: Measured, measure: Measure) -> str:
