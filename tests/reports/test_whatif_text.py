@@ -4,7 +4,16 @@ import msgspec
 import pytest
 from tests.reports.whatif_samples import REPORT, RESULT
 
-from stepscope.model.report.whatif import Choice, Verdict, WhatIfPart, WhatIfPeer, WhatIfResult
+from stepscope.model.report.whatif import (
+    Choice,
+    Verdict,
+    WhatIfClaim,
+    WhatIfPart,
+    WhatIfPeer,
+    WhatIfPlace,
+    WhatIfResult,
+    WhatIfValues,
+)
 from stepscope.reports import whatif_text
 
 
@@ -153,3 +162,61 @@ def test_what_is_promising_is_named_where_nothing_is_decided() -> None:
     assert said.endswith("; so far: b -80 %, c -50 %")
     none = msgspec.structs.replace(REPORT, results=(_tried("d", 1.0, "undecided"),))
     assert whatif_text.conclusion(none).endswith("(--rounds, --time)")
+
+
+CLAIM = WhatIfClaim(
+    kind="constant",
+    ratio=0.37,
+    text="gives the same value in all of 10 steps",
+    remedy="compute it once",
+    places=(WhatIfPlace(file="train.py", line=17, function="loss", ratio=0.32),),
+    ops=("Cholesky", "Solve", "Mul", "Add"),
+    trial="without-ops:Solve",
+    time_ratio=0.6,
+    time_low=0.55,
+    time_high=0.65,
+)
+
+
+def test_values_stand_below_the_rounds() -> None:
+    """A claim has its lines, ops, remedy and time; without rounds there is no table."""
+    values = WhatIfValues(claims=(CLAIM,), tensors=53, steps=10, same_batch_steps=4)
+    text = whatif_text.render(msgspec.structs.replace(REPORT, values=values))
+    assert text.index("glibc-keep") < text.index("values: 53 tensors") < text.index("best: jemalloc-keep")
+    alone = whatif_text.render(msgspec.structs.replace(REPORT, rounds=0, results=(), values=values), width=80)
+    assert alone.splitlines()[:11] == [
+        "python 'my score.py'",
+        "",
+        "values: 53 tensors in 10 steps and 4 on the same batch",
+        "  constant: 37 % of the work (by shapes, no share of time): gives the same value",
+        "      in all of 10 steps",
+        "      at train.py:17 loss (32 %)",
+        "      ops: Cholesky, Solve, Mul ...",
+        "      instead: compute it once",
+        "      time without these ops: -40.0 % (-45.0 to -35.0), the most that a way",
+        "      around them can bring",
+        "",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("claim", "line"),
+    [
+        (msgspec.structs.replace(CLAIM, time_high=1.01), "time: leaving these ops out makes no step faster"),
+        (msgspec.structs.replace(CLAIM, time_ratio=0.0, note="its trial failed"), "not timed: its trial failed"),
+    ],
+)
+def test_no_time_is_claimed_that_was_not_measured(claim: WhatIfClaim, line: str) -> None:
+    """A claim whose trial showed nothing says so."""
+    report = msgspec.structs.replace(REPORT, values=WhatIfValues(claims=(claim,), tensors=1, steps=10))
+    assert line in whatif_text.render(report)
+
+
+def test_clean_values() -> None:
+    """Nothing claimed, and nothing possible, are different lines."""
+    clean = msgspec.structs.replace(REPORT, values=WhatIfValues(tensors=9, steps=10, left_out=3))
+    assert "values: 9 tensors in 10 steps, 3 more left out\n  nothing that need not be computed" in whatif_text.render(
+        clean
+    )
+    none = msgspec.structs.replace(REPORT, values=WhatIfValues(note="no step was seen"))
+    assert "values: not possible: no step was seen\n\n" in whatif_text.render(none)

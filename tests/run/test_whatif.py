@@ -177,3 +177,29 @@ def test_ctrl_c_ends_it_all(project: Project) -> None:
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 130
     assert not (project.root / "tried" / "1-glibc-keep.log").exists()
+
+
+EAGER = """
+import tensorflow as tf
+weight = tf.random.normal((64, 64))
+for number in range(100_000):
+    x = tf.random.normal((32, 64))
+    first, *others = (tf.matmul(x, weight) for _ in range(5))
+"""
+
+
+@pytest.mark.tf
+def test_values_are_looked_at(project: Project) -> None:
+    """One run says which line computes the same again, and that nothing has timed it; the job does not go on."""
+    project.script("train.py", EAGER)
+    done = project.run(
+        "whatif", "--folder", "tried", "--try", "values", "--json", "train.py", patience_s=4 * PATIENCE_S
+    )
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    (claim,) = report["values"]["claims"]
+    assert (report["rounds"], report["results"], [run["remedy"] for run in report["runs"]]) == (0, [], ["values"])
+    assert (claim["kind"], claim["places"][0]["file"], claim["places"][0]["line"]) == ("repeated", "train.py", 6)
+    assert claim["ratio"] == pytest.approx(0.8, abs=0.01)
+    assert claim.get("time_ratio", 0) == 0
+    assert claim["note"].startswith("leaving out these ops")

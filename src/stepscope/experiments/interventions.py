@@ -6,14 +6,9 @@ would be left if a part of the step cost nothing, which no change reaches.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
-
 from stepscope.errors import UsageError
+from stepscope.experiments.intervention import Intervention, made
 from stepscope.wire import trials
-
-if TYPE_CHECKING:
-    from stepscope.model.report.components import ComponentName
 
 NUMBERED = frozenset(("batch", "steps-per-execution", "threads"))
 """Interventions whose argument is a number of at least 1."""
@@ -21,52 +16,8 @@ PARTS = frozenset(("batch",))
 """Interventions whose argument may also be a part: 1/2."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Intervention:
-    """One thing that can be changed in a running job."""
-
-    name: str
-    """Name as it is typed."""
-    argument: str = ""
-    """Meaning of the argument after the colon; "" if it takes none."""
-    text: str
-    """What it does, in one sentence."""
-    limits: str
-    """What it cannot do, or where it misleads."""
-    kind: Literal["gain", "ceiling"]
-    """Kind of its result: a gain can be kept, a ceiling is what no fix of that part can exceed."""
-    keeps_results: bool
-    """Whether the job computes the same as without it, but for rounding and the order of random numbers."""
-    lasting: str
-    """Line or edit that makes it permanent, with ARGUMENT for the argument; for a ceiling, what to look at."""
-    lifts: frozenset[ComponentName]
-    """Components of the step that it removes or shortens."""
-
-
-def _made(
-    kind: Literal["gain", "ceiling"],
-    name: str,
-    *lifts: ComponentName,
-    text: str,
-    limits: str,
-    lasting: str,
-    argument: str = "",
-    keeps: bool = False,
-) -> Intervention:
-    return Intervention(
-        name=name,
-        argument=argument,
-        text=text,
-        limits=limits,
-        kind=kind,
-        keeps_results=keeps,
-        lasting=lasting,
-        lifts=frozenset(lifts),
-    )
-
-
 ALL: tuple[Intervention, ...] = (
-    _made(
+    made(
         "ceiling",
         "compute-only",
         "input-wait",
@@ -76,7 +27,7 @@ ALL: tuple[Intervention, ...] = (
         "unknown length has 1,000 steps.",
         lasting="the input pipeline: its slowest stage, its source, Python in it",
     ),
-    _made(
+    made(
         "ceiling",
         "input-only",
         "call",
@@ -86,7 +37,7 @@ ALL: tuple[Intervention, ...] = (
         "input included; a loop that runs eagerly is not reached.",
         lasting="the compiled step: its heaviest ops, its size, the device",
     ),
-    _made(
+    made(
         "ceiling",
         "no-callbacks",
         "callbacks",
@@ -96,7 +47,7 @@ ALL: tuple[Intervention, ...] = (
         "comes back elsewhere.",
         lasting="the callbacks, one at a time: without-callback:NAME",
     ),
-    _made(
+    made(
         "ceiling",
         "without-callback",
         "callbacks",
@@ -106,7 +57,7 @@ ALL: tuple[Intervention, ...] = (
         limits="A program that reads what the callback has kept fails; the effects of several callbacks do not add up.",
         lasting="this callback's batch methods",
     ),
-    _made(
+    made(
         "ceiling",
         "no-validation",
         "evaluation",
@@ -114,7 +65,7 @@ ALL: tuple[Intervention, ...] = (
         limits="Fits of Keras only, not evaluate or predict. A program that reads the validation's results fails.",
         lasting="validation: its batch size (validation_batch_size), validation_freq, validation_steps",
     ),
-    _made(
+    made(
         "ceiling",
         "no-metrics",
         "call",
@@ -122,7 +73,7 @@ ALL: tuple[Intervention, ...] = (
         limits="Metrics that the program updates itself stay. A program that reads a metric's result fails.",
         lasting="the metrics of compile: fewer, cheaper, or only in the validation",
     ),
-    _made(
+    made(
         "ceiling",
         "no-summaries",
         "callbacks",
@@ -133,7 +84,7 @@ ALL: tuple[Intervention, ...] = (
         lasting="how often summaries are written, and histograms among them",
         keeps=True,
     ),
-    _made(
+    made(
         "ceiling",
         "no-checkpoints",
         "saving",
@@ -143,7 +94,7 @@ ALL: tuple[Intervention, ...] = (
         lasting="how often and what the job saves, and to which disk",
         keeps=True,
     ),
-    _made(
+    made(
         "gain",
         "batch",
         "call",
@@ -158,7 +109,7 @@ ALL: tuple[Intervention, ...] = (
         "compare examples per second, not steps.",
         lasting="batch_size, or the argument of .batch(), times ARGUMENT; tune the learning rate with it",
     ),
-    _made(
+    made(
         "gain",
         "steps-per-execution",
         "framework",
@@ -170,7 +121,7 @@ ALL: tuple[Intervention, ...] = (
         lasting="model.compile(..., steps_per_execution=ARGUMENT)",
         keeps=True,
     ),
-    _made(
+    made(
         "gain",
         "xla-on",
         "call",
@@ -179,7 +130,7 @@ ALL: tuple[Intervention, ...] = (
         lasting="model.compile(..., jit_compile=True), or @tf.function(jit_compile=True)",
         keeps=True,
     ),
-    _made(
+    made(
         "gain",
         "xla-off",
         "call",
@@ -189,7 +140,7 @@ ALL: tuple[Intervention, ...] = (
         lasting="leave jit_compile=True out",
         keeps=True,
     ),
-    _made(
+    made(
         "gain",
         "reduce-retracing",
         "tracing",
@@ -198,7 +149,7 @@ ALL: tuple[Intervention, ...] = (
         lasting="@tf.function(reduce_retracing=True), or an input_signature with None for what changes",
         keeps=True,
     ),
-    _made(
+    made(
         "ceiling",
         "functions-reused",
         "tracing",
@@ -206,7 +157,7 @@ ALL: tuple[Intervention, ...] = (
         limits="What the new one would have bound (another model, another list) is that of the first one.",
         lasting="where the tf.function is made: once, outside of the loop",
     ),
-    _made(
+    made(
         "gain",
         "mixed-bfloat16",
         "call",
@@ -214,7 +165,7 @@ ALL: tuple[Intervention, ...] = (
         limits="Layers of Keras only; without hardware for it, it is slower. Losses written for float32 may fail.",
         lasting='keras.mixed_precision.set_global_policy("mixed_bfloat16")',
     ),
-    _made(
+    made(
         "gain",
         "graph",
         "call",
@@ -225,7 +176,7 @@ ALL: tuple[Intervention, ...] = (
         lasting="leave run_eagerly=True and tf.config.run_functions_eagerly(True) out",
         keeps=True,
     ),
-    _made(
+    made(
         "gain",
         "graph-function",
         "other-python",
@@ -237,7 +188,7 @@ ALL: tuple[Intervention, ...] = (
         lasting="@tf.function above the function",
         keeps=True,
     ),
-    _made(
+    made(
         "gain",
         "parallel-map",
         "input-wait",
@@ -246,7 +197,7 @@ ALL: tuple[Intervention, ...] = (
         lasting=".map(..., num_parallel_calls=tf.data.AUTOTUNE)",
         keeps=True,
     ),
-    _made(
+    made(
         "gain",
         "prefetch",
         "input-wait",
@@ -255,7 +206,7 @@ ALL: tuple[Intervention, ...] = (
         lasting=".prefetch(tf.data.AUTOTUNE) at the end of the pipeline",
         keeps=True,
     ),
-    _made(
+    made(
         "gain",
         "cache-input",
         "input-wait",
@@ -264,7 +215,7 @@ ALL: tuple[Intervention, ...] = (
         "more than 30 s. Random changes of the data become the same in each epoch.",
         lasting=".cache() after the last .map() that gives the same in each epoch",
     ),
-    _made(
+    made(
         "gain",
         "private-threads",
         "input-wait",
@@ -274,7 +225,7 @@ ALL: tuple[Intervention, ...] = (
         lasting="options.threading.private_threadpool_size = N, dataset.with_options(options)",
         keeps=True,
     ),
-    _made(
+    made(
         "ceiling",
         "without-stage",
         "input-wait",
@@ -283,7 +234,7 @@ ALL: tuple[Intervention, ...] = (
         limits="Only where the elements keep their type and shape. A cache that is left out makes the job slower.",
         lasting="this transformation: a cheaper one, in parallel, or once for all epochs",
     ),
-    _made(
+    made(
         "gain",
         "checks-off",
         "call",
@@ -293,7 +244,7 @@ ALL: tuple[Intervention, ...] = (
         lasting="leave tf.debugging.enable_check_numerics() and the like out",
         keeps=True,
     ),
-    _made(
+    made(
         "gain",
         "determinism-off",
         "call",
@@ -302,7 +253,7 @@ ALL: tuple[Intervention, ...] = (
         limits="Results differ from run to run by rounding and order.",
         lasting="leave tf.config.experimental.enable_op_determinism() and TF_DETERMINISTIC_OPS out",
     ),
-    _made(
+    made(
         "gain",
         "threads",
         "call",
@@ -312,7 +263,7 @@ ALL: tuple[Intervention, ...] = (
         lasting="tf.config.threading.set_intra_op_parallelism_threads(ARGUMENT)",
         keeps=True,
     ),
-    _made(
+    made(
         "gain",
         "threads-default",
         "call",
@@ -321,7 +272,7 @@ ALL: tuple[Intervention, ...] = (
         lasting="leave tf.config.threading.set_*_parallelism_threads and TF_NUM_*_THREADS out",
         keeps=True,
     ),
-    _made(
+    made(
         "ceiling",
         "stub",
         "other-python",
@@ -334,7 +285,7 @@ ALL: tuple[Intervention, ...] = (
         "whose state is needed makes the program fail. A generator ends after 1,000 items.",
         lasting="the function itself",
     ),
-    _made(
+    made(
         "ceiling",
         "gc-off",
         "gc",
@@ -342,6 +293,26 @@ ALL: tuple[Intervention, ...] = (
         limits="Memory may grow until the trial ends.",
         lasting="gc.freeze() after building, gc.collect() out of the loop, objects in cycles",
         keeps=True,
+    ),
+    made(
+        "ceiling",
+        "without-ops",
+        "call",
+        argument="names of ops of compiled functions, with + between them",
+        text="Ops give ones of their shape, and nothing is computed for them: the most that a way around them brings.",
+        limits="No gradient flows through them; a program whose loss then has none, or that checks its numbers, fails. "
+        "An op whose shape is known only when it runs stays.",
+        lasting="what the value trial says of these ops: --try values",
+    ),
+    made(
+        "look",
+        "values",
+        "call",
+        text="Looks at what compiled steps compute, ten times as they come and four times on the same batch: the same "
+        "twice, the same in all steps, what depends on the batch alone, zeros, padding, equal rows, wide types.",
+        limits="tf.functions and sessions that the program calls on its main thread; not what runs eagerly, in XLA, or "
+        "in a tf.data pipeline. At most 400 tensors of a function. Its claims are timed by without-ops.",
+        lasting="the lines that the claims name",
     ),
 )
 """All interventions, those that split the step first."""

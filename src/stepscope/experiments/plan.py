@@ -110,7 +110,7 @@ def kind_of(trial: str) -> Kind:
     Raises:
         UsageError: it is not known.
     """
-    return "gain" if trial in {OTHER, *ENVIRONMENT_REMEDIES} else parse(trial)[0].kind
+    return "gain" if trial in {OTHER, *ENVIRONMENT_REMEDIES} or parse(trial)[0].kind == "gain" else "ceiling"
 
 
 def keeps_results(trial: str) -> bool:
@@ -152,9 +152,10 @@ def _of_components(report: Report) -> Iterable[Candidate]:
             continue
         argument = ARGUMENTS.get(intervention.name, "")
         largest = max(lifted, key=lambda name: lifted[name])
+        trial = f"{intervention.name}:{argument}" if argument else intervention.name
         yield Candidate(
-            trial=f"{intervention.name}:{argument}" if argument else intervention.name,
-            kind=intervention.kind,
+            trial=trial,
+            kind=kind_of(trial),
             expected_ratio=expected,
             reason=f"{largest} takes {100 * shares[largest]:.0f} % of the step",
         )

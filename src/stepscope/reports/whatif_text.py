@@ -6,7 +6,7 @@ import shlex
 import textwrap
 from typing import TYPE_CHECKING
 
-from stepscope.reports import whatif_curve_text, words
+from stepscope.reports import whatif_curve_text, whatif_values_text, words
 from stepscope.reports.words import printable
 from stepscope.units import format_ns
 
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from stepscope.model.report.whatif import Choice, WhatIfNoise, WhatIfPart, WhatIfReport, WhatIfResult
 
 AS_IT_IS = "unchanged"
+_TITLES = (
+    ("gain", "Gains: what a change that lasts would bring"),
+    ("ceiling", "Ceilings: the most"),
+    ("look", "Looks: what needs no time to be seen"),
+)
 _COLORS = {"faster": "1;32", "slower": "1;31"}
 VERDICTS = {"same": "no difference", "not-possible": "not possible", "not-tried": "not tried"}
 """Verdicts in words, where the word is another."""
@@ -41,11 +46,14 @@ WORTH = 0.97
 def render(report: WhatIfReport, *, color: bool = False, width: int = 120) -> str:
     """The report; each line ends in a newline. ``width``: columns of the terminal."""
     width = max(width, MIN_WIDTH)
+    values = whatif_values_text.section(report, width)
+    if not report.rounds:
+        return "".join(f"{line}\n" for line in [head_line(report), *values, "", *foot_lines(report, width)])
     name_width = name_width_of(result.remedy for result in report.results)
     lines = [head_line(report), "", AS_IT_IS.ljust(name_width) + format_ns(report.ns) + noise_text(report.noise)]
     lines += table_lines(report.results, name_width, width, color=color)
     lines += not_measured_lines(report.results, name_width, width)
-    lines += _parts(report, width)
+    lines += [*values, *_parts(report, width)]
     lines += [line for curve in report.curves for line in whatif_curve_text.lines(curve, report.measure, width)]
     answer = textwrap.wrap(conclusion(report), width) if report.results else []
     return "".join(f"{line}\n" for line in [*lines, "", *answer, *foot_lines(report, width)])
@@ -69,12 +77,13 @@ def table_lines(results: Iterable[WhatIfResult], name_width: int, width: int, *,
 
 
 def catalogue(choices: Iterable[Choice], *, width: int = 120) -> str:
-    """All that can be tried: gains, then ceilings."""
+    """All that can be tried: gains, then ceilings, then what only looks."""
     lines: list[str] = []
     listed = list(choices)
-    for kind, title in (("gain", "Gains: what a change that lasts would bring"), ("ceiling", "Ceilings: the most")):
-        lines += ([""] if lines else []) + [title]
-        for choice in (one for one in listed if one.kind == kind):
+    for kind, title in _TITLES:
+        chosen = [choice for choice in listed if choice.kind == kind]
+        lines += ([""] if lines else []) + [title] if chosen else []
+        for choice in chosen:
             lines.append(f"  {choice.name}")
             limits = f" Limits: {choice.limits}" if choice.limits else ""
             lines += textwrap.wrap(
@@ -86,7 +95,8 @@ def catalogue(choices: Iterable[Choice], *, width: int = 120) -> str:
 def head_line(report: WhatIfReport) -> str:
     """The command, the rounds, and what is measured."""
     what = f"a {report.measure}" + (f" ({report.step})" if report.step and report.measure != "run" else "")
-    parts = [printable(shlex.join(report.command)), f"{report.rounds} interleaved rounds", f"time of {what}"]
+    parts = [printable(shlex.join(report.command))]
+    parts += [f"{report.rounds} interleaved rounds", f"time of {what}"] if report.rounds else []
     return " \u00b7 ".join(parts)
 
 

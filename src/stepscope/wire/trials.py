@@ -20,6 +20,8 @@ INTERVENTIONS, SECONDS, STEPS = "interventions", "seconds", "steps"
 """Fields of a trial: what is in effect; seconds and number of steady steps, both of which must have passed. 0
 seconds: the job's own end."""
 DEFAULT_STEPS = 20
+EAGER = "eager code"
+"""Function that the value trial names for what runs eagerly."""
 IN_EFFECT, NOT_REACHED, FAILED = "in-effect", "not-reached", "failed"
 """Outcomes of an intervention in a process."""
 

@@ -48,6 +48,8 @@ FAMILIES = {
     "threads-default": "threads",
     "stub": "stub",
     "gc-off": "garbage",
+    "values": "tensors.values",
+    "without-ops": "tensors.without_ops",
 }
 """Names of interventions, and the files of this folder that know them."""
 

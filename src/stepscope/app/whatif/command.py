@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from stepscope.app.whatif import against, curve, options, outputs, progress, result, state, way
+from stepscope.app.whatif import against, curve, options, outputs, progress, result, state, values, way
 from stepscope.app.whatif.recorded import Recorded
 from stepscope.app.whatif.result import Stage
 from stepscope.app.whatif.runs import Runner
@@ -114,9 +114,13 @@ def _measured(wanted: options.WhatIfOptions, recorded: Recorded) -> WhatIfReport
 
 def _once(wanted: options.WhatIfOptions, recorded: Recorded) -> WhatIfReport | None:
     """Each trial on the unchanged job, then curves."""
-    named = (*wanted.singles, *([plan.OTHER] if wanted.against else ()))
+    looked = values.look(recorded) if values.NAME in wanted.singles else None
+    others = values.others(wanted.singles) + list(looked.trials if looked is not None else ())
+    named = (*others, *([plan.OTHER] if wanted.against else ()))
     candidates: Sequence[Candidate] = plan.named(named)
     asked = bool(named or wanted.curves)
+    if looked is not None and not asked:
+        return looked.alone()
     if not asked:
         candidates = _suggested(recorded)
         if not candidates:
@@ -132,7 +136,8 @@ def _once(wanted: options.WhatIfOptions, recorded: Recorded) -> WhatIfReport | N
         traced.append(curve.trace(recorded, name))
         interrupted = interrupted or traced[-1].experiment.interrupted
     curves = [curve.report(recorded, one) for one in traced]
-    return result.build(recorded, stages, curves=curves, interrupted=interrupted)
+    report = result.build(recorded, stages, curves=curves, interrupted=interrupted)
+    return looked.joined(report) if looked is not None else report
 
 
 def _until_done(wanted: options.WhatIfOptions, recorded: Recorded) -> WhatIfReport | None:

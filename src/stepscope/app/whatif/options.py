@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepscope.app.record import shown
-from stepscope.app.whatif import state
+from stepscope.app.whatif import state, values
 from stepscope.collector.launch import apply, isolation
 from stepscope.collector.launch.session_place import session_stem
 from stepscope.errors import CaptureError, UsageError
@@ -95,6 +95,8 @@ def check(options: WhatIfOptions) -> None:
         raise UsageError("--until-done and --against: another program cannot be kept; expected one of them")
     if options.until_done and options.curves:
         raise UsageError(f"--until-done keeps single changes, and {options.curves[0]} is a curve; expected one of them")
+    if options.until_done and values.NAME in options.singles:
+        raise UsageError(f"--until-done keeps gains, and {values.NAME} has none; expected one of them")
     if options.changed_results and not options.until_done:
         raise UsageError("--allow-changed-results: only --until-done keeps anything; expected both")
     found = [name for name in CLUSTER if os.environ.get(name)]

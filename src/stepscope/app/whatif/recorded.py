@@ -64,6 +64,15 @@ class Recorded:
         self.looks.append(ran)
         return ran
 
+    def looked(self, trial: str) -> Ran:
+        """A run of a trial that has no time and ends by itself.
+
+        Raises:
+            TargetError: the run failed.
+            CaptureError: nothing could be recorded.
+        """
+        return self._run(0, trial, "", (), seconds=0.0)
+
     def measured(self, trial: str, number: int, *, stage: str = "", kept: Kept = ()) -> Measured:
         """A run of a round.
 

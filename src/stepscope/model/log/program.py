@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stepscope.model.event import Event, Frame
 from stepscope.model.log.intervention import InterventionEnded
+from stepscope.model.log.values import FunctionWatched, ValueSeen
 
 
 class Setting(Event, tag="setting", frozen=True, kw_only=True):
@@ -51,4 +52,4 @@ class ThreadDied(Event, tag="thread-death", frozen=True, kw_only=True):
     """User frames of the traceback, root to leaf."""
 
 
-ProgramEvent = Setting | Padding | ThreadDied | InterventionEnded
+ProgramEvent = Setting | Padding | ThreadDied | InterventionEnded | ValueSeen | FunctionWatched

@@ -17,6 +17,10 @@ the whole run, for a program without steps."""
 Verdict = Literal["faster", "slower", "same", "undecided", "not-possible", "not-tried"]
 """Verdict. same: the interval lies within 3 % of no change. undecided: the interval contains no change, and more.
 not-possible: ``note`` says why. not-tried: there was no time for it."""
+ClaimKind = Literal["constant", "repeated", "duplicate", "batch-only", "zeros", "padding", "equal-rows", "wide-type"]
+"""What is wrong with values. constant: the same in all steps. repeated: the same in successive runs. duplicate: two ops
+compute the same. batch-only: depends on the batch alone, and samples come again. zeros: nearly all numbers are 0.
+padding: positions that hold nothing. equal-rows: the same computed for equal rows. wide-type: float64 that is cast."""
 Kind = Literal["gain", "ceiling"]
 """What a trial shows. gain: what can be had by a change that lasts. ceiling: the most that any change of this part can
 bring, because the trial leaves the part out."""
@@ -27,7 +31,7 @@ class Choice(Struct, frozen=True, kw_only=True):
 
     name: str
     """As ``--try`` takes it; after a colon, what its argument is."""
-    kind: Kind
+    kind: Kind | Literal["look"]
     text: str
     """What it does."""
     limits: str
@@ -93,6 +97,59 @@ class WhatIfResult(Struct, frozen=True, kw_only=True):
     """Findings of every run with it and of none without."""
     note: str = ""
     """Reason why it was not in effect or not possible, if so."""
+
+
+class WhatIfPlace(Struct, frozen=True, kw_only=True):
+    """A line that makes ops."""
+
+    file: str
+    line: int
+    function: str
+    ratio: float
+    """Share of its needless work in all work, estimated from shapes."""
+
+
+class WhatIfClaim(Struct, frozen=True, kw_only=True):
+    """Needless work that the values of tensors show."""
+
+    kind: ClaimKind
+    ratio: float
+    """Share of the needless work in all work of the compiled steps, estimated from shapes: no share of time."""
+    text: str
+    """What was seen."""
+    remedy: str
+    places: tuple[WhatIfPlace, ...] = ()
+    """Lines that make the ops, most work first."""
+    ops: tuple[str, ...] = ()
+    """Names of the ops, most work first, a few."""
+    trial: str = ""
+    """Trial that times it: without these ops; "" if there is none."""
+    time_ratio: float = 0.0
+    """Time without these ops over time with them: the most that a way around them can bring; 0: not timed."""
+    time_low: float = 0.0
+    time_high: float = 0.0
+    """Upper end of its interval at 99 %; low and high are 0 with fewer than three rounds."""
+    note: str = ""
+    """Reason why it is not timed, if so."""
+
+
+class WhatIfValues(Struct, frozen=True, kw_only=True):
+    """What the value trial saw."""
+
+    claims: tuple[WhatIfClaim, ...] = ()
+    tensors: int = 0
+    """Number of tensors looked at."""
+    left_out: int = 0
+    """Number of tensors beyond the limit."""
+    steps: int = 0
+    """Steps looked at as they came."""
+    same_batch_steps: int = 0
+    """Steps on the same batch; 0: it could not be held."""
+    wall_ns: int = 0
+    """Duration of the trial."""
+    session: str = ""
+    note: str = ""
+    """Reason why nothing could be looked at, if so."""
 
 
 class WhatIfNoise(Struct, frozen=True, kw_only=True):
@@ -232,6 +289,8 @@ class WhatIfReport(Struct, frozen=True, kw_only=True):
     """Whether the job could reach the network."""
     interrupted: bool = False
     """Whether the user ended it early: it holds the complete rounds."""
+    values: WhatIfValues | None = None
+    """What ``--try values`` saw; null if it was not asked for."""
     trial_s: float = 0.0
     """Seconds of steady steps after which a run ended; 0: runs went on to the program's end."""
     way: WhatIfWay | None = None

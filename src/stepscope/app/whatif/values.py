@@ -1,0 +1,151 @@
+"""The value trial of ``whatif``: one run, what it claims, and the trials that time the claims."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from stepscope._version import __version__
+from stepscope.app.record import shown
+from stepscope.collector.launch import mask
+from stepscope.errors import TargetError
+from stepscope.experiments.values.claims import derive
+from stepscope.model.log.values import FunctionWatched, ValueSeen
+from stepscope.model.report.whatif import WhatIfClaim, WhatIfPlace, WhatIfReport, WhatIfRun, WhatIfValues
+from stepscope.store import open_session
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.app.whatif.recorded import Recorded
+    from stepscope.app.whatif.runs import Ran, Runner
+    from stepscope.experiments.values.claims import Claim, Place
+    from stepscope.model.report.whatif import WhatIfResult
+
+NAME = "values"
+TIMED = 3
+"""Claims that are timed, the largest: each costs a run in each round."""
+MAX_ARGUMENT = 2_000
+"""Characters of op names that a trial is given."""
+NO_OPS = "no op of a step was seen"
+TOO_MANY = "other claims are larger"
+NO_TRIAL = "leaving out these ops would not leave out the needless part alone"
+UNDECIDED = "its trial decided nothing: more rounds or a quieter machine are needed"
+NO_NAMES = "too many ops to leave out by name"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """The value trial's run and what it claims."""
+
+    runner: Runner
+    ran: Ran | None
+    """None: the run failed."""
+    values: WhatIfValues
+
+    @property
+    def trials(self) -> tuple[str, ...]:
+        """Trials that time the claims."""
+        return tuple(claim.trial for claim in self.values.claims if claim.trial)
+
+    def joined(self, report: WhatIfReport) -> WhatIfReport:
+        """The report of the rounds with the claims in it, each with its time."""
+        results = {one.remedy: one for one in report.results}
+        claims = tuple(_timed(claim, results.get(claim.trial)) for claim in self.values.claims)
+        values = msgspec.structs.replace(self.values, claims=claims)
+        return msgspec.structs.replace(report, values=values, runs=(*self._runs(), *report.runs))
+
+    def alone(self) -> WhatIfReport:
+        """The report where nothing else was tried, and nothing is claimed that could be timed."""
+        return WhatIfReport(
+            version=__version__,
+            command=tuple(mask.mask_command(self.runner.argv)),
+            measure="run",
+            rounds=0,
+            ns=0,
+            results=(),
+            runs=self._runs(),
+            folder=shown(self.runner.folder),
+            isolated=self.runner.isolation is not None,
+            network=self.runner.networked,
+            values=self.values,
+        )
+
+    def _runs(self) -> tuple[WhatIfRun, ...]:
+        if self.ran is None:
+            return ()
+        return (WhatIfRun(round=0, remedy=NAME, ns=0, findings=(), session=self.ran.session),)
+
+
+def others(trials: Sequence[str]) -> list[str]:
+    """The trials that take time."""
+    return [trial for trial in trials if trial != NAME]
+
+
+def look(recorded: Recorded) -> Looked:
+    """Run the value trial.
+
+    Raises:
+        CaptureError: nothing could be recorded.
+    """
+    runner, say = recorded.runner, recorded.say
+    say("values: one run that looks at what the steps compute")
+    try:
+        ran = recorded.looked(NAME)
+    except TargetError as error:
+        return Looked(runner=runner, ran=None, values=WhatIfValues(note=str(error)))
+    looked = Looked(runner=runner, ran=ran, values=seen(runner.folder / ran.session, ran))
+    said = ", ".join(f"{claim.kind} {100 * claim.ratio:.0f} %" for claim in looked.values.claims)
+    say(f"values: {looked.values.note or said or 'nothing that need not be computed'}")
+    return looked
+
+
+def seen(session: Path, ran: Ran) -> WhatIfValues:
+    """What the process of a value trial that computes most has seen."""
+    found = [(list(one.all(FunctionWatched)), list(one.all(ValueSeen))) for one in open_session(session).workers]
+    functions, values = max(found, key=lambda one: sum(function.spent_ns for function in one[0]), default=([], []))
+    if not any(value.type for value in values):
+        return WhatIfValues(note=ran.note or NO_OPS, session=ran.session, wall_ns=round(1e9 * ran.wall_s))
+    return WhatIfValues(
+        claims=tuple(_claim(claim, place) for place, claim in enumerate(derive(values, functions))),
+        tensors=sum(1 for value in values if value.type),
+        left_out=max((one.left_out for one in functions), default=0),
+        steps=max((value.steps for value in values), default=0),
+        same_batch_steps=max((one.same_batch_calls for one in functions), default=0),
+        wall_ns=round(1e9 * ran.wall_s),
+        session=ran.session,
+    )
+
+
+def _claim(claim: Claim, place: int) -> WhatIfClaim:
+    """A claim, with the trial that times it if there is one."""
+    names = "+".join(claim.ends)
+    why = NO_TRIAL if not names else NO_NAMES if len(names) > MAX_ARGUMENT else TOO_MANY if place >= TIMED else ""
+    return WhatIfClaim(
+        kind=claim.kind,
+        ratio=round(claim.ratio, 4),
+        text=claim.text,
+        remedy=claim.remedy,
+        places=tuple(_place(one) for one in claim.places),
+        ops=claim.ops,
+        trial="" if why else f"without-ops:{names}",
+        note=why,
+    )
+
+
+def _place(place: Place) -> WhatIfPlace:
+    file = shown(Path(place.file)) if place.file else ""
+    return WhatIfPlace(file=file, line=place.line, function=place.function, ratio=round(place.ratio, 4))
+
+
+def _timed(claim: WhatIfClaim, result: WhatIfResult | None) -> WhatIfClaim:
+    if result is None:
+        return claim
+    if result.verdict in {"not-possible", "not-tried"}:
+        return msgspec.structs.replace(claim, note=result.note or "the trial was not possible")
+    if result.verdict == "undecided":
+        return msgspec.structs.replace(claim, note=UNDECIDED)
+    return msgspec.structs.replace(claim, time_ratio=result.ratio, time_low=result.low, time_high=result.high)
