@@ -14,7 +14,8 @@ share of that time in which the thread was on no CPU, by samples of its CPU cloc
 
 ## Known limits
 Reported only where no specific finding explains the time. Lines rest on stack samples, 20 a second: a run of a few
-seconds names only large parts. What the code is for is not known.
+seconds names only large parts. What the code is for is not known. Where it is known what the thread waits for, GEN014 tells
+that instead.
 
 ## Remedy
 Do the work on whole arrays, less often, or in another thread; or put it into the compiled step. Where the thread waits:
@@ -29,6 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.causes.general import waits
 from stepscope.derive.python import stack_samples
 from stepscope.detectors import general_loss
 from stepscope.detectors.base import Detector, Signal
@@ -60,25 +62,27 @@ class Params(general_loss.Params):
 
     min_waiting_ratio: Ratio = Ratio(0.7)
     """Of the component's time, from which it counts as a wait: most of it, with room for the code around the wait."""
+    max_told_ratio: Ratio = Ratio(0.5)
+    """Of the component's time in waits that are known (GEN014): they are told instead."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding."""
     loss = general_loss.find(view, "other-python", params)
-    if loss is None:
+    if loss is None or waits.part_of(view, "other-python") >= params.max_told_ratio:
         return
     waiting = stack_samples.waiting_ratio(view.samples, "other-python")
-    waits = waiting is not None and waiting >= params.min_waiting_ratio
+    idle = waiting is not None and waiting >= params.min_waiting_ratio
     shown = Evidence(metric="waiting_ratio", value=waiting or 0.0, unit="ratio", threshold=params.min_waiting_ratio)
-    subject = "the thread of the steps waits between steps for" if waits else "Python between the steps takes"
+    subject = "the thread of the steps waits between steps for" if idle else "Python between the steps takes"
     yield loss.seen(
         view,
         params,
         title=f"{subject} {loss.share_text}{loss.top_text}",
         more=() if waiting is None else (shown,),
-        remedies=WAITS if waits else RUNS,
+        remedies=WAITS if idle else RUNS,
         explanation="Nothing of the framework runs on the thread of the steps in this time"
-        f"{', and the thread is on no CPU for most of it' if waits else ''}.",
+        f"{', and the thread is on no CPU for most of it' if idle else ''}.",
     )
 
 
