@@ -38,6 +38,7 @@ from stepscope.model.log.events import (
     Traced,
 )
 from stepscope.model.log.graph import GraphTable
+from stepscope.model.log.waits import WaitSeen
 from stepscope.model.records import HostTable, ProcessTable, RecordTable, RivalTable, Table, ThreadTable
 from stepscope.model.session.session import AllocatorInfo, HostInfo, Manifest, Session, Worker, WorkerInfo
 from stepscope.wire.kinds import Flag, Kind
@@ -124,7 +125,7 @@ class Job:
     graphs: GraphTable = field(default_factory=GraphTable)
     _ids: dict[str, int] = field(default_factory=dict)
     _codes: dict[tuple[str, str], int] = field(default_factory=dict)
-    _stacks: dict[tuple[Frame, ...], int] = field(default_factory=dict)
+    _stacks: dict[tuple[int, tuple[Frame, ...]], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.events += [ProcessStarted(pid=self.pid, ppid=1), ThreadSeen(id=MAIN, main=True), ThreadSeen(id=POOL)]
@@ -222,22 +223,35 @@ class Job:
         """What a Keras loop knows about its batches."""
         self.event(BatchSeen(loop=loop, role=role, size=size, samples=samples, steps=steps))
 
-    def stack(self, *frames: Frame) -> int:
+    def wait(self, call: str, kind: str = "", target: str = "", *, size: int = 0, timed: bool = False) -> int:
+        """The id of what a look at a thread found."""
+        made = WaitSeen(id=self.new_id("wait"), call=call, kind=kind, target=target, bytes=size, timed=timed)
+        self.event(made)
+        return made.id
+
+    def stack(self, *frames: Frame, wait: int = 0) -> int:
         """The id of a stack, root to leaf."""
-        if frames not in self._stacks:
+        if (wait, frames) not in self._stacks:
             for f in frames:
                 if (f.file, f.function) not in self._codes:
                     code = self._codes[f.file, f.function] = self.new_id("code")
                     self.event(Code(id=code, file=f.file, function=f.function, own=f.own))
-            number = self._stacks[frames] = self.new_id("stack")
-            self.event(Stack(id=number, frames=[(self._codes[f.file, f.function], f.line) for f in frames]))
-        return self._stacks[frames]
+            number = self._stacks[wait, frames] = self.new_id("stack")
+            self.event(Stack(id=number, wait=wait, frames=[(self._codes[f.file, f.function], f.line) for f in frames]))
+        return self._stacks[wait, frames]
 
     def samples(
-        self, times: Iterable[int], *frames: Frame, dur: int = 50 * MS, thread: int = MAIN, flags: int = 0, arg: int = 0
+        self,
+        times: Iterable[int],
+        *frames: Frame,
+        dur: int = 50 * MS,
+        thread: int = MAIN,
+        flags: int = 0,
+        arg: int = 0,
+        wait: int = 0,
     ) -> None:
-        """Stack samples at these times, each for ``dur``."""
-        number = self.stack(*frames)
+        """Stack samples at these times, each for ``dur``; ``wait``: what a look found then."""
+        number = self.stack(*frames, wait=wait)
         self.records += [_Record(t, dur, arg, number, Kind.SAMPLE, flags, thread) for t in times]
 
     def framework(self, name: str = "tensorflow", version: str = "2.21.0", *, at: int = 0, dur: int = 0) -> None:

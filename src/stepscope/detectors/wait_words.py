@@ -117,7 +117,7 @@ def _client(wait: WaitOn, _: Rates | None) -> What:
     return What(
         rest=f" for the next request{f' of {wait.target}' if wait.target else ''} ({wait.call})",
         remedies=(Remedy(id="more-requests", text="nothing to do here: it is idle until the next request comes"),),
-        needed="; a service that nobody asks is idle",
+        needed="; a service without requests is idle",
     )
 
 
@@ -130,7 +130,7 @@ def _events(wait: WaitOn, _: Rates | None) -> What:
 
 def _lock(wait: WaitOn, _: Rates | None) -> What:
     if wait.partners is not None and wait.partners.holder is not None:
-        return _held(wait, wait.partners.holder)
+        return _held(wait.partners.holder)
     if wait.handed_over and wait.partners is not None:
         return _handed(wait, wait.partners.waiting[0])
     return What(
@@ -139,7 +139,7 @@ def _lock(wait: WaitOn, _: Rates | None) -> What:
     )
 
 
-def _held(wait: WaitOn, holder: Partner) -> What:
+def _held(holder: Partner) -> What:
     name = holder.threads[0] if len(holder.threads) == 1 else f"{len(holder.threads)} threads"
     where = holder.spot.function if holder.spot.function not in {"", "<module>"} else f"line {holder.spot.line}"
     does = _DOES.get(holder.reason, "runs")

@@ -270,38 +270,39 @@ class Sampler:
         due = now >= self._look_due
         looks = due and self._beside
         waits = self._waits.due(now)
-        left = MOST_THREADS
+        left = MOST_THREADS if waits else 0
         # Before anything else: we hold the GIL, and a thread that wants it from now on waits for us.
-        main_lock, main_wait = self._waits.look(self._main, now) if looks else (0, 0)
+        lock, wait = self._waits.look(self._main, now) if looks else (0, 0)
         for ident, frame in sys._current_frames().items():
-            if ident == self._ident:
-                continue
             if ident == self._main:
                 waited = self._main_waited(period)
+                if waits and not looks and self._waits.worth(frame, waited, period):
+                    _, wait = self._waits.look(ident, now)
                 if waited:
-                    if waits and not looks and self._waits.worth(frame, waited, period):
-                        _, main_wait = self._waits.look(ident, now)
-                    stack, _ = self._stacks.stack(frame, main_wait)
-                    state.write(now, waited, main_lock, stack, _SAMPLE, 0, state.threads.of(ident))
-                continue
-            looked = waits and left > 0 and state.threads.writes(ident) and self._waits.worth(frame, period, period)
-            left -= looked
-            if _is_idle(frame):
-                if due or looked:
+                    self._write(now, waited, lock, self._stacks.stack(frame, wait)[0], ident)
+            elif ident != self._ident:
+                looked = left > 0 and state.threads.writes(ident) and self._waits.worth(frame, period, period)
+                left -= looked
+                if not _is_idle(frame):
+                    self._other(now, period, ident, frame, looked=looked, locks=looks)
+                elif due or looked:
                     self._idle(now, ident, frame, self._waits.look(ident, now)[1] if looked else 0)
-                continue
-            self._beside = True
-            stack, own = self._stacks.stack(frame)
-            # As late as possible: a thread that had to give us the GIL waits by now to have it back.
-            lock, wait = self._waits.look(ident, now) if looks or looked else (0, 0)
-            if not own and lock != _WAITS and not state.threads.is_known(ident):
-                continue
-            if wait:
-                stack, _ = self._stacks.stack(frame, wait)
-            state.write(now, period, lock if looks else 0, stack, _SAMPLE, 0, state.threads.of(ident))
         if due:
             self._beside = self._beside or state.threads.known() > _OURS
             self._look_due = now + _LOOKS_NS
+
+    def _other(self, now: int, period: int, ident: int, frame: FrameType, *, looked: bool, locks: bool) -> None:
+        """Sample a thread that is not the main one. ``locks``: note whether it waits for the GIL."""
+        self._beside = True
+        stack, own = self._stacks.stack(frame)
+        # As late as possible: a thread that had to give us the GIL waits by now to have it back.
+        lock, wait = self._waits.look(ident, now) if locks or looked else (0, 0)
+        if own or lock == _WAITS or self._state.threads.is_known(ident):
+            stack = self._stacks.stack(frame, wait)[0] if wait else stack
+            self._write(now, period, lock if locks else 0, stack, ident)
+
+    def _write(self, now: int, dur: int, lock: int, stack: int, ident: int) -> None:
+        self._state.write(now, dur, lock, stack, _SAMPLE, 0, self._state.threads.of(ident))
 
     def _look_in_gap(self, now: int) -> None:
         """Sample the main thread alone; the sample stands for no time. Jobs with gaps have the shortest steps."""

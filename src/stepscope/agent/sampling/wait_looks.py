@@ -1,9 +1,9 @@
-"""Looks at what the threads of the steps wait for: ten times a second, and only where an answer is to be had.
+"""Looks at what the threads of the steps wait for: at most ten times a second, and only where that can say something.
 
-A look costs 25 to 40 us of CPU time with cold caches, as much as a sample. So there is none at a thread that used the
-CPU for its whole period, none at one that waits inside of the framework for its ops, and at most a few threads beside
-the main one are looked at: those that write records. In a second in which a thread was seen to wait, its counters are
-read too: they say how often it waits, and how much it reads and writes with each call.
+A look costs 25 to 65 us of CPU time with cold caches, as much as a sample. So there is one in every other tick at most,
+none at a thread that used the CPU for its whole period, none at one that waits inside of the framework for its ops, and
+at most a few other threads than the main one are looked at: those that write records. In a second in which a thread was
+seen to wait, its counters are read too: they say how often it waits, and how much it reads and writes with each call.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _EVERY_NS = 100_000_000
 MOST_THREADS = 4
-"""Threads, beside the main one, that are looked at in one tick."""
+"""Other threads than the main one that are looked at in one tick."""
 _LEAST_PART = 8
 """A thread that waited for less than one part in so many of its period is not looked at."""
 _MOST_CODES = 10_000
@@ -45,17 +45,19 @@ class WaitLooks:
         self._locks = locks
         self._table = WaitTable(state)
         self._due = 0
+        self._rests = False
+        """Whether the last tick looked."""
         self._framework: dict[int, bool] = {}
         """Whether a code object, by identity, is the framework's; one that takes another's place costs a look."""
         self._waiting: set[int] = set()
         """Threads seen to wait in a system call since the last second."""
 
     def due(self, now: int) -> bool:
-        """Whether this tick looks."""
-        if now < self._due:
-            return False
-        self._due = now + _EVERY_NS
-        return True
+        """Whether this tick looks. The next one never does: where ticks are rare, looks would make them rarer."""
+        self._rests = not self._rests and now >= self._due
+        if self._rests:
+            self._due = now + _EVERY_NS
+        return self._rests
 
     def worth(self, frame: FrameType, waited: int, period: int) -> bool:
         """Whether a look at the thread of ``frame`` can say what it waits for outside of the framework."""

@@ -1,8 +1,9 @@
 """What a blocked thread waits for: the system call that a look found, with the file, peer or process behind it.
 
-Input is the text of ``/proc/self/task/TID/syscall`` (proc(5)) that ``agent.sampling.lock_watch`` has read. Each distinct
-wait is one line of the log; samples name it through their stack. A descriptor is resolved at most once a second, and
-everything is read while the interpreter lock is kept: the thread must not run Python between the look and its stack.
+Input is the text of ``/proc/self/task/TID/syscall`` (proc(5)) that ``agent.sampling.lock_watch`` has read. Each
+distinct wait is one line of the log; samples name it through their stack. A descriptor is resolved at most once a
+second, and everything is read while the interpreter lock is kept: the thread must not run Python between the look and
+its stack.
 
 Memory of the job is read through ``/proc/self/mem``: an address that is gone by then gives an error, no crash.
 """
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from stepscope.agent.state import AgentState
 
 MOST = 500
-"""Distinct waits whose size is told; with twice as many, nothing new is named."""
+"""Distinct waits of which the size is known; with twice as many, nothing new is named."""
 _AGAIN_NS = 1_000_000_000
 """Interval after which a descriptor is resolved again: it may have been closed and opened as something else."""
 _TEXT_BYTES = 4096
@@ -84,15 +85,15 @@ class WaitTable:
         size = args[shape.size] if shape.size >= 0 and len(self._ids) < MOST else 0
         limit = args[shape.timeout] if shape.timeout >= 0 else 0
         timed = limit > 0 and (call in syscalls.ADDRESSES or limit & 0xFFFFFFFF < syscalls.FOREVER)
-        return self._id(call, kind, target, size, timed)
+        return self._id(call, kind, target, size, timed=timed)
 
-    def _id(self, call: str, kind: str = "", target: str = "", size: int = 0, timed: object = False) -> int:
-        key = (call, kind, target, size, bool(timed))
+    def _id(self, call: str, kind: str = "", target: str = "", size: int = 0, *, timed: bool = False) -> int:
+        key = (call, kind, target, size, timed)
         number = self._ids.get(key, 0)
         if not number and len(self._ids) < 2 * MOST:
             number = self._ids[key] = self._state.new_id("wait")
             line: dict[str, object] = {"t": "wait", "at": self._state.now(), "id": number, "call": call}
-            line.update(kind=kind, target=target, bytes=size, timed=bool(timed))
+            line.update(kind=kind, target=target, bytes=size, timed=timed)
             self._state.log(line)
         return number
 

@@ -202,10 +202,10 @@ def kept(
             continue
         done = explained.get(name, Explained())
         # What is claimed with a place is not explained by a slow machine, which has none.
-        told = done.share - (done.everywhere if finding.severity != "info" else 0.0)
-        rest = shares.get(name, 0.0) * (1.0 - told)
+        share = done.share - (done.everywhere if finding.severity != "info" else 0.0)
+        rest = shares.get(name, 0.0) * (1.0 - share)
         matters = rest * (steps or 1.0) >= MIN_SHARE or (name != COMPUTE and rest >= ALWAYS)
-        if told < SETTLES and matters:
+        if share < SETTLES and matters:
             found.append(finding)
     return found
 

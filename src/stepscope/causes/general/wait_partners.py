@@ -7,7 +7,7 @@ in locks, they wait for the thread of the steps in turn: the two hand work over 
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -104,17 +104,17 @@ def _partner(
     idle = [sample for _, sample in group if not sample.weight_ns and sample.at in waits]
     locked = sum(map(wait_reasons.waits_in_lock, idle)) * 2 > len(idle)
     reasons = [reason for s in inside if (reason := wait_reasons.reason(s, view.source_of)) != "unknown"]
-    reason: Reason = max(reasons, key=reasons.count) if reasons else "unknown"
+    doing: Reason = Counter(reasons).most_common(1)[0][0] if reasons else "unknown"
     if len(idle) > len(inside) or not inside:
-        reason = "lock" if locked and idle else "other"
+        doing = "lock" if locked and idle else "other"
     spots = [spot for sample in inside or idle or busy if (spot := sample.culprit) is not None]
     share = _share(inside, waits)
     elsewhere = _share([sample for sample in busy if sample.at in others], others)
     return Partner(
         threads=tuple(sorted({names.get(thread, "") for thread, _ in group} - {""})),
         spot=max(spots, key=spots.count),
-        ratio=share if inside and reason != "lock" else _share(idle or inside, waits),
-        reason=reason,
+        ratio=share if inside and doing != "lock" else _share(idle or inside, waits),
+        reason=doing,
         follows=len(others) >= MIN_OTHERS and share - elsewhere >= FOLLOWS,
     )
 

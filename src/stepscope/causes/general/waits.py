@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING
 from stepscope.causes.general import wait_partners
 from stepscope.derive.machine import thread_cpu
 from stepscope.derive.python import stack_samples, wait_reasons
-from stepscope.model.log.events import ThreadCounts, ThreadSeen
+from stepscope.model.log.events import ThreadSeen
+from stepscope.model.log.waits import ThreadCounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -122,7 +123,7 @@ def sure(view: StepsView) -> tuple[WaitOn, ...]:
     """The waits that are losses with a place."""
     return tuple(
         wait
-        for wait in view.get(build)  # type: ignore[arg-type]
+        for wait in view.get(build)
         if wait.direct and wait.ratio >= SURE_RATIO and wait.low >= SURE_LOW and wait.looks >= MIN_LOOKS
     )
 
@@ -130,18 +131,18 @@ def sure(view: StepsView) -> tuple[WaitOn, ...]:
 def part_of(view: StepsView, component: ComponentName) -> float:
     """Part of a component's time that sure waits explain."""
     whole = view.anatomy.ratio(component)
-    told = sum(wait.ratio for wait in sure(view) if wait.component == component)
-    return min(1.0, told / whole) if whole else 0.0
+    known = sum(wait.ratio for wait in sure(view) if wait.component == component)
+    return min(1.0, known / whole) if whole else 0.0
 
 
 def functions(view: StepsView, component: ComponentName) -> dict[tuple[str, str], float]:
     """Parts of a component's time that sure waits explain, by (file, function) that waits."""
     whole = view.anatomy.ratio(component)
-    found: Counter[tuple[str, str]] = Counter()
+    found: dict[tuple[str, str], float] = defaultdict(float)
     for wait in sure(view):
         if wait.component == component and whole:
-            found[wait.spot.file, wait.spot.function] += wait.ratio / whole  # type: ignore[assignment]
-    return dict(found)
+            found[wait.spot.file, wait.spot.function] += wait.ratio / whole
+    return found
 
 
 def rates(view: StepsView) -> Rates | None:
@@ -149,7 +150,7 @@ def rates(view: StepsView) -> Rates | None:
     steps = view.steps
     lo, hi = steps.span
     read = [c for c in view.worker.all(ThreadCounts) if c.thread == steps.thread and lo <= c.at <= hi]
-    if len(read) < 2 or read[-1].at <= read[0].at:  # noqa: PLR2004 - a difference needs two
+    if len(read) <= 1 or read[-1].at <= read[0].at:
         return None
     first, last = read[0], read[-1]
     count = (last.at - first.at) * steps.steady_count / steps.steady_ns

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from stepscope.model.log.events import Code, Stack, Waited
+from stepscope.model.log.events import Code, Stack
+from stepscope.model.log.waits import WaitSeen
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
@@ -88,8 +89,8 @@ class Sample:
     """Frames, root to leaf."""
     on_cpu: bool = False
     """Flag: taken by the thread's CPU clock. False where the thread did not run, or has no such clock."""
-    wait: Waited | None = None
-    """What the thread did when it was looked at; None: nobody looked."""
+    wait: WaitSeen | None = None
+    """What the thread did when it was looked at; None: not known."""
 
     @property
     def culprit(self) -> Spot | None:
@@ -227,7 +228,7 @@ def thread_samples(worker: Worker, threads: Sequence[int]) -> Iterator[Sample]:
     records = worker.records
     mine = (records.kind == Kind.SAMPLE) & np.isin(records.thread, threads)
     codes = {c.id: c for c in worker.all(Code)}
-    waits = {w.id: w for w in worker.all(Waited)}
+    waits = {w.id: w for w in worker.all(WaitSeen)}
     stacks = {s.id: (tuple(_spot(codes, *f) for f in s.frames), waits.get(s.wait)) for s in worker.all(Stack)}
     columns = (records.start_ns[mine], records.dur_ns[mine], records.name[mine], records.flags[mine] & Flag.CPU)
     for at, weight, stack, clock in zip(*(column.tolist() for column in columns), strict=True):

@@ -2,7 +2,7 @@
 
 Locks of Python, conditions of native code and the queue of a pool of threads are all waited for in a futex. It counts
 as a lock of Python only where the innermost frame belongs to Python's own modules for threads, or where the text of the
-user's line takes or waits for something; any other wait in a futex is native code that computes with threads of its own.
+user's line takes or waits for something; any other wait in a futex is native code that computes with its own threads.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Reason = Literal[
     "unknown",
 ]
 """``client``: the next request of somebody who is connected; ``events``: whichever of several descriptors is first;
-``native``: threads of native code; ``unknown``: nobody looked."""
+``native``: threads of native code; ``unknown``: not looked at."""
 _THREADING = re.compile(r"/(threading|queue|concurrent/futures/\w+|multiprocessing/\w+|asyncio/\w+)\.py$")
 _INSTALLED = ("/site-packages/", "/dist-packages/")
 _TAKES = re.compile(r"\bwith\b|\.(acquire|get|put|join|wait|wait_for|result|recv|map)\b")
@@ -86,7 +86,7 @@ def _takes_lock(sample: Sample, source_of: Callable[[str], str | None]) -> bool:
 
 
 def waits_in_lock(sample: Sample) -> bool:
-    """Whether the innermost frame is one in which Python waits for what another thread makes, rather than for its end."""
+    """Whether the innermost frame is one in which Python waits for what another thread makes, not for its end."""
     if waits_for_end(sample):
         return False
     return bool(_THREADING.search(sample.leaf.file)) or (sample.wait is not None and sample.wait.call == "futex")

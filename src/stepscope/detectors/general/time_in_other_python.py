@@ -14,8 +14,8 @@ share of that time in which the thread was on no CPU, by samples of its CPU cloc
 
 ## Known limits
 Reported only where no specific finding explains the time. Lines rest on stack samples, 20 a second: a run of a few
-seconds names only large parts. What the code is for is not known. Where it is known what the thread waits for, GEN014 tells
-that instead.
+seconds names only large parts. What the code is for is not known. Where it is known what the thread waits for, that is
+GEN014.
 
 ## Remedy
 Do the work on whole arrays, less often, or in another thread; or put it into the compiled step. Where the thread waits:
@@ -62,14 +62,14 @@ class Params(general_loss.Params):
 
     min_waiting_ratio: Ratio = Ratio(0.7)
     """Of the component's time, from which it counts as a wait: most of it, with room for the code around the wait."""
-    max_told_ratio: Ratio = Ratio(0.5)
-    """Of the component's time in waits that are known (GEN014): they are told instead."""
+    max_known_ratio: Ratio = Ratio(0.5)
+    """Of the component's time in waits that are known (GEN014)."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding."""
     loss = general_loss.find(view, "other-python", params)
-    if loss is None or waits.part_of(view, "other-python") >= params.max_told_ratio:
+    if loss is None or waits.part_of(view, "other-python") >= params.max_known_ratio:
         return
     waiting = stack_samples.waiting_ratio(view.samples, "other-python")
     idle = waiting is not None and waiting >= params.min_waiting_ratio

@@ -1,8 +1,8 @@
 """The thread of the steps waits outside of the framework, and it is known for what.
 
 ## What it detects
-Time in which the thread that makes the steps is blocked in a sleep, in a call on a file, pipe or socket, in a wait for a
-child process, or in a lock or queue of Python's, by code of the user's or of a library that it calls: five percent of
+Time in which the thread that makes the steps is blocked in a sleep, in a call on a file, pipe or socket, in a wait for
+a child process, or in a lock or queue of Python's, by code of the user's or of a library that it calls: five percent of
 the time or more.
 
 ## Why it matters
@@ -16,10 +16,10 @@ moments at which another thread is seen in the function named.
 
 ## Known limits
 A look takes a moment: of many short waits, the lines are sampled, not counted. How much of a wait the job needs is not
-known, so the cost is at most the whole wait; of a sleep, all of it. It is information only where it is not known what is
-waited for, where a service waits for its next request, for a pipe (the other process may compute), and below a tenth of
-the time. Waits for tf.data and in the step's own call are input and compute. A lock of Python's is told from threads of
-native code by the innermost frame, or by the text of the line.
+known, so the cost is at most the whole wait; of a sleep, all of it. It is information only where it is not known what
+is waited for, where a service waits for its next request, for a pipe (the other process may compute), and below a tenth
+of the time. Waits for tf.data and in the step's own call are input and compute. A lock of Python's differs from threads
+of native code by the innermost frame, or by the text of the line.
 
 ## Remedy
 Follow the wait: fewer and larger writes; one request for many things, or the next one while the step runs; no sleep; a
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from stepscope.model.report.finding import Cause, Cost, Place
 
 MOST = 3
-"""Waits that are told."""
+"""Findings of one job."""
 CONFIDENT, LESS_CONFIDENT = 0.9, 0.7
 """What is waited for is seen; who makes the thread wait for a lock is concluded."""
 _CAUSES: dict[str, Cause] = {
@@ -71,10 +71,10 @@ class Params(general_loss.Params):
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     """Yield a finding for each of the longest waits."""
-    told = [wait for wait in view.get(waits.build) if wait.ratio >= params.min_ratio and wait.looks >= params.min_looks]  # type: ignore[arg-type]
+    long = [wait for wait in view.get(waits.build) if wait.ratio >= params.min_ratio and wait.looks >= params.min_looks]
     sure = waits.sure(view)
     counted = waits.rates(view)
-    for wait in told[:MOST]:
+    for wait in long[:MOST]:
         yield _seen(view, params, wait, counted, sure=wait in sure)
 
 

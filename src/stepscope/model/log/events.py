@@ -13,6 +13,7 @@ from stepscope.model.event import Event, Frame
 from stepscope.model.log.graph import GraphEvent
 from stepscope.model.log.look import LookTaken
 from stepscope.model.log.program import ProgramEvent
+from stepscope.model.log.waits import WaitEvent
 
 
 class ProcessStarted(Event, tag="process", frozen=True, kw_only=True):
@@ -108,37 +109,7 @@ class Stack(Event, tag="stack", frozen=True, kw_only=True):
     id: int
     frames: list[tuple[int, int]]
     wait: int = 0
-    """Id of the ``wait`` line of what the thread did at these samples; 0: nobody looked."""
-
-
-class Waited(Event, tag="wait", frozen=True, kw_only=True):
-    """What a thread did when the agent looked at it: ran, or waited in a system call."""
-
-    id: int
-    call: str
-    """The system call, such as futex or recvfrom; or: running | gil (the interpreter lock) | page-fault | sleep."""
-    kind: str = ""
-    """What the call waits for: "file" | "pipe" | "socket" | "client" (a connection made by the other end) | "device" |
-    "process" | "events" (of several descriptors) | "" (nothing that has a name)."""
-    target: str = ""
-    """Path of the file or device, HOST:PORT or path of the peer, name of the process; "" if not known."""
-    bytes: int = 0
-    """Size that the call was given; 0: it has none."""
-    timed: bool = False
-    """Whether the wait ends by itself after some time."""
-
-
-class ThreadCounts(Event, tag="thread_counts", frozen=True, kw_only=True):
-    """Counters of a thread since its start, read in seconds in which it was seen to wait."""
-
-    thread: int
-    waits: int = 0
-    """Times that it gave up its CPU by itself, for whatever reason."""
-    reads: int = 0
-    """Calls that read; of sockets, only those by read(2)."""
-    writes: int = 0
-    read_bytes: int = 0
-    written_bytes: int = 0
+    """Id of the ``wait`` line of what the thread did at these samples; 0: not known."""
 
 
 class Traced(Event, tag="trace", frozen=True, kw_only=True):
@@ -316,15 +287,6 @@ class Metric(Event, tag="metric", frozen=True, kw_only=True):
     value: float
 
 
-class DeviceMemory(Event, tag="device-memory", frozen=True, kw_only=True):
-    """Bytes on a device (GPU:0) by the framework's allocator, when the peak has risen, with CUDA_VISIBLE_DEVICES."""
-
-    device: str
-    current: int = 0
-    peak: int = 0
-    visible: str = ""
-
-
 class UserProfiler(Event, tag="profiler", frozen=True, kw_only=True):
     """The user's own profiler started or stopped, or a profiler server was started whose clients may start one.
 
@@ -398,8 +360,7 @@ AnyEvent = (
     | AgentDiagnostic
     | Code
     | Stack
-    | Waited
-    | ThreadCounts
+    | WaitEvent
     | Traced
     | DatasetMade
     | PyFunctionMade
@@ -412,7 +373,6 @@ AnyEvent = (
     | InferenceSession
     | ServerStarted
     | GraphSize
-    | DeviceMemory
     | GraphEvent
     | Metric
     | UserProfiler
