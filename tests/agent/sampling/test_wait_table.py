@@ -27,8 +27,12 @@ if TYPE_CHECKING:
 Key = tuple[str, str, str, int, bool]
 
 
-def found(state: AgentState, wait: Callable[[], object], wanted: Callable[[Key], bool]) -> Key:
-    """What looks at a thread find that waits, once that is what is wanted, or at the end of a deadline."""
+def found(
+    state: AgentState, wait: Callable[[], object], wanted: Callable[[Key], bool], release: Callable[[], object]
+) -> Key:
+    """What looks at a thread find that waits, once that is what is wanted, or at the end of a deadline; it is released
+    then.
+    """
     watch, table = LockWatch(state), WaitTable(state)
     thread = threading.Thread(target=wait, daemon=True)
     thread.start()
@@ -40,6 +44,8 @@ def found(state: AgentState, wait: Callable[[], object], wanted: Callable[[Key],
         number = table.id_of(lock, watch.text, time.monotonic_ns())
         last = next((key for key, known in table._ids.items() if known == number), last)
     watch.close()
+    release()
+    thread.join()
     return last
 
 
@@ -55,33 +61,25 @@ def pair() -> object:
 def test_a_socket_has_a_peer_and_a_size(opened: AgentState, pair: tuple[socket.socket, socket.socket, int]) -> None:
     """A thread in recv waits for the other end, up to so many bytes; with a timeout it polls for the same end."""
     client, accepted, port = pair
-    plain = found(opened, lambda: client.recv(300), lambda key: key[0] == "recvfrom")
+    plain = found(opened, lambda: client.recv(300), lambda key: key[0] == "recvfrom", lambda: accepted.send(b"on"))
     assert plain == ("recvfrom", "socket", f"127.0.0.1:{port}", 300, False)
     accepted.settimeout(30)
-    polled = found(opened, lambda: accepted.recv(300), lambda key: key[0] == "poll")
+    polled = found(opened, lambda: accepted.recv(300), lambda key: key[0] == "poll", lambda: client.send(b"on"))
     assert polled == ("poll", "socket", f"127.0.0.1:{client.getsockname()[1]}", 0, True)
-    for end in (client, accepted):
-        end.shutdown(socket.SHUT_RDWR)
 
 
 def test_a_pipe_a_sleep_and_an_event(opened: AgentState) -> None:
     """A read from an empty pipe, a sleep, and a wait for an event with and without a timeout differ."""
     reader, writer = os.pipe()
     event = threading.Event()
-    assert found(opened, lambda: os.read(reader, 4096), lambda key: key[0] == "read") == (
-        "read",
-        "pipe",
-        "",
-        4096,
-        False,
-    )
-    os.close(writer)
-    assert found(opened, lambda: time.sleep(1), lambda key: key[0] == "sleep")[0] == "sleep"
-    for timeout, timed in ((None, False), (30.0, True)):
-        key = found(opened, lambda timeout=timeout: event.wait(timeout), lambda key: key[0] == "futex")
-        assert (key[0], key[4]) == ("futex", timed)
-    event.set()
+    key = found(opened, lambda: os.read(reader, 4096), lambda key: key[0] == "read", lambda: os.close(writer))
+    assert key == ("read", "pipe", "", 4096, False)
     os.close(reader)
+    assert found(opened, lambda: time.sleep(1), lambda key: key[0] == "sleep", event.clear)[0] == "sleep"
+    for timeout, timed in ((None, False), (30.0, True)):
+        event.clear()
+        key = found(opened, lambda timeout=timeout: event.wait(timeout), lambda key: key[0] == "futex", event.set)
+        assert (key[0], key[4]) == ("futex", timed)
 
 
 def test_a_file_lock_names_the_file(opened: AgentState, tmp_path: Path) -> None:
@@ -89,16 +87,20 @@ def test_a_file_lock_names_the_file(opened: AgentState, tmp_path: Path) -> None:
     path = tmp_path / "shared.lock"
     with path.open("w") as held, path.open("w") as wanted:
         fcntl.flock(held, fcntl.LOCK_EX)
-        key = found(opened, lambda: fcntl.flock(wanted, fcntl.LOCK_EX), lambda key: key[0] == "flock")
-        fcntl.flock(held, fcntl.LOCK_UN)
+        key = found(
+            opened,
+            lambda: fcntl.flock(wanted, fcntl.LOCK_EX),
+            lambda key: key[0] == "flock",
+            lambda: fcntl.flock(held, fcntl.LOCK_UN),
+        )
     assert key[:3] == ("flock", "file", str(path))
 
 
 def test_a_child_has_a_name(opened: AgentState) -> None:
     """Who waits for a child process waits for its name."""
     child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
-    key = found(opened, child.wait, lambda key: key[0] in {"wait4", "waitid"} and bool(key[2]))
-    child.communicate()
+    assert child.stdin is not None
+    key = found(opened, child.wait, lambda key: key[0] in {"wait4", "waitid"} and bool(key[2]), child.stdin.close)
     assert key[1] == "process"
     assert key[2].startswith("python")
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from stepscope.agent.sampling.lock_watch import native_of
 from stepscope.agent.sampling.wait_table import WaitTable
-from stepscope.wire.kinds import LockState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +25,6 @@ _LEAST_PART = 8
 """A thread that waited for less than one part in so many of its period is not looked at."""
 _MOST_CODES = 10_000
 _FRAMEWORK = ("/tensorflow/", "/keras/", "/tf_keras/")
-_ELSEWHERE = int(LockState.ELSEWHERE)
 _COUNTERS = {
     b"voluntary_ctxt_switches": "waits",
     b"syscr": "reads",
@@ -50,7 +48,7 @@ class WaitLooks:
         self._framework: dict[int, bool] = {}
         """Whether a code object, by identity, is the framework's; one that takes another's place costs a look."""
         self._waiting: set[int] = set()
-        """Threads seen to wait in a system call since the last second."""
+        """Threads seen since the last second in a call of which counters say more."""
 
     def due(self, now: int) -> bool:
         """Whether this tick looks. The next one never does: where ticks are rare, looks would make them rarer."""
@@ -74,13 +72,12 @@ class WaitLooks:
     def look(self, ident: int, now: int) -> tuple[int, int]:
         """(``LockState``, id of the ``wait`` line) of a thread."""
         lock = self._locks.look(ident)
-        return lock, self.of_last(ident, lock, now)
-
-    def of_last(self, ident: int, lock: int, now: int) -> int:
-        """The id of the ``wait`` line for the last look, which was at this thread."""
-        if lock == _ELSEWHERE:
+        if not lock:
+            return 0, 0
+        wait = self._table.id_of(lock, self._locks.text, now)
+        if self._table.counts:
             self._waiting.add(ident)
-        return self._table.id_of(lock, self._locks.text, now) if lock else 0
+        return lock, wait
 
     def tick(self) -> None:
         """Once a second: log the counters of threads that were seen to wait."""

@@ -49,6 +49,8 @@ class WaitTable:
         """Time of the next look, kind and text by descriptor."""
         self._buffer = ctypes.create_string_buffer(_TEXT_BYTES)
         self._libc: Optional[ctypes.PyDLL] = None
+        self.counts = False
+        """Whether the last wait was in a call of which the thread's counters say more: any but one for a lock."""
 
     def id_of(self, lock: int, text: bytes, now: int) -> int:
         """The id of what a look found; 0 if nothing is known of it.
@@ -58,6 +60,7 @@ class WaitTable:
             text: what the kernel said.
             now: monotonic ns.
         """
+        self.counts = False
         if lock == _RUNS:
             return self._id("running")
         if lock == _WAITS:
@@ -68,6 +71,7 @@ class WaitTable:
         if len(words) < syscalls.WORDS:
             return 0
         call = self._names.get(int(words[0]), "syscall %d" % int(words[0]))
+        self.counts = call != "futex"
         return self._of_call(call, [int(word, 16) for word in words[1:7]], now)
 
     def _of_call(self, call: str, args: list[int], now: int) -> int:

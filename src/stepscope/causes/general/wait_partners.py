@@ -3,6 +3,8 @@
 The agent samples all of them in the same tick, so samples with the same time belong together. A thread that is busy, or
 waits for something that is not a lock, at most of these moments is what the step waits for. If none is, and others wait
 in locks, they wait for the thread of the steps in turn: the two hand work over to each other.
+
+Serves the general detector of waits (``causes.general.waits``).
 """
 
 from __future__ import annotations

@@ -30,7 +30,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.general import waits
 from stepscope.derive.python import stack_samples
 from stepscope.detectors import general_loss
 from stepscope.detectors.base import Detector, Signal
@@ -62,14 +61,12 @@ class Params(general_loss.Params):
 
     min_waiting_ratio: Ratio = Ratio(0.7)
     """Of the component's time, from which it counts as a wait: most of it, with room for the code around the wait."""
-    max_known_ratio: Ratio = Ratio(0.5)
-    """Of the component's time in waits that are known (GEN014)."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding."""
     loss = general_loss.find(view, "other-python", params)
-    if loss is None or waits.part_of(view, "other-python") >= params.max_known_ratio:
+    if loss is None:
         return
     waiting = stack_samples.waiting_ratio(view.samples, "other-python")
     idle = waiting is not None and waiting >= params.min_waiting_ratio

@@ -23,7 +23,7 @@ of native code by the innermost frame, or by the text of the line.
 
 ## Remedy
 Follow the wait: fewer and larger writes; one request for many things, or the next one while the step runs; no sleep; a
-faster producer, or a shorter time under the lock. docs/decisions/0049 says when it is above information.
+faster producer, or a shorter time under the lock. docs/decisions/0054 says when it is above information.
 
 ## References
 proc(5), futex(2); Gregg, Systems Performance, off-CPU analysis.
@@ -35,11 +35,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.general import waits
-from stepscope.detectors import general_loss, wait_words
+from stepscope.detectors import wait_words
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
 from stepscope.model.report.components import stage_in_step
 from stepscope.model.report.finding import Evidence
-from stepscope.units import format_ns, format_ratio
+from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,9 +62,11 @@ _CAUSES: dict[str, Cause] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Params(general_loss.Params):
+class Params:
     """Thresholds."""
 
+    min_ratio: Ratio = Ratio(0.05)
+    """Of steady wall time: the least share that a report must explain (docs/decisions/0042)."""
     min_looks: int = waits.MIN_LOOKS
     """Looks that found the thread waiting there; fewer name no line."""
 
