@@ -38,7 +38,6 @@ from stepscope.model.log.events import (
     Traced,
 )
 from stepscope.model.log.graph import GraphTable
-from stepscope.model.log.waits import WaitSeen
 from stepscope.model.records import HostTable, ProcessTable, RecordTable, RivalTable, Table, ThreadTable
 from stepscope.model.session.session import AllocatorInfo, HostInfo, Manifest, Session, Worker, WorkerInfo
 from stepscope.wire.kinds import Flag, Kind
@@ -123,6 +122,7 @@ class Job:
     host: HostInfo = field(default_factory=HostInfo)
     allocator: AllocatorInfo | None = None
     graphs: GraphTable = field(default_factory=GraphTable)
+    look: int = 0  # id of the wait line of the stacks that are sampled now
     _ids: dict[str, int] = field(default_factory=dict)
     _codes: dict[tuple[str, str], int] = field(default_factory=dict)
     _stacks: dict[tuple[int, tuple[Frame, ...]], int] = field(default_factory=dict)
@@ -223,36 +223,22 @@ class Job:
         """What a Keras loop knows about its batches."""
         self.event(BatchSeen(loop=loop, role=role, size=size, samples=samples, steps=steps))
 
-    def wait(self, call: str, kind: str = "", target: str = "", *, size: int = 0, timed: bool = False) -> int:
-        """The id of what a look at a thread found."""
-        made = WaitSeen(id=self.new_id("wait"), call=call, kind=kind, target=target, bytes=size, timed=timed)
-        self.event(made)
-        return made.id
-
-    def stack(self, *frames: Frame, wait: int = 0) -> int:
+    def stack(self, *frames: Frame) -> int:
         """The id of a stack, root to leaf."""
-        if (wait, frames) not in self._stacks:
+        if (self.look, frames) not in self._stacks:
             for f in frames:
                 if (f.file, f.function) not in self._codes:
                     code = self._codes[f.file, f.function] = self.new_id("code")
                     self.event(Code(id=code, file=f.file, function=f.function, own=f.own))
-            number = self._stacks[wait, frames] = self.new_id("stack")
-            self.event(Stack(id=number, wait=wait, frames=[(self._codes[f.file, f.function], f.line) for f in frames]))
-        return self._stacks[wait, frames]
+            number = self._stacks[self.look, frames] = self.new_id("stack")
+            self.event(Stack(id=number, wait=self.look, frames=[(self._codes[f[:2]], f.line) for f in frames]))
+        return self._stacks[self.look, frames]
 
     def samples(
-        self,
-        times: Iterable[int],
-        *frames: Frame,
-        dur: int = 50 * MS,
-        thread: int = MAIN,
-        flags: int = 0,
-        arg: int = 0,
-        wait: int = 0,
+        self, times: Iterable[int], *frames: Frame, dur: int = 50 * MS, thread: int = MAIN, flags: int = 0, arg: int = 0
     ) -> None:
-        """Stack samples at these times, each for ``dur``; ``wait``: what a look found then."""
-        number = self.stack(*frames, wait=wait)
-        self.records += [_Record(t, dur, arg, number, Kind.SAMPLE, flags, thread) for t in times]
+        """Stack samples at these times, each for ``dur``."""
+        self.records += [_Record(t, dur, arg, self.stack(*frames), Kind.SAMPLE, flags, thread) for t in times]
 
     def framework(self, name: str = "tensorflow", version: str = "2.21.0", *, at: int = 0, dur: int = 0) -> None:
         """A framework that the job imported, until ``at``."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from tests.derive.sessions import MAIN, MS, SCRIPT, Frame, Job
 from tests.detectors.jobs import CALL, PERIOD, REPORT, STEPS, train_loop
 
-from stepscope.model.log.waits import ThreadCounts
+from stepscope.model.log.waits import ThreadCounts, WaitSeen
 from stepscope.wire.kinds import Flag
 
 MAIN_LINE = Frame(SCRIPT, "main", REPORT)
@@ -20,13 +19,28 @@ FUTURE = Frame("/usr/lib/python3.11/concurrent/futures/_base.py", "Future.result
 SOCKET = ("recvfrom", "socket", "10.0.0.7:6379")
 
 
+def look(job: Job, call: str, kind: str = "", target: str = "", *, size: int = 0, timed: bool = False) -> int:
+    """The id of what looks at a thread found."""
+    made = WaitSeen(id=job.new_id("wait"), call=call, kind=kind, target=target, bytes=size, timed=timed)
+    job.event(made)
+    return made.id
+
+
+def looked(job: Job, wait: int, times: Sequence[int], *frames: Frame, dur: int = 50 * MS, thread: int = MAIN) -> None:
+    """Samples with a look; ``wait``: what it found."""
+    job.look = wait
+    job.samples(times, *frames, dur=dur, thread=thread)
+    job.look = 0
+
+
 def waiting(
     wait: int,
     *what: str,
     looks: int = STEPS,
     frames: Sequence[Frame] = (MAIN_LINE, FETCH),
     clock: bool = True,
-    **about: Any,
+    size: int = 0,
+    timed: bool = False,
 ) -> Job:
     """A step that computes on its own thread, and then waits.
 
@@ -36,15 +50,16 @@ def waiting(
         looks: steps with a look; those that are left have a sample without one.
         frames: where the thread waits.
         clock: the thread has a CPU clock.
-        about: further fields of the ``wait`` line.
+        size: bytes that the call was given.
+        timed: whether the wait ends by itself.
     """
     job = train_loop(PERIOD - wait)
-    number = job.wait(*(what or SOCKET), **about)
+    number = look(job, *(what or SOCKET), size=size, timed=timed)
     flags = int(Flag.CPU) if clock else 0
     call = [i * PERIOD + (PERIOD - wait) // 2 for i in range(STEPS)]
     job.samples(call, Frame(SCRIPT, "main", CALL), dur=PERIOD - wait, flags=flags)
-    after = [(i + 1) * PERIOD - wait // 2 for i in range(STEPS)]
-    job.samples(after[:looks], *frames, dur=wait, wait=number)
+    after = moments(wait)
+    looked(job, number, after[:looks], *frames, dur=wait)
     job.samples(after[looks:], *frames, dur=wait)
     return job
 

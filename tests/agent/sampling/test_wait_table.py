@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -78,7 +79,7 @@ def test_a_pipe_a_sleep_and_an_event(opened: AgentState) -> None:
     assert found(opened, lambda: time.sleep(1), lambda key: key[0] == "sleep", event.clear)[0] == "sleep"
     for timeout, timed in ((None, False), (30.0, True)):
         event.clear()
-        key = found(opened, lambda timeout=timeout: event.wait(timeout), lambda key: key[0] == "futex", event.set)
+        key = found(opened, partial(event.wait, timeout), lambda key: key[0] == "futex", event.set)
         assert (key[0], key[4]) == ("futex", timed)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import msgspec
 from tests.derive.sessions import MS, POOL, SCRIPT, Frame, Job
 from tests.derive.stack_profiles import lines_of, of_text
+from tests.detectors.wait_jobs import look, looked
 
 from stepscope.derive.stacks import session_stacks
 from stepscope.model.session.session import Session
@@ -92,11 +93,10 @@ def test_windows_end_with_the_job() -> None:
 def test_off_cpu_stacks_end_in_what_was_waited_for() -> None:
     """A wait seen by a look, one on its stack without a look, one inside of the framework; what ran is left out."""
     made = Job(ended_ns=2_000 * MS)
-    recv = made.wait("recvfrom", "socket", "10.0.0.7:6379")
-    made.samples([100 * MS], MAIN, STEP, wait=recv)
+    looked(made, look(made, "recvfrom", "socket", "10.0.0.7:6379"), [100 * MS], MAIN, STEP)
     made.samples([200 * MS], MAIN, STEP)
     made.samples([300 * MS], MAIN)
-    made.samples([400 * MS], MAIN, wait=made.wait("running"))
+    looked(made, look(made, "running"), [400 * MS], MAIN)
     made.samples([500 * MS], MAIN, STEP, flags=int(Flag.CPU))
     made.samples([600 * MS], MAIN, thread=POOL)  # it may have run
     profile = next(p for p in session_stacks.profiles(session_of(made)) if p.event == "off-cpu")

@@ -8,6 +8,7 @@ from tests.detectors.asking import codes, find
 from tests.detectors.fit_jobs import read_models
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
 from tests.detectors.jobs import CALL, PERIOD, STEPS, called_back, hooked, keras_fit, nothing
+from tests.detectors.wait_jobs import look, looked
 
 from stepscope.app.report.analyze import report_of
 from stepscope.detectors.host.slow_callback import DETECTOR
@@ -125,10 +126,10 @@ def test_a_slow_first_call_does_not_hide_a_callback() -> None:
 def test_a_callback_that_waits_for_a_file_is_told_as_that(reason: str, told: list[str]) -> None:
     """Where looks find what a slow callback waits for, the wait is the finding; else the callback is."""
     job = called_back(30 * MS)
-    look = job.wait(reason, "file" if reason == "fsync" else "", "/data/log.bin" if reason == "fsync" else "")
+    found = look(job, reason, *(("file", "/data/log.bin") if reason == "fsync" else ()))
     fit = Frame("/usr/lib/site-packages/keras/src/trainer.py", "fit", 9, own=False)
     stack = (Frame(SCRIPT, "main", 50), fit, Frame(SCRIPT, "Plotter.on_train_batch_end", 31))
-    job.samples([i * PERIOD + 65 * MS for i in range(STEPS)], *stack, dur=30 * MS, wait=look)
+    looked(job, found, [i * PERIOD + 65 * MS for i in range(STEPS)], *stack, dur=30 * MS)
     job.samples([i * PERIOD + 25 * MS for i in range(STEPS)], *stack[:2], dur=70 * MS, flags=int(Flag.CPU))
     codes_seen = [found.code for found in report_of(job.session()).findings]
     assert [code for code in codes_seen if code in {"GEN004", "GEN014", "HST004"}] == told
