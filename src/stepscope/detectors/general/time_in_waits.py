@@ -26,7 +26,7 @@ Follow the wait: fewer and larger writes; one request for many things, or the ne
 faster producer, or a shorter time under the lock. docs/decisions/0054 says when it is above information.
 
 ## References
-proc(5), futex(2); Gregg, Systems Performance, off-CPU analysis.
+proc(5), futex(2), socket(7); py-spy on idle threads.
 """
 
 from __future__ import annotations
