@@ -90,11 +90,9 @@ def of(view: StepsView, waits: Sequence[Sample]) -> Partners:
 def _others(view: StepsView, moments: set[int]) -> Iterable[tuple[int, Sample]]:
     """Samples of the other threads at these moments."""
     records = view.worker.records
-    mine = (records.kind == Kind.SAMPLE) & (records.thread != view.steps.thread)
-    for thread in np.unique(records.thread[mine]).tolist():
-        for sample in stack_samples.thread_samples(view.worker, [thread]):
-            if sample.at in moments:
-                yield thread, sample
+    threads = np.unique(records.thread[records.kind == Kind.SAMPLE])
+    others = threads[threads != view.steps.thread].tolist()
+    return (one for one in stack_samples.by_thread(view.worker, others) if one[1].at in moments)
 
 
 def _partner(

@@ -26,6 +26,7 @@ from stepscope.derive.machine import thread_cpu
 from stepscope.derive.python import stack_samples, wait_reasons
 from stepscope.model.log.events import ThreadSeen
 from stepscope.model.log.waits import ThreadCounts
+from stepscope.model.report.components import COMPONENTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
     from stepscope.derive.steps_view import StepsView
     from stepscope.model.report.components import ComponentName
 
-LOOKED_AT: tuple[ComponentName, ...] = ("other-python", "callbacks", "evaluation", "framework", "saving", "call")
-"""Components in which code of the user's may wait by itself. Input waits have findings of their own."""
+INPUT: ComponentName = "input-wait"
+"""The component that is left out: waits for input have findings of their own."""
 NAMED: frozenset[Reason] = frozenset({"lock", "sleep", "file", "pipe", "socket", "client", "process", "events"})
 """Reasons that have a name. Native code that waits for its own threads computes."""
 SURE_RATIO = 0.10
@@ -115,7 +116,7 @@ def build(view: StepsView) -> tuple[WaitOn, ...]:
     """The waits with a name, the longest first."""
     if not any(sample.wait is not None for sample in view.samples):
         return ()
-    found = [wait for component in LOOKED_AT for wait in _of_component(view, component)]
+    found = [wait for component in COMPONENTS if component != INPUT for wait in _of_component(view, component)]
     return tuple(sorted(found, key=lambda wait: -wait.ratio))
 
 

@@ -225,16 +225,21 @@ def all_samples(steps: Steps) -> Iterator[Sample]:
 
 def thread_samples(worker: Worker, threads: Sequence[int]) -> Iterator[Sample]:
     """The samples of some threads over the whole run, without a component."""
+    return (sample for _, sample in by_thread(worker, threads))
+
+
+def by_thread(worker: Worker, threads: Sequence[int]) -> Iterator[tuple[int, Sample]]:
+    """The samples of some threads, each with the id of its thread."""
     records = worker.records
     mine = (records.kind == Kind.SAMPLE) & np.isin(records.thread, threads)
     codes = {c.id: c for c in worker.all(Code)}
     waits = {w.id: w for w in worker.all(WaitSeen)}
     stacks = {s.id: (tuple(_spot(codes, *f) for f in s.frames), waits.get(s.wait)) for s in worker.all(Stack)}
-    columns = (records.start_ns[mine], records.dur_ns[mine], records.name[mine], records.flags[mine] & Flag.CPU)
-    for at, weight, stack, clock in zip(*(column.tolist() for column in columns), strict=True):
+    columns = (records.thread, records.start_ns, records.dur_ns, records.name, records.flags & Flag.CPU)
+    for thread, at, weight, stack, clock in zip(*(column[mine].tolist() for column in columns), strict=True):
         frames, wait = stacks.get(stack, ((), None))
         if frames:
-            yield Sample(at=at, weight_ns=weight, component="", frames=frames, on_cpu=bool(clock), wait=wait)
+            yield thread, Sample(at=at, weight_ns=weight, component="", frames=frames, on_cpu=bool(clock), wait=wait)
 
 
 def _spot(codes: dict[int, Code], code: int, line: int) -> Spot:
