@@ -38,7 +38,7 @@ class Params:
     min_ratio: Ratio = Ratio(0.05)
     """Of steady wall time: the least share that a report must explain (docs/decisions/0042)."""
     max_waiting_ratio: Ratio = Ratio(0.5)
-    """Of the component's time in waits with a place (GEN014), which say more than the component."""
+    """Of the component's time in waits that are known (GEN014), which say more than the component."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +152,7 @@ def find(view: StepsView, component: ComponentName, params: Params, saving: Savi
     """A component's time; None if it is too little, or if it is known what the thread waits for in most of it."""
     anatomy = view.anatomy
     ratio = anatomy.ratio(component)
-    if ratio < params.min_ratio or waits.part_of(view, component) >= params.max_waiting_ratio:
+    if ratio < params.min_ratio or waits.part_of(view, component, waits.known(view)) >= params.max_waiting_ratio:
         return None
     return Loss(
         component=component,

@@ -117,3 +117,15 @@ def test_a_wait_is_told_once() -> None:
     codes = [found.code for found in report_of(job.session()).findings]
     assert codes.count("GEN014") == 1
     assert not {"HST001", "GEN012", "INP004"} & set(codes)
+
+
+def test_an_idle_service_is_neither_slow_python_nor_above_information() -> None:
+    """A thread that waits for a queue that nobody fills yet has nothing to do: said once, as information."""
+    found = [f for f in report_of(locked().session()).findings if f.code != "GEN013"]
+    assert [(f.code, f.severity) for f in found] == [("GEN014", "info")]
+
+
+def test_a_wait_for_another_process_stays_what_it_was() -> None:
+    """What the other end of a pipe does for the step may be the step's work: the loop's line is told as before."""
+    codes = {f.code for f in report_of(waiting(40 * MS, "read", "pipe").session()).findings}
+    assert "HST001" in codes

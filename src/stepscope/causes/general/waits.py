@@ -120,28 +120,32 @@ def build(view: StepsView) -> tuple[WaitOn, ...]:
     return tuple(sorted(found, key=lambda wait: -wait.ratio))
 
 
+def known(view: StepsView) -> tuple[WaitOn, ...]:
+    """The waits that enough looks found, whatever it is that is waited for."""
+    return tuple(wait for wait in view.get(build) if wait.looks >= MIN_LOOKS)
+
+
 def sure(view: StepsView) -> tuple[WaitOn, ...]:
     """The waits that are losses with a place."""
-    return tuple(
-        wait
-        for wait in view.get(build)
-        if wait.direct and wait.ratio >= SURE_RATIO and wait.low >= SURE_LOW and wait.looks >= MIN_LOOKS
-    )
+    return tuple(w for w in known(view) if w.direct and w.ratio >= SURE_RATIO and w.low >= SURE_LOW)
 
 
-def part_of(view: StepsView, component: ComponentName) -> float:
-    """Part of a component's time that sure waits explain."""
+def part_of(view: StepsView, component: ComponentName, some: Iterable[WaitOn]) -> float:
+    """Part of a component's time that some waits explain."""
     whole = view.anatomy.ratio(component)
-    known = sum(wait.ratio for wait in sure(view) if wait.component == component)
-    return min(1.0, known / whole) if whole else 0.0
+    explained = sum(wait.ratio for wait in some if wait.component == component)
+    return min(1.0, explained / whole) if whole else 0.0
 
 
 def functions(view: StepsView, component: ComponentName) -> dict[tuple[str, str], float]:
-    """Parts of a component's time that sure waits explain, by (file, function) that waits."""
+    """Parts of a component's time that waits explain, by (file, function) that waits.
+
+    Waits for a pipe are left out: what the other process does for the step may be the loop's own work.
+    """
     whole = view.anatomy.ratio(component)
     found: dict[tuple[str, str], float] = defaultdict(float)
-    for wait in sure(view):
-        if wait.component == component and whole:
+    for wait in known(view):
+        if wait.component == component and whole and wait.reason != "pipe":
             found[wait.spot.file, wait.spot.function] += wait.ratio / whole
     return found
 

@@ -63,7 +63,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     steps = view.steps
     rows = view.named_times(Kind.CALLBACK)
     found = 0
-    if waits.part_of(view, "callbacks") >= params.max_waiting_ratio:
+    if waits.part_of(view, "callbacks", waits.sure(view)) >= params.max_waiting_ratio:
         return
     own = [(row, _own_ns(steps, row) / steps.steady_ns) for row in rows]
     for group in _by_method(own):
