@@ -54,6 +54,7 @@ LOOP_S = 2.0
 """A killed trial writes again and again for so long."""
 MOMENT_S = 2.5
 """The latest moment of a kill, from the start of the launcher."""
+EARLY_S = 0.6
 TIMEOUT_S = 300.0
 FAILED = "the program failed"
 SETTLE_S = 60.0
@@ -120,6 +121,16 @@ def python_of(uid: int) -> str:
 def as_user(uid: int) -> list[str]:
     """The beginning of a command line of a user."""
     return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"] if uid else []
+
+
+def early(number: int, seed: int) -> list[Trial]:
+    """Trials whose launcher is killed while it starts."""
+    chance = random.Random(seed)
+    moments = [chance.uniform(0.0, EARLY_S) for _ in range(number)]
+    return [
+        Trial(number=at, kind=KINDS[at % len(KINDS)], uid=(0, UID)[at % 2], victim="launcher", after_s=moment)
+        for at, moment in enumerate(moments)
+    ]
 
 
 class Place:
@@ -352,6 +363,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", nargs="*", help="kinds of programs")
+    parser.add_argument("--early", action="store_true", help="kill each launcher while it starts")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
     wanted = parser.parse_args()
@@ -360,7 +372,8 @@ def main() -> None:
     state = tree()
     rows = {row.trial: row for row in known(wanted.results, state)}
     wanted.results.parent.mkdir(parents=True, exist_ok=True)
-    chosen = [one for one in trials(wanted.trials, wanted.seed) if not wanted.only or one.kind in wanted.only]
+    listed = early(wanted.trials, wanted.seed) if wanted.early else trials(wanted.trials, wanted.seed)
+    chosen = [one for one in listed if not wanted.only or one.kind in wanted.only]
     for trial in chosen:
         if trial not in rows:
             rows[trial] = run(trial)

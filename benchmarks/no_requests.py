@@ -151,7 +151,7 @@ def report(rows: list[Row], left_out: list[str]) -> str:
         own = [row for row in quiet if row.kind == kind]
         others = {row.mode: row.seen for row in rows if row.kind == kind and row.mode != "quiet"}
         cells = (kind, len(own), sum(bool(row.seen) for row in own), others.get("network"), others.get("plain"))
-        text = own[0].said.replace("|", "/").partition(" at 0x")[0][:70] if own else ""
+        text = own[0].said.replace("|", "/").partition(": Command")[0].partition(": Error")[0] if own else ""
         lines.append(f"| {' | '.join(map(str, cells))} | {text} |")
     missing = [f"Left out, not installed: {', '.join(left_out)}.", ""] if left_out else []
     told = [f"- {row.number}, {row.kind}, {'root' if not row.uid else 'normal user'}: {row.seen} seen" for row in seen]

@@ -122,9 +122,10 @@ class Job:
     host: HostInfo = field(default_factory=HostInfo)
     allocator: AllocatorInfo | None = None
     graphs: GraphTable = field(default_factory=GraphTable)
+    look: int = 0  # id of the wait line of the stacks that are sampled now
     _ids: dict[str, int] = field(default_factory=dict)
     _codes: dict[tuple[str, str], int] = field(default_factory=dict)
-    _stacks: dict[tuple[Frame, ...], int] = field(default_factory=dict)
+    _stacks: dict[tuple[int, tuple[Frame, ...]], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.events += [ProcessStarted(pid=self.pid, ppid=1), ThreadSeen(id=MAIN, main=True), ThreadSeen(id=POOL)]
@@ -224,21 +225,20 @@ class Job:
 
     def stack(self, *frames: Frame) -> int:
         """The id of a stack, root to leaf."""
-        if frames not in self._stacks:
+        if (self.look, frames) not in self._stacks:
             for f in frames:
                 if (f.file, f.function) not in self._codes:
                     code = self._codes[f.file, f.function] = self.new_id("code")
                     self.event(Code(id=code, file=f.file, function=f.function, own=f.own))
-            number = self._stacks[frames] = self.new_id("stack")
-            self.event(Stack(id=number, frames=[(self._codes[f.file, f.function], f.line) for f in frames]))
-        return self._stacks[frames]
+            number = self._stacks[self.look, frames] = self.new_id("stack")
+            self.event(Stack(id=number, wait=self.look, frames=[(self._codes[f[:2]], f.line) for f in frames]))
+        return self._stacks[self.look, frames]
 
     def samples(
         self, times: Iterable[int], *frames: Frame, dur: int = 50 * MS, thread: int = MAIN, flags: int = 0, arg: int = 0
     ) -> None:
         """Stack samples at these times, each for ``dur``."""
-        number = self.stack(*frames)
-        self.records += [_Record(t, dur, arg, number, Kind.SAMPLE, flags, thread) for t in times]
+        self.records += [_Record(t, dur, arg, self.stack(*frames), Kind.SAMPLE, flags, thread) for t in times]
 
     def framework(self, name: str = "tensorflow", version: str = "2.21.0", *, at: int = 0, dur: int = 0) -> None:
         """A framework that the job imported, until ``at``."""

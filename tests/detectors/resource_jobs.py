@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tests.derive.sessions import MS, SCRIPT, Job, S, filled, node
 from tests.detectors.jobs import MAIN_CALL, PERIOD, SOURCE, STEPS, pulled
 
-from stepscope.model.log.events import DeviceMemory
+from stepscope.model.log.program import DeviceMemory
 from stepscope.model.records import BurstTable, CoreTable, DiskTable, GpuTable, LinkTable, MemoryTable, ProcessTable
 from stepscope.model.session.session import HostInfo
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from stepscope.agent.probes.tensorflow.device_memory import Reader
-from stepscope.model.log.events import AgentDiagnostic, DeviceMemory, Probe
+from stepscope.model.log.events import AgentDiagnostic, Probe
+from stepscope.model.log.program import DeviceMemory
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -31,6 +31,10 @@ def test_threads_have_no_factor_and_the_unchanged_job_no_number() -> None:
     assert rows[0].split() == ["threads", "steps/s", "memory", "change"]
     assert rows[1].split()[:2] == ["unchanged", "1,000"]
     assert rows[2].split()[:5] == ["1", "500", "unknown", "-50", "%"]
+    as_fast = msgspec.structs.replace(threads, lasting="")
+    assert whatif_curve_text.lines(as_fast, "step", 120)[-1] == (
+        "None is more than 5 % faster than the unchanged job; the smallest that is as fast: 1."
+    )
 
 
 def test_no_knee_is_said() -> None:

@@ -135,7 +135,7 @@ def test_reports_in_every_form(client: TestClient, recorded: Recorded) -> None:
 def test_flames(client: TestClient, recorded: Recorded) -> None:
     """The sampled Python stacks, as a page and as a file for other tools."""
     events = read(client, recorded.url + "/flames")["items"]
-    assert [e["event"] for e in events] == ["python"]
+    assert events[0]["event"] == "python"
     assert events[0]["samples"] > 0
     folded = client.get(recorded.url + "/flame", params={"event": "python", "format": "folded", "window": "all"}).text
     assert "main" in folded

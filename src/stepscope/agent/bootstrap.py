@@ -185,7 +185,7 @@ def arm(run: str) -> None:
     HOOK = ImportHook(run)
     sys.meta_path.insert(0, HOOK)
     if os.path.exists(run + _PEERS):
-        from stepscope.agent.trials import peers  # only trials pay for it
+        from stepscope.agent import peers  # only trials pay for it
 
         peers.watch(run)
     for name in ROOTS:

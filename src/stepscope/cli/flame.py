@@ -19,8 +19,8 @@ _WHAT = click.argument("what", type=click.Path(path_type=Path), metavar="SESSION
 _EVENT = click.option(
     "--event",
     default="",
-    help="The sampled event: python, cpu, page-faults ... Default: CPU time, else python. For a file that does not "
-    "name its event: the name to show.",
+    help="The sampled event: python, off-cpu, cpu, page-faults ... Default: CPU time, else python. For a file that "
+    "does not name its event: the name to show.",
 )
 _OUTPUT = click.option(
     "-o",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.general import spent_lines
+from stepscope.causes.general import spent_lines, waits
 from stepscope.detectors.base import Seen, cost_of, severity_of
 from stepscope.model.report.finding import Evidence
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -37,6 +37,8 @@ class Params:
 
     min_ratio: Ratio = Ratio(0.05)
     """Of steady wall time: the least share that a report must explain (docs/decisions/0042)."""
+    max_waiting_ratio: Ratio = Ratio(0.5)
+    """Of the component's time in waits that are known (GEN014), which say more than the component."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,10 +149,10 @@ def of_lines(lines: Sequence[Spent]) -> list[Evidence]:
 
 
 def find(view: StepsView, component: ComponentName, params: Params, saving: Saving | None = None) -> Loss | None:
-    """A component's time; None if it is too little."""
+    """A component's time; None if it is too little, or if it is known what the thread waits for in most of it."""
     anatomy = view.anatomy
     ratio = anatomy.ratio(component)
-    if ratio < params.min_ratio:
+    if ratio < params.min_ratio or waits.part_of(view, component, waits.known(view)) >= params.max_waiting_ratio:
         return None
     return Loss(
         component=component,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.causes.general import waits
 from stepscope.causes.host import user_spans
 from stepscope.derive.python import stack_samples
 from stepscope.detectors.base import cost_of
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from stepscope.derive.python.stack_samples import HotSpot, Spot
     from stepscope.derive.steps_view import StepsView
     from stepscope.model.report.finding import Cost, Place
+
+
+MAX_WAITING = 0.5
+"""Code that waits for a known thing for more than this part of its time is no slow Python (GEN014)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +125,14 @@ def find(view: StepsView, params: Params, wanted: Callable[[HotSpot], bool]) -> 
     if anatomy.ratio("other-python") < params.min_ratio:
         return None
     every = view.hot_spots("other-python")
-    mine = tuple(s for s in every if s.tensorflow_ratio <= params.max_tensorflow_ratio and wanted(s))
+    waiting = waits.functions(view, "other-python")
+    mine = tuple(
+        s
+        for s in every
+        if s.tensorflow_ratio <= params.max_tensorflow_ratio
+        and wanted(s)
+        and waiting.get((s.culprit.file, s.culprit.function), 0.0) < MAX_WAITING * s.ratio
+    )
     found = LoopPython(
         share=anatomy.ratio("other-python"),
         part=sum(s.ratio for s in mine),

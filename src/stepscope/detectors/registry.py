@@ -32,6 +32,7 @@ from stepscope.detectors.general import (
     time_in_other_python,
     time_in_saving,
     time_in_tracing,
+    time_in_waits,
     time_outside_steps,
 )
 from stepscope.detectors.graph import (
@@ -189,6 +190,7 @@ GENERAL: Listed = (
     time_in_framework_loop.DETECTOR,
     time_in_other_python.DETECTOR,
     time_outside_steps.DETECTOR,
+    time_in_waits.DETECTOR,
 )
 """General detectors: they look once all others have, and only what no specific finding explains is kept of theirs."""
 

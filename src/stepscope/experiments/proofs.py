@@ -37,6 +37,7 @@ OF_CODE: dict[str, tuple[str, ...]] = {
     "INP006": ("parallel-map",),
     "INP007": ("parallel-map", "compute-only"),
     "TRD001": (STUB,),
+    "GEN014": (STUB,),
     "GEN002": ("steps-per-execution:10", "batch:4"),
 }
 """Detectors not listed have no trial."""

@@ -67,4 +67,7 @@ def conclusion(curve: WhatIfCurve) -> str:
         return f"No size of {curve.name} could be measured.{why}"
     if not curve.knee:
         return f"No size is more than 5 % faster than the unchanged one.{why}"
+    if not curve.lasting:
+        fewest = curve.knee.partition(":")[2]
+        return f"None is more than 5 % faster than the unchanged job; the smallest that is as fast: {fewest}.{why}"
     return f"To set the knee, the smallest within 5 % of the best: {printable(curve.lasting)}.{why}"

@@ -1,4 +1,4 @@
-"""Lines about the peers that processes of a trial want to reach, in the run directory: see ``agent.trials.peers``.
+"""Lines about the peers that processes of a trial want to reach, in the run directory: see ``agent.peers``.
 
 The launcher makes the file; a process that finds it notes its attempts there, a process without it notes none.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from tests.derive.sessions import MS, SCRIPT, Frame, Job
 from tests.detectors.graph_jobs import one_hot_tables, read
@@ -80,6 +81,17 @@ def test_a_general_finding_yields_to_what_explains_half_of_its_component(cost: f
     anatomy = parts(call=0.6, callbacks=0.4)
     explained = settle.of_components([finding(cost, "component:callbacks")], anatomy, {})
     general = finding(0.0, "component:callbacks", code="GEN004", severity="info")
+    assert [f.code for f in settle.kept([general], explained, anatomy, 1.0)] == kept
+
+
+@pytest.mark.parametrize(("severity", "kept"), [("info", []), ("high", ["GEN014"])])
+def test_a_loss_with_a_place_is_not_explained_by_a_slow_machine(severity: Severity, kept: list[str]) -> None:
+    """Other processes that slow everything explain time without a place; a wait with a place stands all the same."""
+    anatomy = parts(call=0.4, other_python=0.6)
+    machine = msgspec.structs.replace(finding(0.8, code="CFG001"), cause="System: scheduling")
+    explained = settle.of_components([machine], anatomy, {})
+    assert explained["other-python"].share == pytest.approx(0.8)
+    general = finding(0.5, "component:other-python", code="GEN014", severity=severity)
     assert [f.code for f in settle.kept([general], explained, anatomy, 1.0)] == kept
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,6 +12,7 @@ from stepscope.app.whatif import options, state
 from stepscope.app.whatif.options import WhatIfOptions
 from stepscope.app.whatif.recorded import Recorded
 from stepscope.app.whatif.runs import NO_CAPTURES, Ran, Runner
+from stepscope.collector.launch.peers import Contacts, Peer
 from stepscope.errors import CaptureError, TargetError
 from stepscope.experiments import combine
 from stepscope.model.report.step_summary import Throughput
@@ -79,7 +80,7 @@ class FakeRunner(Runner):
         if ran is None:
             raise CaptureError(f"{session} has no report")
         assert (ran.round, ran.trial, ran.kept, ran.stage, ran.wall_s) == (number, trial, kept, stage, wall_s)
-        return ran
+        return replace(ran, contacts=None)  # those are in the state alone
 
 
 def _ran(number: int, trial: str, session: str, rate: float, kept: tuple[str, ...], stage: str) -> Ran:
@@ -90,7 +91,17 @@ def _ran(number: int, trial: str, session: str, rate: float, kept: tuple[str, ..
         session=msgspec.structs.replace(sample.session, throughput=throughput),
         series={"res:rss_mb": (100.0, 300.0, 200.0)},
     )
-    return Ran(round=number, trial=trial, session=session, report=report, wall_s=RUN_S, kept=kept, stage=stage)
+    contacts = Contacts(peers=(Peer(name="example.org:443", attempts=3),))
+    return Ran(
+        round=number,
+        trial=trial,
+        session=session,
+        report=report,
+        wall_s=RUN_S,
+        kept=kept,
+        stage=stage,
+        contacts=contacts,
+    )
 
 
 def recorded(

@@ -45,6 +45,14 @@ def test_threads_have_the_line_with_their_number(tmp_path: Path, monkeypatch: py
     assert found.lasting == "tf.config.threading.set_intra_op_parallelism_threads(2)"
 
 
+def test_threads_that_are_as_fast_as_they_are_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The smallest number that is as fast is the knee, and nothing is to be set."""
+    monkeypatch.setattr("os.sched_getaffinity", lambda _pid: {0, 1})
+    runs, _ = recorded(tmp_path, {"threads:1": 1.0, "threads:2": 1.02})
+    found = curve.report(runs, curve.trace(runs, "threads"))
+    assert (found.knee, found.lasting) == ("threads:1", "")
+
+
 def test_without_a_better_size_there_is_no_line(tmp_path: Path) -> None:
     runs, _ = recorded(tmp_path, {"batch:1/2": 0.5})
     assert curve.report(runs, curve.trace(runs, "batch")).lasting == ""

@@ -54,6 +54,7 @@ def test_a_resumed_run_says_nothing(tmp_path: Path) -> None:
     assert made.lines == ["round 1: unchanged 999 us a sample"]
     again, _ = recorded(folder, FACTORS, made=made)
     again.measured("", 1)
+    assert again.runs[0].contacts == runs.runs[0].contacts is not None
     again.measured("graph", 1, stage="step2", kept=("prefetch",))
     assert made.lines[1:] == ["step2, round 1: graph 499 us a sample"]
 

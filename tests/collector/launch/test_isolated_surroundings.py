@@ -1,16 +1,13 @@
-"""What is there before a trial stays as it is: descriptors of a shell, sockets of services, the run directory."""
+"""What is there before a trial stays as it is: descriptors of a shell, sockets of services."""
 
-import json
 import os
-import shutil
 import socket
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
-from .conftest import PATIENCE_S, Trials
+from .conftest import Trials
 
 WRITES_BY_DESCRIPTOR = """
 import os
@@ -86,26 +83,3 @@ def test_sockets_that_a_container_is_given_lead_nowhere(trials: Trials) -> None:
     assert "connected" not in inside
     assert inside[3] == outside[3] == "Read-only file system"
     assert outside[:3] == ["connected"] * 3, done.stderr
-
-
-@pytest.mark.parametrize("sidecar", [False, True])
-def test_run_directory_of_a_launcher_that_was_killed_early(trials: Trials, *, sidecar: bool) -> None:
-    """It is removed with all that is in it, unless a sidecar has come, which removes it later."""
-    run = Path(f"/dev/shm/isolation-{os.getpid()}")
-    (run / "procs" / "1-2").mkdir(parents=True)
-    for name in ("config.json", "procs/1-2/ring", *(["sidecar.lock"] if sidecar else [])):
-        (run / name).write_text("{}")
-    subprocess.run(["chown", "-R", f"{trials.uid}:{trials.uid}", str(run)], check=True)
-    try:
-        code = "print('ready', flush=True); import time; time.sleep(600)"
-        process = trials.process(trials.python, "-c", code, clear=[str(run)])
-        assert process.stdout is not None
-        guard = json.loads(process.stdout.readline())["guard"]
-        process.kill()
-        process.communicate(timeout=PATIENCE_S)
-        deadline = time.monotonic() + PATIENCE_S
-        while Path(f"/proc/{guard}").exists():
-            assert time.monotonic() < deadline
-        assert run.exists() == sidecar
-    finally:
-        shutil.rmtree(run, ignore_errors=True)

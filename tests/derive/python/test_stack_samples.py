@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.derive.sessions import MS, POOL, SCRIPT, US, Frame, Job
 
 from stepscope.derive.python import stack_samples
+from stepscope.wire.kinds import Flag
 
 PERIOD = 100 * MS
 MAIN = Frame(SCRIPT, "main", 43)
@@ -166,3 +167,16 @@ def test_pythons_import_system_is_not_what_a_line_calls() -> None:
     job.samples(times(10, 70 * MS), MAIN, finder, KERAS)
     (spot,) = job.view().hot_spots("other-python")
     assert spot.called == "fit"
+
+
+def test_a_thread_that_makes_steps_is_never_idle() -> None:
+    """Samples of an idle thread stand for no time; those of the steps' thread stand for the time since the last one,
+    unless its CPU clock says what it used.
+    """
+    for clock, weights in ((0, [0, 60 * MS, 200 * MS]), (int(Flag.CPU), [0, 0, 0])):
+        job = looped()
+        job.samples([PERIOD, PERIOD + 60 * MS, 9 * PERIOD], MAIN, SLOW, dur=0)
+        job.samples([20 * PERIOD], MAIN, SLOW, dur=MS, flags=clock)
+        steps = job.view().steps
+        assert steps is not None
+        assert [sample.weight_ns for sample in stack_samples.all_samples(steps)][:3] == weights

@@ -7,10 +7,12 @@ from dataclasses import replace
 import msgspec
 from tests.derive.sessions import MS, POOL, SCRIPT, Frame, Job
 from tests.derive.stack_profiles import lines_of, of_text
+from tests.detectors.wait_jobs import look, looked
 
 from stepscope.derive.stacks import session_stacks
 from stepscope.model.session.session import Session
 from stepscope.model.session.stacks import StackFlag
+from stepscope.wire.kinds import Flag
 
 MAIN = Frame(SCRIPT, "main", 43)
 STEP = Frame(SCRIPT, "step", 9)
@@ -86,3 +88,18 @@ def test_windows_end_with_the_job() -> None:
     session = replace(session_of(job()), stacks=[replace(of_text({"a": 1}), begin_ns=5, end_ns=-1)])
     assert session_stacks.windows(session, "cpu") == [(5, 2_000 * MS)]
     assert session_stacks.windows(session, "python")[0][1] == 2_000 * MS
+
+
+def test_off_cpu_stacks_end_in_what_was_waited_for() -> None:
+    """A wait seen by a look, one on its stack without a look, one inside of the framework; what ran is left out."""
+    made = Job(ended_ns=2_000 * MS)
+    looked(made, look(made, "recvfrom", "socket", "10.0.0.7:6379"), [100 * MS], MAIN, STEP)
+    made.samples([200 * MS], MAIN, STEP)
+    made.samples([300 * MS], MAIN)
+    looked(made, look(made, "running"), [400 * MS], MAIN)
+    made.samples([500 * MS], MAIN, STEP, flags=int(Flag.CPU))
+    made.samples([600 * MS], MAIN, thread=POOL)  # it may have run
+    profile = next(p for p in session_stacks.profiles(session_of(made)) if p.event == "off-cpu")
+    chains = [[f.function for f in profile.frames_of(int(stack))] for stack in profile.samples.stack.tolist()]
+    assert chains == [["main", "step", "[recvfrom] 10.0.0.7:6379"]] * 2 + [["main", "[off CPU]"]]
+    assert session_stacks.windows(session_of(made), "off-cpu") == session_stacks.windows(session_of(made), "python")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from tests.derive.sessions import MS, US, Job, S
+from tests.derive.sessions import MS, SCRIPT, US, Frame, Job, S
 from tests.detectors.asking import codes, find
 from tests.detectors.fit_jobs import read_models
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
 from tests.detectors.jobs import CALL, PERIOD, STEPS, called_back, hooked, keras_fit, nothing
+from tests.detectors.wait_jobs import look, looked
 
+from stepscope.app.report.analyze import report_of
 from stepscope.detectors.host.slow_callback import DETECTOR
+from stepscope.wire.kinds import Flag
 
 FIXTURES = Fixtures(
     firing=lambda: called_back(30 * MS),
@@ -117,3 +120,16 @@ def test_a_slow_first_call_does_not_hide_a_callback() -> None:
         execution.at(at, 40 * MS, arg=1)
         callback.at(at + 45 * MS, 40 * MS)
     assert "HST004" in [f.code for f in find(job)]
+
+
+@pytest.mark.parametrize(("reason", "told"), [("fsync", ["GEN014"]), ("running", ["HST004"])])
+def test_a_callback_that_waits_for_a_file_is_told_as_that(reason: str, told: list[str]) -> None:
+    """Where looks find what a slow callback waits for, the wait is the finding; else the callback is."""
+    job = called_back(30 * MS)
+    found = look(job, reason, *(("file", "/data/log.bin") if reason == "fsync" else ()))
+    fit = Frame("/usr/lib/site-packages/keras/src/trainer.py", "fit", 9, own=False)
+    stack = (Frame(SCRIPT, "main", 50), fit, Frame(SCRIPT, "Plotter.on_train_batch_end", 31))
+    looked(job, found, [i * PERIOD + 65 * MS for i in range(STEPS)], *stack, dur=30 * MS)
+    job.samples([i * PERIOD + 25 * MS for i in range(STEPS)], *stack[:2], dur=70 * MS, flags=int(Flag.CPU))
+    codes_seen = [found.code for found in report_of(job.session()).findings]
+    assert [code for code in codes_seen if code in {"GEN004", "GEN014", "HST004"}] == told

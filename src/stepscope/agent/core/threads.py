@@ -32,11 +32,13 @@ class Threads:
         """Number of forks between the armed process and this one: what began before a fork is not ours to end."""
         self._ids = threading.local()
         self._idents: dict[int, tuple[int, Optional[weakref.ref[threading.Thread]]]] = {}
+        self._writers: set[int] = set()
 
     def after_fork(self) -> None:
         """In a forked child: give its one thread a new id."""
         self._ids = threading.local()
         self._idents = {}
+        self._writers = set()
         self.life += 1
 
     def current(self) -> int:
@@ -45,6 +47,7 @@ class Threads:
             return self._ids.id  # type: ignore[no-any-return]
         except AttributeError:
             ident = get_ident()
+            self._writers.add(ident)
             number = self._ids.id = self.of(ident)
             return number
 
@@ -82,6 +85,10 @@ class Threads:
     def is_known(self, ident: int) -> bool:
         """Whether that thread already has an id."""
         return ident in self._idents
+
+    def writes(self, ident: int) -> bool:
+        """Whether that thread has asked for its id, as threads that write records do."""
+        return ident in self._writers
 
     def known(self) -> int:
         """Number of threads with an id."""

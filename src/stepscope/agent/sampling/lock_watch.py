@@ -34,6 +34,8 @@ _PAUSE = 500
 _TEXT_BYTES = 256
 _SYMBOL_ENTRY = 1
 """Flag RTLD_DL_SYMENT. Source: dladdr1(3)."""
+_THREADS: dict[int, threading.Thread] = vars(threading)["_active"]
+"""Python's Thread objects by ident; the same dictionary for as long as the process lives."""
 _UNKNOWN, _RUNS = int(LockState.NOT_LOOKED), int(LockState.RUNS)
 _WAITS, _ELSEWHERE = int(LockState.WAITS), int(LockState.ELSEWHERE)
 
@@ -67,7 +69,6 @@ class LockWatch:
 
     def __init__(self, state: AgentState) -> None:
         self._state = state
-        self._threads: dict[int, threading.Thread] = vars(threading)["_active"]
         self._files: dict[int, int] = {}
         self._text = ctypes.create_string_buffer(_TEXT_BYTES)
         self._place = ctypes.addressof(self._text)
@@ -76,9 +77,12 @@ class LockWatch:
         """Address range of CPython's own state."""
         self._asked = False
         self._due = 0
+        self.text = b""
+        """What the kernel said in the last look; empty if it said nothing."""
 
     def look(self, ident: int) -> int:
         """The present ``LockState`` of the thread with this ident."""
+        self.text = b""
         if not self._asked:
             self._ask()
         if self._read is None:
@@ -98,7 +102,8 @@ class LockWatch:
         if size <= 0:  # the thread has ended
             os.close(self._files.pop(ident))
             return _UNKNOWN
-        words = self._text.raw[:size].split(None, 2)
+        self.text = self._text.raw[:size]
+        words = self.text.split(None, 2)
         if words[0] == b"running":
             return _RUNS
         return _WAITS if len(words) > 1 and self._from <= int(words[1], 16) < self._to else _ELSEWHERE
@@ -138,16 +143,23 @@ class LockWatch:
         return ""
 
     def _open(self, ident: int) -> Optional[int]:
-        thread = self._threads.get(ident)
-        if thread is None or len(self._files) >= _MOST_THREADS:
+        native = native_of(ident)
+        if not native or len(self._files) >= _MOST_THREADS:
             return None
-        # Before Python 3.13 the native id of a forked main thread is its parent's.
-        native = os.getpid() if thread is threading.main_thread() else thread.native_id
         try:
-            self._files[ident] = os.open("/proc/self/task/%s/syscall" % native, os.O_RDONLY | os.O_CLOEXEC)
+            self._files[ident] = os.open("/proc/self/task/%d/syscall" % native, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             return None  # it has just ended
         return self._files[ident]
+
+
+def native_of(ident: int) -> int:
+    """The kernel's id of a thread of Python's; 0 if it has ended."""
+    thread = _THREADS.get(ident)
+    if thread is None:
+        return 0
+    # Before Python 3.13 the native id of a forked main thread is its parent's.
+    return os.getpid() if thread is threading.main_thread() else thread.native_id or 0
 
 
 def _size_of(address: int) -> int:

@@ -14,6 +14,9 @@ During a window of native stacks there is no gap (``denser``). If the window can
 thread samples at the window's rate: its samples name the frames there. That is part of the window's cost, not of the
 permanent measurement.
 
+Ten times a second, a sample of the main thread or of one that writes records says what that thread waits for
+(``agent.sampling.wait_looks``): its stack then names a ``wait`` line.
+
 No sampling in gaps (``agent.duty_cycle``), because samples could not be joined to records. Only waits of the main
 thread for the GIL are observed, and what it does while no calls are counted.
 
@@ -38,6 +41,7 @@ from stepscope.agent.sampling.cpu_timer import HZ, CpuTimer
 from stepscope.agent.sampling.governor import Governor
 from stepscope.agent.sampling.lock_watch import LockWatch
 from stepscope.agent.sampling.stacks import StackTable
+from stepscope.agent.sampling.wait_looks import MOST_THREADS, WaitLooks
 from stepscope.wire.kinds import Kind, LockState
 
 TYPE_CHECKING = False
@@ -89,6 +93,7 @@ class Sampler:
         self._stacks = StackTable(state)
         self._timer = CpuTimer(state, self._stacks)
         self._locks = LockWatch(state)
+        self._waits = WaitLooks(state, self._locks)
         self._beside = False
         """Whether a thread other than the main one has ever run user code, or any code that was not idle."""
         self._look_due = 0
@@ -191,6 +196,7 @@ class Sampler:
                 state.lines.write_regularly()
                 self._governor.tick(now)
                 self._calibration.tick(now)
+                self._waits.tick()
                 used = time.thread_time_ns()
                 state.write(now, used - cpu, state.records.written(), 0, _TICK, 0, thread)
                 self._adapt(now, used - cpu - (state.hooks.apart_ns - apart), ticks)
@@ -263,31 +269,40 @@ class Sampler:
         state = self._state
         due = now >= self._look_due
         looks = due and self._beside
+        waits = self._waits.due(now)
+        left = MOST_THREADS if waits else 0
         # Before anything else: we hold the GIL, and a thread that wants it from now on waits for us.
-        main_lock = self._locks.look(self._main) if looks else 0
+        lock, wait = self._waits.look(self._main, now) if looks else (0, 0)
         for ident, frame in sys._current_frames().items():
-            if ident == self._ident:
-                continue
             if ident == self._main:
                 waited = self._main_waited(period)
+                if waits and not looks and self._waits.worth(frame, waited, period):
+                    _, wait = self._waits.look(ident, now)
                 if waited:
-                    stack, _ = self._stacks.stack(frame)
-                    state.write(now, waited, main_lock, stack, _SAMPLE, 0, state.threads.of(ident))
-                continue
-            if _is_idle(frame):
-                if due:
-                    self._idle(now, ident, frame)
-                continue
-            self._beside = True
-            stack, own = self._stacks.stack(frame)
-            # As late as possible: a thread that had to give us the GIL waits by now to have it back.
-            lock = self._locks.look(ident) if looks else 0
-            if not own and lock != _WAITS and not state.threads.is_known(ident):
-                continue
-            state.write(now, period, lock, stack, _SAMPLE, 0, state.threads.of(ident))
+                    self._write(now, waited, lock, self._stacks.stack(frame, wait)[0], ident)
+            elif ident != self._ident:
+                looked = left > 0 and state.threads.writes(ident) and self._waits.worth(frame, period, period)
+                left -= looked
+                if not _is_idle(frame):
+                    self._other(now, period, ident, frame, looked=looked, locks=looks)
+                elif due or looked:
+                    self._idle(now, ident, frame, self._waits.look(ident, now)[1] if looked else 0)
         if due:
             self._beside = self._beside or state.threads.known() > _OURS
             self._look_due = now + _LOOKS_NS
+
+    def _other(self, now: int, period: int, ident: int, frame: FrameType, *, looked: bool, locks: bool) -> None:
+        """Sample a thread that is not the main one. ``locks``: note whether it waits for the GIL."""
+        self._beside = True
+        stack, own = self._stacks.stack(frame)
+        # As late as possible: a thread that had to give us the GIL waits by now to have it back.
+        lock, wait = self._waits.look(ident, now) if locks or looked else (0, 0)
+        if own or lock == _WAITS or self._state.threads.is_known(ident):
+            stack = self._stacks.stack(frame, wait)[0] if wait else stack
+            self._write(now, period, lock if locks else 0, stack, ident)
+
+    def _write(self, now: int, dur: int, lock: int, stack: int, ident: int) -> None:
+        self._state.write(now, dur, lock, stack, _SAMPLE, 0, self._state.threads.of(ident))
 
     def _look_in_gap(self, now: int) -> None:
         """Sample the main thread alone; the sample stands for no time. Jobs with gaps have the shortest steps."""
@@ -312,11 +327,11 @@ class Sampler:
             stack, _ = self._stacks.stack(frame)
             self._state.write(now, now - since, 0, stack, _SAMPLE, 0, self._state.threads.of(self._main))
 
-    def _idle(self, now: int, ident: int, frame: FrameType) -> None:
+    def _idle(self, now: int, ident: int, frame: FrameType, wait: int) -> None:
         """Sample a thread that waits in user code and may compute whenever we cannot look: the sample stands for no
         time.
         """
-        stack, own = self._stacks.stack(frame)
+        stack, own = self._stacks.stack(frame, wait)
         if own:
             self._beside = True
             self._state.write(now, 0, 0, stack, _SAMPLE, 0, self._state.threads.of(ident))

@@ -32,15 +32,15 @@ class StackTable:
         self._state = state
         self._codes: dict[int, tuple[int, CodeType, bool]] = {}
         self._seen: dict[tuple[int, ...], tuple[int, bool]] = {}
-        self._stacks: dict[tuple[tuple[int, int], ...], int] = {}
+        self._stacks: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
 
-    def stack(self, leaf: FrameType) -> tuple[int, bool]:
-        """Id of the stack that ends in ``leaf``, and whether user code is in it.
+    def stack(self, leaf: FrameType, wait: int = 0) -> tuple[int, bool]:
+        """Id of the stack that ends in ``leaf``, and whether user code is in it; ``wait``: id of a ``wait`` line.
 
         A stack that was seen before costs a walk over identities and instruction offsets: a frame's line number is
         decoded from a table on every access.
         """
-        walk: list[int] = []
+        walk: list[int] = [wait]
         add = walk.append
         frame: Optional[FrameType] = leaf
         while frame is not None:
@@ -54,10 +54,10 @@ class StackTable:
                 self._seen.clear()
                 self._stacks.clear()
                 self._codes.clear()
-            known = self._seen[key] = self._intern(leaf)
+            known = self._seen[key] = self._intern(leaf, wait)
         return known
 
-    def _intern(self, leaf: FrameType) -> tuple[int, bool]:
+    def _intern(self, leaf: FrameType, wait: int) -> tuple[int, bool]:
         chain = []
         own = False
         frame: Optional[FrameType] = leaf
@@ -69,11 +69,14 @@ class StackTable:
         if len(chain) > MAX_FRAMES:
             chain[MAX_FRAMES - ROOT_FRAMES : len(chain) - ROOT_FRAMES] = []
         chain.reverse()
-        lines = tuple(chain)
+        lines = (wait, tuple(chain))
         number = self._stacks.get(lines)
         if number is None:
             number = self._stacks[lines] = self._state.new_id("stack")
-            self._state.log({"t": "stack", "at": self._state.now(), "id": number, "frames": chain})
+            line: dict[str, object] = {"t": "stack", "at": self._state.now(), "id": number, "frames": chain}
+            if wait:
+                line["wait"] = wait
+            self._state.log(line)
         return number, own
 
     def _code(self, code: CodeType) -> tuple[int, CodeType, bool]:

@@ -60,11 +60,14 @@ class Explained:
     """Share of the component's time, or of the phase's."""
     codes: dict[str, float] = field(default_factory=dict)
     """Part of that share for each code."""
+    everywhere: float = 0.0
+    """Part of that share by findings about what slows every component, such as other processes."""
 
-    def add(self, code: str, share: float) -> None:
+    def add(self, code: str, share: float, *, everywhere: bool = False) -> None:
         """Counts a finding; all of them explain at most everything."""
         added = min(share, 1.0 - self.share)
         self.share += added
+        self.everywhere += added if everywhere else 0.0
         self.codes[code] = self.codes.get(code, 0.0) + added
 
     @property
@@ -160,7 +163,8 @@ def of_components(
             whole = sum(shares[name] for name in wanted if name in shares)
             for name in wanted:
                 if whole and name in shares:
-                    found[name].add(finding.code, claim.ratio / whole)
+                    everywhere = not claim.components and finding.cause.startswith(exclusive.EVERYWHERE)
+                    found[name].add(finding.code, claim.ratio / whole, everywhere=everywhere)
     return found
 
 
@@ -196,10 +200,12 @@ def kept(
             if not explained.get(f"{PHASE}{subject(finding, PHASE)}", Explained()).settles:
                 found.append(finding)
             continue
-        share, done = shares.get(name, 0.0), explained.get(name, Explained())
-        rest = share * (1.0 - done.share)
+        done = explained.get(name, Explained())
+        # What is claimed with a place is not explained by a slow machine, which has none.
+        share = done.share - (done.everywhere if finding.severity != "info" else 0.0)
+        rest = shares.get(name, 0.0) * (1.0 - share)
         matters = rest * (steps or 1.0) >= MIN_SHARE or (name != COMPUTE and rest >= ALWAYS)
-        if not done.settles and matters:
+        if share < SETTLES and matters:
             found.append(finding)
     return found
 

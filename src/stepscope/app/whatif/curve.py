@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from stepscope.app.whatif import result
 from stepscope.collector.samplers import cgroup
 from stepscope.experiments import curves
-from stepscope.experiments.curves import Sampled, size_of
+from stepscope.experiments.curves import KNEE, Sampled, size_of
 from stepscope.experiments.schedule import UNCHANGED
 from stepscope.model.report.whatif import WhatIfCurve, WhatIfPoint
 
@@ -109,7 +109,7 @@ def lasting(recorded: Recorded, curve: Curve) -> str:
     if not curve.knee:
         return ""
     if curve.name == "threads":
-        return result.lasting(curve.knee)
+        return result.lasting(curve.knee) if min(curve.ratios.values()) < KNEE else ""
     size = batch_size(recorded)
     factor = size_of(curve.knee)
     now = f"batch_size={max(1, int(size * factor))} (now {size})" if size else f"batch_size times {factor}"

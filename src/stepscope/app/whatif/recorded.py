@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -134,7 +135,7 @@ class Recorded:
             if trial or kept:  # the job as it is may be mended, and resumed
                 self._keep(msgspec.structs.replace(made, why=str(error), wall_s=time.monotonic() - began))
             raise
-        self._keep(msgspec.structs.replace(made, session=ran.session, wall_s=ran.wall_s))
+        self._keep(msgspec.structs.replace(made, session=ran.session, wall_s=ran.wall_s, contacts=ran.contacts))
         return ran
 
     def _now_runs(self, what: str) -> None:
@@ -165,7 +166,8 @@ class Recorded:
     def _read(self, made: MadeRun) -> Ran | None:
         if not made.session:
             return None
-        return self.runner.read(made.round, made.trial, made.session, made.wall_s, kept=made.kept, stage=made.stage)
+        ran = self.runner.read(made.round, made.trial, made.session, made.wall_s, kept=made.kept, stage=made.stage)
+        return replace(ran, contacts=made.contacts)
 
     def _keep(self, made: MadeRun) -> None:
         self.spent_s += made.wall_s

@@ -17,6 +17,7 @@ import msgspec
 from stepscope._version import __version__
 from stepscope.app.record import shown
 from stepscope.collector.launch import mask
+from stepscope.collector.launch.peers import Contacts
 from stepscope.errors import CaptureError, UsageError
 from stepscope.store import layout
 
@@ -59,6 +60,8 @@ class MadeRun(msgspec.Struct, frozen=True, kw_only=True):
     """Name of its session; "" if the run failed."""
     why: str = ""
     """Why it failed."""
+    contacts: Contacts | None = None
+    """What it wanted to reach; null: unknown."""
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,14 +22,15 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from stepscope.causes.system.contention import MIN_SPAN_NS
+from stepscope.derive.machine import thread_cpu
 from stepscope.derive.python import stack_samples
 from stepscope.model.log.events import ThreadSeen
 from stepscope.wire.kinds import Flag, Kind, LockState
 
 if TYPE_CHECKING:
+    from stepscope.derive.machine.thread_cpu import Use
     from stepscope.derive.python.stack_samples import Sample, Spot
     from stepscope.derive.view import SessionView
-    from stepscope.model.records import ThreadTable
     from stepscope.model.report.components import ComponentName
 
 
@@ -101,14 +102,6 @@ class LockWaits:
         return max(0.0, min(waited, self.held))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Use:
-    """CPUs that a thread ran on, and was ready for."""
-
-    run: float
-    ready: float
-
-
 def build(view: SessionView, min_cores: float) -> LockWaits | None:
     """None if the samples of threads do not cover the steady steps.
 
@@ -125,7 +118,7 @@ def build(view: SessionView, min_cores: float) -> LockWaits | None:
         return None
     window = int(at[0]), int(at[-1])
     table = view.session.threads
-    used = _used(table.take(table.pid == pid), window)
+    used = thread_cpu.used(table.take(table.pid == pid), window)
     natives = {t.id: t.native for t in steps.worker.all(ThreadSeen)}
     mine = used.get(natives.get(steps.thread, 0))
     if mine is None:
@@ -159,20 +152,6 @@ def build(view: SessionView, min_cores: float) -> LockWaits | None:
     )
 
 
-def _used(table: ThreadTable, window: tuple[int, int]) -> dict[int, _Use]:
-    """CPU use by native id; a thread has a row only for each second in which it did something."""
-    found = {}
-    length = window[1] - window[0]
-    for native in np.unique(table.native):
-        mine = table.take(table.native == native)
-        first = max(0, int(np.searchsorted(mine.at_ns, window[0], side="right")) - 1)
-        last = int(np.searchsorted(mine.at_ns, window[1], side="right")) - 1
-        if last >= first:
-            run = int(mine.run_ns[last] - mine.run_ns[first]) / length
-            found[int(native)] = _Use(run=run, ready=int(mine.wait_ns[last] - mine.wait_ns[first]) / length)
-    return found
-
-
 def _waiting_at(view: SessionView, times: set[int]) -> tuple[Spot | None, ComponentName | Literal[""]]:
     """The line and the part of the step in which the samples at these times lie most often."""
     taken = [s for s in view.samples if s.at in times]
@@ -183,7 +162,7 @@ def _waiting_at(view: SessionView, times: set[int]) -> tuple[Spot | None, Compon
 
 
 def _holders(
-    view: SessionView, window: tuple[int, int], used: dict[int, _Use], waits: Counter[int], min_cores: float
+    view: SessionView, window: tuple[int, int], used: dict[int, Use], waits: Counter[int], min_cores: float
 ) -> tuple[Holder, ...]:
     """Threads that are sampled in Python and use a CPU, by the function that they run."""
     steps = view.steps

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.model.log.events import DeviceMemory
+from stepscope.model.log.program import DeviceMemory
 
 if TYPE_CHECKING:
     from stepscope.derive.steps_view import StepsView

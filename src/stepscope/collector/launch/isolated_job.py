@@ -35,8 +35,6 @@ if TYPE_CHECKING:
         mask: list[int]
         """The job's signal mask."""
         keep: list[str]
-        clear: list[str]
-        """The run directory, and others of its name: the guard removes them if there is no sidecar."""
         writable: list[str]
         network: bool
         stage: str
@@ -103,18 +101,16 @@ def _start_guard(order: Order, new: frozenset[str]) -> None:
     pipe, end = order["guard"]
     if pipe < 0:
         return
-    folders = processes.holders(order["clear"])
     child = os.fork()
     if not child:
         if not os.fork():
             os.close(end)
             _say(order, guard=os.getpid())
             os.close(order["status"])
-            processes.guard(pipe, new, folders)
+            processes.guard(pipe, new)
         os._exit(0)
     os.waitpid(child, 0)
-    for fd in (pipe, *(fd for fd, _ in folders)):
-        os.close(fd)
+    os.close(pipe)
 
 
 def _unshare(*, network: bool) -> bool:

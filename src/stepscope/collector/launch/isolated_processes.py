@@ -10,18 +10,10 @@ import os
 import select
 import signal
 import time
-from typing import TYPE_CHECKING, NoReturn
-
-from stepscope.wire.env import CONFIG_NAME
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from typing import NoReturn
 
 PATIENCE_S = 10.0
 """Time after which a process that does not die is left: it hangs in the kernel."""
-SIDECAR_LOCK = "sidecar.lock"
-"""File of a run directory that a sidecar locks."""
-_LOOK_S = 0.1
 _KINDS = ("mnt", "net", "ipc", "user")
 
 
@@ -89,11 +81,11 @@ def _kill(pid: int, namespaces: frozenset[str]) -> int:
     return -1
 
 
-def guard(pipe: int, namespaces: frozenset[str], folders: Sequence[tuple[int, str]]) -> NoReturn:
+def guard(pipe: int, namespaces: frozenset[str]) -> NoReturn:
     """Wait until the launcher has closed the other end of ``pipe``, be it by dying; then end what is left, and exit.
 
     A launcher that ends in order ends this process with the others. It is in the namespaces itself: the kernel does
-    not use their numbers again while it looks for them. ``folders``: see ``clear``.
+    not use their numbers again while it looks for them.
     """
     os.setsid()
     os.chdir("/")
@@ -104,36 +96,4 @@ def guard(pipe: int, namespaces: frozenset[str], folders: Sequence[tuple[int, st
     while os.read(pipe, 4096):
         pass
     end_all(namespaces)
-    if folders and not _has_sidecar(folders[0][1]):
-        clear(folders)
     os._exit(0)
-
-
-def _has_sidecar(run: str) -> bool:
-    """Whether a sidecar has been at a run directory, or comes in time: then that removes it."""
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        if os.path.exists(f"{run}/{SIDECAR_LOCK}") or not os.path.exists(f"{run}/{CONFIG_NAME}"):
-            return True
-        time.sleep(_LOOK_S)
-    return False
-
-
-def clear(folders: Iterable[tuple[int, str]]) -> None:
-    """Delete folders, each with the descriptor of the real folder that holds it: here it is a mount."""
-    for holder, path in folders:
-        try:
-            for folder, names, files in os.walk(path, topdown=False):
-                for name in files:
-                    os.unlink(f"{folder}/{name}")
-                for name in names:
-                    os.rmdir(f"{folder}/{name}")
-            os.rmdir(os.path.basename(path), dir_fd=holder)
-        except OSError:  # somebody else removes it: the next run would
-            continue
-
-
-def holders(folders: Iterable[str]) -> list[tuple[int, str]]:
-    """Folders with descriptors of those that hold them. Call it before the root changes."""
-    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-    return [(os.open(os.path.dirname(path), flags), path) for path in folders]

@@ -100,18 +100,13 @@ class _Facts(TypedDict, total=False):
 
 def problem(wanted: Isolation | None = None) -> str:
     """Why this machine or user cannot isolate a job, found by trying; "" if it can."""
-    pid, facts = _Pipes(guarded=False).start(_order((), {}, (), wanted or Isolation(), (), ()))
+    pid, facts = _Pipes(guarded=False).start(_order((), {}, (), wanted or Isolation(), ()))
     _reap(pid, 0)
     return _why_not(facts)
 
 
 def start(
-    argv: Sequence[str],
-    environment: Mapping[str, str],
-    mask: Iterable[int],
-    how: Isolation,
-    keep: Iterable[Path],
-    clear: Iterable[Path] = (),
+    argv: Sequence[str], environment: Mapping[str, str], mask: Iterable[int], how: Isolation, keep: Iterable[Path]
 ) -> Isolated:
     """Start a job isolated.
 
@@ -121,7 +116,6 @@ def start(
         mask: its signal mask; the caller has blocked all signals that the job must not lose.
         how: the isolation.
         keep: further directories that stay real.
-        clear: those that are removed if this process dies before a sidecar has come to the first of them.
 
     Raises:
         TargetError: it cannot be isolated.
@@ -129,7 +123,7 @@ def start(
     """
     others, adopted_before = _children(), calls.adopt_orphans(wanted=True)
     pipes = _Pipes(guarded=True)
-    pid, facts = pipes.start(_order(argv, environment, mask, how, keep, clear))
+    pid, facts = pipes.start(_order(argv, environment, mask, how, keep))
     namespaces, guard = frozenset(facts.get("namespaces", ())), facts.get("guard", 0)
     try:
         held = isolated_processes.hold(guard, namespaces)
@@ -196,12 +190,7 @@ class _Pipes:
 
 
 def _order(
-    argv: Sequence[str],
-    environment: Mapping[str, str],
-    mask: Iterable[int],
-    how: Isolation,
-    keep: Iterable[Path],
-    clear: Iterable[Path],
+    argv: Sequence[str], environment: Mapping[str, str], mask: Iterable[int], how: Isolation, keep: Iterable[Path]
 ) -> dict[str, object]:
     return {
         "launcher": os.getpid(),
@@ -209,7 +198,6 @@ def _order(
         "environment": dict(environment),
         "mask": [int(number) for number in mask],
         "keep": sorted({os.path.realpath(path) for path in (*how.keep, *keep)}),
-        "clear": [os.path.realpath(path) for path in clear],
         "writable": sorted(_writable(argv, environment)),
         "network": how.network,
         "stage": str(_STAGE),

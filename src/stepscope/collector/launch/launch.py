@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from stepscope._version import __version__
-from stepscope.collector.launch import apply, arm, isolation, mask, offline, peers, rundir, session_place
+from stepscope.collector.launch import apply, arm, caretaker, isolation, mask, offline, peers, rundir, session_place
 from stepscope.collector.launch.sidecar_process import SidecarProcess
 from stepscope.errors import CaptureError, TargetError
 from stepscope.store import layout
@@ -28,6 +28,7 @@ from stepscope.wire.env import ARM_NAME, RUN_VARIABLE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from stepscope.collector.launch.caretaker import Caretaker
     from stepscope.collector.launch.peers import Contacts
     from stepscope.collector.launch.trial import Trial
 
@@ -112,16 +113,17 @@ def run(options: LaunchOptions) -> Outcome:
     """
     mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED)
     try:
-        return _run(options, mask_before)
+        with caretaker.present(wanted=options.isolation is not None) as carer:
+            return _run(options, mask_before, carer)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask_before)
 
 
-def _run(options: LaunchOptions, mask_before: set[int]) -> Outcome:
+def _run(options: LaunchOptions, mask_before: set[int], carer: Caretaker | None) -> Outcome:
     messages: list[str] = []
     environment = apply.environment(options.apply, os.environ)
     try:
-        session, run_dir = _prepare(options, messages)
+        session, run_dir = _prepare(options, messages, carer)
     except (CaptureError, OSError) as error:
         if options.isolation is not None:  # a trial that is not recorded is of no use
             raise CaptureError(f"nothing can be recorded: {error}") from error
@@ -147,6 +149,8 @@ def _run(options: LaunchOptions, mask_before: set[int]) -> Outcome:
     try:
         _write_job(run_dir, job, options)
         sidecar.start()
+        if carer is not None:
+            carer.dismiss()
         if options.beside is not None:
             messages.extend(options.beside.start(session, job, rundir.start_ticks(job)))
         exit_code = _stand_between(job, sidecar, run_dir, isolated)
@@ -158,7 +162,7 @@ def _run(options: LaunchOptions, mask_before: set[int]) -> Outcome:
     return replace(_finish(exit_code, session, sidecar, messages), contacts=contacts)
 
 
-def _prepare(options: LaunchOptions, messages: list[str]) -> tuple[Path, Path]:
+def _prepare(options: LaunchOptions, messages: list[str], carer: Caretaker | None) -> tuple[Path, Path]:
     """Make the session and the run directory; add lines for the user to ``messages``."""
     origin_ns = time.monotonic_ns()
     session, said = session_place.claim(options.argv, options.session)
@@ -166,6 +170,8 @@ def _prepare(options: LaunchOptions, messages: list[str]) -> tuple[Path, Path]:
     run_dir: Path | None = None
     try:
         run_dir = rundir.make(session, origin_ns)
+        if carer is not None:
+            carer.watch(rundir.ring_directories(run_dir))
         arm.build(run_dir, options.payload)
         if options.first_look_ns:
             rundir.arm_first_look(run_dir, options.first_look_ns)
@@ -271,10 +277,10 @@ def _isolate(
 ) -> isolation.Isolated:
     """Start the job isolated; ``places``: session and run directory, which stay real."""
     session, run_dir = places
-    own = list(rundir.ring_directories(run_dir))
+    keep = [session, *rundir.ring_directories(run_dir)]
     quiet = offline.environment(environment, network=how.network)
     try:
-        return isolation.start(options.argv, quiet, mask_before, how, [session, *own], own)
+        return isolation.start(options.argv, quiet, mask_before, how, keep)
     except OSError as error:
         raise TargetError(_why_not_started(options.argv[0], error)) from error
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stepscope.collector.launch import isolated_processes
 from stepscope.errors import CaptureError
 from stepscope.wire import peers, run_directory
 from stepscope.wire.env import CONFIG_NAME, JOB_NAME, RUN_PREFIX, SIGNALLED_NAME
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 ENDED_NAME = "ended.json"
 """Name of the file that the launcher writes when the job has ended."""
 SIDECAR_LOG = "sidecar.log"
-LOCK_NAME = isolated_processes.SIDECAR_LOCK
+LOCK_NAME = "sidecar.lock"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from stepscope.model.log.events import Code, Stack
+from stepscope.model.log.waits import WaitSeen
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ _OP_FUNCTIONS = frozenset({"quick_execute", "TFE_Py_FastPathExecute", "TFE_Py_Ex
 AGENT = "/stepscope/agent/"
 """Folder of the agent's code, wherever it was copied to."""
 _INSTALLED = ("/site-packages/", "/dist-packages/")
+IDLE_PERIOD_NS = 200_000_000
+"""Interval between two samples of an idle thread (``agent.sampling.sampler``)."""
 VARIABLES = "/ops/resource_variable_ops.py"
 """TensorFlow code that reads and assigns variables."""
 _BUILDING = frozenset(
@@ -86,6 +89,8 @@ class Sample:
     """Frames, root to leaf."""
     on_cpu: bool = False
     """Flag: taken by the thread's CPU clock. False where the thread did not run, or has no such clock."""
+    wait: WaitSeen | None = None
+    """What the thread did when it was looked at; None: not known."""
 
     @property
     def culprit(self) -> Spot | None:
@@ -202,21 +207,39 @@ def sampled(steps: Steps | None) -> bool:
 
 
 def all_samples(steps: Steps) -> Iterator[Sample]:
-    """The samples of the step thread over the whole run, without a component."""
-    return thread_samples(steps.worker, [steps.thread])
+    """The samples of the step thread over the whole run, without a component.
+
+    A sample of an idle thread stands for no time, but the thread that makes the steps is not idle: where it has no CPU
+    clock, such a sample stands for the time since the one before.
+    """
+    taken = tuple(thread_samples(steps.worker, [steps.thread]))
+    if any(sample.on_cpu for sample in taken):
+        yield from taken
+        return
+    before = 0
+    for sample in taken:
+        elapsed = min(sample.at - before, IDLE_PERIOD_NS) if before else 0
+        yield sample if sample.weight_ns else replace(sample, weight_ns=elapsed)
+        before = sample.at
 
 
 def thread_samples(worker: Worker, threads: Sequence[int]) -> Iterator[Sample]:
     """The samples of some threads over the whole run, without a component."""
+    return (sample for _, sample in by_thread(worker, threads))
+
+
+def by_thread(worker: Worker, threads: Sequence[int]) -> Iterator[tuple[int, Sample]]:
+    """The samples of some threads, each with the id of its thread."""
     records = worker.records
     mine = (records.kind == Kind.SAMPLE) & np.isin(records.thread, threads)
     codes = {c.id: c for c in worker.all(Code)}
-    stacks = {s.id: tuple(_spot(codes, *f) for f in s.frames) for s in worker.all(Stack)}
-    columns = (records.start_ns[mine], records.dur_ns[mine], records.name[mine], records.flags[mine] & Flag.CPU)
-    for at, weight, stack, clock in zip(*(column.tolist() for column in columns), strict=True):
-        frames = stacks.get(stack, ())
+    waits = {w.id: w for w in worker.all(WaitSeen)}
+    stacks = {s.id: (tuple(_spot(codes, *f) for f in s.frames), waits.get(s.wait)) for s in worker.all(Stack)}
+    columns = (records.thread, records.start_ns, records.dur_ns, records.name, records.flags & Flag.CPU)
+    for thread, at, weight, stack, clock in zip(*(column[mine].tolist() for column in columns), strict=True):
+        frames, wait = stacks.get(stack, ((), None))
         if frames:
-            yield Sample(at=at, weight_ns=weight, component="", frames=frames, on_cpu=bool(clock))
+            yield thread, Sample(at=at, weight_ns=weight, component="", frames=frames, on_cpu=bool(clock), wait=wait)
 
 
 def _spot(codes: dict[int, Code], code: int, line: int) -> Spot:

@@ -1,11 +1,13 @@
 """The stack profiles of a session: its captures, and the Python stacks sampled throughout the run.
 
 The agent's samples stand for time (``agent.sampling.cpu_timer``): CPU time of the main thread, waiting time of all
-threads that ran user code. The event is called "python".
+threads that ran user code. The event is called "python". Those of them in which a thread was on no CPU are a second
+event, "off-cpu": the innermost frame says what the thread waited for.
 """
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +18,7 @@ from stepscope.derive.stacks.merge_profiles import merged
 from stepscope.derive.stacks.op_of_pool_thread import with_ops_of_pool_threads
 from stepscope.derive.stacks.splice import spliced
 from stepscope.model.log.events import Code, Stack, ThreadSeen
+from stepscope.model.log.waits import WaitSeen
 from stepscope.model.session.stacks import (
     UNKNOWN,
     Frame,
@@ -26,17 +29,24 @@ from stepscope.model.session.stacks import (
     StackProfile,
     Thread,
 )
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from stepscope.model.records import RecordTable
     from stepscope.model.session.session import Session, Worker
 
 AGENT_THREAD = "stepscope-agent"
 """Name of the thread that samples."""
 PYTHON = "python"
 """The event name of the stacks that the agent samples."""
+OFF_CPU = "off-cpu"
+"""The event name of those in which the thread was on no CPU."""
+RUNS = Frame("[running]")
+"""Innermost frame of a stack at which the thread was seen to run: it waited elsewhere in that sample's time."""
+NOT_LOOKED = Frame("[off CPU]")
+"""Innermost frame where it is not known what the thread waited for."""
 _KEPT_FRAMES, _KEPT_ROOT_FRAMES = 60, 15
 """Frames kept by the agent of a deeper stack: the outermost 15 and the innermost 45."""
 LEFT_OUT = Frame("[frames left out]", kind=FrameKind.PYTHON, resolved=False)
@@ -60,16 +70,17 @@ def profiles(session: Session) -> tuple[StackProfile, ...]:
     timed, _ = op_at_sample.with_ops_at_samples(session.stacks, op_at_sample.of_session(session, session.stacks))
     for profile in with_ops_of_pool_threads(timed):
         by_event.setdefault(profile.event, []).append(spliced(profile, seen, agents=agents, ours=ours))
-    python = [made for worker in session.workers if len((made := python_profile(worker, ours=ours)).samples)]
-    if python:
-        by_event.setdefault(PYTHON, []).extend(python)
+    for make in (python_profile, off_cpu_profile):
+        for made in (make(worker, ours=ours) for worker in session.workers):
+            if len(made.samples):
+                by_event.setdefault(made.event, []).append(made)
     return tuple(merged(of_event) for of_event in by_event.values())
 
 
 def windows(session: Session, event: str) -> list[tuple[int, int]]:
     """When an event was sampled, (from, to) in ns; a window without a known end lasts until the job's end."""
     captured = [(one.begin_ns, one.end_ns) for one in session.stacks if one.event == event]
-    if event == PYTHON:
+    if event in {PYTHON, OFF_CPU}:
         captured += [(worker.info.started_ns, worker.info.ended_ns) for worker in session.workers]
     last = session.manifest.ended_ns or max((end for _, end in captured), default=0)
     return [(max(begin, 0), end if end > 0 else last) for begin, end in captured]
@@ -81,7 +92,51 @@ def python_profile(worker: Worker, *, ours: str = "") -> StackProfile:
     ``ours``: the folder from which the agent ran; its frames (wrappers around what is measured) are left out.
     """
     records = worker.with_gaps()
-    taken = records.take(records.kind == Kind.SAMPLE)
+    return _profile(worker, PYTHON, records.take(records.kind == Kind.SAMPLE), {}, ours)
+
+
+def off_cpu_profile(worker: Worker, *, ours: str = "") -> StackProfile:
+    """The Python stacks of one process at times when their thread was on no CPU, each ending in what it waited for.
+
+    Empty where nothing was looked at. A sample without a look ends in what looks on the same stack found most often.
+    """
+    waits = {wait.id: wait for wait in worker.all(WaitSeen)}
+    records = worker.with_gaps()
+    taken = records.take((records.kind == Kind.SAMPLE) & (records.dur_ns > 0))
+    clock = (taken.flags & Flag.CPU) != 0
+    leaves = _waits_of(worker, waits, taken.take(~clock))
+    clocked = np.isin(taken.thread, np.unique(taken.thread[clock]))
+    known = np.isin(taken.name, [stack for stack, leaf in leaves.items() if leaf is not None])
+    ran = np.isin(taken.name, [stack for stack, leaf in leaves.items() if leaf == RUNS])
+    wanted = taken.take(~clock & ~ran & (known | clocked) & bool(waits))
+    return _profile(worker, OFF_CPU, wanted, {stack: leaf or NOT_LOOKED for stack, leaf in leaves.items()}, ours)
+
+
+def _waits_of(worker: Worker, waits: Mapping[int, WaitSeen], taken: RecordTable) -> dict[int, Frame | None]:
+    """For each stack the frame that says what was waited for; None: no look at it."""
+    weights: Counter[int] = Counter()
+    for stack, weight in zip(taken.name.tolist(), taken.dur_ns.tolist(), strict=True):
+        weights[stack] += weight
+    usual: dict[tuple[tuple[int, int], ...], Counter[int]] = defaultdict(Counter)
+    for stack in worker.all(Stack):
+        if stack.wait in waits and _wait_frame(waits[stack.wait]) is not RUNS:
+            usual[tuple(stack.frames)][stack.wait] += weights[stack.id]
+    found: dict[int, Frame | None] = {}
+    for stack in worker.all(Stack):
+        likely = usual.get(tuple(stack.frames))
+        number = stack.wait or (likely.most_common(1)[0][0] if likely else 0)
+        found[stack.id] = _wait_frame(waits[number]) if number in waits else None
+    return found
+
+
+def _wait_frame(wait: WaitSeen) -> Frame:
+    if wait.call == "running":
+        return RUNS
+    return Frame(" ".join(filter(None, (f"[{wait.call}]", wait.target))), kind=FrameKind.KERNEL)
+
+
+def _profile(worker: Worker, event: str, taken: RecordTable, leaves: Mapping[int, Frame], ours: str) -> StackProfile:
+    """A profile of these samples; ``leaves``: a further innermost frame for some stacks."""
     codes = {code.id: code for code in worker.all(Code)}
     builder = StackBuilder()
     stacks: dict[int, tuple[int, int]] = {}
@@ -91,6 +146,7 @@ def python_profile(worker: Worker, *, ours: str = "") -> StackProfile:
         if cut:
             frames.insert(_KEPT_ROOT_FRAMES, LEFT_OUT)
         frames = [frame for frame in frames if not (ours and frame.file.startswith(ours))]
+        frames += [leaves[stack.id]] if stack.id in leaves else []
         stacks[stack.id] = (
             builder.stack_of(frames),
             int(StackFlag.TRUNCATED if cut else StackFlag.WHOLE) if frames else 0,
@@ -100,7 +156,7 @@ def python_profile(worker: Worker, *, ours: str = "") -> StackProfile:
     numbers = sorted(set(taken.thread.tolist()))
     place = {number: i for i, number in enumerate(numbers)}
     return StackProfile(
-        event=PYTHON,
+        event=event,
         unit="ns",
         frames=builder.frames,
         stacks=builder.stacks,

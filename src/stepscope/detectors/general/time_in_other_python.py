@@ -14,7 +14,8 @@ share of that time in which the thread was on no CPU, by samples of its CPU cloc
 
 ## Known limits
 Reported only where no specific finding explains the time. Lines rest on stack samples, 20 a second: a run of a few
-seconds names only large parts. What the code is for is not known.
+seconds names only large parts. What the code is for is not known. Where it is known what the thread waits for, that is
+GEN014.
 
 ## Remedy
 Do the work on whole arrays, less often, or in another thread; or put it into the compiled step. Where the thread waits:
@@ -68,17 +69,17 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     if loss is None:
         return
     waiting = stack_samples.waiting_ratio(view.samples, "other-python")
-    waits = waiting is not None and waiting >= params.min_waiting_ratio
+    idle = waiting is not None and waiting >= params.min_waiting_ratio
     shown = Evidence(metric="waiting_ratio", value=waiting or 0.0, unit="ratio", threshold=params.min_waiting_ratio)
-    subject = "the thread of the steps waits between steps for" if waits else "Python between the steps takes"
+    subject = "the thread of the steps waits between steps for" if idle else "Python between the steps takes"
     yield loss.seen(
         view,
         params,
         title=f"{subject} {loss.share_text}{loss.top_text}",
         more=() if waiting is None else (shown,),
-        remedies=WAITS if waits else RUNS,
+        remedies=WAITS if idle else RUNS,
         explanation="Nothing of the framework runs on the thread of the steps in this time"
-        f"{', and the thread is on no CPU for most of it' if waits else ''}.",
+        f"{', and the thread is on no CPU for most of it' if idle else ''}.",
     )
 
 

@@ -28,6 +28,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.causes.general import waits
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import calls
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
@@ -53,6 +54,8 @@ class Params:
     """Per call of one callback, or per step of all together: below it the steps are many rather than the hook slow."""
     min_epoch_ratio: Ratio = Ratio(0.10)
     """For hooks that run once an epoch, where some work is normal."""
+    max_waiting_ratio: Ratio = Ratio(0.5)
+    """Of the time of callbacks in waits that are known: GEN014 tells these, with what is waited for."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
@@ -60,6 +63,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     steps = view.steps
     rows = view.named_times(Kind.CALLBACK)
     found = 0
+    if waits.part_of(view, "callbacks", waits.sure(view)) >= params.max_waiting_ratio:
+        return
     own = [(row, _own_ns(steps, row) / steps.steady_ns) for row in rows]
     for group in _by_method(own):
         ratio = sum(r for _, r in group)

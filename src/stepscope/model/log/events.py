@@ -13,6 +13,7 @@ from stepscope.model.event import Event, Frame
 from stepscope.model.log.graph import GraphEvent
 from stepscope.model.log.look import LookTaken
 from stepscope.model.log.program import ProgramEvent
+from stepscope.model.log.waits import WaitEvent
 
 
 class ProcessStarted(Event, tag="process", frozen=True, kw_only=True):
@@ -107,6 +108,8 @@ class Stack(Event, tag="stack", frozen=True, kw_only=True):
 
     id: int
     frames: list[tuple[int, int]]
+    wait: int = 0
+    """Id of the ``wait`` line of what the thread did at these samples; 0: not known."""
 
 
 class Traced(Event, tag="trace", frozen=True, kw_only=True):
@@ -284,15 +287,6 @@ class Metric(Event, tag="metric", frozen=True, kw_only=True):
     value: float
 
 
-class DeviceMemory(Event, tag="device-memory", frozen=True, kw_only=True):
-    """Bytes on a device (GPU:0) by the framework's allocator, when the peak has risen, with CUDA_VISIBLE_DEVICES."""
-
-    device: str
-    current: int = 0
-    peak: int = 0
-    visible: str = ""
-
-
 class UserProfiler(Event, tag="profiler", frozen=True, kw_only=True):
     """The user's own profiler started or stopped, or a profiler server was started whose clients may start one.
 
@@ -366,6 +360,7 @@ AnyEvent = (
     | AgentDiagnostic
     | Code
     | Stack
+    | WaitEvent
     | Traced
     | DatasetMade
     | PyFunctionMade
@@ -378,7 +373,6 @@ AnyEvent = (
     | InferenceSession
     | ServerStarted
     | GraphSize
-    | DeviceMemory
     | GraphEvent
     | Metric
     | UserProfiler

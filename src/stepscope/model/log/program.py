@@ -52,4 +52,13 @@ class ThreadDied(Event, tag="thread-death", frozen=True, kw_only=True):
     """User frames of the traceback, root to leaf."""
 
 
-ProgramEvent = Setting | Padding | ThreadDied | InterventionEnded | ValueSeen | FunctionWatched
+class DeviceMemory(Event, tag="device-memory", frozen=True, kw_only=True):
+    """Bytes on a device (GPU:0) by the framework's allocator, when the peak has risen, with CUDA_VISIBLE_DEVICES."""
+
+    device: str
+    current: int = 0
+    peak: int = 0
+    visible: str = ""
+
+
+ProgramEvent = Setting | Padding | ThreadDied | InterventionEnded | ValueSeen | FunctionWatched | DeviceMemory

@@ -13,11 +13,10 @@ from stepscope.collector.launch import isolation
 
 options = json.loads(sys.argv[1])
 keep = tuple(Path(path) for path in options.pop("keep", ()))
-clear = [Path(path) for path in options.pop("clear", ())]
 mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGTSTP})
 mounts = Path("/proc/self/mountinfo").read_text()
 try:
-    job = isolation.start(sys.argv[2:], dict(os.environ), mask, isolation.Isolation(**options), [*keep, *clear], clear)
+    job = isolation.start(sys.argv[2:], dict(os.environ), mask, isolation.Isolation(**options), keep)
 except OSError as error:
     print(json.dumps({"errno": error.errno}))
     sys.exit()

@@ -10,7 +10,7 @@ import functools
 import sys
 from typing import TYPE_CHECKING
 
-from stepscope.agent.trials import feeds, held
+from stepscope.agent.trials.inputs import feeds, held
 from stepscope.agent.trials.support import DATASETS, TRAINER, replace
 
 if TYPE_CHECKING:

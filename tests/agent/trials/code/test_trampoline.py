@@ -9,8 +9,8 @@ from typing import cast
 
 import pytest
 
-from stepscope.agent.trials import trampoline
-from stepscope.agent.trials.functions import matching
+from stepscope.agent.trials.code import trampoline
+from stepscope.agent.trials.code.functions import matching
 
 
 def exchanged(function: Callable[..., object], handler: Callable[..., object]) -> FunctionType:
@@ -86,5 +86,5 @@ def test_functions_are_found_by_name_and_by_line() -> None:
     line = functions[1].__code__.co_firstlineno
     assert matching(functions, "outer.inner") == matching(functions, f"test_trampoline.py:{line + 1}") == [functions[1]]
     assert matching(functions, "outer") == [functions[0]]
-    assert matching(functions, f"trials/test_trampoline.py:{line - 1}") == [functions[0]]
+    assert matching(functions, f"code/test_trampoline.py:{line - 1}") == [functions[0]]
     assert matching(functions, "ner") == matching(functions, f"other.py:{line}") == []

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from stepscope.agent.core.weak_ids import WeakIds
-from stepscope.agent.trials import feeds, held
+from stepscope.agent.trials.inputs import feeds, held
 from stepscope.agent.trials.support import DATASETS, Given, called_by_program, replace
 
 if TYPE_CHECKING:

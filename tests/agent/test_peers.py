@@ -15,7 +15,7 @@ from stepscope.wire.env import PEERS_NAME
 WATCHED = """
 import socket, sys
 sys.path.insert(0, {source!r})
-from stepscope.agent.trials import peers
+from stepscope.agent import peers
 peers.watch({run!r})
 def attempt(call, *args):
     try:
@@ -133,7 +133,7 @@ def test_events_of_others_are_let_through(tmp_path: Path) -> None:
 def test_only_armed_runs_are_watched(tmp_path: Path) -> None:
     """A process without the file does not load the hook; one with it does."""
     code = f"import sys; sys.path.insert(0, {SOURCE!r}); from stepscope.agent import bootstrap; "
-    code += f"bootstrap.arm({str(tmp_path)!r}); print('stepscope.agent.trials.peers' in sys.modules)"
+    code += f"bootstrap.arm({str(tmp_path)!r}); print('stepscope.agent.peers' in sys.modules)"
     assert f"/{PEERS_NAME}" == bootstrap._PEERS
     for expected in ("False\n", "True\n"):
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -14,7 +14,7 @@ import types
 from typing import TYPE_CHECKING
 
 from stepscope.agent.core import frames
-from stepscope.agent.trials import trampoline
+from stepscope.agent.trials.code import trampoline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from stepscope.agent.trials import functions
+from stepscope.agent.trials.code import functions
 from stepscope.agent.trials.support import eager
 
 if TYPE_CHECKING:
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.state import AgentState
+    from stepscope.agent.trials.code.trampoline import Handler
     from stepscope.agent.trials.effect import Effect
-    from stepscope.agent.trials.trampoline import Handler
 
 
 def targets(effect: Effect) -> list[tuple[str, Callable[[AgentState, Foreign], object]]]:

@@ -9,7 +9,8 @@ import inspect
 import itertools
 from typing import TYPE_CHECKING
 
-from stepscope.agent.trials import functions, held
+from stepscope.agent.trials.code import functions
+from stepscope.agent.trials.inputs import held
 from stepscope.agent.trials.support import in_trace
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
     from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.state import AgentState
+    from stepscope.agent.trials.code.trampoline import Handler
     from stepscope.agent.trials.effect import Effect
-    from stepscope.agent.trials.trampoline import Handler
 
 REAL = 5
 """Real calls before the first that only returns the last result."""

@@ -1,0 +1,33 @@
+"""CPU that single threads of a process used and waited for, by the samples that the collector takes once a second."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from stepscope.model.records import ThreadTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """CPUs that a thread ran on, and was ready for."""
+
+    run: float
+    ready: float
+
+
+def used(table: ThreadTable, window: tuple[int, int]) -> dict[int, Use]:
+    """CPU use by native id; a thread has a row only for each second in which it did something."""
+    found = {}
+    length = window[1] - window[0]
+    for native in np.unique(table.native):
+        mine = table.take(table.native == native)
+        first = max(0, int(np.searchsorted(mine.at_ns, window[0], side="right")) - 1)
+        last = int(np.searchsorted(mine.at_ns, window[1], side="right")) - 1
+        if last >= first:
+            run = int(mine.run_ns[last] - mine.run_ns[first]) / length
+            found[int(native)] = Use(run=run, ready=int(mine.wait_ns[last] - mine.wait_ns[first]) / length)
+    return found
