@@ -297,9 +297,10 @@ class Sampler:
         stack, own = self._stacks.stack(frame)
         # As late as possible: a thread that had to give us the GIL waits by now to have it back.
         lock, wait = self._waits.look(ident, now) if locks or looked else (0, 0)
+        lock = lock if locks else 0
         if own or lock == _WAITS or self._state.threads.is_known(ident):
             stack = self._stacks.stack(frame, wait)[0] if wait else stack
-            self._write(now, period, lock if locks else 0, stack, ident)
+            self._write(now, period, lock, stack, ident)
 
     def _write(self, now: int, dur: int, lock: int, stack: int, ident: int) -> None:
         self._state.write(now, dur, lock, stack, _SAMPLE, 0, self._state.threads.of(ident))
