@@ -89,7 +89,12 @@ def candidates(report: Report) -> tuple[Candidate, ...]:
         known = found.get(candidate.trial)
         if known is None or known.expected_ratio < candidate.expected_ratio:
             found[candidate.trial] = candidate
-    return tuple(sorted(found.values(), key=lambda one: -one.expected_ratio))
+    return ordered(found.values())
+
+
+def ordered(found: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """The best expected gain first."""
+    return tuple(sorted(found, key=lambda one: -one.expected_ratio))
 
 
 def named(wanted: Iterable[str]) -> tuple[Candidate, ...]:

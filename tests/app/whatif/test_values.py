@@ -6,9 +6,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.reports.samples import clean
 
 from stepscope.app.whatif.runs import Runner
-from stepscope.app.whatif.values import UNDECIDED, Looked, others
+from stepscope.app.whatif.values import UNDECIDED, Looked, is_worth, others
+from stepscope.experiments.plan import Candidate
+from stepscope.model.report.finding import Component
 from stepscope.model.report.whatif import Verdict, WhatIfClaim, WhatIfReport, WhatIfResult, WhatIfValues
 
 RUNNER = Runner(argv=("python", "train.py"), other=(), folder=Path("tried"), seconds=5.0, isolation=None)
@@ -63,3 +66,25 @@ def test_a_report_without_rounds() -> None:
     """Where nothing is timed the report holds the claims, and nothing that looks like a measurement."""
     report: WhatIfReport = LOOKED.alone()
     assert (report.rounds, report.ns, report.results, report.values) == (0, 0, (), LOOKED.values)
+
+
+def test_values_are_looked_at_where_compute_is_not_explained() -> None:
+    """Steps that compute, a weak suggestion and enough time; not where one of the three is missing."""
+    part = Component(component="call", pipeline_stage="forward-backward", ratio=0.9, ns_per_step=1)
+    computing = msgspec.structs.replace(clean(), anatomy=(part,))
+    waiting = msgspec.structs.replace(clean(), anatomy=(msgspec.structs.replace(part, component="input-wait"),))
+    weak, strong = (
+        Candidate(trial="xla-on", kind="gain", expected_ratio=ratio, reason="compute") for ratio in (0.2, 0.6)
+    )
+    assert is_worth(computing, (weak,), 150.0)
+    assert is_worth(computing, (), 150.0)
+    assert not is_worth(computing, (weak, strong), 150.0)
+    assert not is_worth(computing, (weak,), 60.0)
+    assert not is_worth(waiting, (weak,), 150.0)
+
+
+def test_a_claim_is_tried_by_its_share() -> None:
+    """What times a claim is expected to save the share of its work, and says why it is tried."""
+    (candidate,) = LOOKED.candidates
+    assert (candidate.trial, candidate.kind) == ("without-ops:Solve", "ceiling")
+    assert (candidate.expected_ratio, candidate.reason) == (0.3, "values: constant")

@@ -123,8 +123,11 @@ def _once(wanted: options.WhatIfOptions, recorded: Recorded) -> WhatIfReport | N
         return looked.alone()
     if not asked:
         candidates = _suggested(recorded)
+        if values.is_worth(recorded.looks[-1].report, candidates, wanted.most_s - recorded.spent_s):
+            looked = values.look(recorded)
+            candidates = plan.ordered((*candidates, *looked.candidates))
         if not candidates:
-            return None
+            return looked.alone() if looked is not None else None
     stages: list[Stage] = []
     traced = []
     if candidates:

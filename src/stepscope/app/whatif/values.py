@@ -12,6 +12,7 @@ from stepscope._version import __version__
 from stepscope.app.record import shown
 from stepscope.collector.launch import mask
 from stepscope.errors import TargetError
+from stepscope.experiments.plan import Candidate
 from stepscope.experiments.values.claims import derive
 from stepscope.model.log.values import FunctionWatched, ValueSeen
 from stepscope.model.report.whatif import WhatIfClaim, WhatIfPlace, WhatIfReport, WhatIfRun, WhatIfValues
@@ -23,9 +24,16 @@ if TYPE_CHECKING:
     from stepscope.app.whatif.recorded import Recorded
     from stepscope.app.whatif.runs import Ran, Runner
     from stepscope.experiments.values.claims import Claim, Place
+    from stepscope.model.report.finding import Report
     from stepscope.model.report.whatif import WhatIfResult
 
 NAME = "values"
+COMPUTES, EXPLAINED = 0.5, 0.3
+"""Share of compute in the step from which values are looked at without being asked, and share of the step from which a
+suggested trial explains enough. Guesses about compute (XLA, other types) are expected to save 0.2 at most."""
+LEAST_S = 100.0
+"""Time that must be left: a look takes 20 to 60 s (docs/benchmarks/whatif-values.md), three rounds of its trial as
+long."""
 TIMED = 3
 """Claims that are timed, the largest: each costs a run in each round."""
 MAX_ARGUMENT = 2_000
@@ -45,6 +53,15 @@ class Looked:
     ran: Ran | None
     """None: the run failed."""
     values: WhatIfValues
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The same, with what each may save: a share of the work by shapes, at most."""
+        return tuple(
+            Candidate(trial=claim.trial, kind="ceiling", expected_ratio=claim.ratio, reason=f"values: {claim.kind}")
+            for claim in self.values.claims
+            if claim.trial
+        )
 
     @property
     def trials(self) -> tuple[str, ...]:
@@ -78,6 +95,13 @@ class Looked:
         if self.ran is None:
             return ()
         return (WhatIfRun(round=0, remedy=NAME, ns=0, findings=(), session=self.ran.session),)
+
+
+def is_worth(report: Report, candidates: Sequence[Candidate], left_s: float) -> bool:
+    """Whether to look without being asked: the steps compute, and nothing that is suggested explains much of it."""
+    compute = sum(part.ratio for part in report.anatomy if part.component == "call")
+    best = max((one.expected_ratio for one in candidates), default=0.0)
+    return compute >= COMPUTES and best < EXPLAINED and left_s >= LEAST_S
 
 
 def others(trials: Sequence[str]) -> list[str]:
