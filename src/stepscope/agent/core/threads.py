@@ -19,6 +19,8 @@ _OWN_LINES = 64
 time."""
 _THREADS: dict[int, threading.Thread] = vars(threading)["_active"]
 """Python's Thread objects by ident; the same dictionary for as long as the process lives, even after a fork."""
+_STARTING: dict[threading.Thread, threading.Thread] = vars(threading).get("_limbo", {})
+"""Thread objects that are not in ``_THREADS`` yet, although they may run: the collector may call us there."""
 
 
 class Threads:
@@ -67,7 +69,7 @@ class Threads:
         Threads made by native code have no Thread object and lose their thread-local values between two calls of
         Python: they are known by ``ident``. ``current_thread`` is not called: it would make them visible to the job.
         """
-        thread = _THREADS.get(ident)
+        thread = _THREADS.get(ident) or _starting(ident)
         known = self._idents.get(ident)
         if known is not None and (known[1]() if known[1] is not None else None) is thread:
             return known[0]
@@ -93,3 +95,8 @@ class Threads:
     def known(self) -> int:
         """Number of threads with an id."""
         return len(self._idents)
+
+
+def _starting(ident: int) -> Optional[threading.Thread]:
+    """The thread that starts now with that ident, if there is one."""
+    return next((thread for thread in list(_STARTING) if thread.ident == ident), None)
