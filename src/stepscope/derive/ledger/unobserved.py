@@ -79,7 +79,7 @@ def build(own: OwnSteps, spans: Intervals, observed: Mapping[str, float]) -> Uno
     broken, later = spans_of(own), own.later
     room = intervals.clipped_sum(*broken, spans)
     whole, count = sum(observed.values()), max(0, own.steps.count - int(own.seen.sum()))
-    if not later.any() or whole <= 0 or not count:
+    if not later.any() or whole <= 0 or not count or not len(room):
         return Unobserved(count=0, parts={}, unseen_ns=int(room.sum()))
     lengths = (own.ends - own.steps.starts)[later]
     paid = max(0.0, whole - _wrappers_ns(own)) / float(lengths.sum())
