@@ -81,6 +81,10 @@ def test_values_are_looked_at_where_compute_is_not_explained() -> None:
     assert not is_worth(computing, (weak, strong), 150.0)
     assert not is_worth(computing, (weak,), 60.0)
     assert not is_worth(waiting, (weak,), 150.0)
+    assert computing.session.step_times is not None
+    slow = msgspec.structs.replace(computing.session.step_times, warmup_ns=30_000_000_000)
+    session = msgspec.structs.replace(computing.session, step_times=slow)
+    assert not is_worth(msgspec.structs.replace(computing, session=session), (weak,), 150.0), "a long trace"
 
 
 def test_a_claim_is_tried_by_its_share() -> None:

@@ -31,6 +31,9 @@ NAME = "values"
 COMPUTES, EXPLAINED = 0.5, 0.3
 """Share of compute in the step from which values are looked at without being asked, and share of the step from which a
 suggested trial explains enough. Guesses about compute (XLA, other types) are expected to save 0.2 at most."""
+MAX_FIRST_NS = 10_000_000_000
+"""Time of the first steps up to which it is done: a graph that is traced for longer is traced for minutes with a look
+at each tensor (cases 57 and 62 of docs/benchmarks/whatif-values.md)."""
 LEAST_S = 100.0
 """Time that must be left: a look takes 20 to 60 s (docs/benchmarks/whatif-values.md), three rounds of its trial as
 long."""
@@ -99,9 +102,11 @@ class Looked:
 
 def is_worth(report: Report, candidates: Sequence[Candidate], left_s: float) -> bool:
     """Whether to look without being asked: the steps compute, and nothing that is suggested explains much of it."""
+    times = report.session.step_times
+    traced_ns = times.warmup_ns if times is not None else 0
     compute = sum(part.ratio for part in report.anatomy if part.component == "call")
     best = max((one.expected_ratio for one in candidates), default=0.0)
-    return compute >= COMPUTES and best < EXPLAINED and left_s >= LEAST_S
+    return compute >= COMPUTES and best < EXPLAINED and left_s >= LEAST_S and traced_ns <= MAX_FIRST_NS
 
 
 def others(trials: Sequence[str]) -> list[str]:
