@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from stepscope.model.log.intervention import InterventionEnded
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.agent.conftest import Armed
 
     from stepscope.model.log.events import AnyEvent
@@ -37,8 +39,8 @@ class Trialled:
         return line.outcome, line.count, line.text
 
 
-def run(armed: Armed, program: str, *interventions: str, seconds: float = NEVER, steps: int = 20) -> Trialled:
-    """Run a program's source with interventions in effect."""
+def run(armed: Armed, program: str | Path, *interventions: str, seconds: float = NEVER, steps: int = 20) -> Trialled:
+    """Run a program (a script's path, or source) with interventions in effect."""
     trial = {"interventions": list(interventions), "seconds": seconds, "steps": steps}
     armed.configure(trial=trial, duty_cycle=False)
     result = armed.start(program, env=QUIET)

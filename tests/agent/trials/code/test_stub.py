@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.agent.conftest import Armed
 from tests.agent.trials.run_trial import QUIET, run
@@ -71,6 +73,17 @@ print([float(model.update(tf.constant(1.0))) for _ in range(4)], eager)
 """
 )
 
+LATE = """import time, tensorflow as tf
+time.sleep(0.5)  # the agent looks meanwhile
+class Loader:
+    time.sleep(0.5)
+    def load(self, i):
+        return 2.0 * i
+before, ends = Loader.load.__code__, time.monotonic() + 60
+while Loader.load.__code__ is before and time.monotonic() < ends: pass
+print([Loader().load(float(i)) for i in range(9)][-1])
+"""
+
 COLLECTED = (
     STEPS
     + """
@@ -101,6 +114,15 @@ def test_a_function_becomes_a_graph(armed: Armed) -> None:
     trial = run(armed, COMPILED, "graph-function:Model.update")
     assert trial.output == "[1.0, 2.0, 3.0, 4.0] [False]\n", trial.errors
     assert trial.outcome("graph-function") == ("in-effect", 4, "")
+
+
+def test_a_line_names_a_function_that_is_not_there_yet(armed: Armed, tmp_path: Path) -> None:
+    """While the module runs it is a function too, around every line: the stub waits for the one that is meant."""
+    script = tmp_path / "job.py"
+    script.write_text(LATE)
+    trial = run(armed, script, f"stub:{script}:6")
+    assert trial.outcome("stub") == ("in-effect", 4, "")
+    assert trial.output == "8.0\n", trial.errors
 
 
 def test_what_no_stub_can_replace(armed: Armed) -> None:

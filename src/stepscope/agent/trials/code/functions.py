@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import inspect
 import os
 import sys
 import types
@@ -18,7 +19,7 @@ from stepscope.agent.trials.code import trampoline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from types import FunctionType
+    from types import CodeType, FunctionType
 
     from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.trials.effect import Effect
@@ -70,11 +71,21 @@ class Search:
             self._look(_alive())
 
     def _look(self, functions: Iterable[FunctionType]) -> None:
-        own = {id(found): found for found in functions if frames.is_own(found.__code__.co_filename)}
+        own = {id(found): found for found in functions if is_called_by_name(found.__code__)}
         wanted = matching(list(own.values()), self._effect.argument)
         for function in wanted:
             self._found = True
             _replace(self._effect, function, self._make)
+
+
+def is_called_by_name(code: CodeType) -> bool:
+    """Whether code of the program is that of a function that is there for more than one call.
+
+    While a module, the body of a class or a comprehension runs, Python has a function for it as well.
+    """
+    if not (code.co_flags & inspect.CO_OPTIMIZED and frames.is_own(code.co_filename)):
+        return False
+    return not code.co_name.startswith("<") or code.co_name == "<lambda>"
 
 
 def matching(functions: list[FunctionType], argument: str) -> list[FunctionType]:
