@@ -62,7 +62,7 @@ ALL: tuple[Intervention, ...] = (
         "no-validation",
         "evaluation",
         text="Fits run without their validation.",
-        limits="Fits of Keras only, not evaluate or predict. A program that reads the validation's results fails.",
+        limits="Fits of Keras only, not evaluate or predict. Who reads the validation's results finds the training's.",
         lasting="validation: its batch size (validation_batch_size), validation_freq, validation_steps",
     ),
     made(

@@ -33,6 +33,7 @@ def targets(effect: Effect) -> list[tuple[str, Callable[[AgentState, Foreign], o
 def _attach(effect: Effect, method: str, nothing: dict[str, object], state: AgentState, module: Foreign) -> None:
     def make(original: Foreign) -> Foreign:
         def call(*args: Foreign, **kwargs: Foreign) -> Foreign:
+            before = effect.count
             with effect.wall:
                 given = Given(original, args, kwargs)
                 for name, value in nothing.items():
@@ -40,8 +41,18 @@ def _attach(effect: Effect, method: str, nothing: dict[str, object], state: Agen
                         given.set(name, value)
                         effect.took()
                 args, kwargs = given.call
-            return original(*args, **kwargs)
+            result = original(*args, **kwargs)
+            if effect.count > before and hasattr(result, "history"):
+                with effect.wall:
+                    _fill(result.history)
+            return result
 
         return call
 
     replace(state, getattr(module, "Trainer", None) or trainer_class(module), method, make)
+
+
+def _fill(history: Foreign) -> None:
+    """Give a program that reads the results of the validation those of the training."""
+    for name, values in list(history.items()):
+        history.setdefault("val_" + name, list(values))
