@@ -75,3 +75,9 @@ def test_an_early_end_says_how_to_resume() -> None:
     way = msgspec.structs.replace(WAY, stop="interrupted")
     lines = render(way, interrupted=True, resume="stepscope whatif --resume a.whatif")
     assert lines[-1] == "ended early; to resume: stepscope whatif --resume a.whatif"
+
+
+def test_one_change_is_said_in_the_singular() -> None:
+    """A way that kept one change does not say that several make it faster together."""
+    alone = msgspec.structs.replace(WAY, kept=("graph",))
+    assert "\ngraph makes a step 2.5 times as fast; it ended because" in render(alone)

@@ -50,7 +50,6 @@ REMOVED: Mapping[str, float] = {
     "prefetch": 0.3,
     "xla-on": 0.2,
     "mixed-bfloat16": 0.1,
-    "threads-default": 0.05,
 }
 """Share of the lifted components that an intervention is expected to remove, where no finding says it: it only orders
 trials. Absent ones are tried if a finding names them, or by name. Source: ratios in

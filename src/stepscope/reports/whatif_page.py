@@ -90,7 +90,7 @@ def _trials(report: WhatIfReport) -> str:
         ("gain", "Gains", "What a change that lasts brings."),
         ("ceiling", "Ceilings", "The most that any change of a part can bring: the trial leaves the part out."),
     ):
-        rows = [_trial(report, result) for result in measured if result.kind == kind]
+        rows = [_trial(result) for result in measured if result.kind == kind]
         if rows:
             head = ("Trial", "Time left", "", "Change", "What it does, and what to do")
             shown = table(head, rows, numeric=(1, 3))
@@ -98,7 +98,7 @@ def _trials(report: WhatIfReport) -> str:
     return "".join(cards)
 
 
-def _trial(report: WhatIfReport, result: WhatIfResult) -> str:
+def _trial(result: WhatIfResult) -> str:
     said = [f"{result.text}{'' if result.keeps_results else ' Changes the results.'}"]
     if result.reason and result.expected_ratio:
         said.append(f"Tried because {result.reason}.")
@@ -113,8 +113,6 @@ def _trial(report: WhatIfReport, result: WhatIfResult) -> str:
         f'<th scope="row">{code(result.remedy)}</th>'
         f'<td class="n">{format_ns(result.ns)}</td><td class="b">{_ratio_bar(result)}</td>'
         f'<td class="n">{escape(whatif_text.change_text(result))}<br>{escape(verdict)}</td><td>{lines}</td>'
-        if report.ns
-        else ""
     )
 
 

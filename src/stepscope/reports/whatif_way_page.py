@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.reports import whatif_curve_text, whatif_text
-from stepscope.reports.page.svg import el, escape
+from stepscope.reports.page import bars
+from stepscope.reports.page.svg import escape
 from stepscope.reports.page.tables import code, table
 from stepscope.units import format_bytes, format_ns, format_rate
 
 if TYPE_CHECKING:
     from stepscope.model.report.whatif import WhatIfCurve, WhatIfPoint, WhatIfReport, WhatIfStep, WhatIfWay
-
-_BAR = 14
-"""Height of a bar in a table."""
 
 
 def way(report: WhatIfReport) -> str:
@@ -78,13 +76,7 @@ def _curve(curve: WhatIfCurve) -> str:
 
 def _point(point: WhatIfPoint, curve: WhatIfCurve, best: float) -> str:
     size = f"{point.size:g}" if point.size else "unchanged"
-    width = f"{100 * point.rate / best:.2f}%" if best else "0%"
-    bar = el(
-        "svg",
-        {"class": "bar", "width": "100%", "height": _BAR, "aria-hidden": "true"},
-        el("rect", {"width": "100%", "height": _BAR, "rx": 2, "class": "track"}),
-        el("rect", {"width": width, "height": _BAR, "rx": 2, "class": "fill"}),
-    )
+    bar = bars.share_bar(point.rate / best if best else 0.0)
     notes = [note for note in ("the knee" if point.trial == curve.knee else "", point.note) if note]
     return (
         f'<th scope="row">{size}</th><td class="n">{format_rate(point.rate) if point.rate else ""}</td>'

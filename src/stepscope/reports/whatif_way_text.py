@@ -123,7 +123,9 @@ def conclusion(report: WhatIfReport, way: WhatIfWay) -> str:
     if way.total is None or not way.total.ns:
         return f"kept: {printable(', '.join(way.kept))}; {end}{ceilings}"
     times = f"{1 / way.total.ratio:.2g} times as fast"
-    sure = "make" if way.total.verdict == "faster" else "seem to make"
-    names = printable(", ".join(way.kept))
-    changed = "" if way.total.keeps_results else ", but change the results"
-    return f"together {names} {sure} a {report.measure} {times}{changed}; {end}{ceilings}"
+    one = len(way.kept) == 1
+    sure = way.total.verdict == "faster"
+    verb = ("makes" if one else "make") if sure else f"{'seems' if one else 'seem'} to make"
+    names = f"{'' if one else 'together '}{printable(', '.join(way.kept))}"
+    changed = "" if way.total.keeps_results else f", but {'changes' if one else 'change'} the results"
+    return f"{names} {verb} a {report.measure} {times}{changed}; {end}{ceilings}"

@@ -154,12 +154,19 @@ def _run(options: LaunchOptions, mask_before: set[int], carer: Caretaker | None)
         if options.beside is not None:
             messages.extend(options.beside.start(session, job, rundir.start_ticks(job)))
         exit_code = _stand_between(job, sidecar, run_dir, isolated)
-        contacts = peers.read(run_dir, peers.unrouted(isolated.guard) if isolated is not None else 0)
+        contacts = _contacts(options, run_dir, isolated)
     finally:
         if isolated is not None:
             messages += [*isolated.notes, *isolated.end(sidecar.pid)]
     _write_ended(run_dir, exit_code)
     return replace(_finish(exit_code, session, sidecar, messages), contacts=contacts)
+
+
+def _contacts(options: LaunchOptions, run_dir: Path, isolated: isolation.Isolated | None) -> Contacts | None:
+    """What the processes of a trial wanted to reach; None if it is none."""
+    if not options.offline and isolated is None:
+        return None
+    return peers.read(run_dir, peers.unrouted(isolated.guard) if isolated is not None else 0)
 
 
 def _prepare(options: LaunchOptions, messages: list[str], carer: Caretaker | None) -> tuple[Path, Path]:
