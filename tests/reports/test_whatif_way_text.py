@@ -80,4 +80,4 @@ def test_an_early_end_says_how_to_resume() -> None:
 def test_one_change_is_said_in_the_singular() -> None:
     """A way that kept one change does not say that several make it faster together."""
     alone = msgspec.structs.replace(WAY, kept=("graph",))
-    assert "\ngraph makes a step 2.5 times as fast; it ended because" in render(alone)
+    assert any(line.startswith("graph makes a step 2.5 times as fast; it ended") for line in render(alone))
