@@ -55,13 +55,14 @@ class Graph:
         layer: int = 0,
         device: str = "",
         attributes: str = "",
+        callers: str = "",
     ) -> Node:
         """Add an op; an input is a node (its first output) or (node, output)."""
         number = self.count + 2
         self.count += 1
         pairs = tuple((i.number, 0) if isinstance(i, Node) else (i[0].number, i[1]) for i in inputs)
         place = (file, function) if line else ("", "")
-        texts = (name, kind, device, outputs, attributes, *place)
+        texts = (name, kind, device, outputs, attributes, *place, callers)
         self.tables.rows.append(_Row(self.id, number, line, layer, texts, pairs))
         return Node(self.id, number, name)
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.general import waits
 from stepscope.causes.host import user_spans
-from stepscope.derive.python import stack_samples
+from stepscope.derive.numeric import proportion
+from stepscope.derive.python import doing, stack_samples
 from stepscope.detectors.base import cost_of
 from stepscope.model.report.finding import Evidence
 from stepscope.units import Ratio
@@ -65,8 +66,13 @@ class LoopPython:
         return self.spots[0]
 
     def who(self, view: StepsView) -> str:
-        """Where most of the time goes: a function, or lines of the loop itself."""
-        return who(view, self.top.culprit, self.top.lines[:3])
+        """Where most of the time goes: a function, or lines of the loop itself, with what is called there."""
+        what = self.doing(view)
+        return who(view, self.top.culprit, self.top.lines[:3]) + (f" ({what})" if what else "")
+
+    def doing(self, view: StepsView) -> str:
+        """What is called there; "" if unknown."""
+        return doing.of_spot(self.top, view.source_of)
 
     def places(self, view: StepsView) -> tuple[Place, ...]:
         """The most sampled lines of the function, the loop's statement that calls it, user spans around it."""
@@ -102,7 +108,7 @@ class LoopPython:
 
     def cost(self, view: StepsView) -> Cost:
         """With the interval of the samples."""
-        low, high = stack_samples.confidence_interval(self.part, self.samples)
+        low, high = proportion.interval(self.part, self.samples)
         return cost_of(view, self.ratio, low=self.share * low, high=self.share * high)
 
 

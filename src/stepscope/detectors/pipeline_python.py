@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.input import input_cause
 from stepscope.causes.job import hidden_wait
+from stepscope.derive.python import doing
 from stepscope.detectors.base import cost_of
 from stepscope.model.report.finding import Evidence
 from stepscope.units import Ratio, format_ratio
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from stepscope.derive.input.pipeline_python import PythonFunction
     from stepscope.derive.steps_view import StepsView
     from stepscope.model.report.finding import Cost, Place
+
+
+MOST = 0.5
+"""Share of its time that a place inside of a function must have to be named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +155,17 @@ def find(view: StepsView, limit: Limit, params: Params) -> Waited | None:
         per_batch_ns=cause.function.total_ns / steps.steady_count,
         hidden=hidden,
     )
+
+
+def inside_text(view: StepsView, function: PythonFunction) -> str:
+    """``, most of it in window (np.diff)``: where the function spends its time, if one place has most of it."""
+    inside, name = function.inside, function.name
+    if inside is None or inside.ratio < MOST:
+        return ""
+    what = doing.build(inside.file, inside.lines[0], inside.called, inside.called_ratio, view.source_of)
+    own = inside.function == name.text or (inside.file == name.file and name.line <= inside.lines[0] <= name.end_line)
+    where = f"line {inside.lines[0]}" if own else inside.function
+    return f", most of it in {where}" + (f" ({what})" if what else "")
 
 
 def own_places(view: StepsView, function: PythonFunction) -> list[Place]:

@@ -9,13 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stepscope.model.log.graph import TEXT_COLUMNS, NodeColumns
+from stepscope.model.log.graph import LATER_COLUMNS, TEXT_COLUMNS, NodeColumns
 from stepscope.model.records import I64
 
 NUMBERS = ("graph", "node", "line", "owner")
 LISTS = ("producers", "slots")
-LATER = "attributes"
-"""Text column that older sessions lack."""
 
 
 def columns_of(parts: Sequence[NodeColumns]) -> dict[str, object]:
@@ -40,7 +38,7 @@ def decode(columns: Mapping[str, Any]) -> NodeColumns:
     Raises:
         ValueError: a column is missing, of another type, or inconsistent with the others.
     """
-    missing = [name for name in (*NUMBERS, *TEXT_COLUMNS, *LISTS) if name not in columns and name != LATER]
+    missing = [name for name in (*NUMBERS, *TEXT_COLUMNS, *LISTS) if name not in columns and name not in LATER_COLUMNS]
     if missing:
         raise ValueError(f"no column {missing[0]}")
     count = len(columns["graph"])

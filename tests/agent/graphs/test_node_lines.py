@@ -1,4 +1,4 @@
-"""Which line made an op: the innermost of user code inside of the trace."""
+"""Which lines made an op: those of user code inside of the trace, the innermost first."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def lines() -> Lines:
 def noted(lines: Lines, graph: Thing, number: int) -> tuple[str, str, int]:
     """The place of an op."""
     made: Made = lines._entries[id(graph)][1]
-    return lines.places[made.at(number)[0]]
+    found = lines.lines_of(made.at(number)[0])
+    return found[0] if found else node_lines.NOWHERE
 
 
 def test_innermost_user_line(lines: Lines) -> None:
@@ -49,6 +50,38 @@ def test_innermost_user_line(lines: Lines) -> None:
     file, function, number = noted(lines, graph, 2)
     assert (file, number) == (__file__, line)
     assert function.endswith("test_innermost_user_line")
+
+
+def test_path(lines: Lines) -> None:
+    """The lines that led to an op follow its own, up to the trace; equal paths are kept once."""
+    graph = Thing()
+    boundary = library("def f(inner):\n    inner()\n")
+    lines.bound(boundary.__code__)
+
+    def inner(number: int) -> None:
+        lines.note(graph, Thing(number), sys._getframe())
+
+    def outer() -> None:
+        for number in (2, 3):
+            inner(number)
+        inner(4)
+
+    boundary(outer)
+    paths = [lines._entries[id(graph)][1].at(number)[0] for number in (2, 3, 4)]
+    names = [[function.rpartition(".")[2] for _, function, _ in lines.lines_of(path)] for path in paths]
+    assert names == [["inner", "outer"]] * 3
+    assert paths[0] == paths[1] != paths[2]
+    assert len(lines.paths) == 5  # two lines of outer, with the line of inner below each of them, and the empty path
+
+
+def test_limit_of_paths(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the limit new paths have no line, known ones have theirs."""
+    monkeypatch.setattr(node_lines, "MAX_PATHS", 3)
+    graph = Thing()
+    for number in (2, 3):
+        library("def f(note):\n    note()\n")(lambda number=number: lines.note(graph, Thing(number), sys._getframe()))
+    lines.note(graph, Thing(4), sys._getframe())
+    assert [noted(lines, graph, n)[0] for n in (2, 3, 4)] == [__file__, __file__, ""]
 
 
 def test_nothing_outside_of_the_trace(lines: Lines) -> None:

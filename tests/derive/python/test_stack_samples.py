@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.derive.sessions import MS, POOL, SCRIPT, US, Frame, Job
 
+from stepscope.derive.numeric import proportion
 from stepscope.derive.python import stack_samples
 from stepscope.wire.kinds import Flag
 
@@ -123,13 +124,13 @@ def test_no_samples_no_loop() -> None:
 )
 def test_wilson_interval(part: int, of: int, low: float, high: float) -> None:
     """The interval of a share is Wilson's, with its published values."""
-    assert stack_samples.confidence_interval(part / max(1, of), of) == pytest.approx((low, high), abs=1e-4)
+    assert proportion.interval(part / max(1, of), of) == pytest.approx((low, high), abs=1e-4)
 
 
 @given(of=st.integers(1, 10_000), share=st.floats(0, 1))
 def test_wilson_interval_solves_its_equation(of: int, share: float) -> None:
     """At both ends the share lies 1.96 standard errors of that end away; the interval lies within 0 and 1."""
-    low, high = stack_samples.confidence_interval(share, of)
+    low, high = proportion.interval(share, of)
     assert 0 <= low <= share + 1e-9
     assert share - 1e-9 <= high <= 1
     for end in (low, high):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.derive.graph_tables import Tables
 from tests.derive.sessions import Job
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
 from tests.detectors.graph_jobs import LINE, graph_only, running
 
 from stepscope.detectors.general.costly_compute_line import DETECTOR
@@ -33,8 +33,8 @@ FIXTURES = Fixtures(
         cost=0.0,
         basis="unknown",
         where=(("train.py", LINE),),
-        metrics=("line_ratio", "call_ratio", "part of TopKV2"),
-        title=("line 12 of rank", "TopKV2"),
+        metrics=("function_ratio", "call_ratio", f"part of line {LINE}", "part of TopKV2"),
+        title=("ops of rank", "TopKV2"),
         introduced="model building",
         pipeline_stage="forward-backward",
         remedy="out-of-the-step",
@@ -51,3 +51,60 @@ FIXTURES = Fixtures(
 def test_fixtures(claim: Claim) -> None:
     """It tells where its component's time goes, from the least share on that a report must explain."""
     claim(DETECTOR, FIXTURES)
+
+
+def deep(*ops: tuple[str, str, int, str], weight: bool = False) -> Job:
+    """Ops of (name, function, us of 1,000, lines that call it) in a step with a product."""
+    found = Tables()
+    step = found.graph()
+    data = step.variable("w", "float32[64,64]") if weight else step.op("data", "Placeholder", outputs="float32[64,64]")
+    for number, (name, function, _, callers) in enumerate(ops):
+        step.op(name, "TopKV2", data, line=LINE + number, function=function, callers=callers)
+    step.op("product", "MatMul", data, line=50, function="step")
+    rest = 1_000 - sum(spent for _, _, spent, _ in ops)
+    return running(found, *((f"{name}:TopKV2", float(spent)) for name, _, spent, _ in ops), ("product:MatMul", rest))
+
+
+STEP = "train.py\tstep\t40"
+LOSS = f"train.py\tloss\t30\n{STEP}"
+
+
+def test_a_function_below_the_step_stands_above_information() -> None:
+    """The deepest function that has nearly all of it is named with its lines and the lines that lead to it."""
+    (found,), _ = look(DETECTOR, deep(("a", "rank", 400, LOSS), ("b", "rank", 200, LOSS), ("c", "loss", 50, STEP)))
+    assert found.severity == "high"
+    assert [(place.line, place.function) for place in found.where] == [
+        (LINE, "rank"),
+        (LINE + 1, "rank"),
+        (30, "loss"),
+        (40, "step"),
+    ]
+    assert "ops of rank, called by loss," in found.title
+    assert found.cost.basis == "modelled"
+    assert (found.cost.low, found.cost.high) == (0.0, found.cost.ratio)
+
+
+def test_time_in_many_functions_is_told_of_their_caller() -> None:
+    """Where no callee has nearly all of the time, their caller is named; the step's own function is information."""
+    (found,), _ = look(DETECTOR, deep(("a", "rank", 300, STEP), ("b", "norm", 300, STEP)))
+    assert (found.severity, found.where[0].function, found.where[0].line) == ("info", "step", 40)
+
+
+def test_less_than_two_fifths_is_information() -> None:
+    """A third of the steps in one function is told, and not claimed."""
+    (found,), _ = look(DETECTOR, deep(("a", "rank", 330, LOSS)))
+    assert (found.severity, found.cost.ratio, found.cost.basis) == ("info", 0.0, "unknown")
+
+
+@pytest.mark.parametrize(
+    ("function", "weight", "remedy"),
+    [
+        ("Rank.update_state", True, "metric-less-often"),
+        ("rank", False, "out-of-the-step"),
+        ("rank", True, "compute-less"),
+    ],
+)
+def test_the_remedy_follows_the_place(function: str, weight: bool, remedy: str) -> None:
+    """A metric is to be computed less often; what depends on the batch alone may leave the step; else it shrinks."""
+    (found,), _ = look(DETECTOR, deep(("a", function, 600, LOSS), weight=weight))
+    assert found.remedies[0].id == remedy

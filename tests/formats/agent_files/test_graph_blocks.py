@@ -42,6 +42,17 @@ def test_block() -> None:
     assert table.slots.tolist() == [0, 1]
 
 
+def test_callers() -> None:
+    """A line comes with those from which it was reached, nearest first; older logs have none."""
+    strings = [*BLOCK["strings"], "5:6:8;5:7:20", "train.py", "loss", "step"]
+    lines = {"strings": strings, "callers": [4, 0], "file": [5, 0], "function": [6, 0]}
+    table = assemble([graph_blocks.decode(msgspec.json.encode({**BLOCK, **lines}))])
+    assert table.path_of(0) == (("train.py", "loss", 7), ("train.py", "loss", 8), ("train.py", "step", 20))
+    assert table.path_of(1) == ()
+    older = assemble([graph_blocks.decode(msgspec.json.encode({**BLOCK, "file": [1, 0]}))])
+    assert older.path_of(0) == (("a", "", 7),)
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -53,6 +64,8 @@ def test_block() -> None:
         {"slots": [0]},
         {"strings": None},
         {"graph": "x"},
+        {"strings": ["", "a", "MatMul", "9:1:2"], "callers": [3, 0]},
+        {"strings": ["", "a", "MatMul", "1:2"], "callers": [3, 0]},
     ],
 )
 def test_damage(change: dict[str, Any]) -> None:

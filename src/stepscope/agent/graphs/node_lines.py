@@ -4,8 +4,9 @@ TensorFlow keeps a stack trace at each op, but reading one for the first time ma
 the graph lives, and takes 60 us. Walking the Python frames when the op is made takes 5 to 10 us, compared with some 700
 us that TensorFlow takes to make the op, and leaves eight bytes (docs/decisions/0015).
 
-The line is the innermost line of user code inside the trace: our wrapper that runs the trace ends the walk. Frames of
-AutoGraph's generated code are mapped to the user's lines. Nothing here keeps a graph, an op or a layer alive.
+The lines are those of user code inside the trace, the innermost first: our wrapper that runs the trace ends the walk.
+Frames of AutoGraph's generated code are mapped to the user's lines. A path of lines is kept once, as its innermost line
+and the path of its callers. Nothing here keeps a graph, an op or a layer alive.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ LIBRARY, USER, BOUNDARY, GENERATED, UPDATE = range(5)
 MAX_OPS = 400_000
 """Ops noted in one process (3 MB); ops made after that have no line."""
 MAX_CODES = 20_000
+MAX_PATHS = 50_000
+"""Paths of lines kept in one process (10 MB); ops made on further paths have no line."""
+MAX_LINES = 32
+"""Lines of user code kept of one path, the innermost ones."""
 DEPTH = 400
 """Frames examined per op. A deep model nests some ten frames of Keras in each level."""
 NOWHERE = ("", "", 0)
@@ -40,22 +45,22 @@ NOWHERE = ("", "", 0)
 class Made:
     """Notes about one graph. Positions count from op number ``first``."""
 
-    __slots__ = ("first", "owners", "places", "spent_ns")
+    __slots__ = ("first", "owners", "paths", "spent_ns")
 
     def __init__(self, first: int) -> None:
         self.first = first
-        self.places = array("i")
-        """Index into ``Lines.places`` of each op."""
+        self.paths = array("i")
+        """Index into ``Lines.paths`` of each op."""
         self.owners = array("i")
         """Id of the layer, optimizer or metric whose call made each op, 0 for none."""
         self.spent_ns = 0
         """Time spent on noting."""
 
     def at(self, number: int) -> tuple[int, int]:
-        """(place, owner) of op ``number``."""
+        """(path, owner) of op ``number``."""
         position = number - self.first
-        if 0 <= position < len(self.places):
-            return self.places[position], self.owners[position]
+        if 0 <= position < len(self.paths):
+            return self.paths[position], self.owners[position]
         return 0, 0
 
 
@@ -76,6 +81,10 @@ class Lines:
         self._indexes: dict[tuple[str, str, int], int] = {NOWHERE: 0}
         self.places: list[tuple[str, str, int]] = [NOWHERE]
         """(file, function, line) of each place."""
+        self._paths: dict[tuple[int, int], int] = {(0, 0): 0}
+        """(path of the callers, place) -> path."""
+        self.paths: list[tuple[int, int]] = [(0, 0)]
+        """(path of the callers, place) of each path; path 0 has no line."""
         self.owner: Optional[Callable[[], int]] = None
         """Id of the layer that is being called on this thread."""
         self.updater: Optional[Callable[[FrameType], int]] = None
@@ -102,15 +111,15 @@ class Lines:
                 self._count()
             made = Made(number)
             self._graphs.set(graph, made)
-        places = made.places
-        missing = number - made.first - len(places)
+        paths = made.paths
+        missing = number - made.first - len(paths)
         if missing < 0 or self._ops >= MAX_OPS:
             return
         if missing:
-            places.extend([0] * missing)
+            paths.extend([0] * missing)
             made.owners.extend([0] * missing)
-        place, update = self._place(frame)
-        places.append(place)
+        path, update = self._path(frame)
+        paths.append(path)
         owner = self.owner() if self.owner is not None else 0
         if not owner and update is not None and self.updater is not None:
             owner = self.updater(update)
@@ -120,32 +129,57 @@ class Lines:
 
     def _count(self) -> None:
         """Count the ops of living graphs: dead graphs free their share."""
-        self._ops = sum(len(entry[1].places) for entry in list(self._entries.values()))
+        self._ops = sum(len(entry[1].paths) for entry in list(self._entries.values()))
 
-    def _place(self, frame: Optional[FrameType]) -> tuple[int, Optional[FrameType]]:
-        """The place, and the innermost frame of UPDATE met before it."""
+    def lines_of(self, path: int) -> list[tuple[str, str, int]]:
+        """The lines of a path, the innermost first."""
+        found = []
+        while path:
+            path, place = self.paths[path]
+            found.append(self.places[place])
+        return found
+
+    def _path(self, frame: Optional[FrameType]) -> tuple[int, Optional[FrameType]]:
+        """The path of a frame, and the innermost frame of UPDATE met before any line."""
         codes = self._codes
         update: Optional[FrameType] = None
+        found: list[int] = []
         for _ in range(DEPTH):
             if frame is None:
-                return 0, update
+                break
             code = frame.f_code
             known = codes.get(id(code))
             kind = known[0] if known is not None else self._classify(code)
             if kind:
                 if kind == BOUNDARY:
-                    return 0, update
+                    break
                 if kind == UPDATE:
-                    update = update or frame
+                    update = update or (frame if not found else None)
                     frame = frame.f_back
                     continue
                 place = self._known.get((id(code), frame.f_lineno))
                 if place is None:
                     place = self._look(code, frame.f_lineno or 0, kind)
-                if place >= 0:
-                    return place, update
+                if place >= 0 and found[-1:] != [place]:
+                    found.append(place)
+                    if len(found) == MAX_LINES:
+                        break
             frame = frame.f_back
-        return 0, update
+        return self._interned(found), update
+
+    def _interned(self, places: list[int]) -> int:
+        """The path of these places, the innermost first; 0 if it is new and there are too many."""
+        path = 0
+        for place in reversed(places):
+            key = (path, place)
+            inner = self._paths.get(key)
+            if inner is None:
+                if len(self.paths) >= MAX_PATHS:
+                    return 0
+                inner = self._paths[key] = len(self.paths)
+                self.paths.append(key)
+            path = inner
+        return path
 
     def _classify(self, code: CodeType) -> int:
         file = code.co_filename

@@ -5,7 +5,8 @@ A block stands for itself, so that a reader that begins late, or lacks one, read
     {"t": "nodes", "at": ..., "graph": 3, "strings": [...], "node": [...], "name": [...], "type": [...], ...}
 
 Columns are those of ``model.log.graph.NodeColumns``; text columns count through ``strings``, inputs stand one after
-another with ``fan_in`` of each node.
+another with ``fan_in`` of each node. A text of ``callers`` has the lines from which a node's line was reached, the
+nearest first, as ``FILE:FUNCTION:LINE;...`` with files and functions counted through ``strings``.
 """
 
 from __future__ import annotations
@@ -66,6 +67,8 @@ class Rows:
 
     def _begin(self) -> None:
         self._strings: dict[str, int] = {"": 0}
+        self._lines_of: dict[int, tuple[int, int, int, int]] = {}
+        """Columns file, function, line and callers of each path."""
         self._columns: dict[str, list[int]] = {
             column: []
             for column in (
@@ -78,6 +81,7 @@ class Rows:
                 "file",
                 "function",
                 "line",
+                "callers",
                 "owner",
                 "fan_in",
             )
@@ -99,11 +103,12 @@ class Rows:
             ("attributes", attributes(op)),
         ):
             columns[column].append(strings.setdefault(text, len(strings)))
-        place, owner = self._made.at(number) if self._made is not None else (0, 0)
-        file, function, line = self._lines.places[place]
-        columns["file"].append(strings.setdefault(file, len(strings)))
-        columns["function"].append(strings.setdefault(function, len(strings)))
+        path, owner = self._made.at(number) if self._made is not None else (0, 0)
+        file, function, line, callers = self._columns_of(path)
+        columns["file"].append(file)
+        columns["function"].append(function)
         columns["line"].append(line)
+        columns["callers"].append(callers)
         columns["owner"].append(owner)
         inputs = op.inputs[:MAX_INPUTS]
         columns["fan_in"].append(len(inputs))
@@ -112,6 +117,19 @@ class Rows:
             self._slots.append(tensor.value_index)
         if len(columns["node"]) >= BLOCK:
             self.write()
+
+    def _columns_of(self, path: int) -> tuple[int, int, int, int]:
+        known = self._lines_of.get(path)
+        if known is None:
+            strings = self._strings
+            lines = [
+                (strings.setdefault(file, len(strings)), strings.setdefault(function, len(strings)), line)
+                for file, function, line in self._lines.lines_of(path)
+            ]
+            callers = ";".join(["%d:%d:%d" % line for line in lines[1:]])
+            file, function, line = lines[0] if lines else (0, 0, 0)
+            known = self._lines_of[path] = (file, function, line, strings.setdefault(callers, len(strings)))
+        return known
 
     def _specs(self, outputs: Tensors) -> str:
         parts = []

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 TOP_TYPES = 3
 _VENDOR = re.compile(r"^_(Mkl(Native)?)?(?=[A-Z])")
-_UPDATE = re.compile(r"AssignSubVariableOp|Resource(Sparse)?Apply|ResourceScatter")
+UPDATE = re.compile(r"AssignSubVariableOp|Resource(Sparse)?Apply|ResourceScatter")
 """Types of nodes that change variables as optimizers do."""
 MIN_NAMED = 0.3
 """Share of the compute's time from which lines found another way than by an op trace stand for it."""
@@ -68,7 +68,7 @@ def build(view: SessionView) -> ComputeLines | None:
     trace, index = view.traces.shown, view.graphs
     if trace is None or index is None:
         return None
-    ops = [op for op in line_times.build(trace.trace, index).ops if not _of_input(index, op)]
+    ops = [op for op in line_times.build(trace.trace, index).ops if not of_input(index, op)]
     total = sum(op.self_ps for op in ops)
     if not total:
         return None
@@ -76,13 +76,13 @@ def build(view: SessionView) -> ComputeLines | None:
     for op in ops:
         if op.place is not None:
             groups[op.place.file, op.place.line].append(op)
-    optimizers = _optimizers(index)
+    updaters = optimizers(index)
     lines = [
         ComputeLine(
             place=view.place(file, line, function=_function(group)),
             ratio=sum(op.self_ps for op in group) / total,
             types=top_types(group),
-            updates_ratio=_updates(group, optimizers),
+            updates_ratio=_updates(group, updaters),
         )
         for (file, line), group in groups.items()
     ]
@@ -107,17 +107,17 @@ def plain_type(name: str) -> str:
     return _VENDOR.sub("", name)
 
 
-def _updates(ops: Sequence[OpTime], optimizers: frozenset[int]) -> float:
-    """Share of the ops' time in calls of optimizers."""
+def _updates(ops: Sequence[OpTime], updaters: frozenset[int]) -> float:
+    """Share of the ops' time in updates of variables, and in calls of optimizers."""
     total = sum(op.self_ps for op in ops)
-    mine = sum(op.self_ps for op in ops if op.layer is not None and op.layer.id in optimizers)
+    mine = sum(op.self_ps for op in ops if UPDATE.match(op.type) or (op.layer is not None and op.layer.id in updaters))
     return mine / total if total else 0.0
 
 
-def _optimizers(index: GraphIndex) -> frozenset[int]:
+def optimizers(index: GraphIndex) -> frozenset[int]:
     """Ids of the layers that make updates of weights."""
     table = index.table
-    kinds = [i for i, text in enumerate(table.strings) if _UPDATE.match(text)]
+    kinds = [i for i, text in enumerate(table.strings) if UPDATE.match(text)]
     return frozenset(table.owner[np.isin(table.type, kinds)].tolist()) - {0}
 
 
@@ -126,5 +126,6 @@ def _function(ops: Iterable[OpTime]) -> str:
     return next((op.place.function for op in ops if op.place is not None), "")
 
 
-def _of_input(index: GraphIndex, op: OpTime) -> bool:
+def of_input(index: GraphIndex, op: OpTime) -> bool:
+    """Whether an op works for the input pipeline."""
     return op.row != NOT_FOUND and index.of_data(int(index.table.graph[op.row]))

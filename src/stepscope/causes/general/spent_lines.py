@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.general import compute_lines
 from stepscope.derive.numeric import intervals
-from stepscope.derive.python import stack_samples
+from stepscope.derive.python import doing, stack_samples
 from stepscope.derive.steps.anatomy import NAMED_BY
 from stepscope.derive.steps.candidate import EVALUATIONS
 from stepscope.model.log.events import Traced
@@ -89,7 +89,7 @@ def _of_spot(view: StepsView, spot: HotSpot) -> Spent:
     return Spent(
         place=place,
         ratio=spot.ratio,
-        what=spot.called.rpartition(".")[2] if spot.called else "",
+        what=doing.of_spot(spot, view.source_of),
         caller=caller if caller is not None and (caller.file, caller.line) != (place.file, place.line) else None,
     )
 

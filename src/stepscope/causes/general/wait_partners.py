@@ -107,7 +107,8 @@ def _partner(
     doing: Reason = Counter(reasons).most_common(1)[0][0] if reasons else "unknown"
     if len(idle) > len(inside) or not inside:
         doing = "lock" if locked and idle else "other"
-    spots = [spot for sample in inside or idle or busy if (spot := sample.culprit) is not None]
+    shown = inside or idle or busy or [sample for _, sample in group]
+    spots = [spot for sample in shown if (spot := sample.culprit) is not None]
     share = _share(inside, waits)
     elsewhere = _share([sample for sample in busy if sample.at in others], others)
     return Partner(

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.general import wait_partners
 from stepscope.derive.machine import thread_cpu
+from stepscope.derive.numeric import proportion
 from stepscope.derive.python import stack_samples, wait_reasons
 from stepscope.model.log.events import ThreadSeen
 from stepscope.model.log.waits import ThreadCounts
@@ -228,7 +229,7 @@ def _pieces(view: StepsView, taken: Sequence[Sample]) -> list[_Piece]:
 def _wait(view: StepsView, group: Sequence[_Piece], scale: float, looks: int, waited: float) -> WaitOn:
     """The wait of one function; ``scale``: wall-time share per part, ``waited``: that of the whole component."""
     ratio = min(waited, sum(piece.part for piece in group) * scale)
-    low, high = stack_samples.confidence_interval(ratio / waited if waited else 0.0, looks)
+    low, high = proportion.interval(ratio / waited if waited else 0.0, looks)
     samples = [piece.sample for piece in group]
     spots = Counter(spot for s in samples if (spot := s.culprit) is not None)
     waits = [s.wait for s in samples if s.wait is not None]

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
     from stepscope.derive.graph.index import GraphIndex
 
-_WRITES = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
+_WRITES = (
+    *("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp", "ResourceStridedSliceAssign"),
+    *("ResourceScatterUpdate", "ResourceScatterAdd", "ResourceScatterNdUpdate", "ResourceScatterNdAdd"),
+)
 _CHECKS = ("Assert", "NoOp")
 """Types of nodes without consumers that metrics may have too."""
 _INPUTS = ("Placeholder", "IteratorGetNext")

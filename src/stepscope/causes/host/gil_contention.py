@@ -23,6 +23,7 @@ import numpy as np
 
 from stepscope.causes.system.contention import MIN_SPAN_NS
 from stepscope.derive.machine import thread_cpu
+from stepscope.derive.numeric import proportion
 from stepscope.derive.python import stack_samples
 from stepscope.model.log.events import ThreadSeen
 from stepscope.wire.kinds import Flag, Kind, LockState
@@ -129,7 +130,7 @@ def build(view: SessionView, min_cores: float) -> LockWaits | None:
     looked &= (records.start_ns >= window[0]) & (records.start_ns <= window[1])
     states = records.arg[looked & (records.thread == steps.thread)]
     elsewhere = float((states == LockState.ELSEWHERE).mean()) if len(states) else 1.0
-    low, high = stack_samples.confidence_interval(elsewhere, len(states))
+    low, high = proportion.interval(elsewhere, len(states))
     waits = looked & (records.arg == LockState.WAITS)
     spot, component = _waiting_at(view, set(records.start_ns[waits & (records.thread == steps.thread)].tolist()))
     return LockWaits(

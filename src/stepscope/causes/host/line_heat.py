@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from stepscope.derive.numeric import proportion
 from stepscope.derive.python import stack_samples
 from stepscope.model.log.events import (
     ChildStarted,
@@ -134,7 +135,7 @@ class HotLines:
         sampled = sum(spent.weight_ns for spent in mine) / self._whole_ns if mine and self._whole_ns else 0.0
         if timed >= sampled:
             return Heat(ratio=timed, low=timed, high=timed)
-        low, high = stack_samples.confidence_interval(sampled, self._samples)
+        low, high = proportion.interval(sampled, self._samples)
         return Heat(ratio=sampled, low=low, high=high, samples=sum(spent.samples for spent in mine))
 
     def hottest(self, limit: int, least: float = 0.005) -> tuple[tuple[str, int, float], ...]:

@@ -152,6 +152,18 @@ class GraphIndex:
             row = caller
         return place, layer
 
+    def path_of(self, row: int) -> tuple[tuple[str, str, int], ...]:
+        """(file, function, line) of the user code that made a node, the innermost line first, then that of the node
+        that calls its graph, and so on.
+        """
+        found: list[tuple[str, str, int]] = []
+        for _ in range(len(self.graphs) + 1):
+            found += self.table.path_of(row)
+            row = self.caller.get(int(self.table.graph[row]), NOT_FOUND)
+            if row == NOT_FOUND:
+                break
+        return tuple(found)
+
     def _resolve(self, graph: int, name: str) -> int:
         """The node at that path, starting from ``graph``."""
         row = self._rows[graph].get(name)

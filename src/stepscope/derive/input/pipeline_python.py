@@ -30,6 +30,12 @@ class InsideFunction:
     lines: tuple[int, ...]
     """Its sampled lines, most frequent first."""
     samples: int
+    ratio: float
+    """Share of the sampled time of the user's code on these threads."""
+    called: str
+    """What its lines were calling most often, see ``HotSpot.called``."""
+    called_ratio: float
+    """Share of its sampled time in ``called``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +101,7 @@ def _inside(steps: Steps, threads: Sequence[int]) -> InsideFunction | None:
     lo, hi = steps.windows
     weights: Counter[tuple[str, str]] = Counter()
     lines: dict[tuple[str, str], Counter[int]] = {}
+    below: dict[tuple[str, str], Counter[str]] = {}
     for sample in stack_samples.thread_samples(steps.worker, threads):
         culprit = sample.culprit
         if culprit is None or culprit.line <= 0 or not lo[0] <= sample.at < hi[-1]:
@@ -102,14 +109,23 @@ def _inside(steps: Steps, threads: Sequence[int]) -> InsideFunction | None:
         key = (culprit.file, culprit.function)
         weights[key] += sample.weight_ns
         lines.setdefault(key, Counter())[culprit.line] += 1
+        below.setdefault(key, Counter())[stack_samples.called(sample)] += sample.weight_ns
     if not weights:
         return None
     key = weights.most_common(1)[0][0]
     samples = lines[key].total()
     if samples < MIN_SAMPLES:
         return None
+    below[key].pop("", None)
+    called, inside = below[key].most_common(1)[0] if below[key] else ("", 0)
     return InsideFunction(
-        file=key[0], function=key[1], lines=tuple(line for line, _ in lines[key].most_common()), samples=samples
+        file=key[0],
+        function=key[1],
+        lines=tuple(line for line, _ in lines[key].most_common()),
+        samples=samples,
+        ratio=weights[key] / max(1, weights.total()),
+        called=called,
+        called_ratio=inside / max(1, weights[key]),
     )
 
 

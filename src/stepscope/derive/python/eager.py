@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive.numeric import proportion
 from stepscope.derive.python import stack_samples
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ class EagerTime:
     @property
     def interval(self) -> tuple[float, float]:
         """From Python's part alone to all that is eager, each at the end of its 95 % interval."""
-        low, _ = stack_samples.confidence_interval(self.python_ratio, self.samples)
-        _, high = stack_samples.confidence_interval(self.eager_ratio, self.samples)
+        low, _ = proportion.interval(self.python_ratio, self.samples)
+        _, high = proportion.interval(self.eager_ratio, self.samples)
         return low, high
 
 

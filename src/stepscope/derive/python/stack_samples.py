@@ -189,6 +189,8 @@ class HotSpot:
     """The function called by the statement of the loop, if it has a Python frame; "" for none."""
     called: str
     """What the line was calling most often. C functions such as "time.sleep" have no Python frame, so "" is common."""
+    called_ratio: float
+    """Share of its sampled time in ``called``."""
 
 
 def samples(steps: Steps, anatomy: Anatomy) -> tuple[Sample, ...]:
@@ -338,7 +340,11 @@ def weight_of(taken: Iterable[Sample]) -> int:
 def _hot_spot(members: list[Sample], whole: int, loop: tuple[str, str] | None) -> HotSpot:
     culprits = [c for s in members if (c := s.culprit) is not None]
     lines = [line for line, _ in Counter(c.line for c in culprits if c.line > 0).most_common()]
-    below = Counter(name for s in members if (name := called(s)))
+    below: Counter[str] = Counter()
+    for sample in members:
+        below[called(sample)] += sample.weight_ns
+    below.pop("", None)
+    callee, inside = below.most_common(1)[0] if below else ("", 0)
     entered = Counter(f for s in members if (f := _entered(s, loop)))
     first = culprits[0]
     weight = weight_of(members)
@@ -350,7 +356,8 @@ def _hot_spot(members: list[Sample], whole: int, loop: tuple[str, str] | None) -
         ratio=weight / whole if whole else 0.0,
         tensorflow_ratio=weight_of(s for s in members if s.in_tensorflow) / weight if weight else 0.0,
         entered=entered.most_common(1)[0][0] if entered else "",
-        called=below.most_common(1)[0][0] if below else "",
+        called=callee,
+        called_ratio=inside / weight if weight else 0.0,
     )
 
 
@@ -385,14 +392,3 @@ def _entered(sample: Sample, loop: tuple[str, str] | None) -> str:
     names = [(f.file, f.function) for f in sample.frames]
     last = len(names) - 1 - names[::-1].index(loop) if loop is not None and loop in names else len(names)
     return names[last + 1][1] if last + 1 < len(names) else ""
-
-
-def confidence_interval(ratio: float, of: int) -> tuple[float, float]:
-    """95 % interval of a share estimated from ``of`` samples (Wilson's score interval)."""
-    if of == 0:
-        return 0.0, 1.0
-    z = 1.96
-    p = min(1.0, max(0.0, ratio))
-    centre = (p + z * z / (2 * of)) / (1 + z * z / of)
-    half = z * float(np.sqrt(p * (1 - p) / of + z * z / (4 * of * of))) / (1 + z * z / of)
-    return max(0.0, centre - half), min(1.0, centre + half)

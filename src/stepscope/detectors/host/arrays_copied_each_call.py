@@ -30,6 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive.numeric import proportion
 from stepscope.derive.python import stack_samples
 from stepscope.derive.python.eager import FUNCTION_CALLS
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
@@ -87,7 +88,7 @@ def _converts(sample: Sample) -> bool:
 
 
 def _finding(view: StepsView, mine: list[Sample], ratio: float, calls: float, params: Params) -> Seen:
-    low, high = stack_samples.confidence_interval(ratio, len(view.samples))
+    low, high = proportion.interval(ratio, len(view.samples))
     return Seen(
         title=f"each call copies NumPy arrays into tensors before its function runs, "
         f"{format_ns(ratio * _mean_ns(view))} a step: {format_ratio(ratio)} of the time",

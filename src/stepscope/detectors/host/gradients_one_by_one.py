@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.host import gradients_one_by_one
-from stepscope.derive.python import stack_samples
+from stepscope.derive.numeric import proportion
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ratio
@@ -66,7 +66,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
 
 def _finding(view: SessionView, found: SeparateGradients, params: Params) -> Seen:
     saved = GAIN * found.ratio
-    low, high = stack_samples.confidence_interval(found.ratio, found.of)
+    low, high = proportion.interval(found.ratio, found.of)
     return Seen(
         title=f"the step computes gradients one variable at a time, {format_ratio(found.ratio)} of the time: each "
         "call repeats the backward pass",

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.general import waits
 from stepscope.derive.numeric import intervals
+from stepscope.derive.python import doing
 from stepscope.derive.steps import calls
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
@@ -39,6 +40,7 @@ from stepscope.wire.kinds import Kind, Trait, kinds_with
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from stepscope.derive.python.stack_samples import HotSpot
     from stepscope.derive.steps.named_times import NamedTime
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.steps_view import StepsView
@@ -91,6 +93,10 @@ def _by_method(own: list[tuple[NamedTime, float]]) -> list[list[tuple[NamedTime,
     return list(groups.values())
 
 
+MIN_SAMPLES = 8
+"""Stack samples from which a function inside of a callback is named."""
+MOST = 0.5
+"""Share of the callbacks' time that it must have."""
 NAMED = 3
 """Number of classes named in a title."""
 SESSION_HOOKS = frozenset({"before_run", "after_run"})
@@ -131,7 +137,10 @@ def _finding(view: StepsView, rows: list[NamedTime], ratio: float, least: float)
         )
         kind = f"these {what}s"
     elif len(rows) == 1:
-        title = f"the {what} {kind} takes {format_ns(per_call)} on {when} ({name.hook}): {share} of the time"
+        title = (
+            f"the {what} {kind} takes {format_ns(per_call)} on {when} ({name.hook}): {share} of the time"
+            f"{_inside(view, rows[0])}"
+        )
     else:
         what = "hooks of the session" if in_session else "callback hooks"
         title = (
@@ -141,7 +150,7 @@ def _finding(view: StepsView, rows: list[NamedTime], ratio: float, least: float)
     return Seen(
         title=title,
         confidence=0.95,
-        where=tuple(dict.fromkeys(p for r in rows if (p := _place(view, r)) is not None)),
+        where=tuple(dict.fromkeys([*(p for r in rows if (p := _place(view, r)) is not None), *_hot_places(view)])),
         evidence=(
             Evidence(
                 metric="callback_ratio",
@@ -166,6 +175,28 @@ def _finding(view: StepsView, rows: list[NamedTime], ratio: float, least: float)
             "the next step starts only when they have returned."
         ),
     )
+
+
+def _hottest(view: StepsView) -> HotSpot | None:
+    """The function of the user's with most of the callbacks' time, if it has most of it."""
+    spot = next(iter(view.hot_spots("callbacks")), None)
+    return spot if spot is not None and spot.samples >= MIN_SAMPLES and spot.ratio >= MOST else None
+
+
+def _inside(view: StepsView, row: NamedTime) -> str:
+    """``, most of it in smooth (np.convolve)``: where below its own first line a callback spends its time."""
+    spot = _hottest(view)
+    if spot is None:
+        return ""
+    what = doing.of_spot(spot, view.source_of)
+    if spot.culprit.function == row.name.text:
+        return f", most of it in {what}" if what else ""
+    return f", most of it in {spot.culprit.function}" + (f" ({what})" if what else "")
+
+
+def _hot_places(view: StepsView) -> tuple[Place, ...]:
+    spot = _hottest(view)
+    return (view.place(spot.culprit.file, spot.culprit.line, function=spot.culprit.function),) if spot else ()
 
 
 def _genitive(kind: str) -> str:

@@ -31,6 +31,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.causes.host import statement_role
+from stepscope.derive.python import doing
 from stepscope.detectors import loop_python
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, severity_of
 from stepscope.detectors.loop_python import Params
@@ -72,7 +73,12 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
 
 def _remedies(view: StepsView, found: LoopPython, *, next_waits: bool) -> tuple[Remedy, ...]:
     """``next_waits``: the next step needs what the function returns, so the function cannot run less often or later."""
-    spot = found.top.culprit
+    spot, what = found.top.culprit, found.doing(view)
+    if what and found.top.called_ratio >= doing.MIN_RATIO:
+        text = f"call {what} less often or on less: keep what does not change, take only what is used of its result"
+        off = "or hand it to another thread or process, so that the next step can start"
+        less = Remedy(id="call-less", text=text)
+        return (less,) if next_waits else (less, Remedy(id="move-off-thread", text=off))
     if loop_python.is_loop(view, spot):
         text = "do the work of these lines with NumPy on whole arrays, or inside the compiled step"
         vectorise = Remedy(id="vectorise", text=text)

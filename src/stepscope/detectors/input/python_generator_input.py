@@ -58,7 +58,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     what = "PyDataset" if function.role == "pydataset" else "input generator"
     yield Seen(
         title=f"the {what} {name} runs in Python{_how(waited)}; it costs each step {format_ns(waited.saved * mean)} of "
-        f"{format_ns(mean)}{_waiting(waited)}",
+        f"{format_ns(mean)}{_waiting(waited)}{pipeline_python.inside_text(view, function)}",
         confidence=0.95,
         where=_places(view, function),
         evidence=waited.evidence(params),

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.host import slow_initialisation
-from stepscope.derive.python import stack_samples
+from stepscope.derive.numeric import proportion
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -71,7 +71,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     long = start.spot_cpu_ns >= params.min_cpu_ns or start.spot_ns >= params.min_wait_ns
     if not long or ratio < params.min_ratio or start.samples < params.min_samples:
         return
-    low, high = stack_samples.confidence_interval(start.spot_ns / max(1, start.own_ns), start.samples)
+    low, high = proportion.interval(start.spot_ns / max(1, start.own_ns), start.samples)
     own = start.own_ns / start.span_ns
     makes = start.making_ns >= params.min_making_ratio * start.spot_ns
     yield Seen(

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from stepscope.model.log.graph import TEXT_COLUMNS, NodeColumns
+from stepscope.model.log.graph import CALLERS, FIELDS, LATER_COLUMNS, TEXT_COLUMNS, NodeColumns
 
 if TYPE_CHECKING:
     from stepscope.model.records import I64
 
 TYPE = "nodes"
 """Type of the log lines that hold a block."""
-LATER = "attributes"
-"""Column that older logs lack."""
 ALL_READ = "graphs"
 """Type of the log line that follows once no graph is waiting to be read."""
 
@@ -36,6 +34,7 @@ class _Block(msgspec.Struct, frozen=True):
     producers: list[int]
     slots: list[int]
     attributes: list[int] = []
+    callers: list[int] = []
 
 
 _DECODER = msgspec.json.Decoder(_Block)
@@ -52,10 +51,10 @@ def decode(text: bytes) -> NodeColumns:
     texts = {}
     for name in TEXT_COLUMNS:
         given: list[int] = getattr(block, name)
-        codes = _column(given if given or name != LATER else [0] * count, count)
+        codes = _column(given if given or name not in LATER_COLUMNS else [0] * count, count)
         if count and (codes.min() < 0 or codes.max() >= len(block.strings)):
             raise ValueError(f"column {name} counts to {codes.max()}; the block has {len(block.strings)} texts")
-        texts[name] = (codes, block.strings)
+        texts[name] = (codes, block.strings if name != "callers" else _callers(block.strings, set(codes.tolist())))
     fan_in = _column(block.fan_in, count)
     if count and fan_in.min() < 0:
         raise ValueError("column fan_in has a negative number")
@@ -70,6 +69,23 @@ def decode(text: bytes) -> NodeColumns:
         producers=_column(block.producers, inputs),
         slots=_column(block.slots, inputs),
     )
+
+
+def _callers(strings: list[str], wanted: set[int]) -> list[str]:
+    """The texts of the column ``callers`` with files and functions in words, see ``GraphTable.callers``.
+
+    Raises:
+        ValueError: a text is not ``FILE:FUNCTION:LINE;...``, or counts beyond the block's texts.
+    """
+    return [_in_words(strings, text) if i in wanted else "" for i, text in enumerate(strings)]
+
+
+def _in_words(strings: list[str], text: str) -> str:
+    lines = [part.split(":") for part in text.split(";")] if text else []
+    try:
+        return CALLERS.join(FIELDS.join((strings[int(f)], strings[int(g)], str(int(n)))) for f, g, n in lines)
+    except (ValueError, IndexError):
+        raise ValueError(f"column callers has {text[:80]!r}; expected FILE:FUNCTION:LINE;...") from None
 
 
 def _column(values: list[int], length: int) -> I64:

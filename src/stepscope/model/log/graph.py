@@ -20,7 +20,11 @@ from stepscope.model.records import I64
 
 UNKNOWN = -1
 """Value for an unknown dimension, or an unknown producer of an input."""
-TEXT_COLUMNS = ("name", "type", "device", "outputs", "attributes", "file", "function")
+TEXT_COLUMNS = ("name", "type", "device", "outputs", "attributes", "file", "function", "callers")
+LATER_COLUMNS = frozenset({"attributes", "callers"})
+"""Text columns that older sessions lack."""
+CALLERS, FIELDS = "\n", "\t"
+"""Between the lines of a text of the column ``callers``, and between file, function and line of each."""
 _GRAPH_KEY = 1 << 32
 
 
@@ -65,6 +69,13 @@ def _spec(part: str) -> TensorSpec | None:
     if not all(size == "?" or size.isdigit() for size in sizes):
         return None
     return TensorSpec(dtype, tuple(UNKNOWN if size == "?" else int(size) for size in sizes))
+
+
+@functools.lru_cache(maxsize=65_536)
+def callers(text: str) -> tuple[tuple[str, str, int], ...]:
+    """(file, function, line) of the callers in a text of the column ``callers``, the nearest first."""
+    parts = [part.split(FIELDS) for part in text.split(CALLERS)] if text else []
+    return tuple((file, function, int(line)) for file, function, line in parts)
 
 
 class Layer(Event, tag="layer", frozen=True, kw_only=True):
@@ -157,6 +168,8 @@ class GraphTable:
     line: I64 = field(default_factory=_none)
     """Line, with ``file`` and ``function``: the innermost line of user code that ran, within the trace, when the op was
     made; 0: none."""
+    callers: I64 = field(default_factory=_none)
+    """Lines of user code from which ``line`` was reached, see ``path_of``. Since 0.1."""
     owner: I64 = field(default_factory=_none)
     """Id of the layer, optimizer or metric (``Layer``) in whose call it was made; 0: none."""
     first_input: I64 = field(default_factory=lambda: np.zeros(1, np.int64))
@@ -191,6 +204,15 @@ class GraphTable:
     def attributes_of(self, row: int) -> str:
         """The recorded attributes of a node, as JSON; "" for none."""
         return self.text(self.attributes, row) if len(self.attributes) else ""
+
+    def path_of(self, row: int) -> tuple[tuple[str, str, int], ...]:
+        """(file, function, line) of the user code that ran within the trace when a node was made, the innermost line
+        first; empty if none did. Sessions of older versions have only the innermost one.
+        """
+        if not self.line[row]:
+            return ()
+        inner = (self.text(self.file, row), self.text(self.function, row), int(self.line[row]))
+        return (inner, *callers(self.text(self.callers, row) if len(self.callers) else ""))
 
     def slots_of(self, row: int) -> I64:
         """Indices of its inputs among the outputs of the nodes that make them, in order."""

@@ -1,0 +1,136 @@
+"""The compiled step computes results of which it uses a small part.
+
+## What it detects
+A result of the step's graph from which all consumers only select - a slice, a diagonal, some rows - so that at most
+half of its elements are used, with the element-wise ops and the product behind it that serve nothing else, if the
+unused part takes a tenth of the step or more.
+
+## Why it matters
+The scores of all positions where only the last one is read, the distances of all pairs where only the diagonal is
+needed: the work grows with the whole result, and so do its gradients.
+
+## Evidence
+From the graph: the result, its shape, the nodes that select from it; `used_ratio`, the share of its elements that they
+take. From an op trace: `result_ratio`, share of the steps in the ops that make it, with their gradients.
+
+## Known limits
+The saving is counted in elements. Results that are normalised, sorted or accumulated over the axis that is selected
+from (softmax, a recurrent layer) are needed whole and not reported; nor are results with further consumers. Shapes that
+the graph leaves open are not compared.
+
+## Remedy
+Select first, compute then: slice the inputs (`hidden[:, -1]` before the last layer), or compute the pairs that are
+used directly (`tf.reduce_sum(a * b, -1)` in place of the diagonal of `a @ b`).
+
+## References
+FSE'22 study, inefficient model structure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.causes.graph import partly_used
+from stepscope.detectors import graph_pattern, trace_evidence
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
+from stepscope.detectors.graph_pattern import Saving
+from stepscope.model.report.finding import Evidence, Remedy
+from stepscope.units import Ratio, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from stepscope.causes.graph.partly_used import PartlyUsed
+    from stepscope.derive.graph.index import GraphIndex
+    from stepscope.derive.optrace.node_costs import NodeCosts
+    from stepscope.derive.steps_view import StepsView
+
+
+SMALL = 0.1
+"""Share below which a fraction says more than percent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.10)
+    """Share of the traced steps in the unused part."""
+    max_used: Ratio = Ratio(0.5)
+    """Share of the elements: if more is used, selecting first saves less than it complicates."""
+    min_elements: int = 1_000
+    """Of the result: smaller ones cost what an op costs at least."""
+
+
+def detect(view: StepsView, params: Params) -> Iterator[Seen | CaptureRequest]:
+    """Yield at most one finding: the costliest result."""
+    known = np.unique(view.steps.samples[view.steps.steady])
+    samples = int(known[0]) if len(known) == 1 else 0
+
+    def find(index: GraphIndex) -> Sequence[PartlyUsed]:
+        return partly_used.build(index, samples, params.max_used, params.min_elements)
+
+    yield from graph_pattern.price(
+        view,
+        find,
+        params.min_ratio,
+        ask=lambda _: "",
+        weigh=_saving,
+        see=lambda ops, found, saving: _finding(view, ops, found, saving, params),
+    )
+
+
+def _saving(ops: NodeCosts, found: PartlyUsed) -> Saving:
+    left = 1 - found.used_ratio
+    return Saving(share=ops.of_nodes(found.nodes, gradients=True), part=left, least=0.5 * left, most=1.0)
+
+
+def _finding(view: StepsView, ops: NodeCosts, found: PartlyUsed, saving: Saving, params: Params) -> Seen:
+    makers = [*ops.costliest(found.nodes), found.made_by]
+    shape = " x ".join(str(size) if size else "?" for size in found.shape)
+    made = graph_pattern.places(view, ops.index, makers)
+    selected = graph_pattern.places(view, ops.index, found.selecting)
+    who = f" of {made[0].function}" if made and made[0].function not in {"", "<module>"} else ""
+    where = f" (line {selected[0].line})" if selected else ""
+    return Seen(
+        title=f"only {_part_text(found.used_ratio)} of a result{who} is used: {shape} elements are computed, then some "
+        f"are selected{where}; making it takes {format_ratio(saving.share.ratio)} of the step",
+        confidence=0.85,
+        where=tuple(dict.fromkeys([*made, *selected])),
+        evidence=(
+            trace_evidence.evidence(ops.trace, "result_ratio", saving.share.ratio, "ratio", params.min_ratio),
+            Evidence(metric="used_ratio", value=found.used_ratio, unit="ratio", threshold=params.max_used),
+            trace_evidence.steps(ops.trace),
+        ),
+        cost=cost_of(view, saving.ratio, low=saving.low, high=min(1.0, saving.high), basis="modelled"),
+        remedies=(
+            Remedy(
+                id="select-first",
+                text="select first, compute then: take the rows, positions or pairs that are used before this work, so "
+                "that the rest is never made",
+                safety="review",
+            ),
+        ),
+        explanation="In the graph, everything that uses this result only selects from it; the op trace shows the time "
+        "of the ops that serve nothing else, and of their gradients. The saving is counted in elements.",
+    )
+
+
+def _part_text(ratio: float) -> str:
+    """``1/256``, or percent."""
+    return f"1/{round(1 / ratio)}" if ratio < SMALL else format_ratio(ratio)
+
+
+DETECTOR = Detector(
+    code="GRF020",
+    name="partly-used-results",
+    cause="Model: inefficient model structure",
+    introduced_stage="model building",
+    pipeline_stage="forward-backward",
+    needs=frozenset({Signal.STEPS, Signal.NODES, Signal.OP_TRACE}),
+    params=Params(),
+    detect=detect,
+)
