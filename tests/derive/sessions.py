@@ -208,9 +208,9 @@ class Job:
         self.event(made)
         return made
 
-    def iterator(self, dataset: DatasetMade | None = None, *, batch: int = 0) -> int:
+    def iterator(self, dataset: DatasetMade | None = None, *, batch: int = 0, at: int = 0) -> int:
         """An iterator, by its id."""
-        made = IteratorMade(id=self.new_id("iterator"), dataset=dataset.id if dataset else 0, batch=batch)
+        made = IteratorMade(at=at, id=self.new_id("iterator"), dataset=dataset.id if dataset else 0, batch=batch)
         self.event(made)
         return made.id
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stepscope.model.log.events import AgentDiagnostic
+from stepscope.model.log.events import AgentDiagnostic, UserProfiler
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -41,6 +41,19 @@ def test_distinct_fetches_are_bounded(run: Any) -> None:
     names = {r.name.text for r in run.of(Kind.SESSION_RUN)}
     assert len(names) <= 201
     assert sum(r.name.text == "other fetches" for r in many) > 90
+
+
+def test_full_traces_of_the_program(run: Any) -> None:
+    """Where runs with the program's own full trace begin and end is logged, with the line that asks for it."""
+    told = run.all(UserProfiler)
+    assert [(t.action, t.way) for t in told] == [
+        ("start", "run-metadata"),
+        ("stop", ""),
+        ("start", "run-metadata"),
+        ("stop", ""),
+    ]
+    (traced,) = {r.name.call_line for r in run.called(Kind.SESSION_RUN, "traced")}
+    assert {t.line for t in told if t.action == "start"} == {traced}
 
 
 def test_monitored_session(run: Any) -> None:

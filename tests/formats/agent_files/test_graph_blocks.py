@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.formats.agent_files import graph_blocks
-from stepscope.model.log.graph import TEXT_COLUMNS, TensorSpec, assemble, specs
+from stepscope.model.log.graph import TEXT_COLUMNS, TensorSpec, assemble, path_of, specs
 
 BLOCK: dict[str, Any] = {
     "t": "nodes",
@@ -47,10 +47,10 @@ def test_callers() -> None:
     strings = [*BLOCK["strings"], "5:6:8;5:7:20", "train.py", "loss", "step"]
     lines = {"strings": strings, "callers": [4, 0], "file": [5, 0], "function": [6, 0]}
     table = assemble([graph_blocks.decode(msgspec.json.encode({**BLOCK, **lines}))])
-    assert table.path_of(0) == (("train.py", "loss", 7), ("train.py", "loss", 8), ("train.py", "step", 20))
-    assert table.path_of(1) == ()
+    assert path_of(table, 0) == (("train.py", "loss", 7), ("train.py", "loss", 8), ("train.py", "step", 20))
+    assert path_of(table, 1) == ()
     older = assemble([graph_blocks.decode(msgspec.json.encode({**BLOCK, "file": [1, 0]}))])
-    assert older.path_of(0) == (("a", "", 7),)
+    assert path_of(older, 0) == (("a", "", 7),)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from stepscope.model.log.events import Traced
-from stepscope.model.log.graph import GraphRead, Layer
+from stepscope.model.log.graph import GraphRead, Layer, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -158,7 +158,7 @@ class GraphIndex:
         """
         found: list[tuple[str, str, int]] = []
         for _ in range(len(self.graphs) + 1):
-            found += self.table.path_of(row)
+            found += path_of(self.table, row)
             row = self.caller.get(int(self.table.graph[row]), NOT_FOUND)
             if row == NOT_FOUND:
                 break

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.derive.graph.index import NOT_FOUND
-from stepscope.model.log.graph import UNKNOWN, specs
+from stepscope.model.log.graph import UNKNOWN, attributes_of, specs
 from stepscope.model.session.replays import Recipe, ReplayInput, ReplayNode, Tensor
 from stepscope.wire.replayed_ops import ATTRIBUTES, CONSTANT, ELEMENTWISE, REDUCTIONS, VALUE
 
@@ -144,7 +144,7 @@ class _Builder:
                 inputs.append((-1 - self._input(row, kind, position, (producer, slot)), 0))
         if kind == "ResourceGather":
             inputs.append((-1 - self._axis(), 0))
-        attributes = self._table.attributes_of(row)
+        attributes = attributes_of(self._table, row)
         if ATTRIBUTES[kind] and not attributes:
             raise NotReplayableError("its attributes were not recorded")
         out = _OUT.get(kind) or _RANDOM.get(kind, "")
@@ -203,7 +203,7 @@ class _Builder:
     def _constant(self, producer: int) -> tuple[int, ...] | None:
         if self._table.type_of(producer) != CONSTANT:
             return None
-        values = _json(self._table.attributes_of(producer)).get(VALUE)
+        values = _json(attributes_of(self._table, producer)).get(VALUE)
         return tuple(int(v) for v in values) if isinstance(values, list) else None
 
     def _worked_out(self, row: int, kind: str, position: int) -> tuple[int, ...] | None:

@@ -2,7 +2,8 @@
 
 ## What it detects
 TensorFlow's profiler, started by the program (`tf.profiler.experimental.start`, `Profile`, Keras' TensorBoard callback
-with `profile_batch`), that records a fifth of the steady time or more, and at least fifty steps.
+with `profile_batch`), or runs of a session with `RunOptions(trace_level=FULL_TRACE)`, if they record a fifth of the
+steady time or more, and at least fifty steps.
 
 ## Why it matters
 It records every op: steps of many short ops take up to half as long again, memory grows with each of them, and stopping
@@ -41,9 +42,10 @@ if TYPE_CHECKING:
     from stepscope.causes.host.profiler_left_on import Profiled
     from stepscope.derive.steps_view import StepsView
 
-SLOWER, LEAST, MOST = 0.06, 0.0, 0.5
-"""How much longer recorded steps take, if this run does not show it. Measured: 0.06 on Keras steps of 5 ms, 0.5 on
-steps of 3 ms with a callback (docs/benchmarks/capture.md; the pair named in docs/detectors.md)."""
+SLOWER = {"": (0.06, 0.0, 0.5), "run-metadata": (0.5, 0.0, 1.6)}
+"""How much longer recorded steps take, if this run does not show it, with its range, by ``UserProfiler.way``. Measured:
+0.06 on Keras steps of 5 ms, 0.5 on steps of 3 ms with a callback (docs/benchmarks/capture.md; the pair named in
+docs/detectors.md); runs of a session with a full trace 1.6 on runs of 0.2 ms, 0.1 on runs of 23 ms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +70,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
 
 
 def _slower(found: Profiled) -> float:
-    return SLOWER if found.slower is None else found.slower
+    return SLOWER[found.started.way][0] if found.slower is None else found.slower
 
 
 def _lost(found: Profiled, slower: float) -> float:
@@ -79,8 +81,8 @@ def _lost(found: Profiled, slower: float) -> float:
 
 def _finding(view: StepsView, found: Profiled, params: Params) -> Seen:
     known = found.slower is not None
-    lost, low, high = (_lost(found, slower) for slower in (_slower(found), LEAST, MOST))
     started = found.started
+    lost, low, high = (_lost(found, slower) for slower in (_slower(found), *SLOWER[started.way][1:]))
     how = (
         f"recorded steps take {format_ratio(found.slower)} longer"
         if found.slower is not None
@@ -89,9 +91,9 @@ def _finding(view: StepsView, found: Profiled, params: Params) -> Seen:
     if found.stop_ns:
         how += f"; stopping it took {format_ns(found.stop_ns)}"
     compared = (Evidence(metric="slower_ratio", value=found.slower, unit="ratio"),) if found.slower is not None else ()
+    who = "the program's own profiler" if not started.way else "full tracing of session runs (RunOptions)"
     return Seen(
-        title=f"the program's own profiler records {found.steps:,} steps, {format_ratio(found.time_ratio)} of the "
-        f"time: {how}",
+        title=f"{who} records {found.steps:,} steps, {format_ratio(found.time_ratio)} of the time: {how}",
         severity=severity_of(lost),
         confidence=0.9 if known else 0.6,
         where=(view.place(started.file, started.line, function=started.function),) if started.file else (),
@@ -105,13 +107,21 @@ def _finding(view: StepsView, found: Profiled, params: Params) -> Seen:
         remedies=(
             Remedy(
                 id="profile-some-steps",
-                text="record only some steps of the steady part, as profile_batch=(10, 20) of Keras' TensorBoard "
-                "callback does, and then stop the profiler",
+                text=_SOME_RUNS if started.way else _SOME_STEPS,
             ),
         ),
         explanation="The log of the run says when the profiler was started and stopped: steps with and without it "
         "are compared.",
     )
+
+
+_SOME_STEPS = (
+    "record only some steps of the steady part, as profile_batch=(10, 20) of Keras' TensorBoard callback does, and "
+    "then stop the profiler"
+)
+_SOME_RUNS = (
+    "trace one run in some thousands: leave options=RunOptions(trace_level=FULL_TRACE) and run_metadata out of the rest"
+)
 
 
 DETECTOR = Detector(

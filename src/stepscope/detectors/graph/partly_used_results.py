@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.causes.graph import partly_used
+from stepscope.causes.graph import partly_used_results
 from stepscope.detectors import graph_pattern, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
 from stepscope.detectors.graph_pattern import Saving
@@ -43,7 +43,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stepscope.causes.graph.partly_used import PartlyUsed
+    from stepscope.causes.graph.partly_used_results import PartlyUsed
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.optrace.node_costs import NodeCosts
     from stepscope.derive.steps_view import StepsView
@@ -71,7 +71,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | CaptureRequest]:
     samples = int(known[0]) if len(known) == 1 else 0
 
     def find(index: GraphIndex) -> Sequence[PartlyUsed]:
-        return partly_used.build(index, samples, params.max_used, params.min_elements)
+        return partly_used_results.build(index, samples, params.max_used, params.min_elements)
 
     yield from graph_pattern.price(
         view,

@@ -299,6 +299,8 @@ class UserProfiler(Event, tag="profiler", frozen=True, kw_only=True):
     line: int = 0
     function: str = ""
     """Function of user code that starts it, or calls what does."""
+    way: str = ""
+    """Method: "run-metadata": runs of a session whose options ask for a full trace; "": the profiler. Since 0.1."""
 
 
 class CaptureTaken(Event, tag="capture", frozen=True, kw_only=True):

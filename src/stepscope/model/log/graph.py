@@ -201,19 +201,6 @@ class GraphTable:
         """The outputs of a node."""
         return specs(self.text(self.outputs, row))
 
-    def attributes_of(self, row: int) -> str:
-        """The recorded attributes of a node, as JSON; "" for none."""
-        return self.text(self.attributes, row) if len(self.attributes) else ""
-
-    def path_of(self, row: int) -> tuple[tuple[str, str, int], ...]:
-        """(file, function, line) of the user code that ran within the trace when a node was made, the innermost line
-        first; empty if none did. Sessions of older versions have only the innermost one.
-        """
-        if not self.line[row]:
-            return ()
-        inner = (self.text(self.file, row), self.text(self.function, row), int(self.line[row]))
-        return (inner, *callers(self.text(self.callers, row) if len(self.callers) else ""))
-
     def slots_of(self, row: int) -> I64:
         """Indices of its inputs among the outputs of the nodes that make them, in order."""
         found: I64 = self.slots[self.first_input[row] : self.first_input[row + 1]]
@@ -238,6 +225,21 @@ class GraphTable:
         """The rows of the nodes of one graph with these numbers; nodes that were not read are omitted."""
         rows = self.rows_of(graph)
         return [rows.start + int(i) for i in np.flatnonzero(np.isin(self.node[rows], numbers))]
+
+
+def attributes_of(table: GraphTable, row: int) -> str:
+    """The recorded attributes of a node, as JSON; "" for none."""
+    return table.text(table.attributes, row) if len(table.attributes) else ""
+
+
+def path_of(table: GraphTable, row: int) -> tuple[tuple[str, str, int], ...]:
+    """(file, function, line) of the user code that ran within the trace when a node was made, the innermost line first;
+    empty if none did. Sessions of older versions have only the innermost one.
+    """
+    if not table.line[row]:
+        return ()
+    inner = (table.text(table.file, row), table.text(table.function, row), int(table.line[row]))
+    return (inner, *callers(table.text(table.callers, row) if len(table.callers) else ""))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from stepscope.agent.capture.orders import RUN_METADATA
 from stepscope.agent.capture.runs import Runs
 from stepscope.agent.core import frames
 from stepscope.agent.core.weak_ids import WeakIds
-from stepscope.agent.probes.support import Sites, drop_our_frame, examples, is_open, lacking, report
+from stepscope.agent.probes.support import Sites, drop_our_frame, examples, is_open, lacking, leaf, report
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 MAX_NAMES = 200
 """Distinct fetches named separately; later ones are "other fetches"."""
+MAX_CHANGES = 1_000
+"""Changes logged between runs with and without the program's own trace."""
 MAX_PARTS = 6
 MAX_TEXT = 120
 OTHER = "other fetches"
@@ -53,6 +55,9 @@ class Fetches:
         self._texts = WeakIds()
         """Hooks -> (last fetches, their text)."""
         self.tracing = Runs(state)
+        self.recording = False
+        """Whether the program has the newest run traced (RunOptions), which takes as long as a profiler."""
+        self._changes = 0
         self._other = Sites(state, ("session", OTHER), text=OTHER)
 
     def traced(self, original: Method, fetches: Foreign) -> Method:
@@ -75,6 +80,19 @@ class Fetches:
             fetches = fetches[CALLER]
             frame = _outside(frame)
         return self._named(fetched(fetches), added, fetches).name(frame)
+
+    def trace_of_user(self, options: Foreign, start: int, frame: FrameType) -> None:
+        """Log that runs with full traces begin, or end: as a start or stop of the user's profiler."""
+        recording = options is not None and int(getattr(options, "trace_level", 0)) > 0
+        if recording == self.recording or self._changes >= MAX_CHANGES:
+            return
+        self.recording = recording
+        self._changes += 1
+        told: dict[str, object] = {"t": "profiler", "at": start, "action": "start" if recording else "stop"}
+        if recording:
+            file, function, line = leaf(frames.user_stack(1, frame))
+            told.update(way=RUN_METADATA, file=file, function=function, line=line)
+        self._state.log(told)
 
     def _told(self, hook: Foreign, more: Foreign) -> str:
         """Text of a hook's fetches; a hook usually fetches the same object each time, remembered while it lives."""
@@ -144,6 +162,8 @@ def _wrap(state: AgentState, original: Method, names: Fetches) -> Method:
             try:
                 name = names.name(fetches, caller(1))
                 samples = fed(feed_dict) if feed_dict else 0
+                if args or kwargs or names.recording:
+                    names.trace_of_user(args[0] if args else kwargs.get("options"), start, caller(1))
             except Exception as error:
                 state.diagnostic("DX901", "session.name: %r" % error)
             state.write(start, spent, samples, name, kind, flags, state.thread())
