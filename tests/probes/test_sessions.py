@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.tf, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
-def run(recorded: Callable[[str], Any]) -> Any:
+def run(recorded: Callable[[str], object]) -> object:
     """The program ``sessions``."""
     return recorded("sessions")
 

@@ -114,15 +114,28 @@ class Loss:
         remedies: tuple[Remedy, ...],
         explanation: str,
         more: tuple[Evidence, ...] = (),
+        clear_ratio: float = 0.0,
     ) -> Seen:
-        """The finding about this time; ``more``: evidence beyond the shares and the measured saving."""
+        """The finding about this time.
+
+        Args:
+            view: the session.
+            params: the thresholds.
+            title: what is said.
+            remedies: what can be done.
+            explanation: how it is known.
+            more: evidence beyond the shares and the measured saving.
+            clear_ratio: share of the steady wall time on one place that stands above information without a measured
+                saving; 0: none.
+        """
+        clear = clear_ratio if self.claimed is None else 0.0
         return Seen(
             title=title,
-            severity=self.severity,
+            severity=severity_of(clear) if clear else self.severity,
             confidence=CONFIDENCE,
             where=self.where,
             evidence=(*self.evidence(params), *more),
-            cost=self.cost(view),
+            cost=cost_of(view, clear, low=0.0, high=self.ratio, basis="modelled") if clear else self.cost(view),
             remedies=remedies,
             explanation=explanation,
         )

@@ -24,9 +24,9 @@ def clocked(waiting: int) -> Job:
 FIXTURES = Fixtures(
     firing=lambda: sampled(after=30 * MS),
     expected=Expected(
-        severity="info",
-        cost=0.0,
-        basis="unknown",
+        severity="high",
+        cost=0.3,
+        basis="modelled",
         where=(("train.py", 8), ("train.py", 45)),
         metrics=("other_python_ratio", "part at train.py:8"),
         title=("Python between the steps takes 30 % of the steps", "in report"),
@@ -55,3 +55,19 @@ def test_a_thread_that_waits_is_not_said_to_run_python() -> None:
     """Where the thread's CPU clock shows that it did not run, the title says that it waits."""
     titles = [look(DETECTOR, clocked(waiting))[0][0].title for waiting in (10, 95)]
     assert [title.startswith("the thread of the steps waits") for title in titles] == [False, True]
+
+
+@pytest.mark.parametrize(("after", "severity"), [(19, "info"), (21, "medium")])
+def test_one_function_with_a_fifth_of_the_steps_stands_above_information(after: int, severity: str) -> None:
+    """Below a fifth, what a function that the loop calls takes is told and not claimed."""
+    (found,), _ = look(DETECTOR, sampled(after=after * MS))
+    assert found.severity == severity
+
+
+def test_the_loop_itself_is_not_claimed() -> None:
+    """Python of the function that makes the steps is information, whatever it takes."""
+    job = train_loop(PERIOD - 30 * MS)
+    for at in range(STEPS):
+        job.samples([at * PERIOD + 10 * MS, at * PERIOD + PERIOD - 15 * MS], Frame(SCRIPT, "main", REPORT))
+    (found,), _ = look(DETECTOR, job)
+    assert (found.severity, found.cost.basis) == ("info", "unknown")

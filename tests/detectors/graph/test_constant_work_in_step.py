@@ -11,6 +11,7 @@ from tests.detectors.graph_jobs import LINE, running
 from tests.detectors.traced_jobs import untraced
 
 from stepscope.detectors.graph.constant_work_in_step import DETECTOR
+from stepscope.model.log.values import FeedsSeen
 
 MATRIX = "float32[64,64]"
 
@@ -41,6 +42,33 @@ def constant_tables(*, of: str = "captured", size: str = MATRIX, half_read: bool
     if half_read:
         tables.state = "capped"
     return tables
+
+
+def fed_tables() -> Tables:
+    """A session's graph that multiplies the placeholder ``adj`` with ``x``, and the result with a weight."""
+    tables = Tables()
+    graph = tables.graph("session")
+    adj, x = (graph.op(name, "Placeholder", outputs=MATRIX) for name in ("adj", "x"))
+    hops = graph.op("hops", "MatMul", adj, x, outputs=MATRIX, line=LINE)
+    graph.op("out", "MatMul", hops, graph.variable("w", MATRIX), outputs=MATRIX, line=LINE + 1)
+    return tables
+
+
+@pytest.mark.parametrize(
+    ("same", "changed", "looks", "found"),
+    [
+        (("adj:0", "x:0"), (), 8, ["GRF019"]),
+        (("adj:0",), ("x:0",), 8, []),
+        (("adj:0", "x:0"), (), 7, []),
+        (("adj:0", "x:0"), ("x:0",), 8, []),
+    ],
+    ids=["all-the-same", "one-changes", "few-looks", "another-run-changes-it"],
+)
+def test_what_a_session_is_fed(same: tuple[str, ...], changed: tuple[str, ...], looks: int, found: list[str]) -> None:
+    """Work on placeholders that are fed the same array in every run is constant, too."""
+    job = running(fed_tables(), ("hops:MatMul", 60_000.0), ("out:MatMul", 10_000.0))
+    job.event(FeedsSeen(name=1, looks=looks, same=same, changed=changed))
+    assert codes(job) == found
 
 
 def inverting(spent: float, tables: Tables | None = None) -> Job:

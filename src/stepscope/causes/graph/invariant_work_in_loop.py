@@ -29,7 +29,7 @@ MatrixSolve MatrixSolveLs MatrixTriangularSolve TridiagonalSolve BandedTriangula
 LogMatrixDeterminant MatrixLogarithm MatrixSquareRoot Cholesky Lu Qr Svd SelfAdjointEigV2 Eig
 Conv2D Conv3D DepthwiseConv2dNative Conv2DBackpropInput Conv3DBackpropInputV2
 FFT FFT2D FFT3D IFFT IFFT2D IFFT3D RFFT RFFT2D RFFT3D IRFFT IRFFT2D IRFFT3D
-TopKV2 GatherV2 ResourceGather
+TopKV2 GatherV2 ResourceGather SparseTensorDenseMatMul SparseMatMul
 """
 _OTHERS = """
 Abs Add AddN AddV2 BiasAdd Cast Ceil Complex ComplexAbs Conj Cos Cosh Cumprod Cumsum Div DivNoNan Elu Equal Erf Exp

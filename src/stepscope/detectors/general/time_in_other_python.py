@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.derive.python import stack_samples
-from stepscope.detectors import general_loss
+from stepscope.detectors import general_loss, loop_python
 from stepscope.detectors.base import Detector, Signal
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio
@@ -41,8 +41,11 @@ if TYPE_CHECKING:
 
     from stepscope.derive.steps_view import StepsView
     from stepscope.detectors.base import Seen
+    from stepscope.detectors.general_loss import Loss
 
 
+MIN_SAMPLES = 8
+"""Stack samples from which a function is claimed to take the time."""
 RUNS = (
     Remedy(id="vectorise", text="do it with NumPy on whole arrays, or inside of the compiled step"),
     Remedy(id="do-it-less-often", text="or every N steps, or in another thread or process"),
@@ -61,6 +64,8 @@ class Params(general_loss.Params):
 
     min_waiting_ratio: Ratio = Ratio(0.7)
     """Of the component's time, from which it counts as a wait: most of it, with room for the code around the wait."""
+    min_clear_ratio: Ratio = Ratio(0.2)
+    """Of the steady wall time in one function that the loop calls: above information (docs/decisions/0057)."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
@@ -72,15 +77,25 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     idle = waiting is not None and waiting >= params.min_waiting_ratio
     shown = Evidence(metric="waiting_ratio", value=waiting or 0.0, unit="ratio", threshold=params.min_waiting_ratio)
     subject = "the thread of the steps waits between steps for" if idle else "Python between the steps takes"
+    clear = 0.0 if idle else _in_one_function(view, loss)
     yield loss.seen(
         view,
         params,
+        clear_ratio=clear if clear >= params.min_clear_ratio else 0.0,
         title=f"{subject} {loss.share_text}{loss.top_text}",
         more=() if waiting is None else (shown,),
         remedies=WAITS if idle else RUNS,
         explanation="Nothing of the framework runs on the thread of the steps in this time"
         f"{', and the thread is on no CPU for most of it' if idle else ''}.",
     )
+
+
+def _in_one_function(view: StepsView, loss: Loss) -> float:
+    """Share of the steady wall time in the costliest function; 0 if it is the loop's own, which has to run."""
+    spot = next(iter(view.hot_spots("other-python")), None)
+    if spot is None or spot.samples < MIN_SAMPLES or loop_python.is_loop(view, spot.culprit):
+        return 0.0
+    return loss.ratio * spot.ratio
 
 
 DETECTOR = Detector(

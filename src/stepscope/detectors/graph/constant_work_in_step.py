@@ -20,8 +20,8 @@ the step), predicted 49 %; a solve of weights in a loop that predicts 21x faster
 ## Known limits
 Ops of a few microseconds are missing from traces once they have run some 90 times. If Python itself sets a variable, in
 a loop or function and outside any graph (`v.assign`, `set_weights`, an optimizer in eager code), no variable counts as
-constant. Library code that does so is not seen. Work inside functions that read variables, and work of TensorFlow 1
-sessions, is not seen.
+constant. Library code that does so is not seen. Work inside functions that read variables is not seen. Of sessions,
+placeholders count as constant that runs feed the same array each time, by eight looks or more; variables never do.
 
 ## Remedy
 Compute it once outside the function, where the tensor is made (`__init__`, `build`), and use the result; keep it in a
@@ -39,6 +39,7 @@ from typing import TYPE_CHECKING
 from stepscope.causes.graph import constant_work_in_step
 from stepscope.detectors import graph_pattern, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
+from stepscope.model.log.values import FeedsSeen
 from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ratio
 
@@ -68,13 +69,17 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
     yield from graph_pattern.price(
         view,
         graph_pattern.whole(
-            lambda index: constant_work_in_step.build(index, view.session.sources, params.min_elements)
+            lambda index: constant_work_in_step.build(index, view.session.sources, params.min_elements, _fed(view))
         ),
         params.min_ratio,
         ask=lambda _: "each call recomputes something that never changes",
         weigh=lambda ops, found: ops.of_nodes(found.nodes),
         see=lambda ops, found, share: _finding(view, ops, found, share, params),
     )
+
+
+def _fed(view: SessionView) -> frozenset[str]:
+    return constant_work_in_step.fed_the_same(view.worker.all(FeedsSeen)) if view.worker is not None else frozenset()
 
 
 def _finding(view: SessionView, ops: NodeCosts, found: ConstantWork, share: OpShare, params: Params) -> Seen:

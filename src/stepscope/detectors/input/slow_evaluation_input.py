@@ -16,8 +16,8 @@ its batches times what a training step takes without input. `waiting_ratio`: sha
 function, by stack samples, beyond that. `kept_ratio`: share of the prepared elements that are used.
 
 ## Known limits
-Without a known length of the dataset, and without
-tf.data's model, the number of batches is not known and nothing is reported; the same with fewer than eight stack samples.
+Without a known length of the dataset, and without tf.data's model, the number of batches is not known and nothing is
+reported; the same with fewer than eight stack samples.
 No cache is advised behind random functions: it would change what they give.
 
 ## Remedy
@@ -98,8 +98,8 @@ def _finding(
         ),
         cost=cost_of(view, saved, low=0.5 * saved, high=ratio * part, basis="modelled"),
         remedies=(remedy,),
-        explanation="A forward pass takes no longer than a training step on as many samples; what the compiled function "
-        "takes beyond that, it waits for its input.",
+        explanation="A forward pass takes no longer than a training step on as many samples; what the compiled "
+        "function takes beyond that, it waits for its input.",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stepscope.model.event import Event, Frame
 from stepscope.model.log.intervention import InterventionEnded
-from stepscope.model.log.values import FunctionWatched, ValueSeen
+from stepscope.model.log.values import FeedsSeen, FunctionWatched, ValueSeen
 
 
 class Setting(Event, tag="setting", frozen=True, kw_only=True):
@@ -61,4 +61,6 @@ class DeviceMemory(Event, tag="device-memory", frozen=True, kw_only=True):
     visible: str = ""
 
 
-ProgramEvent = Setting | Padding | ThreadDied | InterventionEnded | ValueSeen | FunctionWatched | DeviceMemory
+ProgramEvent = (
+    Setting | Padding | ThreadDied | InterventionEnded | ValueSeen | FeedsSeen | FunctionWatched | DeviceMemory
+)

@@ -80,3 +80,16 @@ class FunctionWatched(Event, tag="watched-function", frozen=True, kw_only=True):
     """Share of the rows of the last batches that were in earlier ones."""
     left_out: int = 0
     """Tensors of the process beyond the number that is looked at."""
+
+
+class FeedsSeen(Event, tag="feeds", frozen=True, kw_only=True):
+    """What runs of a session were fed, by looks at the first runs and some of the others; the newest of a ``name``
+    counts. Since 0.1."""
+
+    name: int
+    """Id of the runs' name."""
+    looks: int = 0
+    same: tuple[str, ...] = ()
+    """Names of tensors that were fed the same object, with the same numbers, at each look."""
+    changed: tuple[str, ...] = ()
+    """Names of the others."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from stepscope.agent.capture.orders import RUN_METADATA
 from stepscope.agent.capture.runs import Runs
 from stepscope.agent.core import frames
+from stepscope.agent.core.feeds import Feeds
 from stepscope.agent.core.weak_ids import WeakIds
 from stepscope.agent.probes.support import Sites, drop_our_frame, examples, is_open, lacking, leaf, report
 from stepscope.wire.kinds import Kind
@@ -58,6 +59,7 @@ class Fetches:
         self.recording = False
         """Whether the program has the newest run traced (RunOptions), which takes as long as a profiler."""
         self._changes = 0
+        self.feeds = Feeds(state.now, state.log)
         self._other = Sites(state, ("session", OTHER), text=OTHER)
 
     def traced(self, original: Method, fetches: Foreign) -> Method:
@@ -161,7 +163,9 @@ def _wrap(state: AgentState, original: Method, names: Fetches) -> Method:
             name = samples = 0
             try:
                 name = names.name(fetches, caller(1))
-                samples = fed(feed_dict) if feed_dict else 0
+                if feed_dict:
+                    samples = fed(feed_dict)
+                    names.feeds.note(name, feed_dict)
                 if args or kwargs or names.recording:
                     names.trace_of_user(args[0] if args else kwargs.get("options"), start, caller(1))
             except Exception as error:
