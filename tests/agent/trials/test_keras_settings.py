@@ -30,8 +30,9 @@ SAVES = """
 folder = tempfile.mkdtemp()
 made = model()
 made.fit(x, y, verbose=0)
-made.save(os.path.join(folder, "a.keras"))
-made.save_weights(os.path.join(folder, "a.weights.h5"))
+for name in "ab":
+    made.save(os.path.join(folder, name + ".keras"))
+    made.save_weights(os.path.join(folder, name + ".weights.h5"))
 checkpoint = tf.train.Checkpoint(v=tf.Variable(1.0))
 print(checkpoint.save(os.path.join(folder, "c"))[-4:], checkpoint.save(os.path.join(folder, "c"))[-4:])
 manager = tf.train.CheckpointManager(checkpoint, os.path.join(folder, "m"), max_to_keep=2)
@@ -86,10 +87,12 @@ def test_without_one_callback(armed: Armed, name: str, output: str) -> None:
 
 
 def test_nothing_is_saved(armed: Armed) -> None:
-    """Models, weights, checkpoints and summaries are not written; the calls return the paths of files."""
+    """Of models, weights and checkpoints only the first is written; all calls return the paths of files."""
     trial = run(armed, BASE + SAVES, "no-checkpoints", "no-summaries")
-    assert trial.output.splitlines() == ["/c-1 /c-2", "m/ckpt-1 ckpt-7", "['s'] True"], trial.errors
-    assert trial.outcome("no-checkpoints") == ("in-effect", 6, "")
+    paths, managed, files = trial.output.splitlines()
+    assert (paths, managed) == ("/c-1 /c-2", "m/ckpt-2 ckpt-7"), trial.errors
+    assert "'a.keras', 'a.weights.h5', 'c-1.data-00000-of-00001', 'c-1.index', 'checkpoint', 'm', 's'] True" in files
+    assert trial.outcome("no-checkpoints") == ("in-effect", 4, "")
     assert trial.outcome("no-summaries") == ("in-effect", 51, "")
 
 
@@ -148,8 +151,9 @@ print(first.history["val_loss"] == first.history["loss"], sorted(second.history)
 
 
 def test_a_model_without_metrics(armed: Armed) -> None:
-    """Metrics of compile are left out; the loss is what it was."""
-    program = f"{BASE}\nprint(sorted(model(metrics=['mae']).fit(x, y, verbose=0).history))\n"
+    """Metrics of compile are left out; a program that reads their results gets those of the loss."""
+    program = f"{BASE}\nhistory = model(metrics=['mae']).fit(x, y, verbose=0).history\n"
+    program += "print(sorted(history), history['mae'] == history['loss'])\n"
     trial = run(armed, program, "no-metrics")
-    assert trial.output == "['loss']\n", trial.errors
+    assert trial.output == "['loss', 'mae'] True\n", trial.errors
     assert trial.outcome("no-metrics") == ("in-effect", 1, "")

@@ -1,4 +1,6 @@
-"""no-checkpoints: nothing that the program saves is written; the calls return the paths that they otherwise would."""
+"""no-checkpoints: of what the program saves, only the first is written, because programs look at their files; all later
+calls return the paths that they otherwise would.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 def targets(effect: Effect) -> list[tuple[str, Attach]]:
     """Where it gets hold."""
-    effect.missed("nothing was saved")
+    effect.missed("nothing was saved a second time")
 
     def attach(module: str, owner: str, **methods: Returned) -> tuple[str, Attach]:
         return module, functools.partial(_attach, effect, owner, methods)
@@ -53,21 +55,21 @@ def _skipping(effect: Effect, returned: Returned, original: Foreign) -> Foreign:
 
     def save(*args: Foreign, **kwargs: Foreign) -> Foreign:
         with effect.wall:
-            result = _instead(numbers, returned, Given(original, args, kwargs))
-            effect.took()
-            return result
+            given = Given(original, args, kwargs)
+            number = _number(numbers, given.get("self") if given.takes("self") else original)
+            if number > 1:
+                effect.took()
+                return returned(number, given)
         return original(*args, **kwargs)
 
     return save
 
 
-def _instead(numbers: WeakIds, returned: Returned, given: Given) -> object:
-    """The result of a call that saves nothing."""
-    saver = given.get("self")
-    number = 1 if saver is None else 1 + (numbers.get(saver) or 0)
-    if saver is not None:
-        numbers.set(saver, number)
-    return returned(number, given)
+def _number(numbers: WeakIds, saver: Foreign) -> int:
+    """Number of the call, from 1: on its object, or of its function."""
+    number = 1 + (numbers.get(saver) or 0)
+    numbers.set(saver, number)
+    return number
 
 
 def _none(number: int, given: Given) -> None:

@@ -20,17 +20,52 @@ NOTHING: dict[str, tuple[str, dict[str, object]]] = {
     "no-metrics": ("compile", {"metrics": None, "weighted_metrics": None}),
 }
 """By intervention: the method, and the values of its parameters that leave something out."""
+LOSS = "loss"
 
 
 def targets(effect: Effect) -> list[tuple[str, Callable[[AgentState, Foreign], object]]]:
     """Where it gets hold."""
     method, nothing = NOTHING[effect.name]
     effect.missed("no %s of Keras with %s" % (method, " or ".join(nothing)))
-    attach = functools.partial(_attach, effect, method, nothing)
-    return [(module, attach) for module in ((TRAINER, *KERAS_2) if method == "fit" else TRAINERS)]
+    dropped: list[str] = []
+    attach = functools.partial(_attach, effect, method, nothing, dropped)
+    found = [(module, attach) for module in ((TRAINER, *KERAS_2) if method == "fit" else TRAINERS)]
+    fill = functools.partial(_attach_fit, effect, dropped)
+    return found if method == "fit" else [*found, *((module, fill) for module in (TRAINER, *KERAS_2))]
 
 
-def _attach(effect: Effect, method: str, nothing: dict[str, object], state: AgentState, module: Foreign) -> None:
+def _attach_fit(effect: Effect, dropped: list[str], state: AgentState, module: Foreign) -> None:
+    """Fill the results of a fit whose model was compiled without metrics."""
+
+    def make(original: Foreign) -> Foreign:
+        def fit(*args: Foreign, **kwargs: Foreign) -> Foreign:
+            result = original(*args, **kwargs)
+            with effect.wall:
+                history = getattr(result, "history", {})
+                for name in dropped:
+                    for before in ("", "val_"):
+                        if before + LOSS in history:
+                            history.setdefault(before + name, list(history[before + LOSS]))
+            return result
+
+        return fit
+
+    replace(state, trainer_class(module), "fit", make)
+
+
+def _names(metrics: Foreign) -> list[str]:
+    """The names under which a fit reports metrics; a dict gives them by output."""
+    if isinstance(metrics, dict):
+        metrics = list(metrics.values())
+    if isinstance(metrics, (list, tuple)):
+        return [name for metric in metrics for name in _names(metric)]
+    name = metrics if isinstance(metrics, str) else getattr(metrics, "name", None) or getattr(metrics, "__name__", "")
+    return [str(name)] if name else []
+
+
+def _attach(
+    effect: Effect, method: str, nothing: dict[str, object], dropped: list[str], state: AgentState, module: Foreign
+) -> None:
     def make(original: Foreign) -> Foreign:
         def call(*args: Foreign, **kwargs: Foreign) -> Foreign:
             before = effect.count
@@ -38,6 +73,7 @@ def _attach(effect: Effect, method: str, nothing: dict[str, object], state: Agen
                 given = Given(original, args, kwargs)
                 for name, value in nothing.items():
                     if given.get(name) is not None and given.get(name) != value:
+                        dropped.extend(_names(given.get(name)) if method != "fit" else ())
                         given.set(name, value)
                         effect.took()
                 args, kwargs = given.call
