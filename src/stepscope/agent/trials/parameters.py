@@ -29,7 +29,8 @@ def targets(effect: Effect) -> list[tuple[str, Callable[[AgentState, Foreign], o
     effect.missed("no %s of Keras with %s" % (method, " or ".join(nothing)))
     dropped: list[str] = []
     attach = functools.partial(_attach, effect, method, nothing, dropped)
-    found = [(module, attach) for module in ((TRAINER, *KERAS_2) if method == "fit" else TRAINERS)]
+    modules = (TRAINER, *KERAS_2) if method == "fit" else TRAINERS
+    found: list[tuple[str, Callable[[AgentState, Foreign], object]]] = [(module, attach) for module in modules]
     fill = functools.partial(_attach_fit, effect, dropped)
     return found if method == "fit" else [*found, *((module, fill) for module in (TRAINER, *KERAS_2))]
 

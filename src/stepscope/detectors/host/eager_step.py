@@ -32,6 +32,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.host import eager_time
+from stepscope.derive.python import doing
+from stepscope.detectors import loop_python
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.log.program import Setting
 from stepscope.model.report.finding import Evidence, Place, Remedy
@@ -57,6 +59,10 @@ class Params:
     """Fewer are too few to conclude from."""
 
 
+MOST = 0.5
+"""Share of the sampled time that a function must have to be named."""
+
+
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     eager = view.get(eager_time.build)
@@ -68,7 +74,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     beside = _beside(view, eager)
     yield Seen(
         title=f"the step runs eagerly, op by op from Python ({beside.text}): "
-        f"{format_ratio(eager.eager_ratio)} of the time, {format_ratio(eager.python_ratio)} of it in Python itself",
+        f"{format_ratio(eager.eager_ratio)} of the time, {format_ratio(eager.python_ratio)} of it in Python itself"
+        f"{_mostly(view)}",
         confidence=0.8,
         where=tuple(
             dict.fromkeys(
@@ -124,6 +131,15 @@ def _beside(view: StepsView, eager: EagerTime) -> _Beside:
         where=(view.place(name.file, name.line, function=name.text),) if name.file else (),
         evidence=(Evidence(metric="compiled_ratio", value=share, unit="ratio"),),
     )
+
+
+def _mostly(view: StepsView) -> str:
+    """``, most of it in soft_update (get_weights)``: the function with most of the time; "" if there is none."""
+    spot = next(iter(view.hot_spots("other-python", "call")), None)
+    if spot is None or spot.ratio < MOST:
+        return ""
+    what = doing.of_spot(spot, view.source_of)
+    return f", most of it in {loop_python.who(view, spot.culprit, spot.lines[:3])}" + (f" ({what})" if what else "")
 
 
 def _setting(view: StepsView) -> Setting | None:
