@@ -234,6 +234,10 @@ bench-first-look: $(VENV)/.stamp ## how often short jobs have their first look, 
 bench-whatif: $(VENV)/.stamp ## does whatif find what would help? the pairs of bench/cases beside their fixes; resumable, hours
 	@$(BIN)/python benchmarks/whatif.py $(ARGS)
 
+.PHONY: bench-until-done
+bench-until-done: $(VENV)/.stamp ## how near does --until-done come to the fix made by hand? ten programs of several causes; resumable
+	@$(BIN)/python benchmarks/until_done.py $(ARGS)
+
 .PHONY: bench-whatif-values
 bench-whatif-values: $(VENV)/.stamp ## does the value trial find waste in values, and claim nothing on clean programs? resumable
 	@$(BIN)/python benchmarks/whatif_values.py $(ARGS)

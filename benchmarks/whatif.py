@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import subprocess
 import sys
 import tempfile
@@ -222,6 +223,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", help="numbers or names of pairs")
     parser.add_argument("--known", action="store_true", help="take the fix's gain from case.toml")
     parser.add_argument("--time", default="3m", help="of each experiment without options")
+    parser.add_argument("--shuffle", type=int, metavar="SEED", help="random order: a part of it is a random sample")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
     wanted = parser.parse_args()
@@ -229,7 +231,10 @@ def main() -> None:
     known = [json.loads(line) for line in wanted.results.read_text().splitlines()] if wanted.results.exists() else []
     done = {one["name"]: one["row"] for one in known if one["tree"] == state}
     wanted.results.parent.mkdir(parents=True, exist_ok=True)
-    for case in _judge.load(wanted.cases.resolve()):
+    cases = _judge.load(wanted.cases.resolve())
+    if wanted.shuffle is not None:
+        random.Random(wanted.shuffle).shuffle(cases)
+    for case in cases:
         chosen = not wanted.only or any(case.name.startswith(name) for name in wanted.only)
         if not chosen or case.program("clean" if case.clean else "slow").suffix != ".py":
             continue
