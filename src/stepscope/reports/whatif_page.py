@@ -7,7 +7,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.reports import whatif_answer, whatif_text, whatif_way_page, words
+from stepscope.reports import whatif_answer, whatif_text, whatif_values_page, whatif_way_page, words
 from stepscope.reports.page import charts
 from stepscope.reports.page.document import document, sections
 from stepscope.reports.page.svg import Attribute, el, escape
@@ -44,6 +44,7 @@ def render(report: WhatIfReport, flames: Flames | None = None) -> str:
         ("way", "Step by step, until done", whatif_way_page.way(report)),
         ("trials", "What each change leaves of the time", _trials(report)),
         ("then", "What is left with everything kept", whatif_way_page.left(report)),
+        ("values", "Work that the values show to be needless", whatif_values_page.section(report)),
         ("curves", "Curves", whatif_way_page.curves(report)),
         ("step", "The step, part by part", _waterfall(report)),
         ("flames", "Where the time goes, before and after", _flames(flames)),
