@@ -6,6 +6,7 @@ import base64
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from stepscope.reports import whatif_answer, whatif_text, whatif_values_page, whatif_way_page, words
 from stepscope.reports.page import charts
@@ -230,6 +231,9 @@ def _how(report: WhatIfReport) -> str:
         ("Network", "the job could reach it" if report.network else "none"),
         ("Folder", f"<code>{escape(report.folder)}</code>"),
     ]
+    if report.joined:
+        link = f'<a href="{escape(quote(report.joined))}/report.html">{escape(report.joined)}</a>'
+        rows.append(("Report", f"of the unchanged job, with what was found: {link}"))
     outside = [
         ("Wants to reach", whatif_text.peers_text((one.peer, one.attempts) for one in report.peers)),
         ("Set offline", ", ".join(report.trackers)),

@@ -311,3 +311,5 @@ class WhatIfReport(Struct, frozen=True, kw_only=True):
     change the job's time."""
     trackers: tuple[str, ...] = ()
     """Trackers that the first run imported; in all runs they were set offline."""
+    joined: str = ""
+    """Session of the unchanged job whose report has what was found; "" if there is none."""
