@@ -17,10 +17,22 @@ the whole run, for a program without steps."""
 Verdict = Literal["faster", "slower", "same", "undecided", "not-possible", "not-tried"]
 """Verdict. same: the interval lies within 3 % of no change. undecided: the interval contains no change, and more.
 not-possible: ``note`` says why. not-tried: there was no time for it."""
-ClaimKind = Literal["constant", "repeated", "duplicate", "batch-only", "zeros", "padding", "equal-rows", "wide-type"]
+ClaimKind = Literal[
+    "constant",
+    "repeated",
+    "duplicate",
+    "batch-only",
+    "zeros",
+    "padding",
+    "equal-rows",
+    "wide-type",
+    "unused",
+    "wide-integer",
+]
 """What is wrong with values. constant: the same in all steps. repeated: the same in successive runs. duplicate: two ops
 compute the same. batch-only: depends on the batch alone, and samples come again. zeros: nearly all numbers are 0.
-padding: positions that hold nothing. equal-rows: the same computed for equal rows. wide-type: float64 that is cast."""
+padding: positions that hold nothing. equal-rows: the same computed for equal rows. wide-type: float64 that is cast.
+unused: most of a result is cut off. wide-integer: arithmetic in int64 with numbers that fit into int32."""
 ShareBasis = Literal["shapes", "op-times"]
 """What a claim's share is of. shapes: work, estimated from the shapes of all ops; it ranks, and is no share of time.
 op-times: the time of all ops in traced steps of the unchanged job."""
