@@ -92,14 +92,23 @@ def test_a_softmax_needs_its_columns() -> None:
 
 def test_the_gradient_of_a_cut_does_not_use_the_rest() -> None:
     """Backward ops take the result with a gradient that is zero elsewhere: claimed with it. Half of zeros is none."""
-    relu = op(2, "relu", "Relu", LAST, use("back", "ReluGrad", 1), inputs=(1,))
+    relu = op(2, "relu", "Relu", LAST, use("gradient_tape/back", "ReluGrad", 1), inputs=(1,))
     gradient = op(3, "slice_grad", "StridedSliceGrad", zeros_ratio=63 / 64)
-    back = op(4, "back", "ReluGrad", inputs=(3, 2), zeros_ratio=0.99)
+    back = op(4, "gradient_tape/back", "ReluGrad", inputs=(3, 2), zeros_ratio=0.99)
     weights = op(5, "weights", "MatMul", inputs=(9, 4), shape=(128, V))
     logits = product(use("relu", "Relu"))
-    assert set(found(logits, relu, gradient, back, weights)) == {"logits", "relu", "back", "weights"}
+    assert set(found(logits, relu, gradient, back, weights)) == {"logits", "relu", "gradient_tape/back", "weights"}
     half = msgspec.structs.replace(gradient, zeros_ratio=0.5)
     assert found(logits, relu, half, back, weights) == {}
+
+
+def test_rows_that_a_matrix_picks_are_used() -> None:
+    """A one-hot matrix is as full of zeros as the gradient of a cut, and picks any row."""
+    picked = op(2, "picked", "MatMul", inputs=(3, 1))
+    zeros = op(3, "one_hot", "OneHot", zeros_ratio=63 / 64)
+    assert found(product(LAST, use("picked", "MatMul", 1)), picked, zeros) == {}
+    gradient = msgspec.structs.replace(zeros, name="gradient_tape/zeros", type="Pad")
+    assert "logits" in found(product(LAST, use("picked", "MatMul", 1)), picked, gradient)
 
 
 def test_a_mask_is_no_cut() -> None:

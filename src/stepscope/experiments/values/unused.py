@@ -35,6 +35,8 @@ ELEMENTWISE = frozenset(
         *("SelectV2", "Select", "_FusedMatMul"),
     }
 )
+GRADIENTS = frozenset({"gradient_tape", "gradients"})
+"""Scopes in which TensorFlow makes the ops of gradients."""
 DEPTH = 32
 
 
@@ -75,7 +77,7 @@ class Uses:
         taker = self.by_name.get((value.graph, use.name))
         if taker is None:
             return 1.0, 1.0
-        if use.type == "Mul" and size(taker) == size(value) and MOST_USED <= taker.zeros_ratio < 1.0:
+        if use.type == "Mul" and size(taker) == size(value) and _is_zero_elsewhere(taker):
             return 0.0, 1.0 - taker.zeros_ratio
         if use.type in ELEMENTWISE | SOFTMAX:
             same = size(taker) == size(value)
@@ -86,8 +88,7 @@ class Uses:
     def _beside(self, value: ValueSeen, taker: ValueSeen) -> ValueSeen | None:
         """The mostly zero tensor of the same rows that an op takes with a value; None if there is none."""
         tensors = (self.known[one] for one in taker.inputs if one in self.known and one != value.number)
-        found = (one for one in tensors if _rows(one) == _rows(value) and MOST_USED <= one.zeros_ratio < 1.0)
-        return next(found, None)
+        return next((one for one in tensors if _rows(one) == _rows(value) and _is_zero_elsewhere(one)), None)
 
 
 def _part(use: Use, *, rows: bool) -> float:
@@ -96,6 +97,12 @@ def _part(use: Use, *, rows: bool) -> float:
         return 1.0
     whole = prod(size for size in use.of if size != -1)
     return prod(size for size in use.shape if size != -1) / whole if whole > 0 else 1.0
+
+
+def _is_zero_elsewhere(value: ValueSeen) -> bool:
+    """Whether it is a gradient that is mostly zero; one-hot rows and masks are, too, and use everything."""
+    gradient = value.type.endswith("Grad") or any(part in GRADIENTS for part in value.name.split("/"))
+    return gradient and MOST_USED <= value.zeros_ratio < 1.0
 
 
 def size(value: ValueSeen) -> int:
@@ -130,7 +137,7 @@ def find(values: Sequence[ValueSeen], ops: Iterable[ValueSeen]) -> dict[ValueSee
 def _of_gradient(uses: Uses, number: int, cut_sizes: Mapping[int, float]) -> float:
     """The needless share of an op that takes the gradient of a cut result: zeros but for the part that is used."""
     value = uses.known.get(number)
-    if value is None or value.zeros_ratio >= 1.0:
+    if value is None or not _is_zero_elsewhere(value):
         return 0.0
     needless = cut_sizes.get(size(value), 0.0)
     return needless if needless and value.zeros_ratio >= needless - SLACK else 0.0
