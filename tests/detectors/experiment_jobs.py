@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 from tests.derive.sessions import MS, SCRIPT, Job
 from tests.detectors.jobs import CALL, train_loop
 
-from stepscope.model.report.whatif import WhatIfClaim, WhatIfPlace, WhatIfResult
+from stepscope.model.report.whatif import ClaimKind, WhatIfClaim, WhatIfPlace, WhatIfResult
 from stepscope.model.session.experiment import Experiment
 
 EXPERIMENT = "experiment"
@@ -20,25 +21,24 @@ def tried(*results: WhatIfResult, claims: tuple[WhatIfClaim, ...] = ()) -> Job:
 
 def result(ratio: float, remedy: str = "parallel-map", *, width: float = 0.02, **fields: object) -> WhatIfResult:
     """A gain that is faster, with its interval; other fields may be given."""
-    known: dict[str, object] = {
-        "remedy": remedy,
-        "text": "maps run in parallel",
-        "ns": 1,
-        "ratio": ratio,
-        "low": ratio - width,
-        "high": ratio + width,
-        "verdict": "faster",
-        "rounds": 3,
-        "lasting": "num_parallel_calls=tf.data.AUTOTUNE",
-        **fields,
-    }
-    return WhatIfResult(**known)  # type: ignore[arg-type]
+    made = WhatIfResult(
+        remedy=remedy,
+        text="maps run in parallel",
+        ns=1,
+        ratio=ratio,
+        low=ratio - width,
+        high=ratio + width,
+        verdict="faster",
+        rounds=3,
+        lasting="num_parallel_calls=tf.data.AUTOTUNE",
+    )
+    return msgspec.structs.replace(made, **fields)
 
 
-def claim(ratio: float, kind: str = "zeros", *, width: float = 0.02, line: int = CALL) -> WhatIfClaim:
+def claim(ratio: float, kind: ClaimKind = "zeros", *, width: float = 0.02, line: int = CALL) -> WhatIfClaim:
     """A claim with the time without its ops; 0: it was not timed."""
     return WhatIfClaim(
-        kind=kind,  # type: ignore[arg-type]
+        kind=kind,
         ratio=0.8,
         text="computes with zeros: 99.99 % of the numbers",
         remedy="a lookup",

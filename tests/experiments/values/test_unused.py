@@ -19,23 +19,8 @@ BATCH = ValueSeen(number=9, function="step", dtype="float32", shape=(32, T, 128)
 
 def op(number: int, name: str, kind: str, *uses: Use, **fields: object) -> ValueSeen:
     """An op of the step that gives logits for all positions."""
-    known: dict[str, object] = {
-        "number": number,
-        "function": "step",
-        "type": kind,
-        "name": name,
-        "dtype": "float32",
-        "shape": (32, T, V),
-        "steps": 10,
-        "runs": 10,
-        "distinct": 10,
-        "step_distinct": 10,
-        "signature": name,
-        "expression": name,
-        "uses": uses,
-        **fields,
-    }
-    return ValueSeen(**known)  # type: ignore[arg-type]
+    made = msgspec.structs.replace(BATCH, number=number, type=kind, name=name, shape=(32, T, V), uses=uses)
+    return msgspec.structs.replace(made, distinct=10, signature=name, expression=name, **fields)
 
 
 def use(name: str, kind: str, place: int = 0) -> Use:

@@ -12,8 +12,8 @@ Nothing about the cause had to be guessed: one thing was changed, and the time w
 From the experiment in this session: `saved_ratio`, the time that the job took less with the change, and `rounds`.
 
 ## Known limits
-It needs an experiment. Only the best trial of a kind is told (one size of a batch), three gains and three ceilings at
-most. Gains do not add up. A gain whose interval reaches below 3 % is information.
+It needs an experiment. Only the best trial of a kind is reported (one size of a batch), three gains and three ceilings
+at most. Gains do not add up. A trial whose interval reaches below 3 % is not reported.
 
 ## Remedy
 The line, variable or option that makes the change permanent.
@@ -50,9 +50,9 @@ class Params:
     """Thresholds."""
 
     min_saved: Ratio = Ratio(0.03)
-    """Lower end of the measured saving from which a trial is told. Source: DESIGN 3.3."""
+    """Lower end of the measured saving from which a trial is reported. Source: DESIGN 3.3."""
     most: int = 3
-    """Gains, and ceilings, that are told at most. Source: more of them hide the report's other findings."""
+    """Gains, and ceilings, that are reported at most. Source: more of them hide the report's other findings."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen]:
@@ -61,9 +61,9 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen]:
     if experiment is None:
         return
     faster = [one for one in experiment.results if one.high and 1.0 - one.high >= params.min_saved]
-    told = [one for one in faster if one.verdict == "faster" and _name(one) not in SKIPPED]
+    sure = [one for one in faster if one.verdict == "faster" and _name(one) not in SKIPPED]
     for kind in ("gain", "ceiling"):
-        for result in _best([one for one in told if one.kind == kind])[: params.most]:
+        for result in _best([one for one in sure if one.kind == kind])[: params.most]:
             yield _seen(view, experiment, result, params)
 
 

@@ -95,7 +95,7 @@ class Claim:
     ops: tuple[str, ...]
     """Names of the ops, most work first, a few."""
     needless: tuple[tuple[str, float], ...] = ()
-    """Names of the main ops, each with the share of its own work that is needless."""
+    """Names of the main ops, each with the needless share of its work."""
     basis: ShareBasis = "shapes"
     ends: tuple[str, ...] = ()
     """Names of those ops whose results others take: without these, none of the ops is computed. Empty if leaving them
