@@ -32,11 +32,19 @@ FAMILIES = (
     "UTL",
     "GPU",
     "GEN",
+    "EXP",
 )
 CODE = re.compile(rf"(?:{'|'.join(FAMILIES)})\d{{3}}")
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)+")
 
-NOT_KNOWN = ["GPU001 cause", "GPU002 cause", "HNG001 cause", "UTL001 introduced_stage"]
+NOT_KNOWN = [
+    "EXP002 cause",
+    "EXP002 introduced_stage",
+    "GPU001 cause",
+    "GPU002 cause",
+    "HNG001 cause",
+    "UTL001 introduced_stage",
+]
 """These see that time is lost, and cannot know this part of why."""
 
 registry = importlib.import_module("stepscope.detectors.registry")

@@ -44,7 +44,7 @@ def test_a_job_without_steps_leaves_all_not_applicable() -> None:
     findings, checked, failures = run(ALL, nothing().view())
     assert (findings, failures) == ((), ())
     assert {c.outcome for c in checked} == {"not-applicable"}
-    whole = {"CFG001", "MEM002"}  # look at processes without steps, too, where one was attached to
+    whole = {"CFG001", "MEM002", "EXP001", "EXP002"}  # look at processes without steps, too, where one was attached to
     lacking = {"steps", "op trace of some steps", "op trace with GPU or TPU work"}
     of_gpus = "this host has no NVIDIA GPU"
     missing = {c.detector: c.missing for c in checked if c.detector != "HNG001" and c.hint != of_gpus}

@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from tests.reports.whatif_samples import REPORT, RESULT
+from tests.reports.whatif_samples import CLAIM, REPORT, RESULT
 
 from stepscope.model.report.whatif import (
     Choice,
@@ -10,7 +10,6 @@ from stepscope.model.report.whatif import (
     WhatIfClaim,
     WhatIfPart,
     WhatIfPeer,
-    WhatIfPlace,
     WhatIfResult,
     WhatIfValues,
 )
@@ -162,20 +161,6 @@ def test_what_is_promising_is_named_where_nothing_is_decided() -> None:
     assert said.endswith("; so far: b -80 %, c -50 %")
     none = msgspec.structs.replace(REPORT, results=(_tried("d", 1.0, "undecided"),))
     assert whatif_text.conclusion(none).endswith("(--rounds, --time)")
-
-
-CLAIM = WhatIfClaim(
-    kind="constant",
-    ratio=0.37,
-    text="gives the same value in all of 10 steps",
-    remedy="compute it once",
-    places=(WhatIfPlace(file="train.py", line=17, function="loss", ratio=0.32),),
-    ops=("Cholesky", "Solve", "Mul", "Add"),
-    trial="without-ops:Solve",
-    time_ratio=0.6,
-    time_low=0.55,
-    time_high=0.65,
-)
 
 
 def test_values_stand_below_the_rounds() -> None:

@@ -6,8 +6,10 @@ import msgspec
 
 from stepscope.model.report.whatif import (
     Verdict,
+    WhatIfClaim,
     WhatIfCurve,
     WhatIfNoise,
+    WhatIfPlace,
     WhatIfPoint,
     WhatIfReport,
     WhatIfResult,
@@ -63,6 +65,18 @@ def tried(name: str, ratio: float, verdict: Verdict, **fields: object) -> WhatIf
     return msgspec.structs.replace(made, **fields)
 
 
+CLAIM = WhatIfClaim(
+    kind="constant",
+    ratio=0.37,
+    text="gives the same value in all of 10 steps",
+    remedy="compute it once",
+    places=(WhatIfPlace(file="train.py", line=17, function="loss", ratio=0.32),),
+    ops=("Cholesky", "Solve", "Mul", "Add"),
+    trial="without-ops:Solve",
+    time_ratio=0.6,
+    time_low=0.55,
+    time_high=0.65,
+)
 GRAPH = tried("graph", 0.5, "faster", lasting="leave run_eagerly=True out")
 XLA = tried("xla-on", 0.8, "faster")
 IMPOSSIBLE = tried("xla-off", 1.0, "not-possible", ns=0, note="nothing turns it on")

@@ -46,6 +46,10 @@ def test_the_gain_is_measured_and_stands_in_an_interval(project: Project) -> Non
     assert "it contains no sampled stacks" in page, "the faster job runs for a quarter of a second"
     assert "waiting 0.004 --epochs 2" in (folder / "1-jemalloc-keep.log").read_text("utf-8")
     assert "round 3: unchanged" in done.stderr
+    assert report["joined"] == report["runs"][0]["session"]
+    joined = json.loads((folder / report["joined"] / "report.json").read_text("utf-8"))
+    (found,) = [one for one in joined["findings"] if one["code"] == "EXP002"]
+    assert (found["severity"], found["cost"]["ratio"]) == ("high", pytest.approx(1 - result["ratio"]))
 
 
 def test_a_trial_that_fails_is_not_possible(project: Project) -> None:

@@ -65,6 +65,7 @@ class Signal(Enum):
     OP_TRACE = "op trace of some steps"
     DEVICE_TRACE = "op trace with GPU or TPU work"
     RUN = "measured run"
+    EXPERIMENT = "experiment"
 
 
 HINTS = {
@@ -86,6 +87,7 @@ HINTS = {
     Signal.OP_TRACE: "run stepscope trace JOB while it runs",
     Signal.DEVICE_TRACE: "needs an op trace of a job on a GPU or TPU: stepscope trace JOB, or stepscope import FILE",
     Signal.RUN: "this session was imported; measure the job with stepscope run",
+    Signal.EXPERIMENT: "nothing was tried on this run; stepscope whatif changes one thing at a time and measures it",
     Signal.SIZES: "only the number of samples per step is recorded, not their length",
 }
 
@@ -197,6 +199,7 @@ def present(view: SessionView) -> frozenset[Signal]:
         (Signal.HOST, view.get(contention.build) is not None),
         (Signal.FAULTS, view.get(steady_page_faults.build) is not None),
         (Signal.NATIVE, bool(view.session.stacks)),
+        (Signal.EXPERIMENT, view.session.experiment is not None),
     ):
         if there:
             found.add(signal)
@@ -335,10 +338,10 @@ def rank(finding: Finding) -> tuple[int, bool, float, str]:
 def _one_per_root(detectors: Sequence[Detector[object]], findings: list[Finding]) -> list[Finding]:
     """The findings without those that yield to another finding about the same place."""
     yields_to = {d.code: d.yields_to for d in detectors}
-    return [f for f in findings if not any(g.code in yields_to[f.code] and _meet(f, g) for g in findings)]
+    return [f for f in findings if not any(g.code in yields_to[f.code] and meet(f, g) for g in findings)]
 
 
-def _meet(one: Finding, other: Finding) -> bool:
+def meet(one: Finding, other: Finding) -> bool:
     """Whether the first place of a finding, or its function, is among the other finding's places."""
     if not one.where:
         return False
@@ -356,7 +359,7 @@ def _told_by(checked: Checked, findings: list[Finding], kept: list[Finding]) -> 
     if checked.outcome != "found" or any(f.code == checked.detector for f in kept):
         return checked
     mine = [f for f in findings if f.code == checked.detector]
-    other = sorted({g.code for g in kept for f in mine if _meet(f, g)})
+    other = sorted({g.code for g in kept for f in mine if meet(f, g)})
     hint = f"same place as {', '.join(other)}, which is more specific"
     return Checked(detector=checked.detector, name=checked.name, outcome="clear", hint=hint)
 
@@ -386,6 +389,7 @@ __all__ = [
     "Undecided",
     "compute_ratio",
     "cost_of",
+    "meet",
     "present",
     "rank",
     "run",

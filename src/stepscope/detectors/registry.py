@@ -19,6 +19,7 @@ from stepscope.detectors.device import (
     op_slower_than_alone,
     unfused_small_kernels,
 )
+from stepscope.detectors.experiment import faster_way_tried, needless_work
 from stepscope.detectors.general import (
     costly_compute_line,
     time_in_building,
@@ -113,6 +114,8 @@ ALL: Listed = (
     debugging_left_on.DETECTOR,
     profiler_left_on.DETECTOR,
     slow_disk_input.DETECTOR,
+    needless_work.DETECTOR,
+    faster_way_tried.DETECTOR,
     late_device_start.DETECTOR,
     device_full.DETECTOR,
     idle_device.DETECTOR,

@@ -6,8 +6,9 @@ import base64
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
-from stepscope.reports import whatif_answer, whatif_text, whatif_way_page, words
+from stepscope.reports import whatif_answer, whatif_text, whatif_values_page, whatif_way_page, words
 from stepscope.reports.page import charts
 from stepscope.reports.page.document import document, sections
 from stepscope.reports.page.svg import Attribute, el, escape
@@ -44,6 +45,7 @@ def render(report: WhatIfReport, flames: Flames | None = None) -> str:
         ("way", "Step by step, until done", whatif_way_page.way(report)),
         ("trials", "What each change leaves of the time", _trials(report)),
         ("then", "What is left with everything kept", whatif_way_page.left(report)),
+        ("values", "Work that the values show to be needless", whatif_values_page.section(report)),
         ("curves", "Curves", whatif_way_page.curves(report)),
         ("step", "The step, part by part", _waterfall(report)),
         ("flames", "Where the time goes, before and after", _flames(flames)),
@@ -229,6 +231,9 @@ def _how(report: WhatIfReport) -> str:
         ("Network", "the job could reach it" if report.network else "none"),
         ("Folder", f"<code>{escape(report.folder)}</code>"),
     ]
+    if report.joined:
+        link = f'<a href="{escape(quote(report.joined))}/report.html">{escape(report.joined)}</a>'
+        rows.append(("Report", f"of the unchanged job, with what was found: {link}"))
     outside = [
         ("Wants to reach", whatif_text.peers_text((one.peer, one.attempts) for one in report.peers)),
         ("Set offline", ", ".join(report.trackers)),

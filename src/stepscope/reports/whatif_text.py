@@ -247,5 +247,7 @@ def foot_lines(report: WhatIfReport, width: int) -> list[str]:
     network = "" if report.network else ", and it had no network"
     offline = f"set offline: {', '.join(report.trackers)}" if report.trackers else ""
     more = [line for text in (offline, _peers(report)) for line in textwrap.wrap(text, width)]
-    lines = [f"page: {printable(report.folder)}/{PAGE}", f"{kept}{network}", *more]
+    joined = [f"in the report of the unchanged job: {printable(f'{report.folder}/{report.joined}')}/report.html"]
+    found = joined if report.joined else []
+    lines = [f"page: {printable(report.folder)}/{PAGE}", *found, f"{kept}{network}", *more]
     return [*lines, f"ended early; to resume: {printable(report.resume)}"] if report.interrupted else lines

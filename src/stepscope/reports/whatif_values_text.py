@@ -14,16 +14,21 @@ if TYPE_CHECKING:
 
 _OPS = 3
 """Names of ops printed for a claim."""
+_BASIS = {
+    "shapes": "of the work (by shapes, no share of time)",
+    "op-times": "of the measured time of all ops",
+}
 
 
 def section(report: WhatIfReport, width: int) -> list[str]:
     """Lines of the section; none if values were not looked at."""
     if report.values is None:
         return []
-    return ["", *textwrap.wrap(_title(report.values), width), *_claims(report.values, width)]
+    return ["", *textwrap.wrap(title(report.values), width), *_claims(report.values, width)]
 
 
-def _title(values: WhatIfValues) -> str:
+def title(values: WhatIfValues) -> str:
+    """What was looked at, or why nothing was."""
     if values.note:
         return f"values: not possible: {printable(values.note)}"
     same = f" and {values.same_batch_steps} on the same batch" if values.same_batch_steps else ""
@@ -36,9 +41,9 @@ def _claims(values: WhatIfValues, width: int) -> Iterator[str]:
         yield "  nothing that need not be computed"
     for claim in values.claims:
         texts = [
-            f"{claim.kind}: {100 * claim.ratio:.0f} % of the work (by shapes, no share of time): {claim.text}",
+            f"{claim.kind}: {100 * claim.ratio:.0f} % {basis_text(claim)}: {claim.text}",
             *(f"at {_place(place)}" for place in claim.places),
-            f"ops: {', '.join(claim.ops[:_OPS])}{' ...' if len(claim.ops) > _OPS else ''}",
+            f"ops: {ops_text(claim)}",
             f"instead: {claim.remedy}",
             _time(claim),
         ]
@@ -49,9 +54,23 @@ def _claims(values: WhatIfValues, width: int) -> Iterator[str]:
             )
 
 
+def basis_text(claim: WhatIfClaim) -> str:
+    """What a claim's share is a share of."""
+    return _BASIS[claim.basis]
+
+
+def ops_text(claim: WhatIfClaim) -> str:
+    """Names of a claim's ops, a few."""
+    return f"{', '.join(claim.ops[:_OPS])}{' ...' if len(claim.ops) > _OPS else ''}"
+
+
+def line_text(place: WhatIfPlace) -> str:
+    """Where a line is."""
+    return f"{place.file}:{place.line}" if place.file else "no line of the program"
+
+
 def _place(place: WhatIfPlace) -> str:
-    where = f"{place.file}:{place.line}" if place.file else "no line of the program"
-    return f"{where} {place.function} ({100 * place.ratio:.0f} %)".replace("  ", " ")
+    return f"{line_text(place)} {place.function} ({100 * place.ratio:.0f} %)".replace("  ", " ")
 
 
 def _time(claim: WhatIfClaim) -> str:

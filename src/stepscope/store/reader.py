@@ -10,7 +10,7 @@ import json
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -35,14 +35,27 @@ from stepscope.model.records import (
 )
 from stepscope.model.report.finding import Diagnostic
 from stepscope.model.session.session import Manifest, Session, StoredOpTrace, Worker, WorkerInfo
-from stepscope.store import bundle, gaps, graphs, layout, manifests, memory_looks, optrace, replays, stacks, tables
+from stepscope.store import (
+    bundle,
+    experiments,
+    gaps,
+    graphs,
+    layout,
+    manifests,
+    memory_looks,
+    optrace,
+    replays,
+    stacks,
+    tables,
+)
 from stepscope.store.segments import counting
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stepscope.model.log.events import AnyEvent
     from stepscope.model.records import Table
     from stepscope.model.session.address_space import MemoryLook
-    from stepscope.model.session.replays import Replays
     from stepscope.model.session.stacks import StackProfile
 
 MAX_INDEX_BYTES = 16 << 20
@@ -50,6 +63,9 @@ MAX_SOURCE_BYTES = 1 << 20
 MAX_SOURCES = 1_000
 DAMAGED = "DX106"
 """Code of the diagnostics about files of a session that cannot be read."""
+
+
+T = TypeVar("T")
 
 
 class _Damage:
@@ -105,7 +121,8 @@ def _read_files(files: bundle.Files) -> Session:
         stacks=_stacks(files, damage),
         op_traces=_op_traces(files, damage),
         memory_looks=_memory_looks(files, damage),
-        replays=_replays(files, damage),
+        replays=_one_file(files, layout.REPLAY, replays.MAX_BYTES, replays.decode, damage),
+        experiment=_one_file(files, layout.EXPERIMENT, experiments.MAX_BYTES, experiments.decode, damage),
     )
     if not damage.diagnostics:
         return session
@@ -291,16 +308,17 @@ def _stacks(files: bundle.Files, damage: _Damage) -> list[StackProfile]:
     return profiles
 
 
-def _replays(files: bundle.Files, damage: _Damage) -> Replays | None:
-    folder, _, name = layout.REPLAY.rpartition("/")
+def _one_file(files: bundle.Files, path: str, limit: int, decode: Callable[[bytes], T], damage: _Damage) -> T | None:
+    """What a file that a session may have holds; None without it, or if it cannot be read."""
+    folder, _, name = path.rpartition("/")
     if name not in files.names(folder):
         return None
     try:
-        return replays.decode(files.read(layout.REPLAY, replays.MAX_BYTES))
+        return decode(files.read(path, limit))
     except DamagedError:
         raise
     except (OSError, ValueError) as error:
-        damage.lost(layout.REPLAY, f"ops that were replayed alone: {error}")
+        damage.lost(path, f"cannot be read and is left out: {error}")
         return None
 
 

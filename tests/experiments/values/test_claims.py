@@ -112,3 +112,12 @@ def test_little_work_is_not_worth_a_claim() -> None:
     """Below 5 % of the work nothing is said."""
     tiny = product(3, distinct=1, step_distinct=1, same_distinct=1, shape=(2, 2), input_shapes=((2, 256), (256, 2)))
     assert kinds(tiny) == {}
+
+
+def test_wide_integers() -> None:
+    """Arithmetic in int64 is claimed if its numbers fit into int32; a lookup and larger numbers are not."""
+    wide = {"type": "FloorMod", "dtype": "int64", "input_dtypes": ("int64", "int64"), "shape": (64, 4096)}
+    assert "wide-integer" in kinds(product(3, **wide, low=-5, high=2**31 - 1))
+    assert kinds(product(3, **wide, high=2**31)) == {}
+    assert kinds(product(3, **wide, low=-(2**31) - 1)) == {}
+    assert kinds(product(3, **{**wide, "type": "GatherV2"})) == {}

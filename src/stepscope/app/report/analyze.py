@@ -18,6 +18,7 @@ from stepscope.app.report import (
     overhead,
     process_roles,
     proofs,
+    proven,
     series,
     settle,
     stage_shares,
@@ -102,6 +103,7 @@ def report_of_view(view: SessionView) -> Report:
     found, checked, failures = base.run(registry.ALL, view)
     lines = HotLines(view)
     specific, source_check, problems = _with_sources(view, lines, found, checked)
+    specific = proven.joined(specific)
     anatomy = components(view)
     entries, overlaps = ledger.build(view)
     settled = settle.build(view, specific, checked, anatomy, entries)

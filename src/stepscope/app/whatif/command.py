@@ -11,7 +11,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from stepscope.app.whatif import against, curve, options, outputs, progress, result, state, values, way
+import msgspec
+
+from stepscope.app.whatif import against, curve, in_session, options, outputs, progress, result, state, values, way
 from stepscope.app.whatif.recorded import Recorded
 from stepscope.app.whatif.result import Stage
 from stepscope.app.whatif.runs import Runner
@@ -69,14 +71,16 @@ def whatif(
         )
         if kept.runs:
             say(f"{len(kept.runs)} runs of this experiment are in the folder and count")
+        recorded = Recorded(runner, kept, say, progress.follow(watch, _most_s(wanted)))
         try:
-            report = _measured(wanted, Recorded(runner, kept, say, progress.follow(watch, _most_s(wanted))))
+            report = _measured(wanted, recorded)
         except schedule.NotMeasuredError as error:
             raise CaptureError(f"the unchanged job cannot be measured: {error}") from error
         except KeyboardInterrupt:
             say(f"ended before a round was complete; to resume: {state.resume_command(folder)}")
             raise
     if report is not None:
+        report = msgspec.structs.replace(report, joined=in_session.join(report, recorded))
         outputs.write(report, folder)
     return report
 

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from stepscope.model.report.whatif import Measure
 
 AS_IT_IS, KEPT = "as-it-is", "kept"
+ALONE_JSON = "report-alone.json"
+"""Name of the report of a run before an experiment has joined it (``in_session``)."""
 NO_CAPTURES = "0%"
 TO_GRAPH = frozenset({"graph", "graph-function"})
 """Trials that make the same steps other calls."""
@@ -215,8 +217,9 @@ def _check(outcome: launch.Outcome, label: str, log: Path, hint: str) -> None:
 
 
 def _report(session: Path, label: str) -> Report:
+    alone = session / ALONE_JSON
     try:
-        return msgspec.json.decode((session / REPORT_JSON).read_bytes(), type=Report)
+        return msgspec.json.decode((alone if alone.exists() else session / REPORT_JSON).read_bytes(), type=Report)
     except (OSError, msgspec.DecodeError) as error:
         raise CaptureError(f"the run {label} has no report: {error}; see: stepscope report {shown(session)}") from error
 

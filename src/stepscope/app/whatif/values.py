@@ -13,7 +13,8 @@ from stepscope.app.record import shown
 from stepscope.collector.launch import mask
 from stepscope.errors import TargetError
 from stepscope.experiments.plan import Candidate
-from stepscope.experiments.values.claims import derive
+from stepscope.experiments.values import measured
+from stepscope.experiments.values.claims import MIN_RATIO, derive
 from stepscope.model.log.values import FunctionWatched, ValueSeen
 from stepscope.model.report.whatif import WhatIfClaim, WhatIfPlace, WhatIfReport, WhatIfRun, WhatIfValues
 from stepscope.store import open_session
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from stepscope.app.whatif.runs import Ran, Runner
     from stepscope.experiments.values.claims import Claim, Place
     from stepscope.model.report.finding import Report
+    from stepscope.model.report.op_table import OpTable
     from stepscope.model.report.whatif import WhatIfResult
 
 NAME = "values"
@@ -126,20 +128,25 @@ def look(recorded: Recorded) -> Looked:
         ran = recorded.looked(NAME)
     except TargetError as error:
         return Looked(runner=runner, ran=None, values=WhatIfValues(note=str(error)))
-    looked = Looked(runner=runner, ran=ran, values=seen(runner.folder / ran.session, ran))
+    looked = Looked(runner=runner, ran=ran, values=seen(runner.folder / ran.session, ran, _table(recorded)))
     said = ", ".join(f"{claim.kind} {100 * claim.ratio:.0f} %" for claim in looked.values.claims)
     say(f"values: {looked.values.note or said or 'nothing that need not be computed'}")
     return looked
 
 
-def seen(session: Path, ran: Ran) -> WhatIfValues:
-    """What the process of a value trial that computes most has seen."""
+def _table(recorded: Recorded) -> OpTable | None:
+    """Op times of the run with captures, if there was one."""
+    return next((ran.report.ops for ran in recorded.looks if not ran.kept), None)
+
+
+def seen(session: Path, ran: Ran, table: OpTable | None = None) -> WhatIfValues:
+    """What the process of a value trial that computes most has seen; ``table``: op times of the unchanged job."""
     found = [(list(one.all(FunctionWatched)), list(one.all(ValueSeen))) for one in open_session(session).workers]
     functions, values = max(found, key=lambda one: sum(function.spent_ns for function in one[0]), default=([], []))
     if not any(value.type for value in values):
         return WhatIfValues(note=ran.note or NO_OPS, session=ran.session, wall_ns=round(1e9 * ran.wall_s))
     return WhatIfValues(
-        claims=tuple(_claim(claim, place) for place, claim in enumerate(derive(values, functions))),
+        claims=tuple(_claim(claim, place) for place, claim in enumerate(_by_time(derive(values, functions), table))),
         tensors=sum(1 for value in values if value.type),
         left_out=max((one.left_out for one in functions), default=0),
         steps=max((value.steps for value in values), default=0),
@@ -147,6 +154,13 @@ def seen(session: Path, ran: Ran) -> WhatIfValues:
         wall_ns=round(1e9 * ran.wall_s),
         session=ran.session,
     )
+
+
+def _by_time(claims: Sequence[Claim], table: OpTable | None) -> list[Claim]:
+    """Claims by measured times where their ops were traced, the largest first; none that is too little by time."""
+    shares = measured.times(table)
+    timed = [measured.with_times(claim, shares) for claim in claims]
+    return sorted((claim for claim in timed if claim.ratio >= MIN_RATIO), key=lambda claim: -claim.ratio)
 
 
 def _claim(claim: Claim, place: int) -> WhatIfClaim:
@@ -162,6 +176,7 @@ def _claim(claim: Claim, place: int) -> WhatIfClaim:
         ops=claim.ops,
         trial="" if why else f"without-ops:{names}",
         note=why,
+        basis=claim.basis,
     )
 
 

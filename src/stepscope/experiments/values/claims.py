@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stepscope.experiments.values import cost
+from stepscope.experiments.values import cost, unused
 from stepscope.wire.trials import EAGER
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from stepscope.experiments.values.cost import Costs
     from stepscope.model.log.values import FunctionWatched, ValueSeen
-    from stepscope.model.report.whatif import ClaimKind
+    from stepscope.model.report.whatif import ClaimKind, ShareBasis
 
 MIN_RATIO = 0.05
 """Share of the work below which nothing is said: a trial of a few runs shows no smaller change."""
@@ -43,6 +43,27 @@ MIN_RECURRING = 0.5
 MIN_PART = 0.02
 """Share of a claim's work below which an op is not named."""
 PRODUCTS = ("MatMul", "BatchMatMul", "Einsum", "Conv", "DepthwiseConv", "SparseTensorDenseMatMul")
+MIN_UNUSED = 0.9
+"""Share that is cut off from which leaving out the ops whole shows what leaving out the needless part brings."""
+INTEGER_WORK = frozenset(
+    (
+        "Add",
+        "AddV2",
+        "Sub",
+        "Mul",
+        "FloorDiv",
+        "FloorMod",
+        "Mod",
+        "Maximum",
+        "Minimum",
+        "Cumsum",
+        "Neg",
+        "Abs",
+        "Square",
+    )
+)
+"""Types that compute with integers, each number on its own; lookups take the time of what they look up."""
+_LONG = "int64"
 _WIDE, _NARROW = "float64", frozenset({"float32", "float16", "bfloat16"})
 _MAX_PLACES = 4
 _MAX_OPS = 6
@@ -65,7 +86,7 @@ class Claim:
 
     kind: ClaimKind
     ratio: float
-    """Share of the needless work in all that was looked at, estimated from shapes: no share of time."""
+    """Share of the needless work in all that was looked at, as ``basis`` says."""
     text: str
     """What was seen."""
     remedy: str
@@ -73,6 +94,9 @@ class Claim:
     """The lines, most work first."""
     ops: tuple[str, ...]
     """Names of the ops, most work first, a few."""
+    needless: tuple[tuple[str, float], ...] = ()
+    """Names of the main ops, each with the needless share of its work."""
+    basis: ShareBasis = "shapes"
     ends: tuple[str, ...] = ()
     """Names of those ops whose results others take: without these, none of the ops is computed. Empty if leaving them
     out would not leave out the needless work."""
@@ -110,7 +134,8 @@ def derive(values: Sequence[ValueSeen], functions: Sequence[FunctionWatched]) ->
     """All claims about a process, most work first."""
     seen = _Seen(values, {one.function: one for one in functions}, cost.estimate(values, functions))
     makers: tuple[Callable[[_Seen], Claim | None], ...] = (
-        _constants, _repeated, _duplicates, _batch_only, _zeros, _equal_rows, _wide_types, _padding
+        _constants, _repeated, _duplicates, _batch_only, _unused, _zeros, _equal_rows, _wide_types, _wide_integers,
+        _padding,
     )  # fmt: skip
     found = [claim for claim in (make(seen) for make in makers) if claim is not None]
     return tuple(sorted(found, key=lambda claim: -claim.ratio))
@@ -213,6 +238,36 @@ def _batch_only(seen: _Seen) -> Claim | None:
     )  # fmt: skip
 
 
+def _unused(seen: _Seen) -> Claim | None:
+    """Results of which most is cut off."""
+    found = unused.find(seen.values, seen.ops())
+    most = max(found.values(), default=0.0)
+    return _claim(
+        seen, "unused", found,
+        f"computes what is cut off: {100 * most:.4g} % of its results are used by nothing",
+        "cut first (the rows of the input, the columns of the weights), then compute",
+        confirms=most >= MIN_UNUSED,
+    )  # fmt: skip
+
+
+def _wide_integers(seen: _Seen) -> Claim | None:
+    """Arithmetic in int64 with numbers that fit into int32."""
+    found = [
+        value
+        for value in seen.ops()
+        if value.dtype == _LONG
+        and value.type in INTEGER_WORK
+        and _LONG in value.input_dtypes
+        and -(2**31) <= value.low <= value.high < 2**31
+    ]
+    return _claim(
+        seen, "wide-integer", dict.fromkeys(found, 0.5),
+        "computes in int64 with numbers that fit into int32",
+        "cast the ids to int32 where they come in",
+        confirms=False,
+    )  # fmt: skip
+
+
 def _zeros(seen: _Seen) -> Claim | None:
     known = {value.number: value for value in seen.values}
     found: dict[ValueSeen, float] = {}
@@ -304,7 +359,7 @@ def _claim(
         return None
     ranked = sorted(needless, key=lambda value: -needless[value])
     main = [value for value in ranked if needless[value] >= MIN_PART * total]
-    if kind not in ("padding", "wide-type"):
+    if kind not in ("padding", "wide-type", "wide-integer"):
         seen.used.update(value.number for value in ranked)
     return Claim(
         kind=kind,
@@ -313,6 +368,7 @@ def _claim(
         remedy=remedy,
         places=_places(needless),
         ops=tuple(value.name for value in main[:_MAX_OPS]),
+        needless=tuple({value.name: found[value] for value in main}.items()),
         ends=_ends(seen, main) if confirms and not any(value.function == EAGER for value in main) else (),
     )
 

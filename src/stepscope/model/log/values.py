@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from stepscope.model.event import Event
+
+
+class Use(msgspec.Struct, frozen=True, kw_only=True):
+    """An op of the program that takes a tensor, views passed over."""
+
+    type: str
+    """Its type; "" for a use that is not known, such as by who calls the function."""
+    name: str = ""
+    place: int = 0
+    """Number of the input that the tensor is."""
+    shape: tuple[int, ...] = ()
+    """Static shape of its only result; () if it has several. -1 for a size that is not known."""
+    of: tuple[int, ...] = ()
+    """Static shape of the view of the tensor that it takes."""
 
 
 class ValueSeen(Event, tag="value", frozen=True, kw_only=True):
@@ -59,6 +75,8 @@ class ValueSeen(Event, tag="value", frozen=True, kw_only=True):
     """Mean share of rows that are the same as an earlier one of the same tensor."""
     padding_ratio: float = 0.0
     """Mean share of positions of its second axis that hold only zeros, at one end."""
+    uses: tuple[Use, ...] = ()
+    """Ops that take it; () if that is not known (a graph of version 1, code that runs eagerly)."""
     low: int = 0
     """Least whole number, or 0 if that is less."""
     high: int = 0

@@ -17,10 +17,25 @@ the whole run, for a program without steps."""
 Verdict = Literal["faster", "slower", "same", "undecided", "not-possible", "not-tried"]
 """Verdict. same: the interval lies within 3 % of no change. undecided: the interval contains no change, and more.
 not-possible: ``note`` says why. not-tried: there was no time for it."""
-ClaimKind = Literal["constant", "repeated", "duplicate", "batch-only", "zeros", "padding", "equal-rows", "wide-type"]
+ClaimKind = Literal[
+    "constant",
+    "repeated",
+    "duplicate",
+    "batch-only",
+    "zeros",
+    "padding",
+    "equal-rows",
+    "wide-type",
+    "unused",
+    "wide-integer",
+]
 """What is wrong with values. constant: the same in all steps. repeated: the same in successive runs. duplicate: two ops
 compute the same. batch-only: depends on the batch alone, and samples come again. zeros: nearly all numbers are 0.
-padding: positions that hold nothing. equal-rows: the same computed for equal rows. wide-type: float64 that is cast."""
+padding: positions that hold nothing. equal-rows: the same computed for equal rows. wide-type: float64 that is cast.
+unused: most of a result is cut off. wide-integer: arithmetic in int64 with numbers that fit into int32."""
+ShareBasis = Literal["shapes", "op-times"]
+"""What a claim's share is of. shapes: work, estimated from the shapes of all ops; it ranks, and is no share of time.
+op-times: the time of all ops in traced steps of the unchanged job."""
 Kind = Literal["gain", "ceiling"]
 """What a trial shows. gain: what can be had by a change that lasts. ceiling: the most that any change of this part can
 bring, because the trial leaves the part out."""
@@ -106,7 +121,7 @@ class WhatIfPlace(Struct, frozen=True, kw_only=True):
     line: int
     function: str
     ratio: float
-    """Share of its needless work in all work, estimated from shapes."""
+    """Share of its needless work in all work, as the claim's ``basis`` says."""
 
 
 class WhatIfClaim(Struct, frozen=True, kw_only=True):
@@ -114,7 +129,7 @@ class WhatIfClaim(Struct, frozen=True, kw_only=True):
 
     kind: ClaimKind
     ratio: float
-    """Share of the needless work in all work of the compiled steps, estimated from shapes: no share of time."""
+    """Share of the needless work in all work of the compiled steps, as ``basis`` says."""
     text: str
     """What was seen."""
     remedy: str
@@ -131,6 +146,7 @@ class WhatIfClaim(Struct, frozen=True, kw_only=True):
     """Upper end of its interval at 99 %; low and high are 0 with fewer than three rounds."""
     note: str = ""
     """Reason why it is not timed, if so."""
+    basis: ShareBasis = "shapes"
 
 
 class WhatIfValues(Struct, frozen=True, kw_only=True):
@@ -307,3 +323,5 @@ class WhatIfReport(Struct, frozen=True, kw_only=True):
     change the job's time."""
     trackers: tuple[str, ...] = ()
     """Trackers that the first run imported; in all runs they were set offline."""
+    joined: str = ""
+    """Session of the unchanged job whose report has what was found; "" if there is none."""

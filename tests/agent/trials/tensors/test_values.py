@@ -30,7 +30,8 @@ def step(batch, ids):
     tf.linalg.matmul(features, features, transpose_a=True)
     weight.assign_sub(1e-6 * tape.gradient(loss, weight))
     add = lambda i, total: (i + 1, total + tf.reduce_mean(tf.matmul(features, frozen)))
-    return loss + tf.while_loop(lambda i, total: i < 3, add, (0, 0.0))[1]
+    loss += tf.while_loop(lambda i, total: i < 3, add, (0, 0.0))[1]
+    return loss + tf.reduce_sum(tf.identity(tf.matmul(features, weight))[0])
 data = tf.data.Dataset.range(40).map(lambda i: tf.random.stateless_normal((64, 96), (1, i))).repeat()
 for number, batch in enumerate(data.take(100_000)):
     step(batch, tf.range(64) + number % 3)
@@ -91,6 +92,9 @@ def test_a_step_of_all_kinds(armed: Armed) -> None:
     assert one_hot.zeros_ratio == pytest.approx(1 - 1 / 4096, abs=1e-6)
     assert not products[14].alive
     assert (products[16].runs, products[16].again, products[16].distinct) == (30, 20, 10)
+    (cut,) = products[18].uses
+    assert (cut.type, cut.place, cut.shape, cut.of) == ("StridedSlice", 0, (96,), (64, 96))
+    assert "MatMul" in {use.type for use in products[9].uses}
     (function,) = [line for line in trial.lines if isinstance(line, FunctionWatched)]
     assert (function.function, function.same_batch_calls) == ("step", 4)
     assert function.recurring_ratio == 1.0
@@ -111,6 +115,7 @@ def test_runs_of_a_session(armed: Armed) -> None:
     made = {line.name: line for line in values(trial, "MatMul")}
     assert set(made) == {"MatMul", "MatMul_1", "MatMul_2"}, trial.errors
     assert [made[name].step_distinct for name in sorted(made)] == [10, 1, 10]
+    assert {line.uses for line in made.values()} == {()}, "what is fetched is not known"
 
 
 def test_eager_code(armed: Armed) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.agent.core import autograph, frames
 from stepscope.agent.core.weak_ids import WeakIds
+from stepscope.agent.trials.tensors import uses
 from stepscope.agent.trials.tensors.eager_digests import EagerDigests
 from stepscope.agent.trials.tensors.watched import AS_IT_COMES, NO_CALL, OFF, WATCHING, Watched
 
@@ -228,7 +229,19 @@ class Digests:
         for watched in self.watched:
             names = needed.get(str(watched.static.get("graph")), set())
             watched.alive = not names or watched.name in names
+        for graph in self._alive:
+            self._note_uses(graph, needed.get(str(graph.name), set()) if hasattr(graph, "name") else set())
         self._alive = []
+
+    def _note_uses(self, graph: Foreign, needed: set[str]) -> None:
+        """Note what takes each watched tensor of a function's graph."""
+        if not needed:
+            return
+        outputs = frozenset(str(tensor.name) for tensor in graph.outputs)
+        names = {str(op.name): op for op in graph.get_operations()}
+        for watched in self.watched:
+            if watched.alive and watched.static.get("graph") == str(graph.name) and watched.name in names:
+                watched.static["uses"] = uses.of_op(names[watched.name], outputs, needed)
 
 
 def _needed(ends: Iterable[Foreign]) -> set[str]:
@@ -292,7 +305,7 @@ def _static(op: Foreign, inputs: Foreign, known: Graph, tensor: Foreign) -> dict
         "attributes": json.dumps(kept) if kept else "",
         "inputs": [known.numbers.get(one.name, 0) for one in inputs][:8],
         "input_dtypes": [str(one.dtype.name) for one in inputs][:8],
-        "input_shapes": [_shape(one) for one in inputs][:8],
+        "input_shapes": [uses.shape(one) for one in inputs][:8],
         "expression": "%016x" % (known.values.get(tensor.name, 0) & (2**64 - 1)),
     }
 
@@ -302,13 +315,6 @@ def _value(attribute: Foreign) -> object:
     if kind == "b":
         return bool(attribute.b)
     return list(attribute.list.i) if kind == "list" else attribute.s.decode("utf-8", "replace")
-
-
-def _shape(tensor: Foreign) -> list[int]:
-    """The shape as it is known when the graph is made; -1 for what is not."""
-    if tensor.shape.rank is None:
-        return [-1]
-    return [-1 if size is None else int(size) for size in tensor.shape.as_list()]
 
 
 def _place(frame: Optional[FrameType]) -> tuple[str, str, int]:

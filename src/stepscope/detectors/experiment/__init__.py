@@ -1,0 +1,1 @@
+"""Detectors of what an experiment (``stepscope whatif``) on this run showed."""
