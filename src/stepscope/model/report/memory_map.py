@@ -60,6 +60,38 @@ class Layout(Struct, frozen=True, kw_only=True):
     """Bytes of padded mappings after their last whole block, which can never be in a huge page."""
 
 
+class FreeMemory(Struct, frozen=True, kw_only=True):
+    """Free memory of a zone of the host at the newest look."""
+
+    node: int
+    zone: str
+    """Name: DMA32 | Normal | Movable ..."""
+    bytes: int
+    huge_bytes: int
+    """Bytes in free blocks of at least a huge page's size."""
+    unusable_ratio: float
+    """Share in smaller blocks, 0 to 1: the kernel's unusable_index."""
+    fragmentation_ratio: float | None = None
+    """Reason why a huge page cannot be had: 1 fragmentation, 0 too little memory (the kernel's extfrag_index). Null: a
+    block is free."""
+
+
+class PageSizeUse(Struct, frozen=True, kw_only=True):
+    """A size of huge pages, on the whole host, between the first look and the last."""
+
+    bytes: int
+    mode: str
+    """Mode: always | madvise | never; inherit is resolved."""
+    allocated: int | None = None
+    """Number of pages that faults were given; null: only one look, or not counted by this kernel (before 6.10)."""
+    denied: int | None = None
+    """Number of faults that got a smaller size instead."""
+    split: int | None = None
+    """Number of pages that were split into smaller ones."""
+    present_bytes: int | None = None
+    """Anonymous memory in pages of this size at the newest look; null: not counted by this kernel (before 6.12)."""
+
+
 class LookPoint(Struct, frozen=True, kw_only=True):
     """One look, for growth."""
 
@@ -114,6 +146,10 @@ class MemoryMap(Struct, frozen=True, kw_only=True):
     ``khugepaged_collapsed`` (blocks that it made huge), ``pressure_ns``; empty if there was only one look."""
     work_ns: int = 0
     """Time between these looks."""
+    free_memory: tuple[FreeMemory, ...] = ()
+    """By zone of the host; empty: unknown."""
+    page_sizes: tuple[PageSizeUse, ...] = ()
+    """Sizes of huge pages, the smallest first; empty before Linux 6.8."""
     sizes: tuple[SizeClass, ...] = ()
     layout: Layout
     looks: tuple[LookPoint, ...] = ()

@@ -50,6 +50,8 @@ def _lines(one: MemoryMap, width: int) -> list[str]:
     if growth := memory_words.growth(one):
         lines += _facts("growth", [growth], width)
     lines += _facts("kernel work", [memory_words.kernel_work(one)], width)
+    lines += _facts("page sizes", memory_words.page_sizes(one), width)
+    lines += _facts("free memory", memory_words.free_memory(one), width)
     lines += ["", *_sizes(one), "", *_drawing(one)]
     if one.looks:
         cost, held = max(look.wall_ns for look in one.looks), max(look.longest_ns for look in one.looks)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stepscope.units import format_bytes, format_rate
 
 if TYPE_CHECKING:
-    from stepscope.model.report.memory_map import MemoryMap, SizeClass
+    from stepscope.model.report.memory_map import MemoryMap, PageSizeUse, SizeClass
 
 _ALIGNS_ALL, _ALIGNS_MULTIPLES = (6, 7), (6, 12)
 """Kernels that align every anonymous mapping of at least a huge page: first version, and first version without. Commits
@@ -120,6 +120,45 @@ def kernel_work(one: MemoryMap) -> str:
     done = [f"{one.kernel_work[name]:,} {text}" for name, text in _WORK.items() if one.kernel_work.get(name)]
     within = f"in {one.work_ns / 1e9:.0f} s, on the whole host"
     return f"{'; '.join(done) or 'none'} ({within})"
+
+
+def page_sizes(one: MemoryMap) -> list[str]:
+    """Sizes of huge pages that are in use or allowed, on the whole host."""
+    used = [_page_size(size) for size in one.page_sizes if size.mode != "never" or size.allocated or size.present_bytes]
+    never = [size.bytes for size in one.page_sizes if size.mode == "never"]
+    names = " to ".join(dict.fromkeys(format_bytes(size) for size in (*never[:1], *never[-1:])))
+    return [*used, f"{names}: never"] if never else used
+
+
+def _page_size(size: PageSizeUse) -> str:
+    numbers = [
+        f"{count:,} {text}"
+        for count, text in (
+            (size.allocated, "allocated at faults"),
+            (size.denied, "denied"),
+            (size.split, "split"),
+        )
+        if count
+    ]
+    if size.present_bytes:
+        numbers.insert(0, f"{format_bytes(size.present_bytes)} present")
+    counted = ", ".join(numbers) or ("not used" if size.allocated is not None else "not counted")
+    return f"{format_bytes(size.bytes)} ({size.mode}): {counted}"
+
+
+def free_memory(one: MemoryMap) -> list[str]:
+    """Free memory of the host in blocks for huge pages, and the zones that have none."""
+    if not one.free_memory:
+        return []
+    block = format_bytes(one.huge_page_bytes or 2 << 20)
+    free, huge = (sum(getattr(zone, name) for zone in one.free_memory) for name in ("bytes", "huge_bytes"))
+    exhausted = [
+        f"zone {zone.zone} of node {zone.node} has no free block of {block}: fragmentation index "
+        f"{zone.fragmentation_ratio:.2f} (0: too little memory is free, 1: it is fragmented)"
+        for zone in one.free_memory
+        if zone.fragmentation_ratio is not None
+    ]
+    return [f"{format_bytes(free)} on the host, {_percent(huge, free)} of it in blocks of {block} or more", *exhausted]
 
 
 def growth(one: MemoryMap) -> str:
