@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from stepscope.causes.system import translation
 from stepscope.collector.launch import mask
+from stepscope.collector.machine import calibration
 from stepscope.collector.memory import memory_look
 from stepscope.derive.machine import address_space
+from stepscope.derive.view import SessionView
 from stepscope.errors import SessionError, TargetError
 from stepscope.reports.memory import memory_text
 
@@ -58,13 +61,15 @@ def _of_process(pid: int, seconds: float) -> MemoryMap:
     if not len(looks[-1].mappings):
         raise TargetError(f"{pid} has no memory to show: it is a kernel thread, or has ended")
     command = tuple(mask.mask_command([word for word in words if word]))
-    return address_space.build(looks, command=command, kernel=platform.release())
+    found = address_space.build(looks, command=command, kernel=platform.release())
+    walks = calibration.load_page_walks()
+    return translation.unbounded(found, walks) if walks is not None else found
 
 
 def _of_session(path: Path) -> tuple[MemoryMap, ...]:
     from stepscope.app.bundle import open_session
 
-    maps = address_space.of_session(open_session(path))
+    maps = translation.maps(SessionView(open_session(path)))
     if not maps:
         raise SessionError(
             f"{path}: it has no memory snapshot: the job ended within a minute, or an older stepscope ran it. "

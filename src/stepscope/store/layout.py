@@ -30,6 +30,7 @@ STACKS = "captures/stacks"
 OPTRACES = "captures/optraces"
 MEMORY = "captures/memory"
 REPLAY = "captures/replay.json"
+PAGE_WALKS = "captures/page_walks.json"
 STACKS_PATTERN = MEMORY_PATTERN = re.compile(r"[0-9A-Za-z_.-]+\.parquet")
 
 RECORDS = "records"

@@ -35,13 +35,26 @@ from stepscope.model.records import (
 )
 from stepscope.model.report.finding import Diagnostic
 from stepscope.model.session.session import Manifest, Session, StoredOpTrace, Worker, WorkerInfo
-from stepscope.store import bundle, gaps, graphs, layout, manifests, memory_looks, optrace, replays, stacks, tables
+from stepscope.store import (
+    bundle,
+    gaps,
+    graphs,
+    layout,
+    manifests,
+    memory_looks,
+    optrace,
+    page_walks,
+    replays,
+    stacks,
+    tables,
+)
 from stepscope.store.segments import counting
 
 if TYPE_CHECKING:
     from stepscope.model.log.events import AnyEvent
     from stepscope.model.records import Table
     from stepscope.model.session.address_space import MemoryLook
+    from stepscope.model.session.page_walks import PageWalks
     from stepscope.model.session.replays import Replays
     from stepscope.model.session.stacks import StackProfile
 
@@ -106,6 +119,7 @@ def _read_files(files: bundle.Files) -> Session:
         op_traces=_op_traces(files, damage),
         memory_looks=_memory_looks(files, damage),
         replays=_replays(files, damage),
+        page_walks=_page_walks(files, damage),
     )
     if not damage.diagnostics:
         return session
@@ -301,6 +315,19 @@ def _replays(files: bundle.Files, damage: _Damage) -> Replays | None:
         raise
     except (OSError, ValueError) as error:
         damage.lost(layout.REPLAY, f"ops that were replayed alone: {error}")
+        return None
+
+
+def _page_walks(files: bundle.Files, damage: _Damage) -> PageWalks | None:
+    folder, _, name = layout.PAGE_WALKS.rpartition("/")
+    if name not in files.names(folder):
+        return None
+    try:
+        return page_walks.decode(files.read(layout.PAGE_WALKS, page_walks.MAX_BYTES))
+    except DamagedError:
+        raise
+    except (OSError, ValueError) as error:
+        damage.lost(layout.PAGE_WALKS, f"cost of translating addresses: {error}")
         return None
 
 

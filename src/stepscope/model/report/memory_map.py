@@ -92,6 +92,23 @@ class PageSizeUse(Struct, frozen=True, kw_only=True):
     """Anonymous memory in pages of this size at the newest look; null: not counted by this kernel (before 6.12)."""
 
 
+class Translation(Struct, frozen=True, kw_only=True):
+    """What translating addresses (TLB misses) can cost a process at most."""
+
+    small_bytes: int = 0
+    """Resident memory that is not in huge pages."""
+    walk_ns: float = 0.0
+    """The most that a miss costs with so much memory, as measured on this machine."""
+    ratio: float | None = None
+    """The most of the time of the steps that misses can take; null: it cannot be bounded here."""
+    misses_per_step: float = 0.0
+    """The most misses of the traced ops whose shapes are known; 0: no op trace."""
+    known_ratio: float = 0.0
+    """Share of the traced steps in these ops."""
+    known_lost_ratio: float = 0.0
+    """The most of the traced steps that misses take in these ops."""
+
+
 class LookPoint(Struct, frozen=True, kw_only=True):
     """One look, for growth."""
 
@@ -150,6 +167,8 @@ class MemoryMap(Struct, frozen=True, kw_only=True):
     """By zone of the host; empty: unknown."""
     page_sizes: tuple[PageSizeUse, ...] = ()
     """Sizes of huge pages, the smallest first; empty before Linux 6.8."""
+    translation: Translation | None = None
+    """Null: what a miss costs on this machine is not known."""
     sizes: tuple[SizeClass, ...] = ()
     layout: Layout
     looks: tuple[LookPoint, ...] = ()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stepscope.units import format_bytes, format_rate
+from stepscope.model.report.remedies import HUGE_PAGES
+from stepscope.units import format_bytes, format_ns, format_rate, format_ratio
 
 if TYPE_CHECKING:
     from stepscope.model.report.memory_map import MemoryMap, PageSizeUse, SizeClass
@@ -22,6 +23,7 @@ _WORK = {
     "compact_stall": "stalls of programs that had to compact memory (direct compaction)",
     "compact_migrate_scanned": "pages scanned for compaction",
 }
+_MEASURE = f"stepscope whatif --try {HUGE_PAGES} measures what huge pages would bring"
 _SMALL = 0.05
 """Share of anonymous memory below which a figure is not mentioned."""
 
@@ -103,6 +105,23 @@ def _kernel(release: str, block: str) -> str:
     if version < _ALIGNS_ALL:
         return f"the program or its allocator requests it, or {release or 'this kernel'} has efa7df3e3bb5 backported"
     return f"this kernel ({release}) does not align mappings this way: the program or its allocator requests it"
+
+
+def translation(one: MemoryMap) -> list[str]:
+    """The most that TLB misses can cost, or why that is not known."""
+    seen = one.translation
+    if seen is None:
+        return []
+    cost = f"a miss costs at most {format_ns(round(seen.walk_ns))} with {format_bytes(seen.small_bytes)} in small pages"
+    if seen.ratio is not None:
+        text = (
+            f"they cannot explain more than {format_ratio(seen.ratio)} of the time of the steps: {cost}, and "
+            f"{format_ratio(seen.known_ratio)} of the steps is in ops whose memory is known, where they take at most "
+            f"{format_ratio(seen.known_lost_ratio)}"
+        )
+        return [text]
+    known = f"only {format_ratio(seen.known_ratio)} of the steps is" if seen.known_ratio else "no time is known to be"
+    return [f"cannot be bounded here: {cost}, but {known} in ops whose memory is known", _MEASURE]
 
 
 def faults(one: MemoryMap) -> str:
