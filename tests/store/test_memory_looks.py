@@ -38,6 +38,7 @@ def test_the_hosts_memory_is_kept() -> None:
         look(packed(1)),
         zones=(FreeZone(node=1, zone="Normal", blocks=(3, 0, 7)),),
         page_sizes=(PageSize(bytes=65536, mode="inherit", counters={"split": 4}),),
+        hardware={"cycles": 5},
     )
     assert same(memory_looks.decode(memory_looks.encode(given)), given)
     older = memory_looks.encode(look(packed(1))).replace(b'"zones"', b'"older"')
@@ -65,6 +66,7 @@ def hostile() -> dict[str, bytes]:
         "fewer than no free blocks": memory_looks.encode(
             replace(good, zones=(FreeZone(node=0, zone="", blocks=(-1,)),))
         ),
+        "a negative counter": memory_looks.encode(replace(good, hardware={"cycles": -1})),
         "pages of no size": memory_looks.encode(replace(good, page_sizes=(PageSize(bytes=0, mode="always"),))),
         "odd pages": memory_looks.encode(replace(good, huge_page_bytes=5000)),
     }

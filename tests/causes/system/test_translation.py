@@ -107,6 +107,18 @@ def test_without_a_trace_only_the_cost_of_a_miss_is_known() -> None:
     assert "no time is known to be in ops" in memory_text.render([one], width=300)
 
 
+def test_counted_misses_are_the_answer() -> None:
+    """Where the processor counts, the share is that of the CPU time, whatever the ops are; 2 million x 240 ns."""
+    job = traced(90_000.0)
+    (only,) = job.resources["memory_looks"]
+    counted = {"cpu_ns": 10**9, "cycles": 10**9, "dtlb_load_misses": 2 * 10**6}
+    job.resources["memory_looks"] = [replace(only, hardware=counted)]
+    found = seen(job)
+    assert (found.counted, found.ratio) == (True, pytest.approx(0.48))
+    (text,) = memory_words.translation(told(job))
+    assert text.startswith("they cannot explain more than 48 % of the CPU time, as counted")
+
+
 @pytest.mark.parametrize(
     ("op", "in_order", "scattered"),
     [

@@ -1,6 +1,7 @@
-"""The most that TLB misses can cost a job's steps, where no hardware counter says how many there are.
+"""The most that TLB misses can cost a job's steps.
 
 A miss costs at most what a chase over small pages measured here (``model.session.page_walks``). How many there can be
+is counted where the processor does that; elsewhere it
 follows from what the traced ops work on, with assumptions that are in docs/decisions/0055-tlb-bound.md: dense ops use
 pages in order, at most `PASSES` times; products of matrices are computed in blocks, and load at most one byte from
 beyond the second-level cache per `FLOPS_PER_BYTE` operations; ops that look up rows miss for each row. All of the time
@@ -61,6 +62,19 @@ def maps(view: SessionView) -> tuple[MemoryMap, ...]:
     return tuple(replace(one, translation=_translation(view, one, walks)) for one in found)
 
 
+def of_counters(one: MemoryMap, walks: PageWalks) -> MemoryMap:
+    """A map with the most that counted misses cost; without counters the cost of a miss alone.
+
+    Nothing else is known about what the process does.
+    """
+    found = unbounded(one, walks)
+    misses_per_s = one.hardware.tlb_misses_per_s if one.hardware is not None else None
+    if misses_per_s is None or found.translation is None:
+        return found
+    ratio = min(1.0, misses_per_s * found.translation.walk_ns * 1e-9)
+    return replace(found, translation=replace(found.translation, ratio=ratio, counted=True))
+
+
 def unbounded(one: MemoryMap, walks: PageWalks) -> MemoryMap:
     """A map with the cost of a miss alone: nothing is known about what the process does."""
     small = one.resident_bytes - one.huge_bytes
@@ -88,8 +102,15 @@ def _scattered(kind: str, recipe: Recipe) -> float:
 
 def _translation(view: SessionView, one: MemoryMap, walks: PageWalks) -> Translation:
     heavy, worker = view.get(heavy_ops.build), view.worker
-    alone = unbounded(one, walks).translation
-    if alone is None or heavy is None or worker is None or worker.info.pid != one.pid or not heavy.step_ns:
+    alone = of_counters(one, walks).translation
+    if (
+        alone is None
+        or alone.counted
+        or heavy is None
+        or worker is None
+        or worker.info.pid != one.pid
+        or not heavy.step_ns
+    ):
         return alone or Translation()
     paging = view.get(steady_page_faults.build)
     cores = paging.cpu_ns / max(1, paging.span_ns) if paging is not None else 1.0

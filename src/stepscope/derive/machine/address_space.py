@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive.machine import free_memory
+from stepscope.derive.machine import free_memory, hardware_counts
 from stepscope.model.report.memory_map import Layout, LookPoint, MemoryMap, Region, SizeClass
 
 if TYPE_CHECKING:
@@ -106,6 +106,7 @@ def build(
         work_ns=elapsed,
         free_memory=free_memory.free_memory(last),
         page_sizes=free_memory.page_sizes(first, last),
+        hardware=hardware_counts.build(looks),
         sizes=_sizes(table, private, huge),
         layout=layout(last),
         looks=tuple(_point(look) for look in looks),

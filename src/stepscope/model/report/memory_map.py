@@ -107,6 +107,21 @@ class Translation(Struct, frozen=True, kw_only=True):
     """Share of the traced steps in these ops."""
     known_lost_ratio: float = 0.0
     """The most of the traced steps that misses take in these ops."""
+    counted: bool = False
+    """Flag: hardware counted the misses; ``ratio`` is then a share of the CPU time, whatever ops are known."""
+
+
+class HardwareCounts(Struct, frozen=True, kw_only=True):
+    """What the processor counted of the process's own code in the seconds before the newest look that has it."""
+
+    cpu_ns: int
+    """CPU time meanwhile."""
+    instructions_per_cycle: float | None = None
+    """Null, as in the next fields: this processor does not count it."""
+    tlb_misses_per_s: float | None = None
+    """Misses of loads and, where they are counted, of stores, per second of CPU time."""
+    cache_misses_per_s: float | None = None
+    """Misses of the last-level cache, per second of CPU time."""
 
 
 class LookPoint(Struct, frozen=True, kw_only=True):
@@ -169,6 +184,8 @@ class MemoryMap(Struct, frozen=True, kw_only=True):
     """Sizes of huge pages, the smallest first; empty before Linux 6.8."""
     translation: Translation | None = None
     """Null: what a miss costs on this machine is not known."""
+    hardware: HardwareCounts | None = None
+    """Null: the processor has no counters, or this user may not count."""
     sizes: tuple[SizeClass, ...] = ()
     layout: Layout
     looks: tuple[LookPoint, ...] = ()

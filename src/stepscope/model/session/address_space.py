@@ -81,6 +81,9 @@ class MemoryLook:
     """Free memory of the host; empty: unknown."""
     page_sizes: Sequence[PageSize] = ()
     """By size; empty before Linux 6.8."""
+    hardware: Mapping[str, int] = field(default_factory=dict)
+    """Hardware counters of the process over the seconds before, by name: ``collector.memory.hardware_counters`` lists
+    them. Empty if the processor has none."""
     wall_ns: int = 0
     """Duration of the look, including its pauses."""
     longest_ns: int = 0

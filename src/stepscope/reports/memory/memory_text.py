@@ -45,6 +45,7 @@ def _lines(one: MemoryMap, width: int) -> list[str]:
     lines += _facts("layout", memory_words.layout(one), width)
     lines += _facts("page faults", [memory_words.faults(one)], width)
     lines += _facts("page tables", [format_bytes(one.page_table_bytes)], width)
+    lines += _facts("processor", memory_words.hardware(one), width)
     lines += _facts("TLB misses", memory_words.translation(one), width)
     if one.swap_bytes:
         lines += _facts("swapped out", [format_bytes(one.swap_bytes)], width)

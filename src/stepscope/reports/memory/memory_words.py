@@ -113,6 +113,8 @@ def translation(one: MemoryMap) -> list[str]:
     if seen is None:
         return []
     cost = f"a miss costs at most {format_ns(round(seen.walk_ns))} with {format_bytes(seen.small_bytes)} in small pages"
+    if seen.counted and seen.ratio is not None:
+        return [f"they cannot explain more than {format_ratio(seen.ratio)} of the CPU time, as counted: {cost}"]
     if seen.ratio is not None:
         text = (
             f"they cannot explain more than {format_ratio(seen.ratio)} of the time of the steps: {cost}, and "
@@ -122,6 +124,23 @@ def translation(one: MemoryMap) -> list[str]:
         return [text]
     known = f"only {format_ratio(seen.known_ratio)} of the steps is" if seen.known_ratio else "no time is known to be"
     return [f"cannot be bounded here: {cost}, but {known} in ops whose memory is known", _MEASURE]
+
+
+def hardware(one: MemoryMap) -> list[str]:
+    """What the processor counted; nothing if it has no counters."""
+    seen = one.hardware
+    if seen is None:
+        return []
+    parts = [
+        f"{value:{form}} {text}"
+        for value, form, text in (
+            (seen.instructions_per_cycle, ".2f", "instructions per cycle"),
+            (seen.tlb_misses_per_s, ",.0f", "TLB misses"),
+            (seen.cache_misses_per_s, ",.0f", "misses of the last-level cache"),
+        )
+        if value is not None
+    ]
+    return [f"{', '.join(parts)} per second of CPU time, in {format_ns(seen.cpu_ns)} of it, without the kernel"]
 
 
 def faults(one: MemoryMap) -> str:

@@ -37,6 +37,7 @@ def _process(one: MemoryMap, *, named: bool) -> str:
         ("Layout", _lines(memory_words.layout(one))),
         ("Page faults", escape(memory_words.faults(one))),
         ("Page tables", format_bytes(one.page_table_bytes)),
+        ("Processor", _lines(memory_words.hardware(one))),
         ("TLB misses", _lines(memory_words.translation(one))),
         ("Growth", escape(memory_words.growth(one)) or "only one snapshot"),
         ("Kernel work", escape(memory_words.kernel_work(one))),
