@@ -6,20 +6,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.derive.memory_looks import GOOD_WALKS as GOOD
+from tests.derive.memory_looks import walk_points
 
-from stepscope.model.session.page_walks import MAX_POINTS, PageWalks, WalkPoint
+from stepscope.model.session.page_walks import MAX_POINTS, PageWalks
 from stepscope.store import layout, open_session, page_walks
-
-
-def points(*costs: float) -> tuple[WalkPoint, ...]:
-    """Points of 4 MiB, 8 MiB ... at which a miss costs so much."""
-    return tuple(
-        WalkPoint(bytes=4 << (20 + i), small_ns=cost + 100.0, huge_ns=100.0, walk_ns=cost)
-        for i, cost in enumerate(costs)
-    )
-
-
-GOOD = PageWalks(page_bytes=4096, huge_page_bytes=2 << 20, points=points(1.0, 40.0, 30.0))
 
 
 def test_round_trip(made: Path) -> None:
@@ -48,8 +39,8 @@ def test_the_cost_of_a_miss(megabytes: int, expected: float, in_order: float) ->
         b'{"points": [{"bytes": 4, "small_ns": -1.0, "huge_ns": 1.0, "walk_ns": 1.0}]}',
         b'{"points": [{"bytes": 4, "small_ns": 1.0, "huge_ns": 1.0, "walk_ns": 1e999}]}',
         b'{"points": [{"bytes": 0, "small_ns": 1.0, "huge_ns": 1.0, "walk_ns": 1.0}]}',
-        msgspec.json.encode(PageWalks(points=points(1.0, 2.0)[::-1])),
-        msgspec.json.encode(PageWalks(points=points(1.0) * (MAX_POINTS + 1))),
+        msgspec.json.encode(PageWalks(points=walk_points(1.0, 2.0)[::-1])),
+        msgspec.json.encode(PageWalks(points=walk_points(1.0) * (MAX_POINTS + 1))),
         b"x" * (page_walks.MAX_BYTES + 1),
     ],
     ids=["empty", "list", "schema", "negative", "infinite", "no-size", "backwards", "many", "large"],

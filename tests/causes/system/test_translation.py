@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.derive.memory_looks import BASE, MB, look, row
+from tests.derive.memory_looks import BASE, MB, look, row, walk_points
+from tests.derive.memory_looks import GOOD_WALKS as GOOD
 from tests.derive.sessions import Job
 from tests.detectors.replay_jobs import replayed
-from tests.store.test_page_walks import GOOD, points
 
 from stepscope.causes.system import translation
 from stepscope.derive.view import SessionView
@@ -78,7 +78,7 @@ def test_time_that_is_not_known_could_all_be_misses() -> None:
 
 def test_a_dear_miss_is_at_most_the_ops_time() -> None:
     """What misses could cost is cut at the time that the op took."""
-    dear = PageWalks(points=points(1e9))
+    dear = PageWalks(points=walk_points(1e9))
     found = seen(traced(90_000.0, dear))
     assert found.known_lost_ratio == pytest.approx(found.known_ratio)
     assert found.ratio is None

@@ -7,7 +7,7 @@ import platform
 import numpy as np
 import pytest
 
-from stepscope.collector.memory import chase, page_walks
+from stepscope.collector.memory import page_walks
 from stepscope.collector.memory.chase import AARCH64, CODES, FACTOR, X86_64, Chase
 from stepscope.errors import TargetError
 
@@ -71,7 +71,7 @@ def test_instructions_are_as_long_as_their_jumps() -> None:
 
 def test_another_processor_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """A processor without instructions is an error, and the measurement says so instead of failing."""
-    monkeypatch.setattr(chase.platform, "machine", lambda: "s390x")
+    monkeypatch.setattr(platform, "machine", lambda: "s390x")
     with pytest.raises(TargetError, match="s390x"):
         Chase()
     found = page_walks.measure([SMALL])

@@ -9,7 +9,10 @@ import pytest
 from stepscope.collector.memory import host_memory
 
 KINDS = ("anon_fault_alloc", "anon_fault_fallback", "anon_fault_fallback_charge")
-LINUX_6_8 = {64: ("always inherit madvise [never]", {}), 2048: ("always [inherit] madvise never", {})}
+LINUX_6_8: dict[int, tuple[str, dict[str, int]]] = {
+    64: ("always inherit madvise [never]", {}),
+    2048: ("always [inherit] madvise never", {}),
+}
 LINUX_6_10 = {
     64: ("[always] inherit madvise never", {**dict(zip(KINDS, (812, 40, 0), strict=True)), "anon_swpout": 3}),
     2048: ("always [inherit] madvise never", {**dict(zip(KINDS, (95, 7, 1), strict=True)), "anon_swpout": 0}),

@@ -80,9 +80,11 @@ def test_a_dear_look_has_a_long_pause_behind_it(tmp_path: Path, monkeypatch: pyt
     assert looks_at(Recorder(tmp_path), first + 3 * pause - 1) == [first, first + pause, first + 2 * pause]
 
 
-def test_jobs_that_are_always_measured_are_not_looked_at(tmp_path: Path) -> None:
-    """Under enable only what costs next to nothing is measured."""
-    assert looks_at(Recorder(tmp_path, mode="enable"), 100) == []
+def test_jobs_that_are_always_measured_are_looked_at_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under enable only what costs next to nothing is measured: the first look is after ten minutes."""
+    monkeypatch.setattr(memory_look, "look", fake(1000))
+    assert looks_at(Recorder(tmp_path, mode="enable"), 700) == [600, 660]
+    assert looks_at(Recorder(tmp_path / "other", mode="import"), 700) == []
 
 
 class Counted:

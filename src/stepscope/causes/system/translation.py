@@ -1,11 +1,13 @@
 """The most that TLB misses can cost a job's steps.
 
-A miss costs at most what a chase over small pages measured here (``model.session.page_walks``). How many there can be
-is counted where the processor does that; elsewhere it
-follows from what the traced ops work on, with assumptions that are in docs/decisions/0055-tlb-bound.md: dense ops use
-pages in order, at most `PASSES` times; products of matrices are computed in blocks, and load at most one byte from
-beyond the second-level cache per `FLOPS_PER_BYTE` operations; ops that look up rows miss for each row. All of the time
-in which the process ran, but not in such ops, could be misses.
+A miss costs at most what a chase over small pages measured here (``model.session.page_walks``). How many there are is
+counted where the processor does that. Elsewhere, how many there can be follows from what the traced ops work on, with
+assumptions that are in docs/decisions/0055-tlb-bound.md: dense ops use pages in order, at most `PASSES` times; products
+of matrices are computed in blocks, and load at most one byte from beyond the second-level cache per `FLOPS_PER_BYTE`
+operations; ops that look up rows miss for each row. All of the time in which the process ran, but not in such ops,
+could be misses.
+
+Serves memory_in_small_pages, and the address spaces of reports.
 """
 
 from __future__ import annotations

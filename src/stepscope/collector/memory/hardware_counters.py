@@ -12,7 +12,7 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
-from stepscope.collector.machine import counting
+from stepscope.collector.kernel import counting
 from stepscope.formats.native import perf_stat
 
 if TYPE_CHECKING:

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
     from stepscope.collector.recording.owner import Owner
 
-FIRST_NS = {"run": 60_000_000_000, "attach": 2_000_000_000}
+FIRST_NS = {"run": 60_000_000_000, "attach": 2_000_000_000, "enable": 600_000_000_000}
 """Time of the first look by mode. A look at a TensorFlow process takes 55 ms of CPU time: under ``run``, whose jobs may
-be short, it waits until that is its share; ``attach`` exists to look. Other modes make no looks."""
+be short, it waits until that is its share; under ``enable`` ten times as long; ``attach`` exists to look. Other modes
+make no looks."""
 PAUSE_NS = 60_000_000_000
 """Pause before the second look; each pause is twice the previous one, so that a day has ten."""
 CPU_RATIO = 0.001
