@@ -84,7 +84,7 @@ def calibrate(python: str | None = None) -> str:
 def _page_walks() -> PageWalks:
     """What translating addresses costs; kept if it was measured."""
     walks = page_walks.run()
-    if not walks.points:
+    if not walks.complete:
         return walks
     try:
         calibration.save_page_walks(walks)

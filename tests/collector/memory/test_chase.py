@@ -92,5 +92,12 @@ def test_a_measurement(mapped: Chase, monkeypatch: pytest.MonkeyPatch) -> None:
     if found.problem:
         assert "huge pages" in found.problem or "directory" in found.problem
         return
-    assert [point.bytes for point in found.points] == [SMALL, 2 * SMALL]
+    assert ([point.bytes for point in found.points], found.complete) == ([SMALL, 2 * SMALL], True)
     assert all(point.small_ns > 0 and point.huge_ns > 0 and point.walk_ns >= 0 for point in found.points)
+
+
+def test_what_is_measured_in_time_holds(mapped: Chase) -> None:
+    """Without time for the larger size, the smaller one is measured, and that it is not all is said."""
+    found = page_walks.measure([SMALL, 2 * SMALL], seconds=0.0)
+    if not found.problem:
+        assert ([point.bytes for point in found.points], found.complete) == ([SMALL], False)

@@ -20,7 +20,7 @@ FAILED = "DX181"
 def store(recording: Recording) -> None:
     """Store it if the memory of a process of the job was looked at: else nothing asks for it.
 
-    Cost: up to 6 s and 1 GiB of memory on a machine on which it was not measured before, usually 2 s.
+    Cost: up to 8 s and 1 GiB of memory on a machine on which it was not measured before, usually 2 s.
     """
     if not (recording.session / layout.MEMORY).is_dir():
         return
@@ -32,13 +32,13 @@ def store(recording: Recording) -> None:
     except OSError as error:
         problem = str(error)
     if problem:
-        recording.note(FAILED, f"the cost of TLB misses was not measured: {problem}")
+        recording.note(FAILED, f"the cost of TLB misses was not measured: {problem}; stepscope doctor --calibrate does")
         recording.write_notes()
 
 
 def _measured() -> PageWalks:
-    """Measured now, and kept for later runs."""
+    """Measured now; kept for later runs if it is complete."""
     walks = page_walks.run()
-    if walks.points:
+    if walks.complete:
         calibration.save_page_walks(walks)
     return walks

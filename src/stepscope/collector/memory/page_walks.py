@@ -38,12 +38,12 @@ MEMORY_RATIO = 1 / 8
 ROUNDS, MIN_ROUNDS, ACCESSES = 9, 3, 20_000
 """Rounds for each size and kind of page, in turns; an access takes up to 0.3 us. Fewer rounds if the time is up."""
 ENOUGH_S = 3.0
-"""Time after which no more rounds than the least are made: all of it takes 1.6 s of CPU time."""
+"""Time after which no larger size is begun: all of it takes 1.6 s of CPU time."""
 UPPER = 0.75
 """Quantile of the differences: a bound has to hold."""
 MANY_FAULTS = 8
 """Faults for each huge page above which the memory is not in huge pages: up to 512 if none is given."""
-SECONDS = 6.0
+SECONDS = 8.0
 """Time after which the measuring process is ended."""
 _HUGE_SIZE = Path("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size")
 
@@ -69,21 +69,53 @@ def main(_: Sequence[str] = ()) -> None:
     sys.stdout.buffer.write(msgspec.json.encode(measure(SIZES)))
 
 
-def measure(sizes: Sequence[int]) -> PageWalks:
-    """Measure here and now, at those of the sizes that memory is available for."""
-    until = time.monotonic() + ENOUGH_S
+def measure(sizes: Sequence[int], seconds: float = ENOUGH_S) -> PageWalks:
+    """Measure here and now, at those of the sizes that memory is available for, until the time is up."""
+    until = time.monotonic() + seconds
     limit = _available_bytes() * MEMORY_RATIO / 2
     sizes = [size for size in sizes if size <= limit]
     if not sizes:
         return PageWalks(problem="too little memory is available")
+    points: list[WalkPoint] = []
     try:
         huge_bytes = int(_HUGE_SIZE.read_text("ascii"))
-        chase = Chase()
-        small, huge = _memory(sizes[-1], 0), _memory(sizes[-1], huge_bytes)
-        points = tuple(_point(chase, small[:size], huge[:size], until) for size in sizes)
+        chase, small, huge = Chase(), _mapped(sizes[-1], 0), _mapped(sizes[-1], huge_bytes)
+        for before, size in zip((0, *sizes), sizes, strict=False):
+            _touch(small[before:size], 0)
+            _touch(huge[before:size], huge_bytes)
+            points.append(_point(chase, small[:size], huge[:size], until))
+            if time.monotonic() > until:
+                break
     except (OSError, ValueError, TargetError) as error:
         return PageWalks(problem=str(error))
-    return PageWalks(page_bytes=mmap.PAGESIZE, huge_page_bytes=huge_bytes, points=points)
+    complete = len(points) == len(sizes)
+    return PageWalks(page_bytes=mmap.PAGESIZE, huge_page_bytes=huge_bytes, points=tuple(points), complete=complete)
+
+
+def _mapped(size: int, huge_bytes: int) -> npt.NDArray[np.uint8]:
+    """Memory that is not present yet, for huge pages of this size or small ones (0).
+
+    Raises:
+        OSError: there is none, or no such advice.
+    """
+    memory = mmap.mmap(-1, size + huge_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory.madvise(mmap.MADV_HUGEPAGE if huge_bytes else mmap.MADV_NOHUGEPAGE)
+    whole = np.frombuffer(memory, np.uint8)
+    first = -whole.ctypes.data % huge_bytes if huge_bytes else 0
+    return whole[first : first + size]
+
+
+def _touch(memory: npt.NDArray[np.uint8], huge_bytes: int) -> None:
+    """Make it present, with zeros.
+
+    Raises:
+        TargetError: the kernel gave no huge pages.
+    """
+    before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+    memory[:: mmap.PAGESIZE] = 0
+    faults = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before
+    if huge_bytes and faults > MANY_FAULTS * -(-len(memory) // huge_bytes):
+        raise TargetError("the kernel gave no huge pages to compare with")
 
 
 def _point(chase: Chase, small: npt.NDArray[np.uint8], huge: npt.NDArray[np.uint8], until: float) -> WalkPoint:
@@ -103,26 +135,6 @@ def _ns(chase: Chase, memory: npt.NDArray[np.uint8], seed: int) -> float:
     began = time.thread_time_ns()
     chase.run(memory, ACCESSES, seed)
     return (time.thread_time_ns() - began) / ACCESSES
-
-
-def _memory(size: int, huge_bytes: int) -> npt.NDArray[np.uint8]:
-    """Memory of zeros that is all present, in huge pages of this size or in small ones (0).
-
-    Raises:
-        OSError: there is none, or no such advice.
-        TargetError: the kernel gave no huge pages.
-    """
-    memory = mmap.mmap(-1, size + huge_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    memory.madvise(mmap.MADV_HUGEPAGE if huge_bytes else mmap.MADV_NOHUGEPAGE)
-    whole = np.frombuffer(memory, np.uint8)
-    first = -whole.ctypes.data % huge_bytes if huge_bytes else 0
-    found = whole[first : first + size]
-    before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
-    found[:: mmap.PAGESIZE] = 0
-    faults = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before
-    if huge_bytes and faults > MANY_FAULTS * size // huge_bytes:
-        raise TargetError("the kernel gave no huge pages to compare with")
-    return found
 
 
 def _available_bytes() -> int:

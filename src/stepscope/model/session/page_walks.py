@@ -37,6 +37,8 @@ class PageWalks(msgspec.Struct, frozen=True, kw_only=True):
     huge_page_bytes: int = 0
     points: tuple[WalkPoint, ...] = ()
     """By rising size."""
+    complete: bool = False
+    """Flag: false if time was up before the largest size; the points hold, and are not kept for other sessions."""
     problem: str = ""
     """Why nothing was measured; "" if it was."""
     wall_ns: int = 0
