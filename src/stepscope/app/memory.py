@@ -74,7 +74,7 @@ def _of_process(pid: int, seconds: float) -> MemoryMap:
 def _of_session(path: Path) -> tuple[MemoryMap, ...]:
     from stepscope.app.bundle import open_session
 
-    maps = translation.maps(SessionView(open_session(path)))
+    maps = SessionView(open_session(path)).get(translation.maps)
     if not maps:
         raise SessionError(
             f"{path}: it has no memory snapshot: the job ended within a minute, or an older stepscope ran it. "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 from tests.derive.memory_looks import BASE, MB, look, row, walk_points
 from tests.derive.memory_looks import GOOD_WALKS as GOOD
@@ -127,11 +128,22 @@ def test_counted_misses_are_the_answer() -> None:
         (recipe("Transpose", (FLOATS, 2), (2, FLOATS)), 3 * 6, 2 * FLOATS),
         (recipe("GatherV2", (10 * FLOATS, 64), (8,), (8, 64)), 3 * (641 + 1 + 1), 8),
         (recipe("GatherV2", (10, 4 * FLOATS), (8,), (8, 4 * FLOATS)), 3 * (41 + 1 + 33), 8 * 5),
+        (recipe("GatherV2", (10, 4 * FLOATS), (8,), (10, 8)), 3 * (41 + 1 + 1), 80),
+        (recipe("UnsortedSegmentSum", (100, 64), (100,), (3, 64)), 3 * (7 + 1 + 1), 100),
     ],
-    ids=["in order", "each element", "short rows", "long rows"],
+    ids=["in order", "each element", "short rows", "long rows", "columns", "sums"],
 )
 def test_misses_by_type(op: Recipe, in_order: int, scattered: int) -> None:
     """Pages in order are counted by their bytes; looked-up rows and scattered elements each miss."""
     found = translation.misses(op)
     assert found.in_order == pytest.approx(in_order, abs=1)
     assert found.scattered == scattered
+
+
+def test_columns_looked_up_are_scattered() -> None:
+    """If as many columns are looked up as there are, only the axis shows that no row lies together."""
+    plain = recipe("GatherV2", (10, 64), (64,), (1,), (10, 64))
+    assert translation.misses(plain).scattered == 10
+    *others, axis = plain.inputs
+    columns = msgspec.structs.replace(plain, inputs=(*others, msgspec.structs.replace(axis, values=(1,))))
+    assert translation.misses(columns).scattered == 640

@@ -130,7 +130,7 @@ def report_of_view(view: SessionView) -> Report:
         series=series.build(view),
         op_traces=traces,
         traced=traced,
-        memory=translation.maps(view),
+        memory=view.get(translation.maps),
         ledger=settled.ledger,
         unexplained_ratio=settle.unexplained(settled.ledger),
     )

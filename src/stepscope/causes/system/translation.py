@@ -13,7 +13,6 @@ Serves memory_in_small_pages, and the address spaces of reports.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -41,6 +40,8 @@ ROWS = frozenset({"GatherV2", "ResourceGather", "UnsortedSegmentSum"})
 """Types that look up or add rows in any order."""
 SCATTERED = frozenset({"Transpose", "TopKV2"})
 """Types that can use a different page for each element."""
+_AXIS = 2
+"""Input of GatherV2 that is the dimension looked up."""
 MAX_RATIO = 0.5
 """A bound above it bounds nothing."""
 PAGE_BYTES = 4096
@@ -96,10 +97,18 @@ def _scattered(kind: str, recipe: Recipe) -> float:
         return float(recipe.output.elements)
     if kind not in ROWS:
         return 0.0
-    shape = max((given.shape for given in (*recipe.inputs, recipe.output)), key=prod)
-    row = max(1, prod(shape[1:]))
-    looked_up = max(given.elements for given in (recipe.output, *recipe.inputs[: kind == "UnsortedSegmentSum"]))
-    return looked_up / row * (1 + row * size_of(recipe.output.dtype) // PAGE_BYTES)
+    row = _row_elements(recipe)
+    elements = max(recipe.output.elements, recipe.inputs[0].elements if kind == "UnsortedSegmentSum" else 0)
+    return elements / row * (1 + row * size_of(recipe.output.dtype) // PAGE_BYTES)
+
+
+def _row_elements(recipe: Recipe) -> int:
+    """Elements that lie together in what is looked up or added: the last dimension, unless lookups go along it."""
+    table, output = recipe.inputs[0].shape, recipe.output.shape
+    axis = recipe.inputs[_AXIS].values if len(recipe.inputs) > _AXIS else ()
+    if len(table) <= 1 or not output or table[-1] != output[-1] or not {-1, len(table) - 1}.isdisjoint(axis):
+        return 1
+    return max(1, table[-1])
 
 
 def _translation(view: SessionView, one: MemoryMap, walks: PageWalks) -> Translation:
