@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from tests.derive.memory_looks import BASE, HUGE, MB, look, row, walk_points
 from tests.derive.sessions import MS, Job
 from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures
 from tests.detectors.fixture import look as said
 from tests.detectors.jobs import train_loop
+from tests.detectors.memory_jobs import SECONDS
 
 from stepscope.detectors.system.memory_in_small_pages import DETECTOR
 from stepscope.model.report.finding import Finding
@@ -34,7 +36,7 @@ def job(
     Args:
         small: bytes that fill whole blocks in small pages.
         huge: bytes in huge pages.
-        before: its memory at the look before, as a share.
+        before: its memory until the middle of the steps, as a share.
         looks: number of looks.
         mode: the host's mode of huge pages.
         misses: share of the CPU time that counted TLB misses take at most; None: not counted.
@@ -42,13 +44,16 @@ def job(
     """
     made = train_loop(80 * MS)
     made.trace(0, MS, cause="first", updates=4)
+    made.machine(SECONDS, got=1.0)
+    late = np.arange(len(made.processes)) > SECONDS * 2 // 3
+    resident = np.where(late, 1.0, before) * (small + huge)
+    made.processes = replace(made.processes, rss_bytes=resident.astype(np.int64))
     pid = made.session().workers[0].info.pid
     rows = [row(BASE, small)]
     rows += [row(BASE + (1 << 40), huge, huge_bytes=huge, eligible=1)] if huge else []
-    earlier = [row(BASE, int(before * (small + huge)) // HUGE * HUGE)]
     counted = {"cpu_ns": 10**9, "cycles": 1, "dtlb_load_misses": round((misses or 0.0) * 10**7)}
     last = look(rows, at_s=120, page_table_bytes=5 * MB, **work)
-    first = look(earlier, at_s=60, **dict.fromkeys(work, 0))
+    first = look(rows, at_s=60, **dict.fromkeys(work, 0))
     last = replace(last, pid=pid, mode=mode, hardware=counted if misses is not None else {})
     made.resources["memory_looks"] = [replace(first, pid=pid, mode=mode), last][-looks:]
     made.resources["page_walks"] = PageWalks(points=walk_points(100.0, 100.0, *[100.0] * 20))
@@ -131,9 +136,12 @@ def test_the_cost_is_unknown_and_bounded() -> None:
     assert "TLB misses cannot explain more than 20 % of the time" in counted.explanation
 
 
-def test_one_look_shows_no_steady_memory() -> None:
-    """Memory that was seen once may still be growing."""
-    assert said(DETECTOR, job(looks=1))[0] == ()
+def test_one_look_is_enough() -> None:
+    """That memory is steady is seen from samples, not from looks; without samples nothing is said."""
+    assert found(job(looks=1)).severity == "info"
+    unsampled = job()
+    unsampled.processes = unsampled.processes.take(slice(0, 3))
+    assert said(DETECTOR, unsampled)[0] == ()
 
 
 def test_an_unreadable_page_map_leaves_it_undecided() -> None:

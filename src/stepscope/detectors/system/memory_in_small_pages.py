@@ -1,7 +1,7 @@
 """Gigabytes of steady memory are in small pages, although they fill huge ones.
 
 ## What it detects
-A process that makes the steps and whose anonymous memory is large, does not change from one snapshot to the next, and
+A process that makes the steps and whose anonymous memory is large, does not change in the second half of them, and
 fills whole blocks of a huge page's size, but mostly in pages of 4 KiB: because huge pages are not requested, are off,
 or were denied. It is information: what this costs is not measured.
 
@@ -12,14 +12,15 @@ read in order gain next to nothing.
 
 ## Evidence
 `small_page_bytes`: memory that fills whole blocks in small pages; `small_page_ratio`: its share of the anonymous
-memory; `changed_ratio`: growth or shrinkage since the snapshot before; `page_table_bytes`; `tlb_bound_ratio`: the most
-of the time that TLB misses can take, where it could be bounded; `huge_pages_denied`: faults on the whole host that
-were denied a huge page between the snapshots, and `fragmentation_ratio`, the kernel's index of the zone that has none,
-if it has none. The cost is unknown; its high end is that bound, else the gain of such gathers.
+memory; `changed_ratio`: growth or shrinkage in the second half of the steady steps; `page_table_bytes`;
+`tlb_bound_ratio`: the most of the time that TLB misses can take, where it could be bounded; `huge_pages_denied`:
+faults on the whole host that were denied a huge page between the snapshots, and `fragmentation_ratio`, the kernel's
+index of the zone that has none, if it has none. The cost is unknown; its high end is that bound, else the gain of such
+gathers.
 
 ## Known limits
-Snapshots are taken after a minute and after two (`run`), or ten and eleven (`enable`): a shorter job is not examined.
-If the bound is below 3 %, or memory still changes, nothing is said.
+The first snapshot is taken after a minute (`run`), or ten (`enable`): a shorter job is not examined. If the bound is
+below 3 %, or memory still changes, nothing is said.
 
 ## Remedy
 Where huge pages are available on request, a setting of the C library requests them; `stepscope whatif --try
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
 GAIN_RATIO = 1 - 1 / 1.2
 """Share of the time that huge pages removed from gathers in random order, the most that was measured in steady state.
 Source: docs/doctor.md, a table of 1 GB."""
+MIN_SAMPLES = 4
+"""Samples of the process within the steady steps; one a second."""
 DENIED_RATIO = 0.5
 """Share of the host's requests for huge pages that are denied, above which this is why there are none."""
 
@@ -64,7 +67,7 @@ class Params:
     min_ratio: Ratio = Ratio(0.5)
     """Of the anonymous memory."""
     max_changed_ratio: Ratio = Ratio(0.1)
-    """Change of the anonymous memory since the snapshot before."""
+    """Change of the memory in the second half of the steady steps."""
     min_bound_ratio: Ratio = Ratio(0.03)
     """Bound on the time of TLB misses below which they are not worth a line: the limit of a low severity."""
 
@@ -79,7 +82,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     small = one.wasted_bytes + one.unasked_bytes
     if small < params.min_bytes or small < params.min_ratio * one.anonymous_bytes:
         return
-    changed = _changed_ratio(one)
+    changed = _changed_ratio(view)
     if changed is None or changed > params.max_changed_ratio:
         return
     bound = one.translation.ratio if one.translation is not None else None
@@ -97,11 +100,16 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     )
 
 
-def _changed_ratio(one: MemoryMap) -> float | None:
-    """Change of the anonymous memory between the last two looks; None if there is one."""
-    if len(one.looks) <= 1:
+def _changed_ratio(view: StepsView) -> float | None:
+    """Change of the process's memory in the second half of the steady steps; None if it was not sampled.
+
+    Not from look to look: the last one may be of a process that ends.
+    """
+    (lo, hi), table = view.steps.span, view.session.process
+    rows = table.take((table.pid == view.worker.info.pid) & (table.at_ns >= lo) & (table.at_ns <= hi))
+    if len(rows) < MIN_SAMPLES:
         return None
-    before, now = (look.anonymous_bytes for look in one.looks[-2:])
+    before, now = (int(rows.rss_bytes[at]) for at in (len(rows) // 2, -1))
     return abs(now - before) / max(1, before)
 
 

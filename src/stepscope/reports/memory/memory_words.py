@@ -122,8 +122,13 @@ def translation(one: MemoryMap) -> list[str]:
             f"{format_ratio(seen.known_lost_ratio)}"
         )
         return [text]
-    known = f"only {format_ratio(seen.known_ratio)} of the steps is" if seen.known_ratio else "no time is known to be"
-    return [f"cannot be bounded here: {cost}, but {known} in ops whose memory is known", _MEASURE]
+    if not seen.known_ratio:
+        return [f"cannot be bounded here: {cost}, but no time is known to be in ops whose memory is known", _MEASURE]
+    text = (
+        f"cannot be bounded here: {cost}; in ops whose memory is known, {format_ratio(seen.known_ratio)} of the steps, "
+        f"they could take {format_ratio(seen.known_lost_ratio)} of the steps, and of the rest nothing is known"
+    )
+    return [text, _MEASURE]
 
 
 def hardware(one: MemoryMap) -> list[str]:
