@@ -130,7 +130,7 @@ def test_fragmented_memory_is_evidence() -> None:
 def test_the_cost_is_unknown_and_bounded() -> None:
     """It costs nothing that is known; at most what misses can take, else what random lookups have gained."""
     assert found(job()).cost.ratio == 0
-    assert found(job()).cost.high == pytest.approx(1 / 6)
+    assert found(job()).cost.high == pytest.approx(1 / 3)
     counted = found(job(misses=0.2))
     assert counted.cost.high == pytest.approx(0.2)
     assert "TLB misses cannot explain more than 20 % of the time" in counted.explanation
