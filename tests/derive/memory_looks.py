@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from stepscope.model.session.address_space import MappingTable, MemoryLook
+from stepscope.model.session.page_walks import PageWalks, WalkPoint
 
 KB, MB, HUGE = 1 << 10, 1 << 20, 2 << 20
 BASE = 0x7F00_0000_0000
@@ -46,3 +47,14 @@ def padded(count: int, size: int = 3 * MB) -> list[dict[str, int]]:
 def packed(count: int, size: int = 3 * MB) -> list[dict[str, int]]:
     """Mappings without holes."""
     return [row(BASE + 4096 + i * size, size) for i in range(count)]
+
+
+def walk_points(*costs: float) -> tuple[WalkPoint, ...]:
+    """Points of 4 MiB, 8 MiB ... at which a miss costs so much."""
+    return tuple(
+        WalkPoint(bytes=4 << (20 + i), small_ns=cost + 100.0, huge_ns=100.0, walk_ns=cost)
+        for i, cost in enumerate(costs)
+    )
+
+
+GOOD_WALKS = PageWalks(page_bytes=4096, huge_page_bytes=HUGE, points=walk_points(1.0, 40.0, 30.0))

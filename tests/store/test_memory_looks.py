@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.derive.memory_looks import look, packed
 
-from stepscope.model.session.address_space import MappingTable, MemoryLook
+from stepscope.model.session.address_space import FreeZone, MappingTable, MemoryLook, PageSize
 from stepscope.store import layout, memory_looks, open_session, tables
 
 
@@ -32,6 +32,19 @@ def test_round_trip(made: Path) -> None:
     assert same(second, late)
 
 
+def test_the_hosts_memory_is_kept() -> None:
+    """Free blocks and sizes of pages come back; a look of an older stepscope has neither."""
+    given = replace(
+        look(packed(1)),
+        zones=(FreeZone(node=1, zone="Normal", blocks=(3, 0, 7)),),
+        page_sizes=(PageSize(bytes=65536, mode="inherit", counters={"split": 4}),),
+        hardware={"cycles": 5},
+    )
+    assert same(memory_looks.decode(memory_looks.encode(given)), given)
+    older = memory_looks.encode(look(packed(1))).replace(b'"zones"', b'"older"')
+    assert memory_looks.decode(older).zones == ()
+
+
 def test_a_look_at_nothing() -> None:
     """No mappings are no error."""
     empty = look([])
@@ -50,6 +63,11 @@ def hostile() -> dict[str, bytes]:
         "backwards": memory_looks.encode(replace(good, mappings=table.take(slice(None, None, -1)))),
         "inside out": memory_looks.encode(replace(good, mappings=replace(table, start=table.end, end=table.start))),
         "no pages": memory_looks.encode(replace(good, page_bytes=0)),
+        "fewer than no free blocks": memory_looks.encode(
+            replace(good, zones=(FreeZone(node=0, zone="", blocks=(-1,)),))
+        ),
+        "a negative counter": memory_looks.encode(replace(good, hardware={"cycles": -1})),
+        "pages of no size": memory_looks.encode(replace(good, page_sizes=(PageSize(bytes=0, mode="always"),))),
         "odd pages": memory_looks.encode(replace(good, huge_page_bytes=5000)),
     }
 

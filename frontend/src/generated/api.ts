@@ -180,6 +180,22 @@ export interface FlameList {
   items: Flame[];
 }
 
+export interface FreeMemory {
+  node: number;
+  zone: string;
+  bytes: number;
+  huge_bytes: number;
+  unusable_ratio: number;
+  fragmentation_ratio: number | null;
+}
+
+export interface HardwareCounts {
+  cpu_ns: number;
+  instructions_per_cycle: number | null;
+  tlb_misses_per_s: number | null;
+  cache_misses_per_s: number | null;
+}
+
 export interface Health {
   status: string;
   version: string;
@@ -347,6 +363,10 @@ export interface MemoryMap {
   major_faults_per_s: number | null;
   kernel_work: Record<string, number>;
   work_ns: number;
+  free_memory: FreeMemory[];
+  page_sizes: PageSizeUse[];
+  translation: Translation | null;
+  hardware: HardwareCounts | null;
   sizes: SizeClass[];
   layout: Layout;
   looks: LookPoint[];
@@ -362,6 +382,10 @@ export interface MemoryShown {
   growth: string;
   kernel_work: string;
   sizes: string[];
+  hardware: string[];
+  translation: string[];
+  page_sizes: string[];
+  free_memory: string[];
 }
 
 export interface OpTable {
@@ -400,6 +424,15 @@ export interface Overhead {
   call_ns: number;
   rest_ratio: number;
   sidecar_core_ratio: number;
+}
+
+export interface PageSizeUse {
+  bytes: number;
+  mode: string;
+  allocated: number | null;
+  denied: number | null;
+  split: number | null;
+  present_bytes: number | null;
 }
 
 export interface Place {
@@ -935,6 +968,16 @@ export interface Track {
   end_ns: number;
   worker: string;
   trace: string;
+}
+
+export interface Translation {
+  small_bytes: number;
+  walk_ns: number;
+  ratio: number | null;
+  misses_per_step: number;
+  known_ratio: number;
+  known_lost_ratio: number;
+  counted: boolean;
 }
 
 export interface TypeTime {

@@ -76,6 +76,10 @@ function Process({ one }: { one: MemoryShown }) {
         <Said title="Page faults" lines={[one.faults]} />
         <Said title="Growth" lines={[one.growth || "only one snapshot"]} />
         <Said title="Kernel work" lines={[one.kernel_work]} />
+        <Said title="Processor" lines={one.hardware} />
+        <Said title="TLB misses" lines={one.translation} />
+        <Said title="Page sizes" lines={one.page_sizes} />
+        <Said title="Free memory" lines={one.free_memory} />
       </dl>
       <Sizes one={one} />
       <h3>The address space</h3>
@@ -96,6 +100,7 @@ function Process({ one }: { one: MemoryShown }) {
 }
 
 function Said({ title, lines }: { title: string; lines: string[] }) {
+  if (!lines.length) return null;
   return (
     <div>
       <dt>{title}</dt>

@@ -14,9 +14,11 @@ from stepscope.app.record import python_of_job
 from stepscope.collector.machine import calibration, cpu, libraries, memory, profiling
 from stepscope.collector.machine.host import Host
 from stepscope.collector.machine.python import ask
+from stepscope.collector.memory import page_walks
 from stepscope.collector.replay import replay_process
 from stepscope.errors import TargetError, UsageError
 from stepscope.model.report.doctor import DoctorReport
+from stepscope.model.session.page_walks import PageWalks
 from stepscope.model.session.replays import ReplayOrder, ReplayPart
 from stepscope.reports import doctor_text
 
@@ -76,7 +78,19 @@ def calibrate(python: str | None = None) -> str:
         path = calibration.save(found[0])
     except OSError as error:
         raise TargetError(f"the roofs could not be kept: {error}") from error
-    return doctor_text.roofs(found[0], str(path))
+    return doctor_text.roofs(found[0], str(path)) + doctor_text.page_walks(_page_walks())
+
+
+def _page_walks() -> PageWalks:
+    """What translating addresses costs; kept if it was measured."""
+    walks = page_walks.run()
+    if not walks.complete:
+        return walks
+    try:
+        calibration.save_page_walks(walks)
+    except OSError as error:
+        return msgspec.structs.replace(walks, problem=f"not kept: {error}")
+    return walks
 
 
 def exit_code(report: DoctorReport) -> int:

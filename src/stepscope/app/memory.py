@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import platform
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from stepscope.causes.system import translation
 from stepscope.collector.launch import mask
-from stepscope.collector.memory import memory_look
+from stepscope.collector.machine import calibration
+from stepscope.collector.memory import hardware_counters, memory_look
+from stepscope.collector.memory.hardware_counters import Counting
 from stepscope.derive.machine import address_space
+from stepscope.derive.view import SessionView
 from stepscope.errors import SessionError, TargetError
 from stepscope.reports.memory import memory_text
 
@@ -44,8 +49,11 @@ def _of_process(pid: int, seconds: float) -> MemoryMap:
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
         looks = [memory_look.look(pid, origin)]
+        counting = Counting(pid, seconds) if hardware_counters.possible() else None
         time.sleep(seconds)
         looks.append(memory_look.look(pid, origin))
+        if counting is not None:
+            looks[-1] = replace(looks[-1], hardware=counting.result())
     except (FileNotFoundError, ProcessLookupError):
         raise TargetError(
             f"{pid}: no such process, or it has ended; expected a pid listed by `ps`, or a session"
@@ -58,13 +66,15 @@ def _of_process(pid: int, seconds: float) -> MemoryMap:
     if not len(looks[-1].mappings):
         raise TargetError(f"{pid} has no memory to show: it is a kernel thread, or has ended")
     command = tuple(mask.mask_command([word for word in words if word]))
-    return address_space.build(looks, command=command, kernel=platform.release())
+    found = address_space.build(looks, command=command, kernel=platform.release())
+    walks = calibration.load_page_walks()
+    return translation.of_counters(found, walks) if walks is not None else found
 
 
 def _of_session(path: Path) -> tuple[MemoryMap, ...]:
     from stepscope.app.bundle import open_session
 
-    maps = address_space.of_session(open_session(path))
+    maps = SessionView(open_session(path)).get(translation.maps)
     if not maps:
         raise SessionError(
             f"{path}: it has no memory snapshot: the job ended within a minute, or an older stepscope ran it. "

@@ -23,8 +23,8 @@ import click
 @click.option(
     "--calibrate",
     is_flag=True,
-    help="Instead of the checks, measure in some 5 s what this machine reaches at best (products, memory, a small op), "
-    "and keep it: reports explain the speed of ops by it. Not while a job is measured.",
+    help="Instead of the checks, measure in some 8 s what this machine reaches at best (products, memory, a small op) "
+    "and what a TLB miss costs, and keep it: reports explain the speed of ops by it. Not while a job is measured.",
 )
 def doctor(*, as_json: bool, python: str | None, no_import: bool, calibrate: bool) -> int:
     """Check this machine and a Python's packages for settings that make jobs slow or prevent diagnosis.

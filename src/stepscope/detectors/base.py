@@ -58,6 +58,7 @@ class Signal(Enum):
     MEMORY = "samples of the process's memory"
     FAULTS = "counts of page faults"
     NATIVE = "native stacks"
+    MEMORY_LOOKS = "snapshots of memory"
     SIZES = "sizes of what the compiled step works on"
     RESOURCES = "samples of network and disks"
     GPU = "samples of the GPU"
@@ -83,6 +84,7 @@ HINTS = {
     Signal.LIVE_BYTES: "NVML only shows reserved memory, which is nearly all; only the framework knows the live bytes",
     Signal.MEMORY: "the steady part must last at least 8 s, with one sample per second",
     Signal.FAULTS: "the steady part must last at least 5 s, with one sample per second",
+    Signal.MEMORY_LOOKS: "the first is taken after a minute (enable: ten); stepscope memory PID shows a process",
     Signal.NATIVE: "run stepscope trace JOB --kind native while it runs",
     Signal.OP_TRACE: "run stepscope trace JOB while it runs",
     Signal.DEVICE_TRACE: "needs an op trace of a job on a GPU or TPU: stepscope trace JOB, or stepscope import FILE",
@@ -200,6 +202,7 @@ def present(view: SessionView) -> frozenset[Signal]:
         (Signal.FAULTS, view.get(steady_page_faults.build) is not None),
         (Signal.NATIVE, bool(view.session.stacks)),
         (Signal.EXPERIMENT, view.session.experiment is not None),
+        (Signal.MEMORY_LOOKS, bool(view.session.memory_looks)),
     ):
         if there:
             found.add(signal)

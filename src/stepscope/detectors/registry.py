@@ -88,6 +88,7 @@ from stepscope.detectors.input import (
 )
 from stepscope.detectors.system import (
     choppy_network_input,
+    memory_in_small_pages,
     memory_leak,
     network_input_at_capacity,
     no_progress,
@@ -176,6 +177,7 @@ ALL: Listed = (
     layout_transposes.DETECTOR,
     memory_leak.DETECTOR,
     steady_page_faults.DETECTOR,
+    memory_in_small_pages.DETECTOR,
     choppy_network_input.DETECTOR,
     network_input_at_capacity.DETECTOR,
     uploads_squeeze_input.DETECTOR,

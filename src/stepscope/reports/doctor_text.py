@@ -12,6 +12,7 @@ from stepscope.reports.check.check_text import printable
 from stepscope.units import format_bytes, format_ns
 
 if TYPE_CHECKING:
+    from stepscope.model.session.page_walks import PageWalks
     from stepscope.model.session.replays import Roofs
 
 _TITLES = {
@@ -78,3 +79,9 @@ def roofs(found: Roofs, path: str) -> str:
         f"kept in     {path}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def page_walks(walks: PageWalks) -> str:
+    """What a TLB miss costs, as lines that end in a newline."""
+    rows = [f"{format_ns(round(point.walk_ns))} at most, in {format_bytes(point.bytes)}" for point in walks.points]
+    return "".join(f"TLB miss    {row}\n" for row in (*rows, *filter(None, [walks.problem])))

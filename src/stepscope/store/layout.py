@@ -31,6 +31,7 @@ OPTRACES = "captures/optraces"
 MEMORY = "captures/memory"
 REPLAY = "captures/replay.json"
 EXPERIMENT = "captures/experiment.json"
+PAGE_WALKS = "captures/page_walks.json"
 STACKS_PATTERN = MEMORY_PATTERN = re.compile(r"[0-9A-Za-z_.-]+\.parquet")
 
 RECORDS = "records"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stepscope.model.session.address_space import MappingTable, MemoryLook
+from stepscope.model.session.address_space import FreeZone, MappingTable, MemoryLook, PageSize
 from stepscope.store import layout, tables
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     mode: str = ""
     names: tuple[str, ...] = ()
     counters: dict[str, int] = {}
+    zones: tuple[FreeZone, ...] = ()
+    page_sizes: tuple[PageSize, ...] = ()
+    hardware: dict[str, int] = {}
     wall_ns: int = 0
     longest_ns: int = 0
     cpu_ns: int = 0
@@ -51,6 +54,9 @@ def encode(look: MemoryLook) -> bytes:
         mode=look.mode,
         names=tuple(look.names),
         counters=dict(look.counters),
+        zones=tuple(look.zones),
+        page_sizes=tuple(look.page_sizes),
+        hardware=dict(look.hardware),
         wall_ns=look.wall_ns,
         longest_ns=look.longest_ns,
         cpu_ns=look.cpu_ns,
@@ -71,6 +77,10 @@ def decode(data: bytes) -> MemoryLook:
         raise ValueError(f"its metadata {_KEY!r} is missing or damaged: {error}") from error
     if head.page_bytes <= 0 or head.huge_page_bytes < 0 or head.huge_page_bytes % head.page_bytes:
         raise ValueError(f"pages of {head.page_bytes} and {head.huge_page_bytes} bytes")
+    if any(count < 0 for zone in head.zones for count in zone.blocks) or any(one.bytes <= 0 for one in head.page_sizes):
+        raise ValueError("a zone's free blocks, or a size of pages, are negative")
+    if any(count < 0 for count in head.hardware.values()):
+        raise ValueError("a hardware counter is negative")
     table = tables.to_table(MappingTable, [columns])
     if len(table) and not (table.name.min() >= 0 and table.name.max() < len(head.names)):
         raise ValueError(f"a mapping's name is none of the {len(head.names)} that it has")

@@ -44,6 +44,7 @@ from stepscope.store import (
     manifests,
     memory_looks,
     optrace,
+    page_walks,
     replays,
     stacks,
     tables,
@@ -123,6 +124,7 @@ def _read_files(files: bundle.Files) -> Session:
         memory_looks=_memory_looks(files, damage),
         replays=_one_file(files, layout.REPLAY, replays.MAX_BYTES, replays.decode, damage),
         experiment=_one_file(files, layout.EXPERIMENT, experiments.MAX_BYTES, experiments.decode, damage),
+        page_walks=_one_file(files, layout.PAGE_WALKS, page_walks.MAX_BYTES, page_walks.decode, damage),
     )
     if not damage.diagnostics:
         return session

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.derive.memory_looks import GOOD_WALKS
 
 from stepscope.collector.machine import calibration
 from stepscope.model.session.replays import Roofs
@@ -38,3 +39,14 @@ def test_roofs_of_another_machine_do_not_count() -> None:
     path = calibration.save(ROOFS)
     path.write_bytes(path.read_bytes().replace(b'"cpus":', b'"cpus":1'))
     assert calibration.load() is None
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b'{"points": [{"bytes": -1}]}', b"x" * 100_000])
+def test_the_cost_of_tlb_misses_is_kept_likewise(tmp_path: Path, data: bytes) -> None:
+    """It is read for this machine and kernel, and none if the file is damaged or holds nothing."""
+    assert calibration.load_page_walks() is None
+    path = calibration.save_page_walks(GOOD_WALKS)
+    assert tmp_path in path.parents
+    assert calibration.load_page_walks() == GOOD_WALKS
+    path.write_bytes(data)
+    assert calibration.load_page_walks() is None

@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from stepscope.collector.machine import counting
+from stepscope.collector.kernel import counting
 from stepscope.collector.machine.python import ask
 from stepscope.errors import TargetError
 

@@ -10,11 +10,12 @@ from typing import cast
 
 import pytest
 
-from stepscope.collector.memory import memory_look
-from stepscope.collector.memory.look_schedule import CPU_RATIO, FIRST_NS, PAUSE_NS, LookSchedule
+from stepscope.collector.memory import hardware_counters, look_schedule, memory_look
+from stepscope.collector.memory.look_schedule import CPU_RATIO, FIRST_NS, LATEST_NS, PAUSE_NS, LookSchedule
 from stepscope.collector.recorder import Recording
 from stepscope.errors import FormatError
 from stepscope.model.session.address_space import MemoryLook
+from stepscope.store import memory_looks
 
 S = 1_000_000_000
 
@@ -79,9 +80,48 @@ def test_a_dear_look_has_a_long_pause_behind_it(tmp_path: Path, monkeypatch: pyt
     assert looks_at(Recorder(tmp_path), first + 3 * pause - 1) == [first, first + pause, first + 2 * pause]
 
 
-def test_jobs_that_are_always_measured_are_not_looked_at(tmp_path: Path) -> None:
-    """Under enable only what costs next to nothing is measured."""
-    assert looks_at(Recorder(tmp_path, mode="enable"), 100) == []
+def test_jobs_that_are_always_measured_are_looked_at_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under enable only what costs next to nothing is measured: the first look is after ten minutes."""
+    monkeypatch.setattr(memory_look, "look", fake(1000))
+    assert looks_at(Recorder(tmp_path, mode="enable"), 700) == [600, 660]
+    assert looks_at(Recorder(tmp_path / "other", mode="import"), 700) == []
+
+
+class Counted:
+    """Counters that take three ticks."""
+
+    def __init__(self, pid: int, seconds: float) -> None:
+        self.ticks = 3
+        assert seconds == hardware_counters.SECONDS
+
+    @property
+    def running(self) -> bool:
+        self.ticks -= 1
+        return self.ticks > 0
+
+    def result(self) -> dict[str, int]:
+        return {"cycles": 5, "cpu_ns": 7}
+
+
+def test_hardware_counts_before_a_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look waits for the counters of the largest process, and holds them."""
+    monkeypatch.setattr(memory_look, "look", fake(1000))
+    monkeypatch.setattr(hardware_counters, "possible", lambda: True)
+    monkeypatch.setattr(look_schedule, "Counting", Counted)
+    first = FIRST_NS["run"] // S
+    assert looks_at(Recorder(tmp_path), first + 10) == [first + 3]
+    (path,) = tmp_path.rglob("*.parquet")
+    assert memory_looks.decode(path.read_bytes()).hardware == {"cycles": 5, "cpu_ns": 7}
+
+
+def test_counters_that_do_not_end_hold_up_no_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After ten seconds the look is made."""
+    monkeypatch.setattr(memory_look, "look", fake(1000))
+    monkeypatch.setattr(hardware_counters, "possible", lambda: True)
+    monkeypatch.setattr(look_schedule, "Counting", Counted)
+    monkeypatch.setattr(Counted, "running", True)
+    first = FIRST_NS["run"] // S
+    assert looks_at(Recorder(tmp_path), first + 15) == [first + LATEST_NS // S]
 
 
 @pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), FormatError("no smaps")])

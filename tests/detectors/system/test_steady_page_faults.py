@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from tests.derive import memory_events as seen
 from tests.derive.sessions import MS, Job, S
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures
 from tests.detectors.jobs import PERIOD, train_loop
 from tests.detectors.memory_jobs import FAULT_NS, HUGE_FAULT_NS, HUGE_RELEASE_NS, RELEASE_NS, faulting, refaulting
 
@@ -40,8 +40,13 @@ FIXTURES = Fixtures(
     silent=lambda: faulting(lambda second: 60_000 if second < 3 else 0),
     not_applicable=lambda: train_loop(80 * MS),
     missing="counts of page faults",
-    below=lambda: refaulting(0.03 - ROUNDING),
-    at=lambda: refaulting(0.03 + ROUNDING),
+    below=lambda: refaulting(0.01 - ROUNDING),
+    at=lambda: refaulting(0.01 + ROUNDING),
+    edges={
+        "min_ratio": Edge(
+            below=lambda: refaulting(0.03 - ROUNDING), at=lambda: refaulting(0.03 + ROUNDING), shows="low"
+        )
+    },
 )
 
 
@@ -89,6 +94,14 @@ def test_the_kernels_time_bounds_the_share() -> None:
     values = {e.metric: e.value for e in found.evidence}
     assert values["fault_ratio"] == pytest.approx(values["system_ratio"], rel=0.01)
     assert found.cost.ratio == pytest.approx(0.225, abs=0.01)
+
+
+def test_few_percent_are_information() -> None:
+    """From 1 to 3 % of the time they are told with their number, above nothing else, and ask for no window."""
+    (found,), checked = look(refaulting(0.02))
+    assert (found.severity, checked.outcome, checked.capture) == ("info", "found", "")
+    assert found.cost.ratio == pytest.approx(0.0225, abs=0.001)
+    assert "1,250 page faults in every step take 2.0 % of the CPU time" in found.title
 
 
 def churning(system: float = 1.0, on_host: float = 1.0) -> Job:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html.parser import HTMLParser
 from types import ModuleType
 
 import msgspec
 import pytest
-from tests.derive.memory_looks import HUGE, MB, look, packed, padded, row
+from tests.derive.memory_looks import HUGE, KB, MB, look, packed, padded, row
 
 from stepscope.derive.machine import address_space
 from stepscope.model.report.finding import Report
 from stepscope.model.report.memory_map import MemoryMap
+from stepscope.model.session.address_space import FreeZone, PageSize
 from stepscope.reports.memory import memory_text
 from stepscope.reports.page import html
 
@@ -66,6 +68,31 @@ def test_text_fits_and_is_safe() -> None:
     assert all(len(line) <= 100 for line in text.splitlines())
     assert memory_text.HUGE * 32 + memory_text.SHADES[0] * 32 in text
     assert "5.00 per second" in text or "5 per second" in text
+
+
+def test_free_memory_and_page_sizes_are_told() -> None:
+    """A zone without a free block is named with its index; sizes that are never used share a line; none: no line."""
+    zones = (FreeZone(node=0, zone="DMA32", blocks=(0,) * 9 + (3,)), FreeZone(node=1, zone="Normal", blocks=(900, 50)))
+    sizes = [
+        PageSize(bytes=16 * KB, mode="never", counters={}),
+        PageSize(bytes=64 * KB, mode="madvise", counters={"anon_fault_alloc": 10, "split": 1, "nr_anon": 6}),
+        PageSize(bytes=HUGE, mode="inherit", counters={"anon_fault_alloc": 3}),
+    ]
+    first = look(packed(2), at_s=1)
+    last = look(packed(2), at_s=3)
+    later = [replace(one, counters={name: 2 * count for name, count in one.counters.items()}) for one in sizes]
+    seen = address_space.build([replace(first, page_sizes=sizes), replace(last, page_sizes=later, zones=zones)])
+    text = " ".join(memory_text.render([seen], width=400).split())
+    assert "9.91 MiB on the host, 61 % of it in blocks of 2 MiB or more" in text
+    assert "zone Normal of node 1 has no free block of 2 MiB: fragmentation index 1.00" in text
+    assert "zone DMA32" not in text
+    assert "64 KiB (madvise): 768 KiB present, 10 allocated at faults, 1 split" in text
+    assert "2 MiB (madvise): 3 allocated at faults" in text
+    assert "1 other sizes, 16 KiB to 16 KiB: never" not in text
+    assert "16 KiB: never" in text
+    plain = memory_text.render([of(packed(2))])
+    assert "free memory" not in plain
+    assert "page sizes" not in plain
 
 
 class _Checker(HTMLParser):

@@ -28,7 +28,7 @@ from stepscope.app.report import (
 )
 from stepscope.causes.host import tasks, thread_deaths
 from stepscope.causes.host.line_heat import HotLines
-from stepscope.derive.machine import address_space
+from stepscope.causes.system import translation
 from stepscope.derive.steps import step_makers
 from stepscope.derive.steps.anatomy import NAMED_BY
 from stepscope.derive.view import SessionView
@@ -132,7 +132,7 @@ def report_of_view(view: SessionView) -> Report:
         series=series.build(view),
         op_traces=traces,
         traced=traced,
-        memory=address_space.of_session(session),
+        memory=view.get(translation.maps),
         ledger=settled.ledger,
         unexplained_ratio=settle.unexplained(settled.ledger),
     )

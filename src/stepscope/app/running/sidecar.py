@@ -61,6 +61,7 @@ def complete(recording: Recording) -> list[str]:
     problems = recording.finish()
     if not problems:  # else the rings and logs stay where they are: opening the session completes it once there is room
         _replay(recording)
+        _walk_pages(recording)
         problems = _write_reports(recording.session)
         rundir.remove(recording.run)
     return problems
@@ -127,6 +128,14 @@ def _replay(recording: Recording) -> None:
     except (StepscopeError, OSError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         recording.note(op_replays.FAILED, f"the ops could not be replayed: {type(error).__name__}: {error}")
         recording.write_notes()
+
+
+def _walk_pages(recording: Recording) -> None:
+    """Store what a TLB miss costs here; measured once on a machine, after a job whose memory was looked at."""
+    from stepscope.app.running import op_replays, translation_cost
+
+    if op_replays.wanted(recording.manifest):
+        translation_cost.store(recording)
 
 
 def _write_reports(session: Path) -> list[str]:

@@ -122,6 +122,10 @@ def memory(opened: Opened) -> MemoryList:
                 growth=words.growth(one),
                 kernel_work=words.kernel_work(one),
                 sizes=tuple(words.size_range(size) for size in one.sizes),
+                hardware=tuple(words.hardware(one)),
+                translation=tuple(words.translation(one)),
+                page_sizes=tuple(words.page_sizes(one)),
+                free_memory=tuple(words.free_memory(one)),
             )
             for one in opened.report.memory
         )

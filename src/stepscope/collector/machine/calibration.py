@@ -1,4 +1,6 @@
-"""The machine's roofs as ``stepscope doctor --calibrate`` measured them, kept in the user's state folder.
+"""The machine's roofs as ``stepscope doctor --calibrate`` measured them, and what translating addresses costs on it.
+
+Both are kept in the user's state folder.
 
 They hold for a model of CPU, a number of CPUs and a quota: elsewhere they are measured again. They explain how near an
 op comes to what the machine can do, and decide nothing.
@@ -9,13 +11,15 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import platform
 from pathlib import Path
 
 import msgspec
 
 from stepscope.collector.samplers import cgroup
+from stepscope.model.session.page_walks import PageWalks
 from stepscope.model.session.replays import Roofs
-from stepscope.store import layout
+from stepscope.store import layout, page_walks
 from stepscope.wire import sessions_folder
 
 MAX_BYTES = 64 << 10
@@ -75,6 +79,31 @@ def save(roofs: Roofs) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     layout.write_atomic(path, msgspec.json.encode(Calibration(machine=here, roofs=roofs)))
     return path
+
+
+def load_page_walks() -> PageWalks | None:
+    """What translating addresses costs on this machine; None if that was not measured, or its file is damaged."""
+    try:
+        found = page_walks.decode(_walks_path(machine()).read_bytes()[: page_walks.MAX_BYTES + 1])
+    except (OSError, ValueError):
+        return None
+    return found if found.points else None
+
+
+def save_page_walks(walks: PageWalks) -> Path:
+    """Keep what was measured on this machine; returns the file.
+
+    Raises:
+        OSError: the state folder cannot be written.
+    """
+    path = _walks_path(machine())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    layout.write_atomic(path, msgspec.json.encode(walks))
+    return path
+
+
+def _walks_path(known: Machine) -> Path:
+    return path_of(known).parent.parent / "page-walks" / f"{path_of(known).stem}-{platform.release()}.json"
 
 
 def _model() -> str:

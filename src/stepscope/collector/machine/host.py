@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from stepscope.collector.machine import counting
+from stepscope.collector.kernel import counting
 
 _CAPABILITIES = {"CAP_SYS_PTRACE": 19, "CAP_SYS_ADMIN": 21, "CAP_PERFMON": 38}
 """Bits of CapEff. Source: include/uapi/linux/capability.h."""

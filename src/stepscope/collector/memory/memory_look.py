@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.collector.memory import page_scan
+from stepscope.collector.memory import host_memory, page_scan
 from stepscope.errors import FormatError
 from stepscope.formats.proc import pagemap, smaps
 from stepscope.model.session.address_space import MemoryLook
@@ -75,6 +75,8 @@ def look(pid: int, origin_ns: int) -> MemoryLook:
         mappings=table,
         names=names,
         counters=counters,
+        zones=host_memory.zones(),
+        page_sizes=host_memory.page_sizes(),
         wall_ns=time.monotonic_ns() - wall,
         longest_ns=pace.longest_ns,
         cpu_ns=time.thread_time_ns() - cpu,

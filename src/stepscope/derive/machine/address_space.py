@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.machine import free_memory, hardware_counts
 from stepscope.model.report.memory_map import Layout, LookPoint, MemoryMap, Region, SizeClass
 
 if TYPE_CHECKING:
@@ -103,6 +104,9 @@ def build(
             if name not in _KEPT and name in first.counters and elapsed > 0
         },
         work_ns=elapsed,
+        free_memory=free_memory.free_memory(last),
+        page_sizes=free_memory.page_sizes(first, last),
+        hardware=hardware_counts.build(looks),
         sizes=_sizes(table, private, huge),
         layout=layout(last),
         looks=tuple(_point(look) for look in looks),

@@ -23,7 +23,8 @@ counts faults and releases. Low end: the published gain, 3 of 10 %. High end: at
 pages that stay are still in the caches and threads no longer wait for each other to map them.
 
 ## Known limits
-Counters show neither which call faults nor why: that needs the window. Huge-page faults are counted only for the whole
+Faults of 1 to 3 % of the time are information, without a window. Counters show neither which call faults nor why: that
+needs the window. Huge-page faults are counted only for the whole
 host. The job's number is bounded by that count and by its own faults, so it is too high if a neighbour also uses huge
 pages. A window shows whether it is. Only the process that makes the steps is examined.
 
@@ -42,7 +43,7 @@ madvise(2), MADV_DONTNEED; mallopt(3), M_MMAP_THRESHOLD; jemalloc(3), opt.dirty_
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stepscope.causes.job import purpose
@@ -93,7 +94,9 @@ class Params:
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.03)
-    """Of the steady wall time: less is what allocators always cost (0 to 0.1 % in the clean cases)."""
+    """Of the steady wall time: less is information, and no window is opened for it."""
+    min_told_ratio: Ratio = Ratio(0.01)
+    """Same: less is what allocators always cost (0 to 0.1 % in the clean cases)."""
     max_kept_ratio: Ratio = Ratio(0.5)
     """Pages per fault that stay: more means that memory grows (MEM001)."""
     max_lost_ratio: Ratio = Ratio(0.15)
@@ -109,14 +112,17 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | Cap
     paging = view.get(steady_page_faults.build)
     if paging is None or paging.kept_ratio > params.max_kept_ratio:
         return
-    if paging.lasting_ratio * paging.busy < params.min_ratio:
-        return
     causes = view.get(allocators.build).causes
     if causes is not None and causes.pid != paging.pid:
         causes = None
-    if paging.huge and causes is not None and _cleared(paging, causes, params):
+    shown = _shown_ratio(paging, causes, params)
+    if shown < params.min_told_ratio:
         return
-    yield _finding(view, paging, causes, params)
+    found = _finding(view, paging, causes, params)
+    if shown < params.min_ratio:
+        yield replace(found, severity="info")
+        return
+    yield found
     if causes is None:
         yield CaptureRequest(
             kind="native",
@@ -125,11 +131,15 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | Cap
         )
 
 
-def _cleared(faults: Faults, causes: FaultCauses, params: Params) -> bool:
-    """Whether a window shows that the huge pages given on the host were not this job's."""
-    if causes.fault_ratio is None or causes.cpu_samples < params.min_cpu_samples:
-        return False
-    return (causes.fault_ratio + causes.release_ratio) * faults.busy < params.min_ratio
+def _shown_ratio(faults: Faults, causes: FaultCauses | None, params: Params) -> float:
+    """Share of the steady wall time: by counters, and at most what a window shows where huge pages were given.
+
+    These are counted on the whole host: without a window they may be a neighbour's.
+    """
+    counted = faults.lasting_ratio * faults.busy
+    if not faults.huge or causes is None or causes.fault_ratio is None or causes.cpu_samples < params.min_cpu_samples:
+        return counted
+    return min(counted, (causes.fault_ratio + causes.release_ratio) * faults.busy)
 
 
 def _finding(view: SessionView, faults: Faults, causes: FaultCauses | None, params: Params) -> Seen:

@@ -95,6 +95,12 @@ class MemoryShown(msgspec.Struct, frozen=True, kw_only=True):
     kernel_work: str
     sizes: tuple[str, ...]
     """Range of each class of sizes."""
+    hardware: tuple[str, ...] = ()
+    """Hardware counters; empty if there are none."""
+    translation: tuple[str, ...] = ()
+    """The most that TLB misses can cost; empty if nothing is known of it."""
+    page_sizes: tuple[str, ...] = ()
+    free_memory: tuple[str, ...] = ()
 
 
 class MemoryList(msgspec.Struct, frozen=True, kw_only=True):

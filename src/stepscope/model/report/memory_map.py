@@ -60,6 +60,70 @@ class Layout(Struct, frozen=True, kw_only=True):
     """Bytes of padded mappings after their last whole block, which can never be in a huge page."""
 
 
+class FreeMemory(Struct, frozen=True, kw_only=True):
+    """Free memory of a zone of the host at the newest look."""
+
+    node: int
+    zone: str
+    """Name: DMA32 | Normal | Movable ..."""
+    bytes: int
+    huge_bytes: int
+    """Bytes in free blocks of at least a huge page's size."""
+    unusable_ratio: float
+    """Share in smaller blocks, 0 to 1: the kernel's unusable_index."""
+    fragmentation_ratio: float | None = None
+    """Reason why a huge page cannot be had: 1 fragmentation, 0 too little memory (the kernel's extfrag_index). Null: a
+    block is free."""
+
+
+class PageSizeUse(Struct, frozen=True, kw_only=True):
+    """A size of huge pages, on the whole host, between the first look and the last."""
+
+    bytes: int
+    mode: str
+    """Mode: always | madvise | never; inherit is resolved."""
+    allocated: int | None = None
+    """Number of pages that faults were given; null: only one look, or not counted by this kernel (before 6.10)."""
+    denied: int | None = None
+    """Number of faults that got a smaller size instead."""
+    split: int | None = None
+    """Number of pages that were split into smaller ones."""
+    present_bytes: int | None = None
+    """Anonymous memory in pages of this size at the newest look; null: not counted by this kernel (before 6.12)."""
+
+
+class Translation(Struct, frozen=True, kw_only=True):
+    """What translating addresses (TLB misses) can cost a process at most."""
+
+    small_bytes: int = 0
+    """Resident memory that is not in huge pages."""
+    walk_ns: float = 0.0
+    """The most that a miss costs with so much memory, as measured on this machine."""
+    ratio: float | None = None
+    """The most of the time of the steps that misses can take; null: it cannot be bounded here."""
+    misses_per_step: float = 0.0
+    """The most misses of the traced ops whose shapes are known; 0: no op trace."""
+    known_ratio: float = 0.0
+    """Share of the traced steps in these ops."""
+    known_lost_ratio: float = 0.0
+    """The most of the traced steps that misses take in these ops."""
+    counted: bool = False
+    """Flag: hardware counted the misses; ``ratio`` is then a share of the CPU time, whatever ops are known."""
+
+
+class HardwareCounts(Struct, frozen=True, kw_only=True):
+    """What the processor counted of the process's own code in the seconds before the newest look that has it."""
+
+    cpu_ns: int
+    """CPU time meanwhile."""
+    instructions_per_cycle: float | None = None
+    """Null, as in the next fields: this processor does not count it."""
+    tlb_misses_per_s: float | None = None
+    """Misses of loads and, where they are counted, of stores, per second of CPU time."""
+    cache_misses_per_s: float | None = None
+    """Misses of the last-level cache, per second of CPU time."""
+
+
 class LookPoint(Struct, frozen=True, kw_only=True):
     """One look, for growth."""
 
@@ -114,6 +178,14 @@ class MemoryMap(Struct, frozen=True, kw_only=True):
     ``khugepaged_collapsed`` (blocks that it made huge), ``pressure_ns``; empty if there was only one look."""
     work_ns: int = 0
     """Time between these looks."""
+    free_memory: tuple[FreeMemory, ...] = ()
+    """By zone of the host; empty: unknown."""
+    page_sizes: tuple[PageSizeUse, ...] = ()
+    """Sizes of huge pages, the smallest first; empty before Linux 6.8."""
+    translation: Translation | None = None
+    """Null: what a miss costs on this machine is not known."""
+    hardware: HardwareCounts | None = None
+    """Null: the processor has no counters, or this user may not count."""
     sizes: tuple[SizeClass, ...] = ()
     layout: Layout
     looks: tuple[LookPoint, ...] = ()

@@ -40,6 +40,28 @@ class MappingTable(Table):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FreeZone:
+    """Free memory of a zone of the host's physical memory, as its allocator holds it."""
+
+    node: int
+    zone: str
+    """Name: DMA32 | Normal | Movable ..."""
+    blocks: tuple[int, ...] = ()
+    """Free blocks by order: block i has 2^i pages. A larger block can be split, a smaller one cannot be joined."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageSize:
+    """A size of anonymous pages that the kernel can allocate at a fault (multi-size huge pages), on the whole host."""
+
+    bytes: int
+    mode: str
+    """Mode: always | inherit (the mode of ``MemoryLook``) | madvise | never."""
+    counters: Mapping[str, int] = field(default_factory=dict)
+    """Totals by the kernel's names: ``collector.memory.host_memory`` lists them; a missing one is unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryLook:
     """One look at one process."""
 
@@ -55,6 +77,13 @@ class MemoryLook:
     names: Sequence[str] = ()
     counters: Mapping[str, int] = field(default_factory=dict)
     """Totals of the process and of the host, by name: ``collector.memory.memory_look`` lists them."""
+    zones: Sequence[FreeZone] = ()
+    """Free memory of the host; empty: unknown."""
+    page_sizes: Sequence[PageSize] = ()
+    """By size; empty before Linux 6.8."""
+    hardware: Mapping[str, int] = field(default_factory=dict)
+    """Hardware counters of the process over the seconds before, by name: ``collector.memory.hardware_counters`` lists
+    them. Empty if the processor has none."""
     wall_ns: int = 0
     """Duration of the look, including its pauses."""
     longest_ns: int = 0

@@ -31,6 +31,7 @@ from stepscope.model.report.finding import Diagnostic
 from stepscope.model.session.address_space import MemoryLook
 from stepscope.model.session.experiment import Experiment
 from stepscope.model.session.optrace import OpTrace, TraceSource
+from stepscope.model.session.page_walks import PageWalks
 from stepscope.model.session.replays import Replays
 from stepscope.model.session.stacks import StackProfile
 
@@ -258,5 +259,7 @@ class Session:
     """Ops of the step, measured alone after the job; None if that was not done."""
     experiment: Experiment | None = None
     """What an experiment on this run has shown; None if there was none."""
+    page_walks: PageWalks | None = None
+    """What translating addresses costs on the job's machine; None if it is not known."""
     lost_files: Sequence[str] = ()
     """Files of the session that cannot be read; the manifest's diagnostics say why."""

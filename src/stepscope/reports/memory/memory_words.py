@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stepscope.units import format_bytes, format_rate
+from stepscope.model.report.remedies import HUGE_PAGES
+from stepscope.units import format_bytes, format_ns, format_rate, format_ratio
 
 if TYPE_CHECKING:
-    from stepscope.model.report.memory_map import MemoryMap, SizeClass
+    from stepscope.model.report.memory_map import MemoryMap, PageSizeUse, SizeClass
 
 _ALIGNS_ALL, _ALIGNS_MULTIPLES = (6, 7), (6, 12)
 """Kernels that align every anonymous mapping of at least a huge page: first version, and first version without. Commits
@@ -22,6 +23,7 @@ _WORK = {
     "compact_stall": "stalls of programs that had to compact memory (direct compaction)",
     "compact_migrate_scanned": "pages scanned for compaction",
 }
+_MEASURE = f"stepscope whatif --try {HUGE_PAGES} measures what huge pages would bring"
 _SMALL = 0.05
 """Share of anonymous memory below which a figure is not mentioned."""
 
@@ -105,6 +107,47 @@ def _kernel(release: str, block: str) -> str:
     return f"this kernel ({release}) does not align mappings this way: the program or its allocator requests it"
 
 
+def translation(one: MemoryMap) -> list[str]:
+    """The most that TLB misses can cost, or why that is not known."""
+    seen = one.translation
+    if seen is None:
+        return []
+    cost = f"a miss costs at most {format_ns(round(seen.walk_ns))} with {format_bytes(seen.small_bytes)} in small pages"
+    if seen.counted and seen.ratio is not None:
+        return [f"they cannot explain more than {format_ratio(seen.ratio)} of the CPU time, as counted: {cost}"]
+    if seen.ratio is not None:
+        text = (
+            f"they cannot explain more than {format_ratio(seen.ratio)} of the time of the steps: {cost}, and "
+            f"{format_ratio(seen.known_ratio)} of the steps is in ops whose memory is known, where they take at most "
+            f"{format_ratio(seen.known_lost_ratio)}"
+        )
+        return [text]
+    if not seen.known_ratio:
+        return [f"cannot be bounded here: {cost}, but no time is known to be in ops whose memory is known", _MEASURE]
+    text = (
+        f"cannot be bounded here: {cost}; in ops whose memory is known, {format_ratio(seen.known_ratio)} of the steps, "
+        f"they could take {format_ratio(seen.known_lost_ratio)} of the steps, and of the rest nothing is known"
+    )
+    return [text, _MEASURE]
+
+
+def hardware(one: MemoryMap) -> list[str]:
+    """What the processor counted; nothing if it has no counters."""
+    seen = one.hardware
+    if seen is None:
+        return []
+    parts = [
+        f"{value:{form}} {text}"
+        for value, form, text in (
+            (seen.instructions_per_cycle, ".2f", "instructions per cycle"),
+            (seen.tlb_misses_per_s, ",.0f", "TLB misses"),
+            (seen.cache_misses_per_s, ",.0f", "misses of the last-level cache"),
+        )
+        if value is not None
+    ]
+    return [f"{', '.join(parts)} per second of CPU time, in {format_ns(seen.cpu_ns)} of it, without the kernel"]
+
+
 def faults(one: MemoryMap) -> str:
     """Page faults in steady state."""
     if one.minor_faults_per_s is None:
@@ -120,6 +163,45 @@ def kernel_work(one: MemoryMap) -> str:
     done = [f"{one.kernel_work[name]:,} {text}" for name, text in _WORK.items() if one.kernel_work.get(name)]
     within = f"in {one.work_ns / 1e9:.0f} s, on the whole host"
     return f"{'; '.join(done) or 'none'} ({within})"
+
+
+def page_sizes(one: MemoryMap) -> list[str]:
+    """Sizes of huge pages that are in use or allowed, on the whole host."""
+    used = [_page_size(size) for size in one.page_sizes if size.mode != "never" or size.allocated or size.present_bytes]
+    never = [size.bytes for size in one.page_sizes if size.mode == "never"]
+    names = " to ".join(dict.fromkeys(format_bytes(size) for size in (*never[:1], *never[-1:])))
+    return [*used, f"{names}: never"] if never else used
+
+
+def _page_size(size: PageSizeUse) -> str:
+    numbers = [
+        f"{count:,} {text}"
+        for count, text in (
+            (size.allocated, "allocated at faults"),
+            (size.denied, "denied"),
+            (size.split, "split"),
+        )
+        if count
+    ]
+    if size.present_bytes:
+        numbers.insert(0, f"{format_bytes(size.present_bytes)} present")
+    counted = ", ".join(numbers) or ("not used" if size.allocated is not None else "not counted")
+    return f"{format_bytes(size.bytes)} ({size.mode}): {counted}"
+
+
+def free_memory(one: MemoryMap) -> list[str]:
+    """Free memory of the host in blocks for huge pages, and the zones that have none."""
+    if not one.free_memory:
+        return []
+    block = format_bytes(one.huge_page_bytes or 2 << 20)
+    free, huge = (sum(getattr(zone, name) for zone in one.free_memory) for name in ("bytes", "huge_bytes"))
+    exhausted = [
+        f"zone {zone.zone} of node {zone.node} has no free block of {block}: fragmentation index "
+        f"{zone.fragmentation_ratio:.2f} (0: too little memory is free, 1: it is fragmented)"
+        for zone in one.free_memory
+        if zone.fragmentation_ratio is not None
+    ]
+    return [f"{format_bytes(free)} on the host, {_percent(huge, free)} of it in blocks of {block} or more", *exhausted]
 
 
 def growth(one: MemoryMap) -> str:

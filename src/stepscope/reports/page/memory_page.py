@@ -37,9 +37,14 @@ def _process(one: MemoryMap, *, named: bool) -> str:
         ("Layout", _lines(memory_words.layout(one))),
         ("Page faults", escape(memory_words.faults(one))),
         ("Page tables", format_bytes(one.page_table_bytes)),
+        ("Processor", _lines(memory_words.hardware(one))),
+        ("TLB misses", _lines(memory_words.translation(one))),
         ("Growth", escape(memory_words.growth(one)) or "only one snapshot"),
         ("Kernel work", escape(memory_words.kernel_work(one))),
+        ("Page sizes", _lines(memory_words.page_sizes(one))),
+        ("Free memory", _lines(memory_words.free_memory(one))),
     ]
+    rows = [(name, text) for name, text in rows if text]
     title = f"<h3>Process {one.pid}</h3>" if named else ""
     most = max((size.resident_bytes for size in one.sizes), default=0)
     sizes = [
