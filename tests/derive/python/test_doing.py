@@ -28,6 +28,7 @@ def score(values, table):
     [
         (5, "deepcopy", 0.9, "deepcopy"),
         (5, "Module.run", 0.6, "run"),
+        (5, "NpzFile.__getitem__", 0.6, "NpzFile.__getitem__"),
         (5, "wrap.<locals>.wrapper", 0.9, ""),
         (5, "", 0.0, "copy.deepcopy"),
         (5, "deepcopy", 0.3, "copy.deepcopy"),

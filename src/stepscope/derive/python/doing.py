@@ -46,7 +46,9 @@ def build(file: str, line: int, called: str, called_ratio: float, source_of: Sou
     """
     name = called.rpartition(".")[2]
     if name and called_ratio >= MIN_RATIO:
-        return name if name not in _UNNAMED else ""
+        if name in _UNNAMED:
+            return ""
+        return ".".join(called.split(".")[-2:]) if name.startswith("__") else name
     source = source_of(file)
     tree = loop_source.parsed(source) if source else None
     if tree is None:
