@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from tests.derive.sessions import MS, Job
+import pytest
+from tests.derive.sessions import MS, SCRIPT, Call, Job
 from tests.detectors.fit_jobs import on_batch
 
 from stepscope.derive.steps.step_candidates import UPDATES
+from stepscope.wire.kinds import Kind
 
 
 def test_a_long_validation_does_not_make_batches_the_steps() -> None:
@@ -53,3 +55,61 @@ def test_a_call_of_each_training_step_may_be_the_step() -> None:
     job = Job()
     _epochs(job, between=1)
     assert "not-around-training" not in [left.rule for left in job.steps().why]
+
+
+def _read(job: Job, *, line: int) -> Call:
+    """Values that are read at a line."""
+    return job.call(Kind.SYNC, "numpy", call_file=SCRIPT, call_line=line)
+
+
+def test_a_value_read_each_turn_makes_the_step_where_nothing_else_repeats() -> None:
+    """An eager service whose only records are the answers that it reads has as many steps as answers."""
+    job = Job()
+    _read(job, line=7).every(20 * MS, 300, dur=5_000)
+    found = job.steps()
+    assert (found.title, found.count) == ("read of a value", 300)
+
+
+def test_values_read_one_by_one_in_each_turn_are_no_steps() -> None:
+    """Of two lines that read, the one that reads ten values in a row belongs to the turns of the other."""
+    job = Job()
+    many, one = _read(job, line=5), _read(job, line=9)
+    for turn in range(60):
+        many.every(200_000, 10, dur=5_000, start=turn * 50 * MS)
+        one.at(turn * 50 * MS + 40 * MS, 5_000)
+    found = job.steps()
+    assert found.call is not None
+    assert (found.call.call_line, found.count) == (9, 60)
+
+
+def test_tokens_are_the_steps_of_a_decoder() -> None:
+    """Where a prompt's tokens are read at an even pace, a step is a token, though each prompt ends with a read, too."""
+    job = Job()
+    token, prompt = _read(job, line=5), _read(job, line=9)
+    for number in range(20):
+        token.every(6 * MS, 40, dur=5_000, start=number * 250 * MS)
+        prompt.at(number * 250 * MS + 245 * MS, 5_000)
+    found = job.steps()
+    assert found.call is not None
+    assert (found.call.call_line, found.count) == (5, 800)
+
+
+def test_values_read_beside_calls_are_no_steps() -> None:
+    """A loop that reads its loss three times a step has its function's calls as steps."""
+    job = Job()
+    job.function("train_step", line=10, role=UPDATES).every(20 * MS, 100, dur=9 * MS)
+    _read(job, line=30).every(7 * MS, 280, dur=30_000)
+    found = job.steps()
+    assert (found.title, found.count) == ("tf.function train_step", 100)
+    assert "calls-before-reads" in [left.rule for left in found.why]
+
+
+@pytest.mark.parametrize(("kind", "title"), [(Kind.APPLY, "optimizer update"), (Kind.GRADIENT, "gradient of a tape")])
+def test_a_step_that_trains_two_models_is_one_step(kind: Kind, title: str) -> None:
+    """Two updates of an eager step, at two lines, are not taken for two steps."""
+    job = Job()
+    for line in (12, 17):
+        call = job.call(kind, title, call_file=SCRIPT, call_line=line)
+        call.every(40 * MS, 100, dur=2 * MS, start=line * MS)
+    found = job.steps()
+    assert (found.title, found.count) == (title, 100)

@@ -41,6 +41,7 @@ PROBES = (
     "tensorflow.saving",
     "tensorflow.building",
     "tensorflow.sync",
+    "tensorflow.gradients",
     "keras.model_calls",
     "tensorflow.profiler",
     "tensorflow.device_memory",

@@ -41,6 +41,15 @@ PHASES_RATIO = 0.1
 contains a prediction, so most of the time would go unmentioned. Medium severity begins here (DESIGN 3.3)."""
 WITHIN_RATIO = 0.5
 """Share of training steps that must contain predictions; below it, both come in long runs."""
+READS_ONLY_RATIO = 0.3
+"""Treat values that are read as the steps only if the calls cover less than this share of the reads' time: a loop reads
+what its calls return, too."""
+BURST_FACTOR = 5.0
+"""Time between two calls, in medians, that is a pause between bursts. Source: ``step_finder.PAUSE_FACTOR``."""
+BURST_RATIO = 0.5
+"""Share of the time in pauses above which the calls are bursts."""
+MIN_BURSTS = 3
+"""Pauses without which calls are no bursts: fewer are phases of the program."""
 MIN_AROUND = 3
 """Training steps between neighbouring calls from which these calls enclose many steps: they are no steps themselves."""
 TRAINERS = frozenset(kinds_with(Trait.TRAINER))
@@ -199,6 +208,26 @@ def _calls_before_pulls(candidates: Sequence[Candidate]) -> list[Candidate]:
     return calls if best >= PULLS_ONLY_RATIO * pulls else [one for one in candidates if one.cover_ns <= pulls]
 
 
+def _calls_before_reads(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Drop values that are read unless hardly anything is called; of them, those that come in bursts stay only if all
+    of them do: the step is what the bursts are part of.
+    """
+    reads = [one for one in candidates if one.kind == Kind.SYNC]
+    others = [one for one in candidates if one.kind != Kind.SYNC]
+    best = max((one.cover_ns for one in reads), default=0.0)
+    if max((one.cover_ns for one in others), default=0.0) >= READS_ONLY_RATIO * best:
+        return others
+    even = [one for one in reads if not _in_bursts(one)]
+    return sorted(even or reads, key=lambda one: -len(one.index))
+
+
+def _in_bursts(one: Candidate) -> bool:
+    """Whether most of the time from call to call lies in pauses between bursts of calls."""
+    apart = np.diff(one.starts)
+    pauses = apart[apart > BURST_FACTOR * max(1.0, float(np.median(apart)))]
+    return len(pauses) >= MIN_BURSTS and float(pauses.sum()) > BURST_RATIO * float(apart.sum())
+
+
 def _best_cover(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Keep the calls that cover nearly as much of the time, from start to start, as the best."""
     best = max((one.cover_ns for one in candidates), default=0.0)
@@ -225,6 +254,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("training-before-prediction", _training),
     ("not-around-training", _not_around),
     ("calls-before-pulls", _calls_before_pulls),
+    ("calls-before-reads", _calls_before_reads),
     ("best-cover", _best_cover),
     ("order-of-meaning", _by_meaning),
 )

@@ -113,9 +113,10 @@ def _maker(group: Sequence[Candidate], steps: Steps) -> Maker:
 
 
 def _updated(one: Candidate) -> bool:
-    """Whether an optimizer is applied on the thread of these calls: they are the forward passes of a training."""
+    """Whether the thread of these calls trains op by op: they are the forward passes of a training."""
     records = one.worker.records
-    return bool(((records.kind == Kind.APPLY) & (records.thread == one.thread)).any())
+    updates = np.isin(records.kind, kinds_with(Trait.UPDATE))
+    return bool((updates & (records.thread == one.thread)).any())
 
 
 def _makes(one: Candidate, steps: Steps) -> bool:
