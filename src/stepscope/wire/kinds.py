@@ -169,6 +169,7 @@ KIND_TRAITS: dict[Kind, tuple[Trait, ...]] = {
     Kind.SAMPLE: (_T.OURS, _T.IDLE),
     Kind.MODEL_CALL: (
         _T.STEP, _T.MAKER, _T.COMPUTES, _T.CALLED, _T.TASK, _T.LIGHT, _T.DETACHED, _T.HOT, _T.THINNABLE, _T.FORWARD,
+        _T.BY_LINE,
     ),
     Kind.APPLY: (_T.COMPUTES, _T.STARTED, _T.DETACHED, _T.THINNABLE, _T.BY_LINE, _T.UPDATE),
     Kind.SPAN: (_T.STAYS, _T.THINNABLE),
