@@ -83,8 +83,9 @@ SLOTS = {kind: 1 + position for position, kind in enumerate(UNCOMMITTED_KINDS)}
 """Where in ``DutyCycle.uncommitted`` the calls of a kind stand; as many places further stands what has been told."""
 TOLD = len(UNCOMMITTED_KINDS)
 COUNTED = tuple(kind for kind in UNCOMMITTED_KINDS if kind in kinds_with(Trait.LIGHT))
-"""Kinds that may be what repeats once a step, the likelier first: the light wrappers of one of them count. Reads of
-values, the last, are counted where none of the others is called: a step may read any number of them."""
+"""Kinds that may be what repeats once a step, the likelier first: the light wrappers of one of them count. Those
+of ``MARKS`` are counted where none of the others is called: a step may read any number of values."""
+MARKS = frozenset(kinds_with(Trait.MARK))
 HOT = frozenset(map(int, kinds_with(Trait.HOT)))
 MANY = 64
 """Counters of a kind from which those that are gone are let go whenever one is made."""
@@ -96,7 +97,7 @@ LATEST = 32
 
 def _countable(kinds: list[int]) -> tuple[Kind, ...]:
     """Those of ``COUNTED`` that may be what repeats, by the kinds of the newest records."""
-    others = COUNTED[:-1]
+    others = tuple(kind for kind in COUNTED if kind not in MARKS)
     return others if any(int(kind) in kinds for kind in others) else COUNTED
 
 

@@ -84,6 +84,9 @@ class Kind(enum.IntEnum):
     GRADIENT = 25
     """One call of ``GradientTape.gradient`` from Python, outside tracing and Keras' own loops: the backward pass of a
     step that no Keras optimizer need end. The name line has the user's line."""
+    OP = 26
+    """One call of an op from Python that was picked because nothing else shows the turns of a loop that runs op by op
+    (``agent.probes.tensorflow.eager_turns``). The name line has TensorFlow's function and the user's line."""
 
 
 class Trait(enum.Enum):
@@ -140,6 +143,8 @@ class Trait(enum.Enum):
     """Calls of a framework's own method: only the user's line says which of them are alike."""
     UPDATE = 24
     """Part of a training step that runs op by op from Python."""
+    MARK = 25
+    """Shows a turn of a loop where no call that may be a step is recorded."""
 
 
 _T = Trait
@@ -164,7 +169,7 @@ KIND_TRAITS: dict[Kind, tuple[Trait, ...]] = {
     ),
     Kind.SAVE: (_T.WRITES, _T.WHOLE),
     Kind.SUMMARY: (_T.THINNABLE, _T.WRITES, _T.WHOLE),
-    Kind.SYNC: (_T.MAKER, _T.LIGHT, _T.DETACHED, _T.HOT, _T.THINNABLE, _T.BY_LINE),
+    Kind.SYNC: (_T.MAKER, _T.LIGHT, _T.DETACHED, _T.HOT, _T.THINNABLE, _T.BY_LINE, _T.MARK),
     Kind.GC: (_T.IDLE, _T.UNNAMED),
     Kind.SAMPLE: (_T.OURS, _T.IDLE),
     Kind.MODEL_CALL: (
@@ -184,6 +189,9 @@ KIND_TRAITS: dict[Kind, tuple[Trait, ...]] = {
     ),
     Kind.GRADIENT: (
         _T.STEP, _T.COMPUTES, _T.STARTED, _T.LIGHT, _T.DETACHED, _T.HOT, _T.THINNABLE, _T.BY_LINE, _T.UPDATE,
+    ),
+    Kind.OP: (
+        _T.MAKER, _T.COMPUTES, _T.LIGHT, _T.DETACHED, _T.HOT, _T.THINNABLE, _T.BY_LINE, _T.MARK,
     ),
 }
 """Traits of every kind, by number: the only sets of kinds that exist (a test)."""

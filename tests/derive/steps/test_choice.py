@@ -101,7 +101,7 @@ def test_values_read_beside_calls_are_no_steps() -> None:
     _read(job, line=30).every(7 * MS, 280, dur=30_000)
     found = job.steps()
     assert (found.title, found.count) == ("tf.function train_step", 100)
-    assert "calls-before-reads" in [left.rule for left in found.why]
+    assert "calls-before-marks" in [left.rule for left in found.why]
 
 
 @pytest.mark.parametrize(("kind", "title"), [(Kind.APPLY, "optimizer update"), (Kind.GRADIENT, "gradient of a tape")])
@@ -113,3 +113,31 @@ def test_a_step_that_trains_two_models_is_one_step(kind: Kind, title: str) -> No
         call.every(40 * MS, 100, dur=2 * MS, start=line * MS)
     found = job.steps()
     assert (found.title, found.count) == (title, 100)
+
+
+def test_a_busy_machine_makes_no_bursts() -> None:
+    """Iterations that are held up now and then stay the steps, though most of the time lies in these pauses."""
+    job = Job()
+    iteration, solved = _read(job, line=5), _read(job, line=9)
+    at = 0
+    for number in range(400):
+        iteration.at(at, 5_000)
+        if number % 40 == 39:
+            solved.at(at + MS, 5_000)
+        at += 60 * MS if number % 10 == 5 else 2 * MS
+    found = job.steps()
+    assert found.call is not None
+    assert (found.call.call_line, found.count) == (5, 400)
+
+
+def test_a_long_first_trace_does_not_make_pulls_the_steps() -> None:
+    """In a short run whose first calls trace for longer than all others take, the calls are the steps all the same."""
+    job = Job()
+    nexts, train = job.nexts(), job.function("train_step", line=10)
+    at = 0
+    for number in range(41):
+        nexts.at(at, MS)
+        train.at(at + 2 * MS, 10 * MS)
+        at += {0: 22_000 * MS, 1: 2_300 * MS}.get(number, 16 * MS)
+    nexts.at(at, MS)
+    assert job.steps().title == "tf.function train_step"

@@ -270,3 +270,14 @@ def test_rare_updates_beside_calls_are_a_training_of_their_own() -> None:
         gradient.at(turn * 100 * MS + 6 * MS, MS)
         update.at(turn * 100 * MS + 8 * MS, MS)
     assert made(job) == [("step", 400, True), ("training", 20, False)]
+
+
+def test_runs_in_a_row_between_the_steps_are_told() -> None:
+    """A session that evaluates twenty batches after every hundred steps: the report says what they take."""
+    job = Job()
+    train = job.call(Kind.SESSION_RUN, "train", call_file=SCRIPT, call_line=12)
+    check = job.call(Kind.SESSION_RUN, "loss", call_file=SCRIPT, call_line=15)
+    for turn in range(8):
+        train.every(10 * MS, 100, dur=8 * MS, start=turn * 1400 * MS)
+        check.every(20 * MS, 20, dur=10 * MS, start=turn * 1400 * MS + 1000 * MS)
+    assert made(job) == [("step", 800, True), ("call", 160, False)]

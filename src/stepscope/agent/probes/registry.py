@@ -42,6 +42,7 @@ PROBES = (
     "tensorflow.building",
     "tensorflow.sync",
     "tensorflow.gradients",
+    "tensorflow.eager_turns",
     "keras.model_calls",
     "tensorflow.profiler",
     "tensorflow.device_memory",

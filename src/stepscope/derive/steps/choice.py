@@ -15,6 +15,7 @@ import numpy as np
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import branches
 from stepscope.derive.steps.candidate import ENQUEUE, EVALUATIONS, TRAIN_ROLES
+from stepscope.derive.steps.step_candidates import LONG_GAP_FACTOR
 from stepscope.model.log.events import Name
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 
@@ -41,18 +42,17 @@ PHASES_RATIO = 0.1
 contains a prediction, so most of the time would go unmentioned. Medium severity begins here (DESIGN 3.3)."""
 WITHIN_RATIO = 0.5
 """Share of training steps that must contain predictions; below it, both come in long runs."""
-READS_ONLY_RATIO = 0.3
-"""Treat values that are read as the steps only if the calls cover less than this share of the reads' time: a loop reads
-what its calls return, too."""
+MARKS_ONLY_RATIO = 0.3
+"""Treat marks (``Trait.MARK``) as the steps only if the calls cover less than this share of the marks' time: a loop
+reads what its calls return, too."""
 BURST_FACTOR = 5.0
-"""Time between two calls, in medians, that is a pause between bursts. Source: ``step_finder.PAUSE_FACTOR``."""
-BURST_RATIO = 0.5
-"""Share of the time in pauses above which the calls are bursts."""
+"""Pause between two calls, in those within a burst, that divides bursts. Source: ``step_finder.PAUSE_FACTOR``."""
 MIN_BURSTS = 3
 """Pauses without which calls are no bursts: fewer are phases of the program."""
 MIN_AROUND = 3
 """Training steps between neighbouring calls from which these calls enclose many steps: they are no steps themselves."""
 TRAINERS = frozenset(kinds_with(Trait.TRAINER))
+MARKS = frozenset(kinds_with(Trait.MARK))
 FORWARD = frozenset({"prediction", "call"})
 
 
@@ -205,27 +205,45 @@ def _calls_before_pulls(candidates: Sequence[Candidate]) -> list[Candidate]:
     calls = [one for one in candidates if one.kind != Kind.NEXT]
     best = max((one.cover_ns for one in calls), default=0.0)
     pulls = max((one.cover_ns for one in candidates if one.kind == Kind.NEXT), default=0.0)
-    return calls if best >= PULLS_ONLY_RATIO * pulls else [one for one in candidates if one.cover_ns <= pulls]
+    usual = max((_usual_ns(one) for one in calls), default=0.0)
+    pulled = max((_usual_ns(one) for one in candidates if one.kind == Kind.NEXT), default=0.0)
+    if best >= PULLS_ONLY_RATIO * pulls or usual >= PULLS_ONLY_RATIO * pulled > 0:
+        return calls
+    return [one for one in candidates if one.cover_ns <= pulls]
 
 
-def _calls_before_reads(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Drop values that are read unless hardly anything is called; of them, those that come in bursts stay only if all
-    of them do: the step is what the bursts are part of.
-    """
-    reads = [one for one in candidates if one.kind == Kind.SYNC]
-    others = [one for one in candidates if one.kind != Kind.SYNC]
-    best = max((one.cover_ns for one in reads), default=0.0)
-    if max((one.cover_ns for one in others), default=0.0) >= READS_ONLY_RATIO * best:
-        return others
-    even = [one for one in reads if not _in_bursts(one)]
-    return sorted(even or reads, key=lambda one: -len(one.index))
-
-
-def _in_bursts(one: Candidate) -> bool:
-    """Whether most of the time from call to call lies in pauses between bursts of calls."""
+def _usual_ns(one: Candidate) -> float:
+    """Time from call to call, no part of it longer than is usual: what a first trace takes lies between two pulls."""
     apart = np.diff(one.starts)
-    pauses = apart[apart > BURST_FACTOR * max(1.0, float(np.median(apart)))]
-    return len(pauses) >= MIN_BURSTS and float(pauses.sum()) > BURST_RATIO * float(apart.sum())
+    return float(np.minimum(apart, LONG_GAP_FACTOR * float(np.median(apart))).sum())
+
+
+def _calls_before_marks(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Drop what only marks turns of a loop (values that are read) unless hardly anything is called. Of several marks,
+    the one that comes most often makes the step, unless it comes in bursts: the step is what a burst is part of.
+    """
+    marks = [one for one in candidates if one.kind in MARKS]
+    others = [one for one in candidates if one.kind not in MARKS]
+    best = max((one.cover_ns for one in marks), default=0.0)
+    if max((one.cover_ns for one in others), default=0.0) >= MARKS_ONLY_RATIO * best:
+        return others
+    even = [one for one in marks if not any(_in_bursts(one, other) for other in marks)]
+    return sorted(even or marks, key=lambda one: -len(one.index))
+
+
+def _in_bursts(one: Candidate, other: Candidate) -> bool:
+    """Whether most time between calls lies around those of ``other``, fewer ones. By medians: on a busy machine any
+    pause may be long.
+    """
+    if other.worker is not one.worker or other.thread != one.thread or len(other.index) >= len(one.index):
+        return False
+    apart = np.diff(one.starts)
+    at = np.unique(np.searchsorted(one.starts, other.starts)) - 1
+    around = np.isin(np.arange(len(apart)), at)
+    if int(around.sum()) < MIN_BURSTS or around.all():
+        return False
+    pause, usual = float(np.median(apart[around])), float(np.median(apart[~around]))
+    return pause > BURST_FACTOR * usual and int(around.sum()) * pause > int((~around).sum()) * usual
 
 
 def _best_cover(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -254,7 +272,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("training-before-prediction", _training),
     ("not-around-training", _not_around),
     ("calls-before-pulls", _calls_before_pulls),
-    ("calls-before-reads", _calls_before_reads),
+    ("calls-before-marks", _calls_before_marks),
     ("best-cover", _best_cover),
     ("order-of-meaning", _by_meaning),
 )

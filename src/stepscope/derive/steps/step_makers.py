@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from stepscope.model.report.step_summary import MakerKind
 
 KINDS = frozenset(kinds_with(Trait.MAKER))
+MARKS = frozenset(kinds_with(Trait.MARK))
 UPDATES = frozenset(kinds_with(Trait.UPDATE))
 AS_OFTEN_RATIO = 0.9
 """Calls of the one for each of the other above which a step contains both: the run may begin or end between them."""
@@ -103,7 +104,9 @@ def _maker(group: Sequence[Candidate], steps: Steps) -> Maker:
     threads = [first, *(one for one in group if one is not first)]
     ours = main.worker is first.worker and (main.kind, main.place) == (first.kind, first.place)
     purpose = first.purpose
-    if purpose == "call" and ours:
+    if purpose == "step" and not ours:
+        purpose = "call"
+    elif purpose == "call" and ours:
         apart = any(_updates_apart(one, steps) for one in _updates_of(main, steps.candidates))
         purpose = "training" if _updated(first) and not apart else "step"
     elif purpose == "call" and not ours and first.place[:3] == main.place[:3]:
@@ -130,9 +133,11 @@ def _makes(one: Candidate, steps: Steps) -> bool:
         return True
     if one.kind in UPDATES:
         return _updates_apart(one, steps)
-    if one.kind not in KINDS or one.purpose == "step" or one.name.role == ENQUEUE:
+    if one.kind not in KINDS or one.kind in MARKS or one.name.role == ENQUEUE:
         return False
-    if one.purpose == "call" and not _in_rows(one, main):
+    if one.purpose == "step" and (one.worker is not main.worker or one.thread != main.thread):
+        return False
+    if one.purpose in {"call", "step"} and not _in_rows(one, main):
         return False
     return not any(_is_part(one, other, steps) for other in steps.candidates) and not _in_fits(one)
 

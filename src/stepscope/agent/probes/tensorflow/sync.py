@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from stepscope.agent.probes.common import shared
-from stepscope.agent.probes.support import SHORT_NS, Sites, drop_our_frame, lacking, report
+from stepscope.agent.probes.support import SHORT_NS, Sites, drop_our_frame, lacking, outside, report
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 from stepscope.wire.ring import count_key
 
@@ -26,7 +26,7 @@ LOOKED_AT = 256
 """Newest records among which anything else that repeats would be."""
 LOOK_NS = 500_000_000
 _OTHERS = frozenset(map(int, (*kinds_with(Trait.STEP), *kinds_with(Trait.MAKER), *kinds_with(Trait.DETACHED))))
-_OTHERS -= {int(Kind.SYNC)}
+_OTHERS -= set(map(int, kinds_with(Trait.MARK)))
 
 
 class Reads:
@@ -87,7 +87,7 @@ def _wrap(state: AgentState, original: Callable[..., Foreign], method: str, read
             raise
         spent = now() - start
         if spent >= reads.least_ns:
-            write(start, spent, 0, sites.name(caller(1)), kind, 0, state.thread())
+            write(start, spent, 0, sites.name(outside(caller(1))), kind, 0, state.thread())
             return value
         me = local.me
         me.thread = thread = me.thread or state.thread()
@@ -110,7 +110,7 @@ def _wrap(state: AgentState, original: Callable[..., Foreign], method: str, read
         if spent < reads.least_ns:
             short(short_name, kind, start, spent)
         else:
-            write(start, spent, 0, sites.name(caller(1)), kind, 0, state.thread())
+            write(start, spent, 0, sites.name(outside(caller(1))), kind, 0, state.thread())
         return value
 
     takes_more = method == "__array__"
