@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,34 +12,36 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.probes.conftest import Recorded
+
 pytestmark = [pytest.mark.tf, pytest.mark.slow]
 
 TURNS = 30
 
 
 @pytest.fixture(scope="module")
-def run(recorded: Callable[[str], Any]) -> Any:
+def run(recorded: Callable[[str], Recorded]) -> Recorded:
     """The program ``eager``."""
     return recorded("eager")
 
 
-def test_results_are_those_of_a_plain_run(run: Any) -> None:
+def test_results_are_those_of_a_plain_run(run: Recorded) -> None:
     """The same output, and nothing of ours failed."""
     assert (run.result.returncode, run.result.stdout) == (0, run.plain.stdout), run.result.stderr
     assert run.all(AgentDiagnostic) == []
 
 
 @pytest.mark.parametrize("mark", ["answer", "last"])
-def test_each_read_is_recorded_while_nothing_else_repeats(run: Any, mark: str) -> None:
+def test_each_read_is_recorded_while_nothing_else_repeats(run: Recorded, mark: str) -> None:
     """Reads of a microsecond have records with their line, one each, as long as no call of another kind is made."""
     assert len(run.called(Kind.SYNC, mark)) == TURNS
 
 
-def test_gradients_are_recorded(run: Any) -> None:
+def test_gradients_are_recorded(run: Recorded) -> None:
     """Each gradient of an eager tape has a record with its line."""
     assert len(run.called(Kind.GRADIENT, "gradient")) == TURNS
 
 
-def test_a_gradient_in_a_graph_is_no_call(run: Any) -> None:
+def test_a_gradient_in_a_graph_is_no_call(run: Recorded) -> None:
     """A tape inside of a tf.function is traced, once, and is no call from Python."""
     assert not [record for record in run.of(Kind.GRADIENT) if record.name.call_function == "traced"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import types
-from typing import TYPE_CHECKING, Any
+from types import CodeType, SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,6 +12,7 @@ from stepscope.agent.probes.tensorflow.eager_turns import QUIET_NS, Turns, picke
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
+    from stepscope.agent.probes.tensorflow.eager_turns import Op
     from stepscope.agent.state import AgentState
 
 START = 1_000_000_000
@@ -30,12 +31,19 @@ def zeros() -> None:
     """Runs an op."""
 
 
-def ops(*functions: Any, thread: int = THREAD) -> list[Any]:
+def code_of(function: object) -> CodeType:
+    """The code of a function."""
+    code = getattr(function, "__code__", None)
+    assert isinstance(code, CodeType)
+    return code
+
+
+def ops(*functions: object, thread: int = THREAD) -> list[Op]:
     """What a look notes of these calls."""
-    return [(function.__code__, function.__globals__, thread) for function in functions]
+    return [(code_of(function), globals(), thread) for function in functions]
 
 
-def turn(count: int = 10) -> list[Any]:
+def turn(count: int = 10) -> list[Op]:
     """One multiplication and so many additions."""
     return ops(matmul, *[add] * count)
 
@@ -51,19 +59,19 @@ def turn(count: int = 10) -> list[Any]:
         pytest.param([], None, id="none"),
     ],
 )
-def test_the_rarest_op_that_comes_evenly_marks_a_turn(seen: list[Any], expected: Any) -> None:
+def test_the_rarest_op_that_comes_evenly_marks_a_turn(seen: list[Op], expected: object) -> None:
     """What each turn runs the fewest times, most likely once."""
     found = picked(seen)
-    assert (found[0] if found is not None else None) is (expected.__code__ if expected is not None else None)
+    assert (found[0] if found is not None else None) is (code_of(expected) if expected is not None else None)
 
 
 @pytest.fixture
-def module() -> Any:
+def module() -> SimpleNamespace:
     """A module with the function that runs all ops."""
-    return types.SimpleNamespace(**{eager_turns.EXECUTE: lambda *_: "done"})
+    return SimpleNamespace(**{eager_turns.EXECUTE: lambda *_: "done"})
 
 
-def test_a_look_begins_where_nothing_repeats_and_leaves_nothing(opened: AgentState, module: Any) -> None:
+def test_a_look_begins_where_nothing_repeats_and_leaves_nothing(opened: AgentState, module: SimpleNamespace) -> None:
     """After two seconds without a call that may be a step; at its end the module is as it was."""
     original, turns = vars(module)[eager_turns.EXECUTE], Turns(opened, module)
     turns.tick(START)
@@ -76,7 +84,7 @@ def test_a_look_begins_where_nothing_repeats_and_leaves_nothing(opened: AgentSta
 
 
 @pytest.mark.parametrize("kind", [Kind.FUNCTION, Kind.SYNC, Kind.APPLY, Kind.LOOP])
-def test_there_is_no_look_while_something_repeats(opened: AgentState, module: Any, kind: Kind) -> None:
+def test_there_is_no_look_while_something_repeats(opened: AgentState, module: SimpleNamespace, kind: Kind) -> None:
     """A job with calls, updates or values that are read is left alone."""
     original, turns = vars(module)[eager_turns.EXECUTE], Turns(opened, module)
     for second in range(20):

@@ -1,4 +1,4 @@
-"""What marks the turns of a loop that runs op by op, and of which nothing else is recorded: one of its own ops.
+"""What marks the turns of a loop that runs op by op, and of which nothing else is recorded: one of its ops.
 
 A solver in plain TensorFlow need not call a function, take a gradient or read a value. If nothing that may be a step
 has been recorded for some seconds, the agent's thread has the ops of a short *look* noted, and picks the function of
