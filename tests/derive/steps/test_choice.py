@@ -141,3 +141,13 @@ def test_a_long_first_trace_does_not_make_pulls_the_steps() -> None:
         at += {0: 22_000 * MS, 1: 2_300 * MS}.get(number, 16 * MS)
     nexts.at(at, MS)
     assert job.steps().title == "tf.function train_step"
+
+
+def test_the_first_trace_of_an_evaluation_does_not_make_it_the_step() -> None:
+    """After one short epoch, an evaluation whose first call traces is no longer than the training."""
+    job = Job()
+    train, test = job.function("train_step", line=10, role=UPDATES), job.function("test_step", line=20)
+    train.every(39 * MS, 64, dur=30 * MS)
+    test.at(2_600 * MS, 800 * MS)
+    test.every(32 * MS, 63, dur=28 * MS, start=3_460 * MS)
+    assert job.steps().title == "tf.function train_step"

@@ -116,7 +116,8 @@ def _cover_ns(worker: Worker, index: I64) -> float:
     starts = worker.records.start_ns[index]
     apart = np.diff(starts)
     broken = intervals.overlapping(gaps.periods(worker.gaps), starts[:-1], starts[1:])
-    usual = apart[~broken]
+    usual = np.sort(apart[~broken])
+    usual = usual[: max(1, len(usual) - RECURRING + 1)]  # a first trace must not make itself usual in a short run
     long = ~broken & (apart > LONG_GAP_FACTOR * max(1.0, float(usual.mean()) if len(usual) else 0.0))
     return float(apart.sum() if long.sum() >= RECURRING else apart[~long].sum())
 

@@ -118,7 +118,7 @@ class Turns:
             return
         code, names, _ = op
         module, name = sys.modules.get(str(names.get("__name__"))), code.co_name
-        original = names.get(name)
+        original: Foreign = names.get(name)
         if module is None or vars(module) is not names or getattr(original, "__code__", None) is not code:
             return
         self._looks = MOST_LOOKS
