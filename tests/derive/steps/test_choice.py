@@ -151,3 +151,11 @@ def test_the_first_trace_of_an_evaluation_does_not_make_it_the_step() -> None:
     test.at(2_600 * MS, 800 * MS)
     test.every(32 * MS, 63, dur=28 * MS, start=3_460 * MS)
     assert job.steps().title == "tf.function train_step"
+
+
+def test_batches_that_are_read_are_steps_by_their_pull() -> None:
+    """A loop that only pulls batches and reads them has its batches as steps."""
+    job = Job()
+    job.nexts().every(100 * MS, 80, dur=90 * MS)
+    _read(job, line=7).every(100 * MS, 80, dur=40_000, start=95 * MS)
+    assert job.steps().title == "batch of tf.data"

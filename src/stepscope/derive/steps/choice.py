@@ -202,13 +202,13 @@ def _union(candidates: Iterable[Candidate]) -> Intervals:
 
 def _calls_before_pulls(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Drop batches pulled from tf.data unless hardly anything is called."""
-    calls = [one for one in candidates if one.kind != Kind.NEXT]
+    calls = [one for one in candidates if one.kind != Kind.NEXT and one.kind not in MARKS]
     best = max((one.cover_ns for one in calls), default=0.0)
     pulls = max((one.cover_ns for one in candidates if one.kind == Kind.NEXT), default=0.0)
     usual = max((_usual_ns(one) for one in calls), default=0.0)
     pulled = max((_usual_ns(one) for one in candidates if one.kind == Kind.NEXT), default=0.0)
     if best >= PULLS_ONLY_RATIO * pulls or usual >= PULLS_ONLY_RATIO * pulled > 0:
-        return calls
+        return [one for one in candidates if one.kind != Kind.NEXT]
     return [one for one in candidates if one.cover_ns <= pulls]
 
 
