@@ -45,3 +45,19 @@ def test_gradients_are_recorded(run: Recorded) -> None:
 def test_a_gradient_in_a_graph_is_no_call(run: Recorded) -> None:
     """A tape inside of a tf.function is traced, once, and is no call from Python."""
     assert not [record for record in run.of(Kind.GRADIENT) if record.name.call_function == "traced"]
+
+
+@pytest.fixture(scope="module")
+def solver(recorded: Callable[[str], Recorded]) -> Recorded:
+    """The program ``eager_solver``."""
+    return recorded("eager_solver")
+
+
+def test_a_loop_of_plain_ops_is_marked_by_one_of_them(solver: Recorded) -> None:
+    """The rarest op has a record for each turn once it was picked, with the user's line; the results are the same."""
+    assert (solver.result.returncode, solver.result.stdout) == (0, solver.plain.stdout), solver.result.stderr
+    assert solver.all(AgentDiagnostic) == []
+    marks = solver.called(Kind.OP, "turn")
+    assert len(marks) >= TURNS - 1
+    assert {mark.name.text for mark in marks} == {"mat_mul"}
+    assert marks == solver.of(Kind.OP)
