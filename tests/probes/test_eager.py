@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.tf, pytest.mark.slow]
 
 TURNS = 30
+MARKED = 20
+"""Turns of the solver after its op was picked; the first may be half over."""
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +60,6 @@ def test_a_loop_of_plain_ops_is_marked_by_one_of_them(solver: Recorded) -> None:
     assert (solver.result.returncode, solver.result.stdout) == (0, solver.plain.stdout), solver.result.stderr
     assert solver.all(AgentDiagnostic) == []
     marks = solver.called(Kind.OP, "turn")
-    assert len(marks) >= TURNS - 1
+    assert len(marks) >= MARKED - 1
     assert {mark.name.text for mark in marks} == {"mat_mul"}
     assert marks == solver.of(Kind.OP)

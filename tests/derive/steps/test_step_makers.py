@@ -281,3 +281,11 @@ def test_runs_in_a_row_between_the_steps_are_told() -> None:
         train.every(10 * MS, 100, dur=8 * MS, start=turn * 1400 * MS)
         check.every(20 * MS, 20, dur=10 * MS, start=turn * 1400 * MS + 1000 * MS)
     assert made(job) == [("step", 800, True), ("call", 160, False)]
+
+
+def test_the_last_update_may_be_missing() -> None:
+    """A short eager run that is stopped within its ninth step has one maker."""
+    job = Job()
+    job.call(Kind.MODEL_CALL, "LSTM", call_file=SCRIPT, call_line=20).every(100 * MS, 9, dur=50 * MS)
+    job.call(Kind.APPLY, "apply_gradients").every(100 * MS, 8, dur=5 * MS, start=80 * MS)
+    assert len(summary(job).step_makers) == 1

@@ -161,7 +161,7 @@ def _updates_of(main: Candidate, candidates: Iterable[Candidate]) -> list[Candid
 def _as_often(one: Candidate, main: Candidate) -> bool:
     """Whether two calls come about as often: then they are parts of the same step."""
     fewer, more = sorted((len(one.index), len(main.index)))
-    return fewer >= AS_OFTEN_RATIO * more
+    return more - fewer <= max(1.0, (1.0 - AS_OFTEN_RATIO) * more)
 
 
 def _in_rows(one: Candidate, main: Candidate) -> bool:
