@@ -86,9 +86,12 @@ COUNTED = tuple(kind for kind in UNCOMMITTED_KINDS if kind in kinds_with(Trait.L
 """Kinds that may be what repeats once a step, the likelier first: the light wrappers of one of them count. Those
 of ``MARKS`` are counted where none of the others is called: a step may read any number of values."""
 MARKS = frozenset(kinds_with(Trait.MARK))
+_REPEATING = frozenset(map(int, (Kind.EXECUTION, *COUNTED)))
 HOT = frozenset(map(int, kinds_with(Trait.HOT)))
 MANY = 64
 """Counters of a kind from which those that are gone are let go whenever one is made."""
+SEARCHED = 1_024
+"""Newest records among which those of ``_repeating`` are; looked at once a gap."""
 LOOKED_AT = 64
 """Newest records that say which kinds are being written."""
 LATEST = 32
@@ -251,8 +254,14 @@ class DutyCycle:
         self._hot_since = self._hot_since or self._since
         longest = max(MIN_GAP_NS, (now_ns - self._hot_since) // 2)
         gap = min(gap, MAX_GAP_NS)
-        self._begin(now_ns, min(gap, longest), kinds)
+        self._begin(now_ns, min(gap, longest), self._repeating())
         self._owed_ns = max(0, gap - longest)
+
+    def _repeating(self) -> list[int]:
+        """Kinds of the newest calls that may be what repeats, oldest first: a step may make hundreds of other records,
+        of garbage collections or samples.
+        """
+        return [kind for kind in self._state.records.newest_kinds(SEARCHED) if kind in _REPEATING][-LOOKED_AT:]
 
     def _thread_ratio(self, now_ns: int) -> float:
         """What the agent's thread has taken of a core since this was first asked; what has a budget of its own is not
