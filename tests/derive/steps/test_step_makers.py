@@ -289,3 +289,14 @@ def test_the_last_update_may_be_missing() -> None:
     job.call(Kind.MODEL_CALL, "LSTM", call_file=SCRIPT, call_line=20).every(100 * MS, 9, dur=50 * MS)
     job.call(Kind.APPLY, "apply_gradients").every(100 * MS, 8, dur=5 * MS, start=80 * MS)
     assert len(summary(job).step_makers) == 1
+
+
+def test_two_predictions_of_a_turn_are_one_step() -> None:
+    """An agent that asks its policy, then its value, has a step for each turn, and both lines as makers."""
+    job = Job()
+    policy, value, execution = job.loop("predict", line=39), job.loop("predict", line=40), job.execution("predict")
+    for turn in range(30):
+        for call, at in ((policy, 0), (value, 40 * MS)):
+            call.at(turn * 100 * MS + at, 35 * MS, arg=1)
+            execution.at(turn * 100 * MS + at + 10 * MS, 20 * MS, arg=1)
+    assert made(job) == [("prediction", 30, True), ("prediction", 30, False)]

@@ -98,7 +98,7 @@ def updating(worker: Worker) -> dict[tuple[str, int], bool]:
 def place_of(kind: Kind, name: Name, updates: Mapping[tuple[str, int], bool]) -> Place:
     """The identity that calls of this name share with others of their kind."""
     role = name.role
-    if kind in _BY_LINE:
+    if kind in _BY_LINE or (kind == Kind.LOOP and role in PREDICTIONS):
         return (name.text, name.call_file, name.call_line, role)
     if kind == Kind.FUNCTION and not role and (name.file, name.line) in updates:
         role = UPDATES if updates[name.file, name.line] else READS

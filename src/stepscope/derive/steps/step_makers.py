@@ -139,7 +139,26 @@ def _makes(one: Candidate, steps: Steps) -> bool:
         return False
     if one.purpose in {"call", "step"} and not _in_rows(one, main):
         return False
-    return not any(_is_part(one, other, steps) for other in steps.candidates) and not _in_fits(one)
+    part = _in_predictions(one, steps.candidates) or any(_is_part(one, other, steps) for other in steps.candidates)
+    return not part and not _in_fits(one)
+
+
+def _in_predictions(one: Candidate, candidates: Iterable[Candidate]) -> bool:
+    """Whether these are executions that mostly lie in Keras' predictions, at whatever lines these are called."""
+    if one.kind != Kind.EXECUTION or one.purpose != "prediction":
+        return False
+    alike = [
+        other
+        for other in candidates
+        if other.kind == Kind.LOOP and other.purpose == one.purpose and other.worker is one.worker
+    ]
+    spans = [(other.starts, other.ends) for other in alike if other.thread == one.thread]
+    if not spans:
+        return False
+    starts, ends = (np.concatenate(side) for side in zip(*spans, strict=True))
+    order = np.argsort(starts, kind="stable")
+    held = intervals.overlapping(intervals.merge(starts[order], ends[order]), one.starts, one.starts)
+    return 2 * int(held.sum()) > len(one.index)
 
 
 def _updates_apart(one: Candidate, steps: Steps) -> bool:
