@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stepscope.agent.probes.support import SHORT_NS
-from stepscope.agent.probes.tensorflow.sync import LOOK_NS, LOOKED_AT, Reads
+from stepscope.agent.probes.tensorflow.sync import QUIET_NS, Reads
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -22,12 +22,12 @@ def wrote(state: AgentState, kind: Kind, records: int) -> None:
         state.write(1, 1, 0, 1, int(kind), 0, 1)
 
 
-@pytest.mark.parametrize("kind", [Kind.FUNCTION, Kind.LOOP, Kind.NEXT, Kind.GRADIENT, Kind.APPLY, Kind.SESSION_RUN])
+@pytest.mark.parametrize("kind", [Kind.FUNCTION, Kind.LOOP, Kind.NEXT, Kind.GRADIENT, Kind.APPLY, Kind.HOOK])
 def test_only_long_reads_are_recorded_where_something_else_repeats(opened: AgentState, kind: Kind) -> None:
-    """A call of any kind that may be a step among the newest records is enough."""
+    """A call of any kind that shows a loop is enough, however much garbage is collected in it."""
     reads = Reads(opened)
     wrote(opened, kind, 1)
-    wrote(opened, Kind.SYNC, LOOKED_AT // 2)
+    wrote(opened, Kind.GC, 1000)
     reads.tick(START)
     assert reads.least_ns == SHORT_NS
 
@@ -37,6 +37,18 @@ def test_each_read_is_recorded_where_nothing_else_repeats(opened: AgentState) ->
     reads = Reads(opened)
     wrote(opened, Kind.FUNCTION, 1)
     reads.tick(START)
-    wrote(opened, Kind.SAMPLE, LOOKED_AT)
-    reads.tick(START + LOOK_NS)
+    wrote(opened, Kind.SYNC, 10)
+    reads.tick(START + QUIET_NS)
     assert reads.least_ns == 0
+
+
+def test_a_gap_is_not_quiet(opened: AgentState) -> None:
+    """While calls are only counted, and right after, no read is recorded that was not before."""
+    reads = Reads(opened)
+    wrote(opened, Kind.FUNCTION, 1)
+    reads.tick(START)
+    opened.duty_cycle.detached = True
+    reads.tick(START + 10 * QUIET_NS)
+    opened.duty_cycle.detached = False
+    reads.tick(START + 11 * QUIET_NS - 1)
+    assert reads.least_ns == SHORT_NS

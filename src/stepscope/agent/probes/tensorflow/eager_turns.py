@@ -13,9 +13,10 @@ import sys
 from _thread import get_ident
 from typing import TYPE_CHECKING
 
+from stepscope.agent.core.quiet import Quiet
 from stepscope.agent.probes.common import shared
 from stepscope.agent.probes.support import Sites, drop_our_frame, eager_test, lacking, outside, report
-from stepscope.wire.kinds import Kind, Trait, kinds_with
+from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,8 +32,6 @@ EXECUTE = "TFE_Py_FastPathExecute"
 QUIET_NS = 2_000_000_000
 """Time without a record of anything that may be a step, after which there is a look."""
 EVERY_NS = 500_000_000
-LOOKED_AT = 64
-"""Newest records among which such a record would be: stack samples of three seconds."""
 LOOK_NS = 1_500_000_000
 MOST_OPS = 4_000
 """Ops noted in a look: 2 to 4 ms of the job's time."""
@@ -44,7 +43,6 @@ EVEN_FACTOR = 5
 """Number of ops between two of the picked function, in medians, from which its calls are bursts: a part of a turn."""
 OPS_MODULE = "tensorflow.python.ops."
 """Modules that call the functions that run ops by an attribute of their module: there a replacement takes effect."""
-_REPEATS = frozenset(map(int, (*kinds_with(Trait.STEP), *kinds_with(Trait.MAKER), *kinds_with(Trait.DETACHED))))
 
 
 def picked(ops: list[Op]) -> Op | None:
@@ -75,8 +73,9 @@ class Turns:
         self._state = state
         self._module = module
         self._looks = 0
+        self._quiet = Quiet(state)
         self._since = 0
-        """Since when nothing that may be a step has been recorded; 0: something has."""
+        """Since when nothing that may be a step has been recorded; 0: not looked yet."""
         self._due = 0
         self._until = 0
         """When the running look ends; 0: none runs."""
@@ -90,18 +89,15 @@ class Turns:
                 self.end()
                 self._mark(picked(self._ops))
                 self._ops = []
-        elif self._looks < MOST_LOOKS and now_ns >= self._due and not self._state.duty_cycle.detached:
+        elif self._looks < MOST_LOOKS and now_ns >= self._due:
             self._due = now_ns + EVERY_NS
-            if not _REPEATS.isdisjoint(self._state.records.newest_kinds(LOOKED_AT)):
-                self._since = 0
-            elif not self._since:
-                self._since = now_ns
-            elif now_ns - self._since >= QUIET_NS << self._looks:
+            self._since = max(self._since or now_ns, self._quiet.last(now_ns))
+            if now_ns - self._since >= QUIET_NS << self._looks:
                 self._begin(now_ns)
 
     def _begin(self, now_ns: int) -> None:
         self._looks += 1
-        self._since = 0
+        self._since = now_ns
         self._until = now_ns + LOOK_NS
         self._original = vars(self._module)[EXECUTE]
         setattr(self._module, EXECUTE, _noting(self._original, self._ops))

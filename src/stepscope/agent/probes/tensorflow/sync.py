@@ -10,6 +10,7 @@ import functools
 import sys
 from typing import TYPE_CHECKING
 
+from stepscope.agent.core.quiet import Quiet
 from stepscope.agent.probes.common import shared
 from stepscope.agent.probes.support import SHORT_NS, Sites, drop_our_frame, lacking, outside, report
 from stepscope.wire.kinds import Kind, Trait, kinds_with
@@ -22,30 +23,28 @@ if TYPE_CHECKING:
     from stepscope.agent.state import AgentState
 
 METHODS = ("numpy", "__float__", "__int__", "__bool__", "__index__", "__array__")
-LOOKED_AT = 256
-"""Newest records among which anything else that repeats would be."""
 LOOK_NS = 500_000_000
-_OTHERS = frozenset(map(int, (*kinds_with(Trait.STEP), *kinds_with(Trait.MAKER), *kinds_with(Trait.DETACHED))))
-_OTHERS -= set(map(int, kinds_with(Trait.MARK)))
+QUIET_NS = 3_000_000_000
+"""Time without a call that may be a step after which each read has its record."""
 
 
 class Reads:
     """How long a read takes at least to have its record."""
 
-    __slots__ = ("_due_ns", "_state", "least_ns")
+    __slots__ = ("_due_ns", "_quiet", "least_ns")
 
     def __init__(self, state: AgentState) -> None:
-        self._state = state
+        self._quiet = Quiet(state, kinds_with(Trait.MARK))
         self._due_ns = 0
         self.least_ns = 0
         """0 while nothing else repeats."""
 
     def tick(self, now_ns: int) -> None:
-        """Look, on the agent's thread, whether anything else repeats; in gaps nothing shows."""
-        if now_ns >= self._due_ns and not self._state.duty_cycle.detached:
+        """Look, on the agent's thread, whether anything else repeats."""
+        if now_ns >= self._due_ns:
             self._due_ns = now_ns + LOOK_NS
-            newest = self._state.records.newest_kinds(LOOKED_AT)
-            self.least_ns = 0 if _OTHERS.isdisjoint(newest) else SHORT_NS
+            last = self._quiet.last(now_ns)
+            self.least_ns = SHORT_NS if last and now_ns - last < QUIET_NS else 0
 
 
 def attach(state: AgentState, module: Foreign) -> None:
