@@ -83,6 +83,16 @@ def test_a_look_begins_where_nothing_repeats_and_leaves_nothing(opened: AgentSta
     assert vars(module)[eager_turns.EXECUTE] is original
 
 
+def test_looks_that_see_nothing_do_not_count(opened: AgentState, module: SimpleNamespace) -> None:
+    """A process that imports for a minute is looked at as soon when its loop has begun."""
+    original, turns = vars(module)[eager_turns.EXECUTE], Turns(opened, module)
+    looks = 0
+    for half_second in range(120):
+        turns.tick(START + half_second * START // 2)
+        looks += vars(module)[eager_turns.EXECUTE] is not original
+    assert looks > eager_turns.MOST_LOOKS * 4
+
+
 @pytest.mark.parametrize("kind", [Kind.FUNCTION, Kind.SYNC, Kind.APPLY, Kind.LOOP])
 def test_there_is_no_look_while_something_repeats(opened: AgentState, module: SimpleNamespace, kind: Kind) -> None:
     """A job with calls, updates or values that are read is left alone."""

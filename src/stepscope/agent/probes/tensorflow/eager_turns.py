@@ -87,6 +87,8 @@ class Turns:
         if self._until:
             if now_ns >= self._until or len(self._ops) >= MOST_OPS:
                 self.end()
+                if len(self._ops) < MIN_OPS:  # imports, or one long step: it cost next to nothing
+                    self._looks -= 1
                 self._mark(picked(self._ops))
                 self._ops = []
         elif self._looks < MOST_LOOKS and now_ns >= self._due:
