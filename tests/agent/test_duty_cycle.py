@@ -102,6 +102,43 @@ def test_what_cannot_be_detached_is_no_reason_for_a_gap(opened: AgentState, loop
     assert calls(loop) == ("wrapped", "wrapped", "wrapped")
 
 
+def test_calls_are_counted_though_other_records_are_newer(opened: AgentState, armed: Armed) -> None:
+    """A backward pass in which garbage is collected a hundred times does not hide which calls repeat."""
+    functions = opened.duty_cycle.light(Kind.FUNCTION, len)
+    opened.duty_cycle.tick(START)
+    busy(opened, duty_cycle.MIN_CALLS)
+    for _ in range(20_000):
+        opened.short(1, int(Kind.SYNC), 1, 5)
+    busy(opened, duty_cycle.LOOKED_AT, Kind.GC)
+    opened.duty_cycle.tick(START + duty_cycle.FIRST_WINDOW_NS)
+    assert opened.duty_cycle.detached
+    for _ in range(7):
+        assert functions("abc") == 3
+    opened.duty_cycle.tick(opened.now() + duty_cycle.MAX_GAP_NS)
+    told = {r.flags >> 8: r.arg for r in measured(armed).kinds(Kind.REST)}
+    assert told == {int(Kind.EXECUTION): 0, int(Kind.FUNCTION): 7}
+
+
+@pytest.mark.parametrize(("beside", "counted"), [(None, Kind.SYNC), (Kind.FUNCTION, Kind.FUNCTION)])
+def test_values_read_are_counted_where_nothing_else_is(
+    opened: AgentState, armed: Armed, beside: Kind | None, counted: Kind
+) -> None:
+    """In a gap reads count the turns of an eager loop, but not those of a loop that calls a function ten times less."""
+    reads = opened.duty_cycle.light(Kind.SYNC, len)
+    functions = opened.duty_cycle.light(Kind.FUNCTION, len)
+    opened.duty_cycle.tick(START)
+    for _ in range(100):
+        busy(opened, 10, Kind.SYNC)
+        if beside is not None:
+            busy(opened, 1, beside)
+    opened.duty_cycle.tick(START + duty_cycle.FIRST_WINDOW_NS)
+    for _ in range(7):
+        assert (reads("abc"), functions("abc")) == (3, 3)
+    opened.duty_cycle.tick(opened.now() + duty_cycle.MAX_GAP_NS)
+    told = {r.flags >> 8: r.arg for r in measured(armed).kinds(Kind.REST)}
+    assert told == {int(Kind.EXECUTION): 0, int(counted): 7}
+
+
 def test_a_fast_job_is_detached_and_reattached(opened: AgentState, loop: type[Loop], armed: Armed) -> None:
     """Many calls in a short window: hot wrappers go aside, the light one counts, the record says how many; then a new
     window begins."""

@@ -68,3 +68,9 @@ def test_the_live_view_shows_them() -> None:
     shown = live.text(row, width=160, now_s=1.0)
     assert "makers      training 70 steps of Keras fit at dqn.py:30, 3.50 per second" in shown
     assert "makers      predict 251 calls of Keras predict" in shown
+
+
+def test_what_a_maker_takes_of_the_steps_is_said() -> None:
+    """The share of the steps' time, where it runs on their thread."""
+    shown = maker_rows.lines(with_makers(FIT, replace(PREDICT, threads=1, step_ratio=0.62)).session)
+    assert shown[1].endswith("12.5 samples/s, 62 % of the steps' time")

@@ -832,6 +832,7 @@ export interface StepMaker {
   rate: number | null;
   samples_per_s: number | null;
   main: boolean;
+  step_ratio: number | null;
 }
 
 export interface StepOp {

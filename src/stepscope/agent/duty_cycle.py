@@ -83,14 +83,25 @@ SLOTS = {kind: 1 + position for position, kind in enumerate(UNCOMMITTED_KINDS)}
 """Where in ``DutyCycle.uncommitted`` the calls of a kind stand; as many places further stands what has been told."""
 TOLD = len(UNCOMMITTED_KINDS)
 COUNTED = tuple(kind for kind in UNCOMMITTED_KINDS if kind in kinds_with(Trait.LIGHT))
-"""Kinds that may be what repeats once a step, the likelier first: the light wrappers of one of them count."""
+"""Kinds that may be what repeats once a step, the likelier first: the light wrappers of one of them count. Those
+of ``MARKS`` are counted where none of the others is called: a step may read any number of values."""
+MARKS = frozenset(kinds_with(Trait.MARK))
+_REPEATING = frozenset(map(int, (Kind.EXECUTION, *COUNTED)))
 HOT = frozenset(map(int, kinds_with(Trait.HOT)))
 MANY = 64
 """Counters of a kind from which those that are gone are let go whenever one is made."""
+SEARCHED = 1_024
+"""Newest records among which those of ``_repeating`` are; looked at once a gap."""
 LOOKED_AT = 64
 """Newest records that say which kinds are being written."""
 LATEST = 32
 """Of them, those that say whether Keras' steps still run: a loop of the user's own may follow a fit."""
+
+
+def _countable(kinds: list[int]) -> tuple[Kind, ...]:
+    """Those of ``COUNTED`` that may be what repeats, by the kinds of the newest records."""
+    others = tuple(kind for kind in COUNTED if kind not in MARKS)
+    return others if any(int(kind) in kinds for kind in others) else COUNTED
 
 
 class DutyCycle:
@@ -232,7 +243,7 @@ class DutyCycle:
         executions = kinds.count(int(Kind.EXECUTION))  # each calls a tf.function, whose wrapper runs and writes nothing
         hot = executions + sum(kind in HOT for kind in kinds)
         cost = (calls * hot * each + short * SHORT_COSTS * self._call_ns) / window
-        repeated = max((kinds.count(int(kind)) for kind in (Kind.EXECUTION, *COUNTED)), default=0)
+        repeated = max(executions, *(kinds.count(int(kind)) for kind in _countable(kinds)))
         light = calls * repeated / max(1, len(kinds)) * LIGHT_NS[2] / window
         budget = max(LEAST_RATIO, BUDGET_RATIO - self._thread_ratio(now_ns) - light)
         gap = int((cost / budget - 1) * window) + self._owed_ns
@@ -243,8 +254,14 @@ class DutyCycle:
         self._hot_since = self._hot_since or self._since
         longest = max(MIN_GAP_NS, (now_ns - self._hot_since) // 2)
         gap = min(gap, MAX_GAP_NS)
-        self._begin(now_ns, min(gap, longest), kinds)
+        self._begin(now_ns, min(gap, longest), self._repeating())
         self._owed_ns = max(0, gap - longest)
+
+    def _repeating(self) -> list[int]:
+        """Kinds of the newest calls that may be what repeats, oldest first: a step may make hundreds of other records,
+        of garbage collections or samples.
+        """
+        return [kind for kind in self._state.records.newest_kinds(SEARCHED) if kind in _REPEATING][-LOOKED_AT:]
 
     def _thread_ratio(self, now_ns: int) -> float:
         """What the agent's thread has taken of a core since this was first asked; what has a budget of its own is not
@@ -263,8 +280,9 @@ class DutyCycle:
         if int(Kind.EXECUTION) in kinds[-LATEST:]:
             counted = frozenset((Kind.FUNCTION,) if self.steps_are_functions else ())
         else:
-            most = max(kinds.count(int(kind)) for kind in COUNTED)
-            counted = frozenset([kind for kind in COUNTED if 2 * kinds.count(int(kind)) >= max(most, 1)][:1])
+            able = _countable(kinds)
+            most = max(kinds.count(int(kind)) for kind in able)
+            counted = frozenset([kind for kind in able if 2 * kinds.count(int(kind)) >= max(most, 1)][:1])
         self._counting = [kind for kind in UNCOMMITTED_KINDS if kind == Kind.EXECUTION or kind in counted]
         counts = {kind: self._count(kind) for kind in self._counting}
         self.detached = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.reports import words
-from stepscope.units import format_rate
+from stepscope.units import format_rate, format_ratio
 
 if TYPE_CHECKING:
     from stepscope.model.api.status import LiveMaker
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 WORDS = {"training": "training", "evaluation": "evaluation", "prediction": "predict", "step": "steps", "call": "calls"}
 _STEPS = frozenset({"training", "step"})
+SMALL_RATIO = 0.005
+"""Share of the steps below which nothing is said of it."""
 MAX_ALIKE = 4
 """Most equal trainers whose counts are listed one by one."""
 
@@ -42,7 +44,14 @@ def _line(group: list[StepMaker]) -> str:
     held = f", {format_rate(sum(samples))} samples/s" if len(samples) == len(group) else ""
     threads = f", {first.threads} threads" if first.threads > 1 else ""
     place = f" at {words.place_text(first.place, short=True)}" if first.place is not None else ""
-    return f"{WORDS[first.kind]} {count:,} {unit} of {words.printable(first.title)}{place}{alike}{rate}{held}{threads}"
+    what = f"{WORDS[first.kind]} {count:,} {unit} of {words.printable(first.title)}"
+    return f"{what}{place}{alike}{rate}{held}{threads}{_taking(first)}"
+
+
+def _taking(maker: StepMaker) -> str:
+    """What its calls take of the steps."""
+    ratio = maker.step_ratio
+    return f", {format_ratio(ratio)} of the steps' time" if ratio is not None and ratio >= SMALL_RATIO else ""
 
 
 def live(maker: LiveMaker) -> str:

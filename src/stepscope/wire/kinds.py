@@ -48,7 +48,9 @@ class Kind(enum.IntEnum):
     SUMMARY = 12
     """Summary (TensorBoard) write or flush from Python."""
     SYNC = 13
-    """The host waits for or copies a tensor: .numpy(), float(), bool(). Only those of 20 us or more."""
+    """The host waits for or copies a tensor: .numpy(), float(), bool(). Only those of 20 us or more, and all of them
+    while nothing else repeats: then a value that is read may mark a turn of the loop
+    (``agent.probes.tensorflow.sync``)."""
     GC = 14
     """One garbage collection. arg: generation."""
     SAMPLE = 15
@@ -79,6 +81,12 @@ class Kind(enum.IntEnum):
     INFERENCE = 24
     """One run of an ONNX Runtime session. The name line has ``text`` = its model. arg: samples (leading dimension of
     the first input)."""
+    GRADIENT = 25
+    """One call of ``GradientTape.gradient`` from Python, outside tracing and Keras' own loops: the backward pass of a
+    step that no Keras optimizer need end. The name line has the user's line."""
+    OP = 26
+    """One call of an op from Python that was picked because nothing else shows the turns of a loop that runs op by op
+    (``agent.probes.tensorflow.eager_turns``). The name line has TensorFlow's function and the user's line."""
 
 
 class Trait(enum.Enum):
@@ -131,6 +139,12 @@ class Trait(enum.Enum):
     """Run of a session that was made before."""
     UNNAMED = 22
     """Records that all have one name, that of the kind."""
+    BY_LINE = 23
+    """Calls of a framework's own method: only the user's line says which of them are alike."""
+    UPDATE = 24
+    """Part of a training step that runs op by op from Python."""
+    MARK = 25
+    """Shows a turn of a loop where no call that may be a step is recorded."""
 
 
 _T = Trait
@@ -155,13 +169,14 @@ KIND_TRAITS: dict[Kind, tuple[Trait, ...]] = {
     ),
     Kind.SAVE: (_T.WRITES, _T.WHOLE),
     Kind.SUMMARY: (_T.THINNABLE, _T.WRITES, _T.WHOLE),
-    Kind.SYNC: (_T.HOT, _T.THINNABLE),
+    Kind.SYNC: (_T.MAKER, _T.LIGHT, _T.DETACHED, _T.HOT, _T.THINNABLE, _T.BY_LINE, _T.MARK),
     Kind.GC: (_T.IDLE, _T.UNNAMED),
     Kind.SAMPLE: (_T.OURS, _T.IDLE),
     Kind.MODEL_CALL: (
         _T.STEP, _T.MAKER, _T.COMPUTES, _T.CALLED, _T.TASK, _T.LIGHT, _T.DETACHED, _T.HOT, _T.THINNABLE, _T.FORWARD,
+        _T.BY_LINE,
     ),
-    Kind.APPLY: (_T.COMPUTES, _T.STARTED, _T.DETACHED, _T.THINNABLE),
+    Kind.APPLY: (_T.COMPUTES, _T.STARTED, _T.DETACHED, _T.THINNABLE, _T.BY_LINE, _T.UPDATE),
     Kind.SPAN: (_T.STAYS, _T.THINNABLE),
     Kind.COUNTS: (_T.OURS,),
     Kind.TICK: (_T.STAYS, _T.OURS, _T.IDLE),
@@ -171,6 +186,12 @@ KIND_TRAITS: dict[Kind, tuple[Trait, ...]] = {
     Kind.INFERENCE: (
         _T.STEP, _T.MAKER, _T.COMPUTES, _T.CALLED, _T.TASK, _T.STARTED, _T.STAYS, _T.THINNABLE, _T.FORWARD,
         _T.SESSION,
+    ),
+    Kind.GRADIENT: (
+        _T.STEP, _T.COMPUTES, _T.STARTED, _T.LIGHT, _T.DETACHED, _T.HOT, _T.THINNABLE, _T.BY_LINE, _T.UPDATE,
+    ),
+    Kind.OP: (
+        _T.MAKER, _T.COMPUTES, _T.LIGHT, _T.DETACHED, _T.HOT, _T.THINNABLE, _T.BY_LINE, _T.MARK,
     ),
 }
 """Traits of every kind, by number: the only sets of kinds that exist (a test)."""

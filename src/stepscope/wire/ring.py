@@ -10,8 +10,8 @@ Layout (little endian)::
     32   Q   reader: number of records made durable (written by the reader)
     40   Q   start_ns: CLOCK_MONOTONIC when the ring was made
     64   Q   untold_ns: start of counting without a REST record so far; 0: calls are not being counted
-    72   4Q  number of calls only counted so far, for each of UNCOMMITTED_KINDS
-    104  4Q  the same numbers at untold_ns
+    72   7Q  number of calls only counted so far, for each of UNCOMMITTED_KINDS
+    128  7Q  the same numbers at untold_ns
     4096 ... slots x record
 
 A record's last field is its sequence number, 1 + index, low 32 bits, written last: a slot is complete if it holds the
@@ -57,8 +57,8 @@ _RECORD_STEP = RECORD_BYTES // 2
 HEADER = struct.Struct("<8sIIQQQQ")
 READER_OFFSET = 32
 UNCOMMITTED_OFFSET = 64
-UNCOMMITTED = struct.Struct("<9Q")
-UNCOMMITTED_KINDS = (Kind.EXECUTION, Kind.FUNCTION, Kind.MODEL_CALL, Kind.NEXT)
+UNCOMMITTED = struct.Struct("<15Q")
+UNCOMMITTED_KINDS = (Kind.EXECUTION, Kind.FUNCTION, Kind.MODEL_CALL, Kind.GRADIENT, Kind.NEXT, Kind.SYNC, Kind.OP)
 """Kinds whose calls are counted in the ring during gaps, so that the counts survive the process."""
 DEFAULT_SLOTS = 1_250_000
 """Default size: 60 s at 20,000 records per second (DESIGN 3)."""

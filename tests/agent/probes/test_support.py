@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
-from stepscope.agent.probes.support import examples
+from stepscope.agent.probes.support import examples, outside
 
 BATCH, NODES = 32, 1790
 
@@ -27,3 +29,18 @@ BATCH, NODES = 32, 1790
 def test_examples_are_counted_where_all_arrays_agree(values: list[object], expected: int, *, batched: bool) -> None:
     """Arrays with different leading dimensions do not say which of them counts examples."""
     assert examples(values, batched=batched) == expected
+
+
+def test_what_a_library_does_for_the_user_is_at_the_users_line() -> None:
+    """A value read inside of NumPy has the line that called NumPy."""
+    seen = []
+
+    def look(row: np.ndarray) -> float:
+        frame = sys._getframe().f_back
+        assert frame is not None
+        seen.append((frame.f_code.co_filename, outside(frame).f_code.co_name))
+        return float(row.sum())
+
+    np.apply_along_axis(look, 1, np.ones((2, 3)))
+    assert {name for _, name in seen} == {"test_what_a_library_does_for_the_user_is_at_the_users_line"}
+    assert all(file != __file__ for file, _ in seen)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from tests.derive.sessions import MS, Job
+import pytest
+from tests.derive.sessions import MS, SCRIPT, Call, Job
 from tests.detectors.fit_jobs import on_batch
 
 from stepscope.derive.steps.step_candidates import UPDATES
+from stepscope.wire.kinds import Kind
 
 
 def test_a_long_validation_does_not_make_batches_the_steps() -> None:
@@ -53,3 +55,107 @@ def test_a_call_of_each_training_step_may_be_the_step() -> None:
     job = Job()
     _epochs(job, between=1)
     assert "not-around-training" not in [left.rule for left in job.steps().why]
+
+
+def _read(job: Job, *, line: int) -> Call:
+    """Values that are read at a line."""
+    return job.call(Kind.SYNC, "numpy", call_file=SCRIPT, call_line=line)
+
+
+def test_a_value_read_each_turn_makes_the_step_where_nothing_else_repeats() -> None:
+    """An eager service whose only records are the answers that it reads has as many steps as answers."""
+    job = Job()
+    _read(job, line=7).every(20 * MS, 300, dur=5_000)
+    found = job.steps()
+    assert (found.title, found.count) == ("read of a value", 300)
+
+
+def test_values_read_one_by_one_in_each_turn_are_no_steps() -> None:
+    """Of two lines that read, the one that reads ten values in a row belongs to the turns of the other."""
+    job = Job()
+    many, one = _read(job, line=5), _read(job, line=9)
+    for turn in range(60):
+        many.every(200_000, 10, dur=5_000, start=turn * 50 * MS)
+        one.at(turn * 50 * MS + 40 * MS, 5_000)
+    found = job.steps()
+    assert found.call is not None
+    assert (found.call.call_line, found.count) == (9, 60)
+
+
+def test_tokens_are_the_steps_of_a_decoder() -> None:
+    """Where a prompt's tokens are read at an even pace, a step is a token, though each prompt ends with a read, too."""
+    job = Job()
+    token, prompt = _read(job, line=5), _read(job, line=9)
+    for number in range(20):
+        token.every(6 * MS, 40, dur=5_000, start=number * 250 * MS)
+        prompt.at(number * 250 * MS + 245 * MS, 5_000)
+    found = job.steps()
+    assert found.call is not None
+    assert (found.call.call_line, found.count) == (5, 800)
+
+
+def test_values_read_beside_calls_are_no_steps() -> None:
+    """A loop that reads its loss three times a step has its function's calls as steps."""
+    job = Job()
+    job.function("train_step", line=10, role=UPDATES).every(20 * MS, 100, dur=9 * MS)
+    _read(job, line=30).every(7 * MS, 280, dur=30_000)
+    found = job.steps()
+    assert (found.title, found.count) == ("tf.function train_step", 100)
+    assert "calls-before-marks" in [left.rule for left in found.why]
+
+
+@pytest.mark.parametrize(("kind", "title"), [(Kind.APPLY, "optimizer update"), (Kind.GRADIENT, "gradient of a tape")])
+def test_a_step_that_trains_two_models_is_one_step(kind: Kind, title: str) -> None:
+    """Two updates of an eager step, at two lines, are not taken for two steps."""
+    job = Job()
+    for line in (12, 17):
+        call = job.call(kind, title, call_file=SCRIPT, call_line=line)
+        call.every(40 * MS, 100, dur=2 * MS, start=line * MS)
+    found = job.steps()
+    assert (found.title, found.count) == (title, 100)
+
+
+def test_a_busy_machine_makes_no_bursts() -> None:
+    """Iterations that are held up now and then stay the steps, though most of the time lies in these pauses."""
+    job = Job()
+    iteration, solved = _read(job, line=5), _read(job, line=9)
+    at = 0
+    for number in range(400):
+        iteration.at(at, 5_000)
+        if number % 40 == 39:
+            solved.at(at + MS, 5_000)
+        at += 60 * MS if number % 10 == 5 else 2 * MS
+    found = job.steps()
+    assert found.call is not None
+    assert (found.call.call_line, found.count) == (5, 400)
+
+
+def test_a_long_first_trace_does_not_make_pulls_the_steps() -> None:
+    """In a short run whose first calls trace for longer than all others take, the calls are the steps all the same."""
+    job = Job()
+    nexts, train = job.nexts(), job.function("train_step", line=10)
+    at = 0
+    for number in range(41):
+        nexts.at(at, MS)
+        train.at(at + 2 * MS, 10 * MS)
+        at += {0: 22_000 * MS, 1: 2_300 * MS}.get(number, 16 * MS)
+    nexts.at(at, MS)
+    assert job.steps().title == "tf.function train_step"
+
+
+def test_the_first_trace_of_an_evaluation_does_not_make_it_the_step() -> None:
+    """After one short epoch, an evaluation whose first call traces is no longer than the training."""
+    job = Job()
+    train, test = job.function("train_step", line=10, role=UPDATES), job.function("test_step", line=20)
+    train.every(39 * MS, 64, dur=30 * MS)
+    test.at(2_600 * MS, 800 * MS)
+    test.every(32 * MS, 63, dur=28 * MS, start=3_460 * MS)
+    assert job.steps().title == "tf.function train_step"
+
+
+def test_batches_that_are_read_are_steps_by_their_pull() -> None:
+    """A loop that only pulls batches and reads them has its batches as steps."""
+    job = Job()
+    job.nexts().every(100 * MS, 80, dur=90 * MS)
+    _read(job, line=7).every(100 * MS, 80, dur=40_000, start=95 * MS)
+    assert job.steps().title == "batch of tf.data"

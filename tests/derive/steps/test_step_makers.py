@@ -226,3 +226,77 @@ def test_rules_have_names_and_one_order() -> None:
     names = [name for name, _ in RULES]
     assert len(set(names)) == len(names)
     assert names.index("training-before-prediction") < names.index("best-cover")
+
+
+def test_what_acts_between_updates_is_told_from_what_learns() -> None:
+    """An eager model that is called for each action and in each update: the update is the step, and the report says
+    what the actions take of it.
+    """
+    job = Job()
+    act, learn = (job.call(Kind.MODEL_CALL, "Sequential", call_file=SCRIPT, call_line=line) for line in (20, 9))
+    update = job.call(Kind.APPLY, "apply_gradients", call_file=SCRIPT, call_line=12)
+    for turn in range(60):
+        at = turn * 100 * MS
+        act.every(9 * MS, 8, dur=5 * MS, start=at)
+        learn.at(at + 75 * MS, 5 * MS)
+        update.at(at + 85 * MS, 5 * MS)
+    told = summary(job)
+    assert told.steps == 60
+    assert [(one.kind, one.count, one.main) for one in told.step_makers] == [
+        ("training", 60, True),
+        ("call", 480, False),
+    ]
+    assert [one.step_ratio for one in told.step_makers] == [pytest.approx(0.05), pytest.approx(0.4)]
+
+
+@pytest.mark.parametrize(("rounds", "makers"), [(1, 1), (3, 2)])
+def test_updates_of_two_models_are_two_makers_if_one_comes_more_often(rounds: int, makers: int) -> None:
+    """A critic updated as often as its generator is part of the same step; updated three times as often, it is not."""
+    job = Job()
+    critic, generator = (job.call(Kind.APPLY, "apply_gradients", call_file=SCRIPT, call_line=line) for line in (9, 15))
+    for turn in range(60):
+        critic.every(20 * MS, rounds, dur=5 * MS, start=turn * 100 * MS)
+        generator.at(turn * 100 * MS + 80 * MS, 5 * MS)
+    assert len(summary(job).step_makers) == makers
+
+
+def test_rare_updates_beside_calls_are_a_training_of_their_own() -> None:
+    """A model that acts, and is updated late and rarely, makes the steps; its updates are told apart, once."""
+    job = Job()
+    act = job.call(Kind.MODEL_CALL, "Sequential", call_file=SCRIPT, call_line=20)
+    gradient, update = job.call(Kind.GRADIENT, "gradient"), job.call(Kind.APPLY, "apply_gradients")
+    act.every(10 * MS, 400, dur=5 * MS)
+    for turn in range(20, 40):
+        gradient.at(turn * 100 * MS + 6 * MS, MS)
+        update.at(turn * 100 * MS + 8 * MS, MS)
+    assert made(job) == [("step", 400, True), ("training", 20, False)]
+
+
+def test_runs_in_a_row_between_the_steps_are_told() -> None:
+    """A session that evaluates twenty batches after every hundred steps: the report says what they take."""
+    job = Job()
+    train = job.call(Kind.SESSION_RUN, "train", call_file=SCRIPT, call_line=12)
+    check = job.call(Kind.SESSION_RUN, "loss", call_file=SCRIPT, call_line=15)
+    for turn in range(8):
+        train.every(10 * MS, 100, dur=8 * MS, start=turn * 1400 * MS)
+        check.every(20 * MS, 20, dur=10 * MS, start=turn * 1400 * MS + 1000 * MS)
+    assert made(job) == [("step", 800, True), ("call", 160, False)]
+
+
+def test_the_last_update_may_be_missing() -> None:
+    """A short eager run that is stopped within its ninth step has one maker."""
+    job = Job()
+    job.call(Kind.MODEL_CALL, "LSTM", call_file=SCRIPT, call_line=20).every(100 * MS, 9, dur=50 * MS)
+    job.call(Kind.APPLY, "apply_gradients").every(100 * MS, 8, dur=5 * MS, start=80 * MS)
+    assert len(summary(job).step_makers) == 1
+
+
+def test_two_predictions_of_a_turn_are_one_step() -> None:
+    """An agent that asks its policy, then its value, has a step for each turn, and both lines as makers."""
+    job = Job()
+    policy, value, execution = job.loop("predict", line=39), job.loop("predict", line=40), job.execution("predict")
+    for turn in range(30):
+        for call, at in ((policy, 0), (value, 40 * MS)):
+            call.at(turn * 100 * MS + at, 35 * MS, arg=1)
+            execution.at(turn * 100 * MS + at + 10 * MS, 20 * MS, arg=1)
+    assert made(job) == [("prediction", 30, True), ("prediction", 30, False)]

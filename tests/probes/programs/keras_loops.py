@@ -147,7 +147,7 @@ def main():
     variable = tf.Variable(1.0)
     for _ in range(3):
         optimizer.apply_gradients([(tf.constant(0.5), variable)])  # apply
-    print(float(variable))
+    print(float(variable))  # short read
     digest = [float(np.round(np.abs(w).sum(), 4)) for w in model.get_weights()]
     print(digest)
     big = tf.zeros([1500, 1500])

@@ -41,6 +41,8 @@ PROBES = (
     "tensorflow.saving",
     "tensorflow.building",
     "tensorflow.sync",
+    "tensorflow.gradients",
+    "tensorflow.eager_turns",
     "keras.model_calls",
     "tensorflow.profiler",
     "tensorflow.device_memory",

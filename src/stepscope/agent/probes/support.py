@@ -33,6 +33,8 @@ MAX_SITES = 4096
 """Call sites remembered per kind of call; a program that generates code forgets them and starts again."""
 
 
+LIBRARIES = frozenset({"tensorflow", "keras", "tf_keras", "numpy"})
+"""Packages whose code reads values and runs ops for the user."""
 STACK = 8
 """User frames logged with a line."""
 
@@ -89,6 +91,14 @@ class Sites:
         # The code object is kept alive, so that its id is not reused.
         self._cache[(id(frame.f_code), frame.f_lasti)] = (name, frame.f_code)
         return name
+
+
+def outside(frame: FrameType) -> FrameType:
+    """The innermost frame from ``frame`` on that is of no numeric library: where user code called into one."""
+    found: FrameType | None = frame
+    while found is not None and str(found.f_globals.get("__name__")).partition(".")[0] in LIBRARIES:
+        found = found.f_back
+    return found or frame
 
 
 def drop_our_frame(error: BaseException) -> int:

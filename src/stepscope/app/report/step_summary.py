@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import step_finder, step_makers
 from stepscope.model.report.finding import StepMaker
 from stepscope.model.report.step_summary import StepChoice, Throughput
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepscope.derive.steps.step_makers import Maker
+    from stepscope.derive.steps.steps import Steps
     from stepscope.derive.view import SessionView
     from stepscope.model.report.finding import Place
 
@@ -38,9 +40,19 @@ def makers(view: SessionView, all_makers: Sequence[Maker]) -> tuple[StepMaker, .
             rate=maker.rate,
             samples_per_s=maker.samples_per_s,
             main=maker.main,
+            step_ratio=_step_ratio(maker, view.steps) if view.steps is not None else None,
         )
         for maker in all_makers[:MAX_MAKERS]
     )
+
+
+def _step_ratio(maker: Maker, steps: Steps) -> float | None:
+    """Share of the steady steps within the maker's calls on the steps' thread; None if it makes none there."""
+    mine = [one for one in maker.threads if one.worker is steps.worker and one.thread == steps.thread]
+    if not mine or not steps.steady_ns:
+        return None
+    calls = intervals.merge(mine[0].candidate.starts, mine[0].candidate.ends)
+    return intervals.total(intervals.clip(calls, steps.windows)) / steps.steady_ns
 
 
 def throughput(all_makers: Sequence[Maker]) -> Throughput:

@@ -15,6 +15,7 @@ import numpy as np
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import branches
 from stepscope.derive.steps.candidate import ENQUEUE, EVALUATIONS, TRAIN_ROLES
+from stepscope.derive.steps.step_candidates import LONG_GAP_FACTOR
 from stepscope.model.log.events import Name
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 
@@ -41,9 +42,17 @@ PHASES_RATIO = 0.1
 contains a prediction, so most of the time would go unmentioned. Medium severity begins here (DESIGN 3.3)."""
 WITHIN_RATIO = 0.5
 """Share of training steps that must contain predictions; below it, both come in long runs."""
+MARKS_ONLY_RATIO = 0.3
+"""Treat marks (``Trait.MARK``) as the steps only if the calls cover less than this share of the marks' time: a loop
+reads what its calls return, too."""
+BURST_FACTOR = 5.0
+"""Pause between two calls, in those within a burst, that divides bursts. Source: ``step_finder.PAUSE_FACTOR``."""
+MIN_BURSTS = 3
+"""Pauses without which calls are no bursts: fewer are phases of the program."""
 MIN_AROUND = 3
 """Training steps between neighbouring calls from which these calls enclose many steps: they are no steps themselves."""
 TRAINERS = frozenset(kinds_with(Trait.TRAINER))
+MARKS = frozenset(kinds_with(Trait.MARK))
 FORWARD = frozenset({"prediction", "call"})
 
 
@@ -193,10 +202,48 @@ def _union(candidates: Iterable[Candidate]) -> Intervals:
 
 def _calls_before_pulls(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Drop batches pulled from tf.data unless hardly anything is called."""
-    calls = [one for one in candidates if one.kind != Kind.NEXT]
+    calls = [one for one in candidates if one.kind != Kind.NEXT and one.kind not in MARKS]
     best = max((one.cover_ns for one in calls), default=0.0)
     pulls = max((one.cover_ns for one in candidates if one.kind == Kind.NEXT), default=0.0)
-    return calls if best >= PULLS_ONLY_RATIO * pulls else [one for one in candidates if one.cover_ns <= pulls]
+    usual = max((_usual_ns(one) for one in calls), default=0.0)
+    pulled = max((_usual_ns(one) for one in candidates if one.kind == Kind.NEXT), default=0.0)
+    if best >= PULLS_ONLY_RATIO * pulls or usual >= PULLS_ONLY_RATIO * pulled > 0:
+        return [one for one in candidates if one.kind != Kind.NEXT]
+    return [one for one in candidates if one.cover_ns <= pulls]
+
+
+def _usual_ns(one: Candidate) -> float:
+    """Time from call to call, no part of it longer than is usual: what a first trace takes lies between two pulls."""
+    apart = np.diff(one.starts)
+    return float(np.minimum(apart, LONG_GAP_FACTOR * float(np.median(apart))).sum())
+
+
+def _calls_before_marks(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Drop what only marks turns of a loop (values that are read) unless hardly anything is called. Of several marks,
+    the one that comes most often makes the step, unless it comes in bursts: the step is what a burst is part of.
+    """
+    marks = [one for one in candidates if one.kind in MARKS]
+    others = [one for one in candidates if one.kind not in MARKS]
+    best = max((one.cover_ns for one in marks), default=0.0)
+    if max((one.cover_ns for one in others), default=0.0) >= MARKS_ONLY_RATIO * best:
+        return others
+    even = [one for one in marks if not any(_in_bursts(one, other) for other in marks)]
+    return sorted(even or marks, key=lambda one: -len(one.index))
+
+
+def _in_bursts(one: Candidate, other: Candidate) -> bool:
+    """Whether most time between calls lies around those of ``other``, fewer ones. By medians: on a busy machine any
+    pause may be long.
+    """
+    if other.worker is not one.worker or other.thread != one.thread or len(other.index) >= len(one.index):
+        return False
+    apart = np.diff(one.starts)
+    at = np.unique(np.searchsorted(one.starts, other.starts)) - 1
+    around = np.isin(np.arange(len(apart)), at)
+    if int(around.sum()) < MIN_BURSTS or around.all():
+        return False
+    pause, usual = float(np.median(apart[around])), float(np.median(apart[~around]))
+    return pause > BURST_FACTOR * usual and int(around.sum()) * pause > int((~around).sum()) * usual
 
 
 def _best_cover(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -225,6 +272,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("training-before-prediction", _training),
     ("not-around-training", _not_around),
     ("calls-before-pulls", _calls_before_pulls),
+    ("calls-before-marks", _calls_before_marks),
     ("best-cover", _best_cover),
     ("order-of-meaning", _by_meaning),
 )

@@ -41,7 +41,7 @@ def of(worker: Worker) -> list[Candidate]:
     """All candidates of a process."""
     records, updates = worker.records, updating(worker)
     names = {n.id: n for n in worker.all(Name)}
-    applied = bool((records.kind == Kind.APPLY).any())
+    applied = bool(np.isin(records.kind, _UPDATES).any())
     trains = applied or any(updates.values()) or any(name.role in TRAIN_ROLES for name in names.values())
     groups: dict[tuple[Kind, Place], list[int]] = {}
     for kind, number in (divmod(int(key), _NAMES) for key in np.unique(records.kind * _NAMES + records.name)):
@@ -98,6 +98,8 @@ def updating(worker: Worker) -> dict[tuple[str, int], bool]:
 def place_of(kind: Kind, name: Name, updates: Mapping[tuple[str, int], bool]) -> Place:
     """The identity that calls of this name share with others of their kind."""
     role = name.role
+    if kind in _BY_LINE or (kind == Kind.LOOP and role in PREDICTIONS):
+        return (name.text, name.call_file, name.call_line, role)
     if kind == Kind.FUNCTION and not role and (name.file, name.line) in updates:
         role = UPDATES if updates[name.file, name.line] else READS
     return (name.text, name.file, name.line, role)
@@ -114,24 +116,25 @@ def _cover_ns(worker: Worker, index: I64) -> float:
     starts = worker.records.start_ns[index]
     apart = np.diff(starts)
     broken = intervals.overlapping(gaps.periods(worker.gaps), starts[:-1], starts[1:])
-    usual = apart[~broken]
+    usual = np.sort(apart[~broken])
+    usual = usual[: max(1, len(usual) - RECURRING + 1)]  # a first trace must not make itself usual in a short run
     long = ~broken & (apart > LONG_GAP_FACTOR * max(1.0, float(usual.mean()) if len(usual) else 0.0))
     return float(apart.sum() if long.sum() >= RECURRING else apart[~long].sum())
 
 
 def _rank(kind: Kind, role: str) -> int:
     if kind == Kind.EXECUTION:
-        return 1 if role in TRAIN_ROLES else 8
+        return 1 if role in TRAIN_ROLES else 9
     if kind == Kind.LOOP:
         return 4 if role in LOOP_ANCHORS else 5
     return _RANKS[kind]
 
 
 def _purpose(kind: Kind, role: str, *, applied: bool, trains: bool) -> MakerKind:
-    """``applied``: an optimizer is applied from Python somewhere in the process; ``trains``: something in it trains."""
+    """``applied``: something in the process trains op by op from Python; ``trains``: something in it trains."""
     if kind in kinds_with(Trait.KERAS):
         return "training" if role in TRAIN_ROLES else "evaluation" if role in EVALUATIONS else "prediction"
-    if kind == Kind.APPLY or (kind == Kind.FUNCTION and role == UPDATES):
+    if kind in _UPDATES or (kind == Kind.FUNCTION and role == UPDATES):
         return "training"
     if (role == READS and trains) or (kind == Kind.MODEL_CALL and applied):
         return "call"
@@ -161,6 +164,8 @@ def _in_hooks(worker: Worker) -> Bool:
     return inside
 
 
+_BY_LINE = kinds_with(Trait.BY_LINE)
+_UPDATES = kinds_with(Trait.UPDATE)
 _NAMES = 1 << 32
 """Upper limit of name ids, which have 32 bits."""
 _RANKS = {kind: about.rank for kind, about in KINDS.items() if about.rank is not None}

@@ -22,13 +22,17 @@ from stepscope.model.log.events import Name
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from stepscope.derive.steps.candidate import Candidate
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.report.step_summary import MakerKind
 
 KINDS = frozenset(kinds_with(Trait.MAKER))
+MARKS = frozenset(kinds_with(Trait.MARK))
+UPDATES = frozenset(kinds_with(Trait.UPDATE))
+AS_OFTEN_RATIO = 0.9
+"""Calls of the one for each of the other above which a step contains both: the run may begin or end between them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +104,11 @@ def _maker(group: Sequence[Candidate], steps: Steps) -> Maker:
     threads = [first, *(one for one in group if one is not first)]
     ours = main.worker is first.worker and (main.kind, main.place) == (first.kind, first.place)
     purpose = first.purpose
-    if purpose == "call" and ours:
-        purpose = "training" if _updated(first) else "step"
+    if purpose == "step" and not ours:
+        purpose = "call"
+    elif purpose == "call" and ours:
+        apart = any(_updates_apart(one, steps) for one in _updates_of(main, steps.candidates))
+        purpose = "training" if _updated(first) and not apart else "step"
     elif purpose == "call" and not ours and first.place[:3] == main.place[:3]:
         purpose = "evaluation"
     return Maker(
@@ -113,9 +120,10 @@ def _maker(group: Sequence[Candidate], steps: Steps) -> Maker:
 
 
 def _updated(one: Candidate) -> bool:
-    """Whether an optimizer is applied on the thread of these calls: they are the forward passes of a training."""
+    """Whether the thread of these calls trains op by op: they are the forward passes of a training."""
     records = one.worker.records
-    return bool(((records.kind == Kind.APPLY) & (records.thread == one.thread)).any())
+    updates = np.isin(records.kind, list(UPDATES))
+    return bool((updates & (records.thread == one.thread)).any())
 
 
 def _makes(one: Candidate, steps: Steps) -> bool:
@@ -123,11 +131,56 @@ def _makes(one: Candidate, steps: Steps) -> bool:
     main = steps.candidate
     if one.worker is main.worker and (one.kind, one.place) == (main.kind, main.place):
         return True
-    if one.kind not in KINDS or one.purpose == "step" or one.name.role == ENQUEUE:
+    if one.kind in UPDATES:
+        return _updates_apart(one, steps)
+    if one.kind not in KINDS or one.kind in MARKS or one.name.role == ENQUEUE:
         return False
-    if one.purpose == "call" and not _in_rows(one, main):
+    if one.purpose == "step" and (one.worker is not main.worker or one.thread != main.thread):
         return False
-    return not any(_is_part(one, other, steps) for other in steps.candidates) and not _in_fits(one)
+    if one.purpose in {"call", "step"} and not _in_rows(one, main):
+        return False
+    part = _in_predictions(one, steps.candidates) or any(_is_part(one, other, steps) for other in steps.candidates)
+    return not part and not _in_fits(one)
+
+
+def _in_predictions(one: Candidate, candidates: Iterable[Candidate]) -> bool:
+    """Whether these are executions that mostly lie in Keras' predictions, at whatever lines these are called."""
+    if one.kind != Kind.EXECUTION or one.purpose != "prediction":
+        return False
+    alike = [
+        other
+        for other in candidates
+        if other.kind == Kind.LOOP and other.purpose == one.purpose and other.worker is one.worker
+    ]
+    spans = [(other.starts, other.ends) for other in alike if other.thread == one.thread]
+    if not spans:
+        return False
+    starts, ends = (np.concatenate(side) for side in zip(*spans, strict=True))
+    order = np.argsort(starts, kind="stable")
+    held = intervals.overlapping(intervals.merge(starts[order], ends[order]), one.starts, one.starts)
+    return 2 * int(held.sum()) > len(one.index)
+
+
+def _updates_apart(one: Candidate, steps: Steps) -> bool:
+    """Whether updates on the steps' thread are a training of their own: they come more, or less, often than steps."""
+    main = steps.candidate
+    if one.worker is not main.worker or one.thread != main.thread or _as_often(one, main):
+        return False
+    ranks = [other.rank for other in _updates_of(main, steps.candidates)]
+    return one.kind == main.kind or one.rank == min(ranks)
+
+
+def _updates_of(main: Candidate, candidates: Iterable[Candidate]) -> list[Candidate]:
+    """The updates on the thread of these calls."""
+    return [
+        one for one in candidates if one.kind in UPDATES and one.worker is main.worker and one.thread == main.thread
+    ]
+
+
+def _as_often(one: Candidate, main: Candidate) -> bool:
+    """Whether two calls come about as often: then they are parts of the same step."""
+    fewer, more = sorted((len(one.index), len(main.index)))
+    return more - fewer <= max(1.0, (1.0 - AS_OFTEN_RATIO) * more)
 
 
 def _in_rows(one: Candidate, main: Candidate) -> bool:

@@ -27,7 +27,7 @@ def work(steps: Steps) -> str:
     call = steps.call
     if call is None:
         return ""
-    if call.role in TRAIN_ROLES or steps.kind == Kind.APPLY:
+    if call.role in TRAIN_ROLES or steps.kind in kinds_with(Trait.UPDATE):
         return "training"
     if call.role in EVALUATIONS:
         return "evaluation"

@@ -248,6 +248,8 @@ class StepMaker(Struct, frozen=True, kw_only=True):
     """Samples per second; null if the content of a step is unknown."""
     main: bool = False
     """Flag: the subject of ``session.steps`` and ``session.throughput``; several if they train alike."""
+    step_ratio: float | None = None
+    """Share of the steady steps that lies within its calls; null if it runs on another thread than they do."""
 
 
 class SessionSummary(Struct, frozen=True, kw_only=True):

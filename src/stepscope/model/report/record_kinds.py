@@ -69,15 +69,15 @@ KINDS: dict[str, About] = {
     "callback": About(drawn="callbacks", happens="callback"),
     "function": About(drawn="call", happens="function call", task="tf.function", step="tf.function {text}", rank=3),
     "trace": About(drawn="tracing", happens="retrace"),
-    "next": About(drawn="input", happens="input", text="next batch", step="batch of tf.data", rank=9),
+    "next": About(drawn="input", happens="input", text="next batch", step="batch of tf.data", rank=10),
     "pyfunc": About(drawn="input", happens="pipeline"),
     "session_run": About(drawn="call", happens="function call", task="Session.run", step="Session.run", rank=2),
     "save": About(drawn="saving", happens="save"),
     "summary": About(drawn="saving", happens="save"),
-    "sync": About(drawn="wait", happens="host sync", text="waits for a tensor"),
+    "sync": About(drawn="wait", happens="host sync", text="waits for a tensor", step="read of a value", rank=11),
     "gc": About(drawn="gc", happens="garbage collection", text="garbage collection"),
     "sample": About(undrawn="stack samples: they are in the flame graph"),
-    "model_call": About(drawn="call", happens="function call", task="model call", step="call of {text}", rank=7),
+    "model_call": About(drawn="call", happens="function call", task="model call", step="call of {text}", rank=8),
     "apply": About(drawn="call", happens="function call", text="apply gradients", step="optimizer update", rank=6),
     "span": About(drawn="python", happens="span", task="span"),
     "counts": About(undrawn="calls too short to be recorded one by one"),
@@ -86,7 +86,9 @@ KINDS: dict[str, About] = {
     "build": About(drawn="building", happens="build"),
     "metric": About(undrawn="values of metrics: they are in the charts"),
     "inference": About(
-        drawn="call", happens="function call", task="ONNX Runtime run", step="ONNX Runtime {text}", rank=8
+        drawn="call", happens="function call", task="ONNX Runtime run", step="ONNX Runtime {text}", rank=9
     ),
+    "gradient": About(drawn="call", happens="function call", text="gradient", step="gradient of a tape", rank=7),
+    "op": About(drawn="call", happens="function call", step="turn of a loop that calls {text}", rank=12),
 }
 """By the name of the kind, in the order of their numbers (a test). ``derive.kinds`` has it by kind."""

@@ -1,4 +1,8 @@
-"""Waits for or copies of a tensor by the host: numpy(), float(), int(), bool(), numpy.asarray of an eager tensor."""
+"""Waits for or copies of a tensor by the host: numpy(), float(), int(), bool(), numpy.asarray of an eager tensor.
+
+Most take a microsecond and are only counted. But where TensorFlow is used without anything else that has a probe, op by
+op, what is read is all that shows the turns of the loop: then each read has its record (``Reads``).
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,10 @@ import functools
 import sys
 from typing import TYPE_CHECKING
 
+from stepscope.agent.core.quiet import Quiet
 from stepscope.agent.probes.common import shared
-from stepscope.agent.probes.support import SHORT_NS, Sites, drop_our_frame, lacking, report
-from stepscope.wire.kinds import Kind
+from stepscope.agent.probes.support import SHORT_NS, Sites, drop_our_frame, lacking, outside, report
+from stepscope.wire.kinds import Kind, Trait, kinds_with
 from stepscope.wire.ring import count_key
 
 if TYPE_CHECKING:
@@ -18,21 +23,47 @@ if TYPE_CHECKING:
     from stepscope.agent.state import AgentState
 
 METHODS = ("numpy", "__float__", "__int__", "__bool__", "__index__", "__array__")
+LOOK_NS = 500_000_000
+QUIET_NS = 3_000_000_000
+"""Time without a call that may be a step after which each read has its record."""
+
+
+class Reads:
+    """How long a read takes at least to have its record."""
+
+    __slots__ = ("_due_ns", "_quiet", "least_ns")
+
+    def __init__(self, state: AgentState) -> None:
+        self._quiet = Quiet(state, kinds_with(Trait.MARK))
+        self._due_ns = 0
+        self.least_ns = 0
+        """0 while nothing else repeats."""
+
+    def tick(self, now_ns: int) -> None:
+        """Look, on the agent's thread, whether anything else repeats."""
+        if now_ns >= self._due_ns:
+            self._due_ns = now_ns + LOOK_NS
+            last = self._quiet.last(now_ns)
+            self.least_ns = SHORT_NS if last and now_ns - last < QUIET_NS else 0
 
 
 def attach(state: AgentState, module: Foreign) -> None:
     """Patch the Python base class of eager tensors."""
     cls = getattr(module, "_EagerTensorBase", None)
     why = "no _EagerTensorBase" if cls is None else ""
+    reads = Reads(state)
+    state.hooks.on_tick(reads.tick)
     for method in METHODS:
         missing = why or lacking(cls, method, ("self",))
         if not missing and method in cls.__dict__:
-            state.patch(cls, method, _wrap(state, cls.__dict__[method], method), (int(Kind.SYNC), None))
+            original = cls.__dict__[method]
+            hot = (int(Kind.SYNC), state.duty_cycle.light(Kind.SYNC, original))
+            state.patch(cls, method, _wrap(state, original, method, reads), hot)
         why = why or missing
     report(state, "sync", why)
 
 
-def _wrap(state: AgentState, original: Callable[..., Foreign], method: str) -> Callable[..., Foreign]:
+def _wrap(state: AgentState, original: Callable[..., Foreign], method: str, reads: Reads) -> Callable[..., Foreign]:
     """Add two clock readings and a comparison around the call: most calls take below a microsecond."""
     text = method.strip("_")
     sites = Sites(state, ("sync", method), text=text)
@@ -54,8 +85,8 @@ def _wrap(state: AgentState, original: Callable[..., Foreign], method: str) -> C
             write(start, now() - start, 0, short_name, kind, drop_our_frame(error), state.thread())
             raise
         spent = now() - start
-        if spent >= SHORT_NS:
-            write(start, spent, 0, sites.name(caller(1)), kind, 0, state.thread())
+        if spent >= reads.least_ns:
+            write(start, spent, 0, sites.name(outside(caller(1))), kind, 0, state.thread())
             return value
         me = local.me
         me.thread = thread = me.thread or state.thread()
@@ -75,10 +106,10 @@ def _wrap(state: AgentState, original: Callable[..., Foreign], method: str) -> C
             write(start, now() - start, 0, short_name, kind, drop_our_frame(error), state.thread())
             raise
         spent = now() - start
-        if spent < SHORT_NS:
+        if spent < reads.least_ns:
             short(short_name, kind, start, spent)
         else:
-            write(start, spent, 0, sites.name(caller(1)), kind, 0, state.thread())
+            write(start, spent, 0, sites.name(outside(caller(1))), kind, 0, state.thread())
         return value
 
     takes_more = method == "__array__"
