@@ -13,9 +13,9 @@ import sys
 from _thread import get_ident
 from typing import TYPE_CHECKING
 
-from stepscope.agent.core.quiet import Quiet
 from stepscope.agent.probes.common import shared
 from stepscope.agent.probes.support import Sites, drop_our_frame, eager_test, lacking, outside, report
+from stepscope.agent.quiet import Quiet
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

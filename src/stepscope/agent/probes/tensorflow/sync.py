@@ -10,9 +10,9 @@ import functools
 import sys
 from typing import TYPE_CHECKING
 
-from stepscope.agent.core.quiet import Quiet
 from stepscope.agent.probes.common import shared
 from stepscope.agent.probes.support import SHORT_NS, Sites, drop_our_frame, lacking, outside, report
+from stepscope.agent.quiet import Quiet
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 from stepscope.wire.ring import count_key
 
