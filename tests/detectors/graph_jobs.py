@@ -244,8 +244,13 @@ def looked_up(spent: float, tables: Tables | None = None) -> Job:
     return running(tables if tables is not None else table_tables(), ("adam/Mul:Mul", spent))
 
 
-def table_tables(*, rows: int = 1_000_000, batch: str = "256", tied: bool = False, resource: bool = False) -> Tables:
-    """The graph of ``looked_up``. ``tied``: the table is multiplied with; ``resource``: gathered by its handle."""
+def table_tables(
+    *, rows: int = 1_000_000, batch: str = "256", tied: bool = False, resource: bool = False, line: int = 0
+) -> Tables:
+    """The graph of ``looked_up``. ``tied``: the table is multiplied with; ``resource``: gathered by its handle.
+
+    ``line``: of the user's code that works on all rows; 0: a library does.
+    """
     tables = Tables()
     graph = tables.graph()
     layer = tables.layer("embedding", "Embedding", line=LINE)
@@ -255,7 +260,7 @@ def table_tables(*, rows: int = 1_000_000, batch: str = "256", tied: bool = Fals
     kind = "ResourceGather" if resource else "GatherV2"
     ids = graph.op("ids", "Placeholder", outputs=f"int64[{batch}]")
     graph.op("embedding/Gather", kind, source, ids, outputs=f"float32[{batch},32]", layer=layer)
-    graph.op("adam/Mul", "Mul", read, outputs=spec)
+    graph.op("adam/Mul", "Mul", read, outputs=spec, line=line, function="guard" if line else "step")
     if tied:
         graph.op("logits/MatMul", "MatMul", graph.op("hidden"), read, outputs=f"float32[{batch},{rows}]")
     return tables

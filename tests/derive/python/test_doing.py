@@ -26,7 +26,8 @@ def score(values, table):
 @pytest.mark.parametrize(
     ("line", "called", "ratio", "expected"),
     [
-        (5, "deepcopy", 0.9, "deepcopy"),
+        (5, "deepcopy", 0.9, "copy.deepcopy"),
+        (6, "deepcopy", 0.9, "deepcopy"),
         (5, "Module.run", 0.6, "run"),
         (5, "NpzFile.__getitem__", 0.6, "NpzFile.__getitem__"),
         (5, "wrap.<locals>.wrapper", 0.9, ""),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.derive.sessions import Job
 from tests.detectors.asking import asked, codes
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
 from tests.detectors.graph_jobs import LINE, NODES, looked_up, table_tables
 from tests.detectors.traced_jobs import untraced
 
@@ -52,6 +52,14 @@ def test_fixtures(claim: Claim) -> None:
 def test_tables_of_which_some_rows_are_looked_up(job: Job, found: list[str]) -> None:
     """Keras 2 gathers by the variable's handle; small tables and those that a batch covers are no matter."""
     assert codes(job) == found
+
+
+def test_lines_that_make_a_gradient_dense_are_named() -> None:
+    """Where the program's own code works on all rows, it is the place, and the gradient is to stay sparse."""
+    (found,) = look(DETECTOR, looked_up(60_000, table_tables(line=40)))[0]
+    assert [(place.line, place.function) for place in found.where] == [(40, "guard"), (LINE, "")]
+    assert "mostly in guard (line 40)" in found.title
+    assert found.remedies[0].id == "keep-gradient-sparse"
 
 
 def test_what_work_on_a_table_costs_is_asked() -> None:

@@ -35,7 +35,7 @@ def of_spot(spot: HotSpot, source_of: SourceOf) -> str:
 
 
 def build(file: str, line: int, called: str, called_ratio: float, source_of: SourceOf) -> str:
-    """``deepcopy``, or ``np.sort, np.diff``; "" if nothing is known.
+    """``copy.deepcopy``, or ``np.sort, np.diff``; "" if nothing is known.
 
     Args:
         file: of the user's line.
@@ -44,17 +44,17 @@ def build(file: str, line: int, called: str, called_ratio: float, source_of: Sou
         called_ratio: its share of the time.
         source_of: the text of a user's file, None if it is not known.
     """
-    name = called.rpartition(".")[2]
-    if name and called_ratio >= MIN_RATIO:
-        if name in _UNNAMED:
-            return ""
-        return ".".join(called.split(".")[-2:]) if name.startswith("__") else name
     source = source_of(file)
     tree = loop_source.parsed(source) if source else None
-    if tree is None:
+    names = dict.fromkeys(name for name in (_calls(tree, line) if tree is not None else ()) if name not in _PLAIN)
+    name = called.rpartition(".")[2]
+    if not name or called_ratio < MIN_RATIO:
+        return ", ".join(list(names)[:MOST])
+    if name in _UNNAMED:
         return ""
-    names = dict.fromkeys(name for name in _calls(tree, line) if name not in _PLAIN)
-    return ", ".join(list(names)[:MOST])
+    if name.startswith("__"):
+        return ".".join(called.split(".")[-2:])
+    return next((one for one in names if one.endswith(f".{name}")), name)
 
 
 def _calls(tree: ast.Module, line: int) -> Iterator[str]:

@@ -50,10 +50,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.causes.general import compute_lines
 from stepscope.causes.graph import dense_update_of_table
 from stepscope.detectors import graph_pattern, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
-from stepscope.model.report.finding import Evidence, Remedy
+from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -67,6 +68,10 @@ if TYPE_CHECKING:
 
 KERAS_3_15, KERAS_3, KERAS_2_11 = (3, 15), (3, 0), (2, 11)
 """Versions in which Keras' optimizers change: 2.11 and 3.0 have new ones, 3.15 has MultiOptimizer."""
+
+
+MOST = 0.5
+"""Share of the time on all rows from which lines of the user's code are named for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,11 +129,12 @@ def _finding(view: SessionView, ops: NodeCosts, found: TableUpdate, share: OpSha
     saved = share.ratio * found.unused
     rows, width = found.table.shape
     touched = f"{found.rows:,}" if found.rows else "a few"
+    by_hand = _by_hand(view, ops, found, share)
     return Seen(
         title=f"each step looks up {touched} of the {rows:,} rows of a table but works on all of them: "
-        f"{format_ratio(share.ratio)} of the step",
+        f"{format_ratio(share.ratio)} of the step{f', mostly in {_name(by_hand[0])}' if by_hand else ''}",
         confidence=0.8 if found.rows else 0.7,
-        where=graph_pattern.places(view, ops.index, [found.lookup]),
+        where=tuple(dict.fromkeys([*by_hand, *graph_pattern.places(view, ops.index, [found.lookup])])),
         evidence=(
             trace_evidence.evidence(ops.trace, "table_ratio", share.ratio, "ratio", params.min_ratio),
             Evidence(metric="table_elements", value=rows * width, unit="elements"),
@@ -137,6 +143,7 @@ def _finding(view: SessionView, ops: NodeCosts, found: TableUpdate, share: OpSha
         ),
         cost=cost_of(view, saved, low=share.low * found.unused, high=share.high),
         remedies=(
+            *((_SPARSE,) if by_hand else ()),
             Remedy(
                 id="update-looked-up-rows",
                 text=f"use an optimizer that changes only the rows of the batch: {optimizers(view.frameworks)}; no "
@@ -146,6 +153,26 @@ def _finding(view: SessionView, ops: NodeCosts, found: TableUpdate, share: OpSha
         explanation="Ops on the table are those that make or read arrays of its shape: the optimizer's moments, a "
         "regularizer, a gradient that was made dense. Their time does not depend on the batch.",
     )
+
+
+_SPARSE = Remedy(
+    id="keep-gradient-sparse",
+    text="leave the sparse gradient of the table (tf.IndexedSlices) sparse: do this work on its values, the looked-up "
+    "rows alone; as a tensor it is a dense gradient of all rows",
+)
+
+
+def _by_hand(view: SessionView, ops: NodeCosts, found: TableUpdate, share: OpShare) -> tuple[Place, ...]:
+    """Lines of the user's code that work on all rows, if they take most of the time; the optimizer's are not."""
+    updaters = compute_lines.optimizers(ops.index)
+    makers = {row: ops.index.maker_of(row) for row in ops.costliest(found.nodes)}
+    own = [row for row, (line, layer) in makers.items() if line and not (layer is not None and layer.id in updaters)]
+    most = ops.of_nodes(own).ratio >= MOST * share.ratio if own else False
+    return graph_pattern.places(view, ops.index, own)[:1] if most else ()
+
+
+def _name(place: Place) -> str:
+    return f"{place.function} (line {place.line})" if place.function else f"line {place.line}"
 
 
 DETECTOR = Detector(

@@ -2,7 +2,8 @@
 
 ## What it detects
 Steps of an op trace in which XLA compiles a program that had run before in the trace under the same name: JAX's `jit`,
-or TensorFlow's `jit_compile`.
+or TensorFlow's `jit_compile`. Where the traced steps show none: calls that take many times as long as usual, again and
+again, of a function with `jit_compile` that was traced for shapes that change.
 
 ## Why it matters
 A compiled program is valid for one set of shapes. A batch of another size, a sequence of another length or a new static
@@ -11,13 +12,15 @@ argument recompiles it, which takes as long as many steps and recurs for every n
 ## Evidence
 `recompilation_ratio`: the time of steps with a recompilation beyond the median of the others, as a share of all traced
 steps. `compilations`: the number of programs that they compiled. The cause is read from the programs' signatures in the
-trace: the parameters whose shapes differ between the program that ran before and the one that ran after.
+trace: the parameters whose shapes differ between the program that ran before and the one that ran after. Without a
+traced compilation: `long_ratio`, the time of the long calls beyond the usual one, as a share of the steady wall time;
+`long_steps`.
 
 ## Known limits
 A program that is compiled for the first time in the trace is not a recompilation. The share is of the traced steps: how
 often it happens in the rest of the job is unknown. If signatures are equal or missing, the cause is not named. A trace
 is requested if a function with `jit_compile` was traced for unknown shapes (one trace serves them all, and says nothing
-about what XLA does), or traced again.
+about what XLA does), or traced again. Long calls of such a function may have another reason: its confidence is lower.
 
 ## Remedy
 Keep shapes constant: drop or pad the last partial batch, pad sequences to a few lengths (buckets), pass what changes as
@@ -32,11 +35,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from stepscope.detectors import trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.log.events import Traced
-from stepscope.model.report.finding import Place, Remedy
-from stepscope.units import Ratio, format_ns
+from stepscope.model.report.finding import Evidence, Place, Remedy
+from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +50,18 @@ if TYPE_CHECKING:
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
 
+_CONSTANT = Remedy(
+    id="constant-shapes",
+    text="keep the shapes constant: drop or pad the last partial batch, pad sequences to a few lengths",
+)
+USUAL = 25
+"""Percentile of the calls' times that counts as usual: many of them may compile."""
+LONG = 5
+"""Factor of the usual time from which a call is long."""
+LEAST_NS = 50_000_000
+"""Least time of a long call: XLA compiles no step of a model in less."""
+MIN_LONG = 5
+"""Long calls: the first of each epoch's last batch, and some others, are no pattern."""
 MAX_CHANGES = 2
 """Maximum number of parameters named in the title."""
 
@@ -55,6 +72,8 @@ class Params:
 
     min_ratio: Ratio = Ratio(0.10)
     """Of the traced steps. One compilation of 0.1 s in a hundred steps of 10 ms."""
+    min_long_ratio: Ratio = Ratio(0.20)
+    """Of the steady wall time in long calls: they may have other reasons."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
@@ -62,12 +81,55 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     trace = view.traces.main
     if trace is None:
         return
+    yield from list(_traced(view, trace, params)) or _by_times(view, params)
+
+
+def _traced(view: SessionView, trace: OpView, params: Params) -> Iterator[Seen]:
     again = [c for c in trace.compiles.found if c.again]
     wall = float(trace.periods.dur_ns.sum())
     extra = sum(max(0.0, float(trace.periods.dur_ns[i]) - trace.compiles.usual_ns) for i in {c.step for c in again})
     if not again or not trace.compiles.usual_ns or extra < params.min_ratio * wall:
         return
     yield _finding(view, trace, again, extra / wall, params)
+
+
+def _by_times(view: SessionView, params: Params) -> Iterator[Seen]:
+    """By calls that take many times as long as usual."""
+    steps, why = view.steps, _of_many_shapes(view)
+    if steps is None or not why:
+        return
+    took = (steps.call_ends - steps.starts)[steps.steady]
+    usual = float(np.percentile(took, USUAL)) if len(took) else 0.0
+    long = took[took >= max(LONG * usual, LEAST_NS)]
+    ratio = float((long - usual).sum()) / steps.steady_ns if steps.steady_ns else 0.0
+    if len(long) < MIN_LONG or ratio < params.min_long_ratio:
+        return
+    yield Seen(
+        title=f"XLA (jit_compile) compiles again for new shapes: {len(long)} of {len(took)} steps take "
+        f"{format_ns(float(np.median(long)))} instead of {format_ns(usual)}, {format_ratio(ratio)} of the time",
+        confidence=0.7,
+        introduced_stage="data preparation",
+        where=_compiled_places(view),
+        evidence=(
+            Evidence(metric="long_ratio", value=ratio, unit="ratio", threshold=params.min_long_ratio),
+            Evidence(metric="long_steps", value=len(long), unit="steps", threshold=MIN_LONG),
+        ),
+        cost=cost_of(view, ratio, low=0.5 * ratio, high=ratio, basis="modelled"),
+        remedies=(
+            _CONSTANT,
+            Remedy(
+                id="no-xla", text="or leave jit_compile off: without XLA one graph serves all shapes"
+            ),
+        ),
+        explanation=f"{why}. A compilation takes as long as many steps, and these calls do.",
+    )
+
+
+def _compiled_places(view: SessionView) -> tuple[Place, ...]:
+    made = [t for t in _compiled(view) if t.owner == "user" and t.file]
+    found = dict.fromkeys(view.place(t.file, t.line, t.end_line, t.function) for t in made)
+    fit = view.fit_place()
+    return tuple(found) or ((fit,) if fit is not None else ())
 
 
 def _finding(view: SessionView, trace: OpView, again: list[Compilation], ratio: float, params: Params) -> Seen:
@@ -90,10 +152,7 @@ def _finding(view: SessionView, trace: OpView, again: list[Compilation], ratio: 
         ),
         cost=cost_of(view, ratio),
         remedies=(
-            Remedy(
-                id="constant-shapes",
-                text="keep the shapes constant: drop or pad the last partial batch, pad sequences to a few lengths",
-            ),
+            _CONSTANT,
             Remedy(id="arrays-for-values", text="pass values that change as arrays, not as Python numbers or strings"),
         ),
         explanation=_told(main.changes) + "The share is of the traced steps.",
