@@ -117,9 +117,7 @@ def _by_times(view: SessionView, params: Params) -> Iterator[Seen]:
         cost=cost_of(view, ratio, low=0.5 * ratio, high=ratio, basis="modelled"),
         remedies=(
             _CONSTANT,
-            Remedy(
-                id="no-xla", text="or leave jit_compile off: without XLA one graph serves all shapes"
-            ),
+            Remedy(id="no-xla", text="or leave jit_compile off: without XLA one graph serves all shapes"),
         ),
         explanation=f"{why}. A compilation takes as long as many steps, and these calls do.",
     )
