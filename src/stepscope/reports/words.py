@@ -306,9 +306,15 @@ def _all(names: list[str]) -> str:
     return "all eight" if len(names) == len(STAGE_WORDS) - 1 else ", ".join(names)
 
 
+LATER = frozenset({"experiment", "snapshots of memory"})
+"""Signals that a run has only afterwards, or from its second minute on: without them a detector does not apply."""
+
+
 def could_not_look(checked: Checked) -> bool:
-    """Whether the detector applies, but data it needs is missing."""
-    return checked.outcome == "undecided" or (checked.outcome == "not-applicable" and bool(checked.missing))
+    """Whether the detector applies, but lacks data that this run could have had."""
+    if checked.outcome == "not-applicable":
+        return not LATER.issuperset(checked.missing)
+    return checked.outcome == "undecided"
 
 
 def blind_reasons(blind: Iterable[Checked]) -> list[str]:
@@ -348,7 +354,7 @@ def checked_items(checked: Iterable[Checked], *, found: bool = False) -> list[st
     """
     rows = list(checked)
     clear = sum(c.outcome == "clear" for c in rows)
-    idle = sum(c.outcome == "not-applicable" and not c.missing for c in rows)
+    idle = sum(c.outcome == "not-applicable" and not could_not_look(c) for c in rows)
     blind = [c for c in rows if could_not_look(c)]
     failed = [printable(c.detector) for c in rows if c.outcome == "failed"]
     hits = sum(c.outcome == "found" for c in rows)

@@ -70,8 +70,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         waits = f", without a break ({format_ratio(waited.busy_ratio)} of the time): it sets the pace of the steps"
     yield Seen(
         title=f"{'the debug mode of tf.data is on: ' if debug is not None else ''}{name} runs as Python in the input "
-        f"pipeline (tf.{function.role}), {format_ns(waited.per_batch_ns)} per batch{waits}"
-        f"{pipeline_python.inside_text(view, function) if debug is None else ''}",
+        f"pipeline (tf.{function.role}), {format_ns(waited.per_batch_ns)} per batch"
+        f"{pipeline_python.inside_text(view, function) if debug is None else ''}{waits}",
         confidence=0.95,
         cause="API: not using efficient API" if debug is None else "API: inefficient API usage",
         where=_places(view, function, debug),

@@ -1,0 +1,27 @@
+"""Words that several reports share."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from stepscope.model.report.finding import Checked
+from stepscope.reports import words
+
+
+@pytest.mark.parametrize(
+    ("outcome", "missing", "blind"),
+    [
+        ("not-applicable", ("experiment",), False),
+        ("not-applicable", ("snapshots of memory",), False),
+        ("not-applicable", ("steps", "snapshots of memory"), True),
+        ("not-applicable", (), False),
+        ("undecided", ("snapshots of memory",), True),
+        ("clear", (), False),
+    ],
+)
+def test_what_could_not_look(outcome: str, missing: tuple[str, ...], *, blind: bool) -> None:
+    """What a run cannot have yet is nothing that it lacks; what it could have had is."""
+    given = {"detector": "EXP001", "name": "needless-work", "outcome": outcome, "missing": missing}
+    checked = msgspec.convert(given, Checked)
+    assert words.could_not_look(checked) == blind
