@@ -40,6 +40,10 @@ AS_IT_IS, KEPT = "as-it-is", "kept"
 ALONE_JSON = "report-alone.json"
 """Name of the report of a run before an experiment has joined it (``in_session``)."""
 NO_CAPTURES = "0%"
+OWN = frozenset({"--rounds", "--folder", "--time", "--whole", "--yes", "--resume", "--json"})
+"""Options of ours that are the program's if they stand behind its name."""
+USAGE = 2
+"""Exit code of argparse for options that a program does not know."""
 TO_GRAPH = frozenset({"graph", "graph-function"})
 """Trials that make the same steps other calls."""
 _NOT_IN_EFFECT = "DX146"
@@ -157,7 +161,8 @@ class Runner:
         began = time.monotonic()
         with _printing_to(log):
             outcome = launch.run(wanted)
-        _check(outcome, label, log, "" if self.networked else _without_network(outcome.contacts))
+        hint = "" if self.networked else _without_network(outcome.contacts)
+        _check(outcome, label, log, hint + _misplaced(outcome.exit_code, wanted.argv))
         ran = self.read(number, trial, session.name, time.monotonic() - began, kept=kept, stage=stage)
         return replace(ran, contacts=outcome.contacts)
 
@@ -204,6 +209,13 @@ def _without_network(contacts: Contacts | None) -> str:
     """What to say about the network if a run fails that had none."""
     reached = peers_text((peer.name, peer.attempts) for peer in contacts.peers) if contacts is not None else ""
     return f"; it had no network{f' and wanted to reach {reached}' if reached else ''}: see --allow-network"
+
+
+def _misplaced(exit_code: int, argv: Sequence[str]) -> str:
+    """What to say if a program refuses an option that was meant for us."""
+    given = next((word for word in argv if word.partition("=")[0] in OWN), "")
+    refused = exit_code == USAGE and given
+    return f"; {given} was given to the program: options of whatif stand before it" if refused else ""
 
 
 def _check(outcome: launch.Outcome, label: str, log: Path, hint: str) -> None:
