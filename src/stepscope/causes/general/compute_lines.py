@@ -45,6 +45,8 @@ class ComputeLine:
     """Types of its ops that take most, each with its share of the line's op time."""
     updates_ratio: float = 0.0
     """Share of the line's op time in the optimizer's updates of variables."""
+    rows: frozenset[int] = frozenset()
+    """Rows of the nodes of its ops, of gradients the forward nodes."""
 
     @property
     def types_text(self) -> str:
@@ -83,6 +85,7 @@ def build(view: SessionView) -> ComputeLines | None:
             ratio=sum(op.self_ps for op in group) / total,
             types=top_types(group),
             updates_ratio=_updates(group, updaters),
+            rows=frozenset(op.of for op in group),
         )
         for (file, line), group in groups.items()
     ]

@@ -47,6 +47,8 @@ class HotFunction:
     """Lines from which it is reached within the compiled function, the nearest first."""
     ratio: float
     """Share of all op time of the steps."""
+    rows: frozenset[int]
+    """Rows of the nodes of its ops, of gradients the forward nodes."""
     types: tuple[tuple[str, float], ...]
     """Types of its ops that take most, each with its share."""
     maker: str
@@ -145,6 +147,7 @@ def _function(view: SessionView, index: GraphIndex, ops: list[_Timed], depth: in
         ),
         callers=tuple(view.place(file, line, function=function) for file, function, line in above.most_common(1)[0][0]),
         ratio=ratio,
+        rows=frozenset(timed.op.of for timed in ops),
         types=compute_lines.top_types(timed.op for timed in ops),
         maker=makers.pop() if len(makers) == 1 else "",
         reads_weights=_reads_weights(index, [timed.op.of for timed in ops]),

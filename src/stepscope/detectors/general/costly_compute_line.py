@@ -11,9 +11,10 @@ features) move each value through memory without computing much with it; they ar
 step, on less than they get, or could be fused.
 
 ## Evidence
-`function_ratio`, `line_ratio`: share of the step in the ops of the function or line: its share of all op time, times
-the compute's share of the steady wall time. `part of line N`: share of the function's op time that falls on one of its
-lines. `part of TYPE`: share in ops of a type. `call_ratio`: share of the steady wall time in compute.
+`function_ratio`, `line_ratio`: share of the traced steps' time in which the ops of the function or line run, at most
+their share of all op time times the compute's share of the steady wall time. `part of line N`: share of the function's
+op time that falls on one of its lines. `part of TYPE`: share in ops of a type. `call_ratio`: share of the steady wall
+time in compute.
 
 ## Known limits
 Reported only where no specific finding explains the time. Op times of threads that run at the same time are summed, so
@@ -65,19 +66,28 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding: the function with the most op time, else the line."""
     compute = view.anatomy.ratio("call")
     function = view.get(hot_function.build)
-    if function is not None and function.lines and function.ratio * compute >= params.min_ratio:
-        yield _of_function(view, function, compute, params)
-        return
+    if function is not None and function.lines:
+        ratio = _step_ratio(view, function.rows, function.ratio * compute)
+        if ratio >= params.min_ratio:
+            yield _of_function(view, function, ratio, params)
+            return
     found = view.get(compute_lines.build)
     wanted = [
         line for line in (found.lines if found is not None else ()) if _other_ratio(line) >= params.min_other_ratio
     ]
-    if wanted and wanted[0].ratio * compute >= params.min_ratio:
-        yield _of_line(view, wanted[0], compute, params)
+    ratio = _step_ratio(view, wanted[0].rows, wanted[0].ratio * compute) if wanted else 0.0
+    if ratio >= params.min_ratio:
+        yield _of_line(view, wanted[0], ratio, params)
 
 
-def _of_function(view: StepsView, found: HotFunction, compute: float, params: Params) -> Seen:
-    ratio = found.ratio * compute
+def _step_ratio(view: StepsView, rows: frozenset[int], most: float) -> float:
+    """Share of the steps in the ops of some nodes: of the traced steps' time, of which ops may be a small part."""
+    ops = view.node_costs
+    shown = ops.of_nodes(rows, gradients=True).ratio if ops is not None else 0.0
+    return min(shown, most)
+
+
+def _of_function(view: StepsView, found: HotFunction, ratio: float, params: Params) -> Seen:
     clear = ratio >= params.min_clear_ratio and bool(found.callers)
     top, share = found.lines[0]
     name = found.name or f"line {top.line}"
@@ -90,7 +100,7 @@ def _of_function(view: StepsView, found: HotFunction, compute: float, params: Pa
         where=(*(place for place, _ in found.lines), *found.callers),
         evidence=(
             Evidence(metric="function_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
-            _call_ratio(compute),
+            _call_ratio(view.anatomy.ratio("call")),
             *(Evidence(metric=f"part of line {p.line}", value=part, unit="ratio") for p, part in found.lines),
             *(Evidence(metric=f"part of {name}", value=part, unit="ratio") for name, part in found.types),
         ),
@@ -133,8 +143,7 @@ def _of_metric(function: str) -> bool:
     return function.rpartition(".")[2] in {"update_state", "compute_metrics"}
 
 
-def _of_line(view: StepsView, top: ComputeLine, compute: float, params: Params) -> Seen:
-    ratio = top.ratio * compute
+def _of_line(view: StepsView, top: ComputeLine, ratio: float, params: Params) -> Seen:
     function = f" of {top.place.function}" if top.place.function not in {"", "<module>"} else ""
     return Seen(
         title=f"the ops of line {top.place.line}{function} take {format_ratio(ratio)} of the steps, most of it in "
@@ -144,7 +153,7 @@ def _of_line(view: StepsView, top: ComputeLine, compute: float, params: Params) 
         where=(top.place,),
         evidence=(
             Evidence(metric="line_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
-            _call_ratio(compute),
+            _call_ratio(view.anatomy.ratio("call")),
             *(Evidence(metric=f"part of {name}", value=part, unit="ratio") for name, part in top.types),
         ),
         cost=cost_of(view, 0.0, high=ratio, basis="unknown"),
