@@ -19,6 +19,8 @@ pytestmark = [pytest.mark.tf, pytest.mark.slow]
 TURNS = 30
 MARKED = 20
 """Turns of the solver after its op was picked; the first may be half over."""
+THINNED = "DX910"
+"""So many calls a second that only some have records."""
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +60,9 @@ def solver(recorded: Callable[[str], Recorded]) -> Recorded:
 def test_a_loop_of_plain_ops_is_marked_by_one_of_them(solver: Recorded) -> None:
     """The rarest op has a record for each turn once it was picked, with the user's line; the results are the same."""
     assert (solver.result.returncode, solver.result.stdout) == (0, solver.plain.stdout), solver.result.stderr
-    assert solver.all(AgentDiagnostic) == []
+    assert {told.code for told in solver.all(AgentDiagnostic)} <= {THINNED}
     marks = solver.called(Kind.OP, "turn")
     assert len(marks) >= MARKED - 1
-    assert {mark.name.text for mark in marks} == {"mat_mul"}
+    (name,) = {mark.name.text for mark in marks}
+    assert name in {"mat_mul", "real_div"}  # both run once a turn; a look that ends within one sees one of them less
     assert marks == solver.of(Kind.OP)

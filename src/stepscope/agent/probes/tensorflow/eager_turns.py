@@ -56,8 +56,18 @@ def picked(ops: list[Op]) -> Op | None:
         known.setdefault(op[0], op)
     if threads.count(busiest) < MIN_OPS:
         return None
-    able = [code for code, at in places.items() if len(at) >= MIN_TURNS and _even(at)]
+    able = [
+        code for code, at in places.items() if len(at) >= MIN_TURNS and _even(at) and _place(known[code]) is not None
+    ]
     return known[min(able, key=lambda code: len(places[code]))] if able else None
+
+
+def _place(op: Op) -> Foreign:
+    """The module in which the function can be replaced; None if it has another name there, or a wrapper around it."""
+    code, names, _ = op
+    module = sys.modules.get(str(names.get("__name__")))
+    found = module is not None and vars(module) is names
+    return module if found and getattr(names.get(code.co_name), "__code__", None) is code else None
 
 
 def _even(places: list[int]) -> bool:
@@ -112,13 +122,11 @@ class Turns:
 
     def _mark(self, op: Op | None) -> None:
         """Record the calls of a function from now on."""
-        if op is None:
+        module = _place(op) if op is not None else None
+        if op is None or module is None:
             return
-        code, names, _ = op
-        module, name = sys.modules.get(str(names.get("__name__"))), code.co_name
-        original: Foreign = names.get(name)
-        if module is None or vars(module) is not names or getattr(original, "__code__", None) is not code:
-            return
+        name = op[0].co_name
+        original: Foreign = op[1].get(name)
         self._looks = MOST_LOOKS
         hot = (int(Kind.OP), self._state.duty_cycle.light(Kind.OP, original))
         self._state.patch(module, name, _wrap(self._state, original, name), hot)
