@@ -9,6 +9,7 @@ from tests.reports.samples import clean, finding
 from stepscope.errors import UsageError
 from stepscope.experiments import plan, proofs
 from stepscope.model.report.finding import Component, Place, Report
+from stepscope.model.report.ledger import LedgerEntry
 
 
 def _report(**shares: float) -> Report:
@@ -79,11 +80,40 @@ def test_the_remedy_decides_where_a_detector_has_several() -> None:
         ("HST001", Place(file="", line=3), ()),
         ("HST004", Place(file="a.py", line=3, function="main"), ("no-callbacks",)),
         ("HST002", Place(file="a.py", line=3), ("graph-function:a.py:3",)),
-        ("GRF012", Place(file="a.py", line=3), ()),
+        ("GRF012", Place(file="a.py", line=3, end_line=5), ("without-lines:a.py:3-5",)),
+        ("GRF012", Place(file="a.py", line=3, cell=2), ()),
+        ("GRF011", Place(file="a.py", line=3), ()),
     ],
 )
 def test_the_argument_of_a_trial_comes_from_the_place(code: str, place: Place, trials: tuple[str, ...]) -> None:
     assert proofs.trials_of(msgspec.structs.replace(finding("HST004"), code=code, where=(place,))) == trials
+
+
+def test_lines_of_one_function_are_left_out_together() -> None:
+    """A caller of the function, and a line of another file, stay."""
+    lines = ((7, "loss"), (4, "loss"), (20, "step"))
+    where = tuple(Place(file="a.py", line=line, function=function) for line, function in lines)
+    assert proofs.without((*where, Place(file="b.py", line=1, function="loss"))) == "without-lines:a.py:4-7"
+    assert proofs.without((Place(file="a.py", line=7), Place(file="a.py", line=90))) == "without-lines:a.py:7"
+
+
+def test_compute_that_nothing_explains_suggests_its_costliest_line() -> None:
+    """Where a finding explains it, that finding's lines are tried instead."""
+    entry = LedgerEntry(
+        phase="steps", component="call", ns=80, ratio=0.4, settled_by="unexplained", where=(Place(file="a.py", line=7),)
+    )
+    waiting = LedgerEntry(phase="steps", component="input-wait", ns=20, ratio=0.1, settled_by="general")
+    tried = {
+        settled: [
+            (one.trial, one.expected_ratio)
+            for one in plan.candidates(
+                msgspec.structs.replace(_report(), ledger=(msgspec.structs.replace(entry, settled_by=settled), waiting))
+            )
+        ]
+        for settled in ("unexplained", "general", "finding")
+    }
+    assert tried["unexplained"] == tried["general"] == [("without-lines:a.py:7", 0.2)]
+    assert tried["finding"] == []
 
 
 def test_every_trial_of_a_detector_exists() -> None:

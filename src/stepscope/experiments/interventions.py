@@ -300,9 +300,20 @@ ALL: tuple[Intervention, ...] = (
         "call",
         argument="names of ops of compiled functions, with + between them",
         text="Ops give ones of their shape, and nothing is computed for them: the most that a way around them brings.",
-        limits="No gradient flows through them; a program whose loss then has none, or that checks its numbers, fails. "
-        "An op whose shape is known only when it runs stays.",
+        limits="Their own gradients are still computed where a tape makes them; a program that checks its numbers "
+        "fails. An op whose shape is known only when it runs stays.",
         lasting="what the value trial says of these ops: --try values",
+    ),
+    made(
+        "ceiling",
+        "without-lines",
+        "call",
+        argument="FILE:LINE or FILE:FIRST-LAST; the line of a def means its function",
+        text="What these lines make in compiled functions is not computed, nor its gradients: results are filled with "
+        "one number. What the lines need and what needs their results is computed as before.",
+        limits="Not where a shape is known only when it runs, updates of variables, look-ups in tables, or Python. A "
+        "program that needs the right numbers to go on, or checks them, fails or takes another way.",
+        lasting="these lines: compute them once, on less, elsewhere, or not at all",
     ),
     made(
         "look",
@@ -361,5 +372,6 @@ def _form(intervention: Intervention) -> str:
         "stub": "FUNCTION",
         "graph-function": "FUNCTION",
         "batch": "K",
+        "without-lines": "FILE:FIRST-LAST",
     }
     return f"{intervention.name}:{forms.get(intervention.name, 'N')}" if intervention.argument else intervention.name

@@ -63,6 +63,9 @@ OF_FIXED = frozenset({"steps-per-execution", "batch"})
 """Interventions that save the fixed cost of steps."""
 SMALL_BATCH, SMALL_BATCH_REMOVED = 16, 0.5
 """Samples of a step up to which a larger batch is expected to save so much."""
+LINE_REMOVED = 0.25
+"""Share of the compute that its costliest line is expected to have: more than what XLA is expected to remove, less than
+what a finding names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +85,7 @@ def candidates(report: Report) -> tuple[Candidate, ...]:
     """The trials that a report suggests, each once, the best first."""
     found: dict[str, Candidate] = {}
     fits = _fits(report)
-    for candidate in (*_of_findings(report.findings), *_of_components(report)):
+    for candidate in (*_of_findings(report.findings), *_of_ledger(report), *_of_components(report)):
         if not fits and trials.split(candidate.trial)[0] in FIT_ONLY:
             continue
         known = found.get(candidate.trial)
@@ -144,6 +147,22 @@ def _of_findings(findings: Iterable[Finding]) -> Iterable[Candidate]:
                 kind=kind_of(trial),
                 expected_ratio=ratio,
                 reason=f"{finding.code}: {finding.name}",
+            )
+
+
+def _of_ledger(report: Report) -> Iterable[Candidate]:
+    """The costliest line of compute that no finding explains."""
+    steps = sum(entry.ns for entry in report.ledger if entry.phase == "steps" and entry.maker is None)
+    for entry in report.ledger:
+        if entry.component != "call" or entry.maker is not None or entry.settled_by == "finding":
+            continue
+        trial, expected = proofs.without(entry.where[:1]), LINE_REMOVED * entry.ns / steps
+        if trial and expected >= MIN_RATIO:
+            yield Candidate(
+                trial=trial,
+                kind=kind_of(trial),
+                expected_ratio=expected,
+                reason="the line with most of the compute's time",
             )
 
 

@@ -8,10 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from stepscope.model.report.finding import Finding
+    from collections.abc import Sequence
+
+    from stepscope.model.report.finding import Finding, Place
 
 STUB, GRAPH_FUNCTION = "stub", "graph-function"
 """Interventions on the function at a finding's place: their argument is the place."""
+LINES = "without-lines"
+"""Intervention that leaves out what lines make in a compiled function: its argument is the finding's lines."""
 ONE_CALLBACK = "without-callback"
 """Intervention that leaves one callback out: its argument is the class."""
 OF_CODE: dict[str, tuple[str, ...]] = {
@@ -19,11 +23,23 @@ OF_CODE: dict[str, tuple[str, ...]] = {
     "CFG003": ("threads-default", "private-threads"),
     "CFG004": ("no-validation",),
     "CFG005": ("checks-off",),
+    "GEN001": (LINES,),
     "GRF001": ("functions-reused", "reduce-retracing"),
+    "GRF002": (LINES,),
     "GRF003": ("graph",),
+    "GRF005": (LINES, "xla-on"),
     "GRF006": (STUB,),
+    "GRF007": (LINES,),
+    "GRF009": (LINES,),
     "GRF010": ("xla-off",),
-    "GRF018": ("no-metrics",),
+    "GRF012": (LINES,),
+    "GRF013": (LINES,),
+    "GRF014": (LINES,),
+    "GRF016": (LINES,),
+    "GRF017": (LINES,),
+    "GRF018": ("no-metrics", LINES),
+    "GRF019": (LINES,),
+    "GRF020": (LINES,),
     "HST001": (STUB,),
     "HST002": (GRAPH_FUNCTION,),
     "HST004": (ONE_CALLBACK,),
@@ -56,9 +72,26 @@ def trials_of(finding: Finding) -> tuple[str, ...]:
 def filled(template: str, finding: Finding) -> str:
     """A trial with the argument that a finding gives; "" if it gives none."""
     place = finding.where[0] if finding.where else None
+    if template == LINES:
+        return without(finding.where)
     if template in {STUB, GRAPH_FUNCTION}:
         return f"{template}:{place.file}:{place.line}" if place is not None and place.file else ""
     if template == ONE_CALLBACK:
         owner = (place.function or "").rpartition(".")[0].rpartition(".")[2] if place is not None else ""
         return f"{ONE_CALLBACK}:{owner}" if owner else "no-callbacks"
     return template
+
+
+def without(where: Sequence[Place]) -> str:
+    """The trial that leaves out the first place, with the lines between it and others of its function; "" if none."""
+    first = where[0] if where else None
+    if first is None or not first.file or first.cell is not None:
+        return ""
+    lines = [
+        line
+        for place in where
+        if (place.file, place.function) == (first.file, first.function) and (place is first or first.function)
+        for line in (place.line, place.end_line or place.line)
+    ]
+    low, high = min(lines), max(lines)
+    return f"{LINES}:{first.file}:{low}{f'-{high}' if high > low else ''}"

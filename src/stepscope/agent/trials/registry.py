@@ -50,6 +50,7 @@ FAMILIES = {
     "gc-off": "garbage",
     "values": "tensors.values",
     "without-ops": "tensors.without_ops",
+    "without-lines": "tensors.without_lines",
 }
 """Names of interventions, and the files of this folder that know them."""
 

@@ -52,6 +52,8 @@ class Owners:
         self._entries = self._known.entries
         self.built = WeakIds()
         """Layer -> (file, function, line)."""
+        self.places: dict[int, tuple[str, str, int]] = {}
+        """The same by id, of those that have made an op."""
 
     def of(self, owner: Keras, outer: Keras = None) -> int:
         """Id of the object that makes ops; ``outer`` encloses it. 0 for None."""
@@ -65,7 +67,7 @@ class Owners:
             return 0
         identity = self._state.new_id("layer")
         self._known.set(owner, identity)
-        file, function, line = self.built.get(owner) or ("", "", 0)
+        file, function, line = self.places[identity] = self.built.get(owner) or ("", "", 0)
         above = self._entries.get(id(outer)) if outer is not None else None
         told: dict[str, object] = {"t": "layer", "at": self._state.now(), "id": identity}
         told.update(name=str(getattr(owner, "name", "")), cls=type(owner).__name__, outer=above[1] if above else 0)
@@ -74,7 +76,7 @@ class Owners:
         return identity
 
 
-def _owners(state: AgentState) -> Owners:
+def owners_of(state: AgentState) -> Owners:
     """The ``Owners`` of this process."""
     attributes = vars(state)
     if OWNERS not in attributes:
@@ -136,7 +138,7 @@ def _tell_metric(state: AgentState, ids: list[int], metric: Keras, place: tuple[
 
 def _attach(state: AgentState, module: Keras, current: Callable[[], tuple[Keras, Keras]], why: str) -> None:
     if not why:
-        owners = _owners(state)
+        owners = owners_of(state)
         lines = shared(state).lines
 
         def now() -> int:
@@ -157,7 +159,7 @@ def _attach_optimizer(*classes: str, built: bool = True) -> Callable[[AgentState
         for cls in found:
             why = why or lacking(cls, "apply_gradients", ("self", "grads_and_vars"))
         if not why:
-            owners = _owners(state)
+            owners = owners_of(state)
             lines = shared(state).lines
             for update in [cls.__dict__[name] for cls in found for name in UPDATES if name in cls.__dict__]:
                 lines.updates(inspect.unwrap(update).__code__)

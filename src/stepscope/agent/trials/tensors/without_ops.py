@@ -1,7 +1,7 @@
 """without-ops:NAME[+NAME]: ops of compiled functions give ones of their shape, and nothing is computed for them.
 
-What only these ops need is then pruned by TensorFlow. No gradient flows through them. It shows the most that a way
-around them can bring; the value trial names them.
+What only these ops need is then pruned by TensorFlow; a tape still makes the ops' own gradients. It shows the most
+that a way around them can bring; the value trial names them.
 """
 
 from __future__ import annotations
