@@ -56,6 +56,17 @@ def test_a_finding_suggests_its_trial_with_its_cost() -> None:
     assert first.expected_ratio == slow.cost.ratio
 
 
+def test_a_finding_of_unknown_cost_suggests_its_trial_with_half_of_the_most() -> None:
+    """A function that takes half of the step and may be needed is worth a trial."""
+    found = finding("HST004")
+    cost = msgspec.structs.replace(found.cost, ratio=0.0, low=0.0, high=0.5, basis="unknown")
+    heavy = msgspec.structs.replace(
+        found, code="GEN001", severity="info", cost=cost, where=(Place(file="a.py", line=4),)
+    )
+    (first, *_) = plan.candidates(msgspec.structs.replace(_report(), findings=(heavy,)))
+    assert (first.trial, first.expected_ratio) == ("without-lines:a.py:4", 0.25)
+
+
 def test_only_fits_of_keras_are_tried_without_callbacks() -> None:
     """A loop of the program's own has no callbacks and no steps per execution."""
     report = _report(callbacks=0.6, framework=0.4)

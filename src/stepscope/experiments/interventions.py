@@ -167,6 +167,14 @@ ALL: tuple[Intervention, ...] = (
     ),
     made(
         "gain",
+        "float32",
+        "call",
+        text="Keras stays in single precision where the program sets float64 for all of it (set_floatx, dtype policy).",
+        limits="Not types of single layers, or of tensors that the program makes itself: both types together may fail.",
+        lasting='leave keras.config.set_floatx("float64") out',
+    ),
+    made(
+        "gain",
         "graph",
         "call",
         "framework",
@@ -292,6 +300,15 @@ ALL: tuple[Intervention, ...] = (
         text="Python collects no garbage once the steps are steady, not even if the program asks for it.",
         limits="Memory may grow until the trial ends.",
         lasting="gc.freeze() after building, gc.collect() out of the loop, objects in cycles",
+        keeps=True,
+    ),
+    made(
+        "gain",
+        "gc-calls-off",
+        "gc",
+        text="Python collects garbage by itself only, not where the program calls gc.collect().",
+        limits="Memory that only a collection frees stays longer. Changes nothing in a program that never calls it.",
+        lasting="leave gc.collect() out of the loop",
         keeps=True,
     ),
     made(

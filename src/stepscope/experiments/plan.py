@@ -42,6 +42,7 @@ REMOVED: Mapping[str, float] = {
     "no-validation": 1.0,
     "no-summaries": 0.5,
     "gc-off": 1.0,
+    "gc-calls-off": 0.9,
     "steps-per-execution": 1.0,
     "batch": 1.0,
     "reduce-retracing": 0.9,
@@ -63,6 +64,8 @@ OF_FIXED = frozenset({"steps-per-execution", "batch"})
 """Interventions that save the fixed cost of steps."""
 SMALL_BATCH, SMALL_BATCH_REMOVED = 16, 0.5
 """Samples of a step up to which a larger batch is expected to save so much."""
+UNKNOWN = 0.5
+"""Part of what a finding may cost at most that is expected, where it says no more."""
 LINE_REMOVED = 0.25
 """Share of the compute that its costliest line is expected to have: more than what XLA is expected to remove, less than
 what a finding names."""
@@ -137,7 +140,7 @@ def _fits(report: Report) -> bool:
 
 def _of_findings(findings: Iterable[Finding]) -> Iterable[Candidate]:
     for finding in findings:
-        ratio = finding.cost.ratio
+        ratio = finding.cost.ratio or UNKNOWN * finding.cost.high
         if finding.severity == "ask" or ratio < MIN_RATIO:
             continue
         settings = [remedy.id for remedy in finding.remedies if remedy.id in ENVIRONMENT_REMEDIES]

@@ -30,7 +30,7 @@ OF_CODE: dict[str, tuple[str, ...]] = {
     "GRF005": (LINES, "xla-on"),
     "GRF006": (STUB,),
     "GRF007": (LINES,),
-    "GRF009": (LINES,),
+    "GRF009": ("float32", LINES),
     "GRF010": ("xla-off",),
     "GRF012": (LINES,),
     "GRF013": (LINES,),

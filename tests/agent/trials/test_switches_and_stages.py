@@ -47,6 +47,56 @@ print(config.is_op_determinism_enabled())
     assert trial.outcome("determinism-off") == ("in-effect", 1, "")
 
 
+def test_the_program_collects_no_garbage_itself(armed: Armed) -> None:
+    """Its calls do nothing; Python collects by itself as before."""
+    program = """
+import gc
+import tensorflow as tf
+print(gc.collect(), gc.isenabled(), gc.get_threshold()[0] > 0)
+"""
+    trial = run(armed, program, "gc-calls-off")
+    assert trial.output.splitlines() == ["0 True True"], trial.errors
+    assert trial.outcome("gc-calls-off")[0] == "in-effect"
+
+
+def test_keras_stays_in_single_precision(armed: Armed) -> None:
+    """A program that sets double precision for all layers gets single; another type is set as it says."""
+    program = """
+import keras
+keras.config.set_floatx("float64")
+print(keras.layers.Dense(1).compute_dtype, keras.config.floatx())
+keras.config.set_dtype_policy("float64")
+print(keras.layers.Dense(1).compute_dtype)
+keras.config.set_floatx("float16")
+print(keras.config.floatx())
+"""
+    trial = run(armed, program, "float32")
+    assert trial.output.splitlines() == ["float32 float32", "float32", "float16"], trial.errors
+    assert trial.outcome("float32") == ("in-effect", 2, "")
+
+
+def test_predictions_take_larger_batches(armed: Armed) -> None:
+    """The batch of predict and evaluate grows as that of a fit; a fit's validation grows once."""
+    program = """
+import keras, numpy as np
+seen = []
+class Sizes(keras.layers.Layer):
+    def call(self, x):
+        import tensorflow as tf
+        tf.py_function(lambda n: seen.append(int(n)), [tf.shape(x)[0]], [])
+        return x
+model = keras.Sequential([keras.Input((2,)), Sizes(), keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+x = np.ones((24, 2), "float32")
+model.predict(x, batch_size=2, verbose=0)
+model.evaluate(x, x[:, :1], batch_size=3, verbose=0)
+model.fit(x, x[:, :1], batch_size=4, validation_data=(x, x[:, :1]), verbose=0, shuffle=False)
+print(seen)
+"""
+    trial = run(armed, program, "batch:4")
+    assert trial.output.splitlines() == [str([8] * 3 + [12] * 2 + [16, 8] * 2)], trial.errors
+
+
 def test_a_line_is_left_out(armed: Armed) -> None:
     """Only the transformation of that line is left out."""
     trial = run(armed, f"{STAGES}print(type(data).__name__)", "without-stage:<string>:6")

@@ -1,5 +1,6 @@
-"""batch:K: batches of K times as many examples: ``batch_size`` of a fit over arrays, ``Dataset.batch`` and
-``padded_batch`` where the program calls them. Steps per epoch become as many times fewer. K may be a part: 1/2.
+"""batch:K: batches of K times as many examples: ``batch_size`` of fit, evaluate and predict over arrays,
+``Dataset.batch`` and ``padded_batch`` where the program calls them. Steps per epoch become as many times fewer. K may be
+a part: 1/2.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 USUAL = 32
 """Batch size of a fit over arrays that is given none."""
+STEPS = {"fit": "steps_per_epoch", "evaluate": "steps", "predict": "steps"}
+"""Method of a model -> its parameter that limits the steps."""
 
 
 class Factor:
@@ -58,39 +61,41 @@ class Factor:
 def targets(effect: Effect) -> list[tuple[str, Callable[[AgentState, Foreign], object]]]:
     """Where it gets hold."""
     factor = Factor(effect.argument)
-    effect.missed("no fit over arrays and no batch of a dataset: the size is in the program")
-    fits = functools.partial(_attach_fit, effect, factor)
+    effect.missed("no fit, evaluate or predict over arrays and no batch of a dataset: the size is in the program")
+    loops = functools.partial(_attach_loops, effect, factor)
     datasets = functools.partial(_attach_datasets, effect, factor)
-    return [*((module, fits) for module in (TRAINER, *KERAS_2)), (DATASETS, datasets)]
+    return [*((module, loops) for module in (TRAINER, *KERAS_2)), (DATASETS, datasets)]
 
 
-def _attach_fit(effect: Effect, factor: Factor, state: AgentState, module: Foreign) -> None:
-    def make(original: Foreign) -> Foreign:
-        def fit(*args: Foreign, **kwargs: Foreign) -> Foreign:
-            with effect.wall:
-                given = Given(original, args, kwargs)
-                if _larger(effect, factor, given):
-                    args, kwargs = given.call
+def _attach_loops(effect: Effect, factor: Factor, state: AgentState, module: Foreign) -> None:
+    def make(limit: str, original: Foreign) -> Foreign:
+        def loop(*args: Foreign, **kwargs: Foreign) -> Foreign:
+            if called_by_program():  # a fit's validation has the fit's size
+                with effect.wall:
+                    given = Given(original, args, kwargs)
+                    if _larger(effect, factor, given, limit):
+                        args, kwargs = given.call
             return original(*args, **kwargs)
 
-        return fit
+        return loop
 
-    replace(state, trainer_class(module), "fit", make)
+    for method, limit in STEPS.items():
+        replace(state, trainer_class(module), method, functools.partial(make, limit))
 
 
-def _larger(effect: Effect, factor: Factor, given: Given) -> bool:
-    """Change the arguments of a fit; False if they stay."""
-    x, steps = given.get("x"), given.get("steps_per_epoch")
+def _larger(effect: Effect, factor: Factor, given: Given, limit: str) -> bool:
+    """Change the arguments of a fit, evaluate or predict; False if they stay."""
+    x, steps = given.get("x"), given.get(limit)
     if hasattr(x, "element_spec"):
         if steps and effect.count:  # by the dataset's batch()
-            given.set("steps_per_epoch", factor.fewer(int(steps)))
+            given.set(limit, factor.fewer(int(steps)))
         return bool(steps)
     if not _is_arrays(x):
         effect.missed("the fit's input makes its batches itself: %s" % type(x).__name__)
         return False
     given.set("batch_size", factor.of(int(given.get("batch_size") or USUAL)))
     if steps:
-        given.set("steps_per_epoch", factor.fewer(int(steps)))
+        given.set(limit, factor.fewer(int(steps)))
     effect.took()
     return True
 

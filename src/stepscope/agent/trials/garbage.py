@@ -1,4 +1,6 @@
-"""gc-off: once the steps are steady, Python collects no garbage, neither by itself nor when the program asks for it."""
+"""gc-off: once the steps are steady, Python collects no garbage, neither by itself nor when the program asks for it.
+gc-calls-off: it collects by itself only, never because the program asks for it.
+"""
 
 from __future__ import annotations
 
@@ -17,23 +19,30 @@ if TYPE_CHECKING:
 
 
 def targets(effect: Effect) -> list[tuple[str, Callable[[AgentState, Foreign], object]]]:
-    """Where it gets hold: not in a module, but when the steps are steady."""
+    """Where it gets hold: not in a module, but at once, or when the steps are steady."""
+    if effect.name == "gc-calls-off":
+        effect.missed("the program never calls gc.collect()")
+        replace(effect.state, gc, "collect", functools.partial(_nothing, effect))
+        return []
     effect.pending = True
     effect.missed("no steps were steady")
     effect.on_steady = functools.partial(_stop, effect)
     return []
 
 
+def _nothing(effect: Effect, original: Foreign) -> Foreign:
+    del original
+
+    def nothing(*args: Foreign, **kwargs: Foreign) -> int:
+        del args, kwargs
+        effect.took()
+        return 0
+
+    return nothing
+
+
 def _stop(effect: Effect) -> None:
-    def make(original: Foreign) -> Foreign:
-        del original
-
-        def nothing(*args: Foreign, **kwargs: Foreign) -> int:
-            del args, kwargs
-            return 0
-
-        return nothing
-
+    make = functools.partial(_nothing, effect)
     if gc.isenabled():
         effect.state.hooks.on_uninstall(_again)
     gc.freeze()

@@ -1,4 +1,6 @@
-"""mixed-bfloat16: layers of Keras compute in bfloat16, unless the program gives them a type."""
+"""mixed-bfloat16: layers of Keras compute in bfloat16, unless the program gives them a type. float32: what the program
+sets to double precision for all of Keras stays in single precision.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,23 @@ POLICIES = {
     "tf_keras.src.mixed_precision.policy": ("global_policy", "Policy"),
 }
 """By module, the function that every layer asks for its policy, and the class of policies."""
+DOUBLE = "float64"
+SETTERS = {
+    "keras.src.backend.config": "set_floatx",
+    "keras.src.backend_config": "set_floatx",
+    "tf_keras.src.backend_config": "set_floatx",
+    "keras.src.dtype_policies.dtype_policy": "set_dtype_policy",
+    "keras.src.mixed_precision.policy": "set_global_policy",
+    "tf_keras.src.mixed_precision.policy": "set_global_policy",
+}
+"""By module, the function that sets the type of all layers."""
 
 
 def targets(effect: Effect) -> list[tuple[str, Callable[[AgentState, Foreign], object]]]:
     """Where it gets hold."""
+    if effect.name == "float32":
+        effect.missed("the program sets no double precision for Keras")
+        return [(module, functools.partial(_attach_setter, effect)) for module in SETTERS]
     effect.missed("no layer of Keras")
     return [(module, functools.partial(_attach, effect)) for module in POLICIES]
 
@@ -45,3 +60,16 @@ def _attach(effect: Effect, state: AgentState, module: Foreign) -> None:
         return policy
 
     replace(state, module, function, make)
+
+
+def _attach_setter(effect: Effect, state: AgentState, module: Foreign) -> None:
+    def make(original: Foreign) -> Foreign:
+        def set_type(value: Foreign) -> None:
+            if str(getattr(value, "name", value)) == DOUBLE:
+                effect.took()
+            else:
+                original(value)
+
+        return set_type
+
+    replace(state, module, SETTERS[module.__name__], make)
