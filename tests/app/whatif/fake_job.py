@@ -55,9 +55,10 @@ class FakeRunner(Runner):
         stage: str = "",
         budget: str = NO_CAPTURES,
         seconds: float | None = None,
+        most_s: float = 0.0,
     ) -> Ran:
         """A run."""
-        del budget, seconds
+        del budget, seconds, most_s
         changes = combine.merged(kept, trial)
         if len(self.made.changes) + 1 == self.interrupted_at:
             raise KeyboardInterrupt

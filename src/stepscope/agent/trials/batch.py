@@ -1,6 +1,6 @@
 """batch:K: batches of K times as many examples: ``batch_size`` of fit, evaluate and predict over arrays,
-``Dataset.batch`` and ``padded_batch`` where the program calls them. Steps per epoch become as many times fewer. K may be
-a part: 1/2.
+``Dataset.batch`` and ``padded_batch`` where the program calls them. Steps per epoch become as many times fewer. K may
+be a part: 1/2.
 """
 
 from __future__ import annotations

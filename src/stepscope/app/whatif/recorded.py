@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from stepscope.model.report.whatif import Measure
 
 Kept = tuple[str, ...]
+SLOWER, LEAST_MOST_S = 6.0, 120.0
+"""Times the longest run of the unchanged job, and seconds, that a changed one may take: batch:4 has steps of four times
+the length, a cache is filled for up to half a minute, and XLA compiles."""
 
 
 class Recorded:
@@ -129,7 +132,8 @@ class Recorded:
         self._now_runs(_place(stage, number, trial, kept))
         made = states.MadeRun(stage=stage, round=number, kept=kept, trial=trial, wall_s=0.0)
         try:
-            ran = self.runner.run(number, trial, kept=kept, stage=stage, budget=budget, seconds=seconds)
+            most_s = self._most_s() if (trial or kept) and seconds != 0 else 0.0
+            ran = self.runner.run(number, trial, kept=kept, stage=stage, budget=budget, seconds=seconds, most_s=most_s)
         except TargetError as error:
             self._now_runs("")
             if trial or kept:  # the job as it is may be mended, and resumed
@@ -137,6 +141,11 @@ class Recorded:
             raise
         self._keep(msgspec.structs.replace(made, session=ran.session, wall_s=ran.wall_s, contacts=ran.contacts))
         return ran
+
+    def _most_s(self) -> float:
+        """Longest time that a changed run may take; 0, any, if the job runs to its end or has not run yet."""
+        unchanged = [one.wall_s for one in (*self.looks, *self.runs) if not (one.trial or one.kept)]
+        return max(LEAST_MOST_S, SLOWER * max(unchanged)) if unchanged and self.runner.seconds else 0.0
 
     def _now_runs(self, what: str) -> None:
         self.running = what

@@ -17,6 +17,7 @@ from stepscope.agent.payload import PAYLOAD
 from stepscope.app.record import REPORT_JSON, shown
 from stepscope.collector.captures import budget as budgets
 from stepscope.collector.launch import launch
+from stepscope.collector.launch.patience import Patience
 from stepscope.collector.launch.trial import Trial
 from stepscope.errors import CaptureError, TargetError
 from stepscope.experiments import combine
@@ -136,8 +137,9 @@ class Runner:
         stage: str = "",
         budget: str = NO_CAPTURES,
         seconds: float | None = None,
+        most_s: float = 0.0,
     ) -> Ran:
-        """One run of a trial ("": unchanged) with ``kept`` in effect.
+        """One run of a trial ("": unchanged) with ``kept`` in effect, which may take ``most_s`` (0: any time).
 
         Raises:
             TargetError: the program cannot be started, or the run failed.
@@ -156,6 +158,7 @@ class Runner:
             apply=combine.settings(changes),
             trial=_trial(combine.interventions(changes), self.seconds if seconds is None else seconds),
             isolation=self.isolation,
+            patience=Patience(seconds=most_s) if changes else None,
             offline=True,
         )
         began = time.monotonic()
@@ -219,6 +222,8 @@ def _misplaced(exit_code: int, argv: Sequence[str]) -> str:
 
 
 def _check(outcome: launch.Outcome, label: str, log: Path, hint: str) -> None:
+    if outcome.given_up:
+        raise TargetError(f"the run {label}: {outcome.given_up}; its output: {shown(log)}")
     if outcome.exit_code == -signal.SIGINT:
         raise KeyboardInterrupt
     if outcome.exit_code:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from stepscope.collector.launch.caretaker import Caretaker
+    from stepscope.collector.launch.patience import Patience
     from stepscope.collector.launch.peers import Contacts
     from stepscope.collector.launch.trial import Trial
 
@@ -84,6 +85,8 @@ class LaunchOptions:
     """Trial that this run is: interventions, and an early end; None: the job runs as it is, to its end."""
     isolation: isolation.Isolation | None = None
     """How the job is kept from leaving anything behind; None: it runs as without stepscope."""
+    patience: Patience | None = None
+    """When the job is ended from outside; None: never."""
     offline: bool = False
     """Whether the job is a trial that sends nothing to trackers; an isolated one never does."""
 
@@ -101,6 +104,8 @@ class Outcome:
     """Flag: the user did not wait for the report, which is still being written."""
     contacts: Contacts | None = None
     """What a trial's processes wanted to reach; None if it was no trial."""
+    given_up: str = ""
+    """Why the job was ended from outside (``LaunchOptions.patience``); "" if it was not."""
 
 
 def run(options: LaunchOptions) -> Outcome:
@@ -153,13 +158,14 @@ def _run(options: LaunchOptions, mask_before: set[int], carer: Caretaker | None)
             carer.dismiss()
         if options.beside is not None:
             messages.extend(options.beside.start(session, job, rundir.start_ticks(job)))
-        exit_code = _stand_between(job, sidecar, run_dir, isolated)
+        exit_code = _stand_between(job, sidecar, run_dir, isolated, options.patience)
         contacts = _contacts(options, run_dir, isolated)
     finally:
         if isolated is not None:
             messages += [*isolated.notes, *isolated.end(sidecar.pid)]
     _write_ended(run_dir, exit_code)
-    return replace(_finish(exit_code, session, sidecar, messages), contacts=contacts)
+    given_up = options.patience.why if options.patience is not None else ""
+    return replace(_finish(exit_code, session, sidecar, messages), contacts=contacts, given_up=given_up)
 
 
 def _contacts(options: LaunchOptions, run_dir: Path, isolated: isolation.Isolated | None) -> Contacts | None:
@@ -307,14 +313,15 @@ def _stand_between(
     sidecar: SidecarProcess | None,
     run_dir: Path | None = None,
     isolated: isolation.Isolated | None = None,
+    patience: Patience | None = None,
 ) -> int:
     """Pass signals on and keep the sidecar alive until the job ends; return its exit code, negative for a signal."""
     while True:
-        timeout = None
+        timeout = patience.look(job) if patience is not None else None
         if sidecar is not None and not sidecar.pid and not sidecar.given_up:
             if sidecar.due() <= 0:
                 sidecar.start()
-            timeout = max(0.01, sidecar.due())
+            timeout = max(0.01, sidecar.due() if timeout is None else min(timeout, sidecar.due()))
         info = signal.sigtimedwait(_WAITED, timeout) if timeout is not None else signal.sigwaitinfo(_WAITED)
         if info is None:
             continue

@@ -48,6 +48,18 @@ def test_a_cache_after_the_last_map(armed: Armed) -> None:
     assert trial.outcome("cache-input")[0] == "in-effect"
 
 
+def test_a_dataset_of_debug_mode_has_an_end(armed: Armed) -> None:
+    """There prefetch gives the dataset itself; the way back to its map ends all the same."""
+    program = """
+import tensorflow as tf
+tf.data.experimental.enable_debug_mode()
+data = tf.data.Dataset.range(4).map(lambda x: x + 1).batch(2).prefetch(2)
+print([batch.numpy().tolist() for batch in data])
+"""
+    trial = run(armed, program, "cache-input")
+    assert trial.output.splitlines() == ["[[1, 2], [3, 4]]"], trial.errors
+
+
 def test_maps_in_parallel(armed: Armed) -> None:
     """Only maps without parallel calls are changed, and they give the same elements in the same order."""
     trial = run(armed, MAPS, "parallel-map")

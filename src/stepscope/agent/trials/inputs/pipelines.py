@@ -94,7 +94,7 @@ def _attach_stages(made: WeakIds, state: AgentState, module: Foreign) -> None:
     def make(name: str, original: Foreign) -> Foreign:
         def stage(self: Foreign, *args: Foreign, **kwargs: Foreign) -> Foreign:
             result = original(self, *args, **kwargs)
-            if called_by_program():
+            if result is not self and called_by_program():  # in debug mode, prefetch gives the dataset itself
                 made.set(result, (name, functools.partial(_again, original, args, kwargs), self))
             return result
 
