@@ -8,7 +8,7 @@ from tests.reports.samples import clean, finding
 
 from stepscope.errors import UsageError
 from stepscope.experiments import plan, proofs
-from stepscope.model.report.finding import Component, Place, Report
+from stepscope.model.report.finding import Component, Place, Report, StepMaker
 from stepscope.model.report.ledger import LedgerEntry
 
 
@@ -125,6 +125,10 @@ def test_compute_that_nothing_explains_suggests_its_costliest_line() -> None:
     }
     assert tried["unexplained"] == tried["general"] == [("without-lines:a.py:7", 0.2)]
     assert tried["finding"] == []
+    maker = StepMaker(kind="step", title="tf.function step", place=Place(file="a.py", line=7), pid=1, count=9)
+    report = msgspec.structs.replace(_report(), ledger=(entry, waiting))
+    caller = msgspec.structs.replace(report.session, step_makers=(maker,))
+    assert plan.candidates(msgspec.structs.replace(report, session=caller)) == ()
 
 
 def test_every_trial_of_a_detector_exists() -> None:

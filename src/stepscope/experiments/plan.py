@@ -156,9 +156,12 @@ def _of_findings(findings: Iterable[Finding]) -> Iterable[Candidate]:
 def _of_ledger(report: Report) -> Iterable[Candidate]:
     """The costliest line of compute that no finding explains."""
     steps = sum(entry.ns for entry in report.ledger if entry.phase == "steps" and entry.maker is None)
+    callers = {(maker.place.file, maker.place.line) for maker in report.session.step_makers if maker.place is not None}
     for entry in report.ledger:
         if entry.component != "call" or entry.maker is not None or entry.settled_by == "finding":
             continue
+        if any((place.file, place.line) in callers for place in entry.where[:1]):
+            continue  # no op trace: only the line is known that calls the step
         trial, expected = proofs.without(entry.where[:1]), LINE_REMOVED * entry.ns / steps
         if trial and expected >= MIN_RATIO:
             yield Candidate(

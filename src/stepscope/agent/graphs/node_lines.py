@@ -95,6 +95,10 @@ class Lines:
         """Treat everything below a frame of ``code`` as inside a trace."""
         self._boundaries.append(code)
 
+    def is_boundary(self, code: CodeType) -> bool:
+        """Whether everything below a frame of ``code`` is inside a trace."""
+        return any(code is boundary for boundary in self._boundaries)
+
     def updates(self, code: CodeType) -> None:
         """Treat ops made below a frame of ``code`` as made by the object whose method it is: see ``updater``."""
         self._updates.append(code)
@@ -183,7 +187,7 @@ class Lines:
 
     def _classify(self, code: CodeType) -> int:
         file = code.co_filename
-        if any(code is boundary for boundary in self._boundaries):
+        if self.is_boundary(code):
             kind = BOUNDARY
         elif any(code is update for update in self._updates):
             kind = UPDATE

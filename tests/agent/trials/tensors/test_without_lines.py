@@ -124,8 +124,10 @@ def test_a_layer_goes_with_the_line_that_built_it(armed: Armed) -> None:
 
 def test_lines_that_make_no_ops_are_not_reached(armed: Armed) -> None:
     """A line of Python leaves nothing out, and is not taken for an answer."""
-    trial = run(armed, written(armed, NEEDED + STEP), "without-lines:job.py:1")
-    assert trial.outcome("without-lines")[0] == "not-reached"
+    program = NEEDED + STEP
+    for line in (1, line_of(program, "print(float(step")):  # the second calls the step, and first traces it
+        trial = run(armed, written(armed, program), f"without-lines:job.py:{line}")
+        assert trial.outcome("without-lines")[0] == "not-reached"
 
 
 @pytest.mark.parametrize("argument", ["job.py", "7", "job.py:a", "job.py:1-b", ":3"])

@@ -62,15 +62,23 @@ class Lines:
         self._first, self._last = int(first), int(last or first)
         self._whole: dict[CodeType, bool] = {}
 
-    def made_by(self, frame: Optional[FrameType]) -> bool:
-        """Whether one of the lines runs in a frame, or in one that has called it."""
+    def made_by(self, frame: Optional[FrameType], is_boundary: Callable[[CodeType], bool]) -> bool:
+        """Whether one of the lines runs in a frame, or in one that has called it, within the outermost trace.
+
+        ``is_boundary``: whether the frames below one of that code are inside a trace. A graph that no trace makes is
+        made by all frames.
+        """
+        found = traced = False
         for _ in range(DEPTH):
             if frame is None:
                 break
-            if self._runs(frame):
-                return True
+            if is_boundary(frame.f_code):
+                if found:
+                    return True
+                traced = True
+            found = found or self._runs(frame)
             frame = frame.f_back
-        return False
+        return found and not traced
 
     def built(self, place: tuple[str, str, int]) -> bool:
         """Whether one of the lines is where a layer was built."""
@@ -122,7 +130,7 @@ def _attach(effect: Effect, lines: Lines, fills: filled.Fills, state: AgentState
 
     def is_meant(frame: FrameType) -> bool:
         owner = layer.owner() if layer.owner is not None else 0
-        return lines.built(built.get(owner, NOWHERE)) or lines.made_by(frame)
+        return lines.built(built.get(owner, NOWHERE)) or lines.made_by(frame, layer.is_boundary)
 
     def made(
         op_type: str,
