@@ -73,8 +73,6 @@ class Params:
     """Of the elements of a map: a later stage is named only if it leaves less."""
 
 
-SOURCES = ("TFRecord", "TextLine", "FixedLengthRecord", "Csv", "ReadFile", "ListFiles", "Sql")
-"""Stages that read: the raw input rather than preprocessing. Source: tensorflow/core/kernels/data."""
 HANDING_ON = ("Batch", "Shuffle", "TensorSlice", "Repeat", "Prefetch", "Zip", "Unbatch")
 """Stages that only pass elements on."""
 THROWING = ("filter", "skip", "shard")
@@ -211,7 +209,7 @@ def _plain(stage: Stage) -> str:
 
 
 def _pipeline_stage(stage: Stage | None) -> PipelineStage:
-    return "raw-input" if stage is not None and stage.name.startswith(SOURCES) else "preprocessing"
+    return "raw-input" if stage is not None and stage.reads else "preprocessing"
 
 
 def _places(view: StepsView, stage: Stage | None) -> tuple[Place, ...]:
@@ -265,7 +263,7 @@ def _remedies(view: StepsView, stage: Stage | None, dropped: _Dropped | None, pa
         text = "batches come from other processes, each pickled and copied: send them small (uint8, not float64; scale "
         text += "and cast in the model), or make them on threads or with tf.data"
         remedies.append(Remedy(id="smaller-batches-between-processes", text=text, safety="review"))
-    elif stage is not None and stage.name.startswith(SOURCES):
+    elif stage is not None and stage.reads:
         text = "read several files at once: interleave(..., num_parallel_calls=tf.data.AUTOTUNE) or num_parallel_reads"
         remedies.append(Remedy(id="parallel-reads", text=text, safety="review"))
     elif stage is not None and ("FlatMap" in stage.name or "Interleave" in stage.name):
