@@ -561,6 +561,7 @@ export interface SessionSummary {
   inference: InferenceSetup[];
   step_makers: StepMaker[];
   step_choice: StepChoice[];
+  gpu_busy_ratio: number | null;
 }
 
 export interface SizeClass {

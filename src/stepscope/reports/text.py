@@ -156,7 +156,7 @@ def _header(report: Report, width: int) -> list[Line]:
     if times is not None:
         mean, p95 = words.time_pair(times.mean_ns, times.p95_ns)
         items.append(f"step {mean} (p95 {p95})")
-    items += [words.exit_text(summary.exit_code), words.overhead_text(report.overhead)]
+    items += [verdict.gpu_text(report), words.exit_text(summary.exit_code), words.overhead_text(report.overhead)]
     return [
         *_labelled("stepscope", HEAD, _wrap_items(filter(None, items), room)),
         *_labelled("makers", HEAD, [text for line in maker_rows.lines(summary) for text in wrap(line, room)]),

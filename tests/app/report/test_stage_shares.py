@@ -207,6 +207,14 @@ def test_a_trace_shows_what_only_a_device_can() -> None:
     assert shares(transposed(10_000))["host-to-device"].basis == "not measured: the op trace contains no device work"
 
 
+def test_copies_from_the_device_are_in_their_stage() -> None:
+    """Nothing in Python waits for a copy inside a compiled call: the device's trace shows it."""
+    found = shares(on_gpu([HEAD], fetch=30_000))["device-to-host"]
+    assert found.ratio == pytest.approx(0.3, abs=0.01)
+    assert "copies from device to host" in found.basis
+    assert shares(transposed(10_000))["device-to-host"].basis.startswith("host waits")
+
+
 def test_an_imported_trace_has_all_eight_from_its_parts() -> None:
     found = shares(loaded(40_000))
     assert tuple(found) == stage_shares.STAGES

@@ -51,7 +51,7 @@ def build(view: SessionView) -> tuple[StageShare, ...]:
         ("host-to-device", *_on_device(trace, "copy-to-device", "copies from host to device")),
         ("forward-backward", call, f"calls of the compiled step, timed on the host{inside}{less}"),
         ("gradient-sharing", exchange, how),
-        ("device-to-host", _of_stage(anatomy, "device-to-host"), "host waits of at least 20 us for a tensor"),
+        ("device-to-host", *_fetching(anatomy, trace)),
         ("output-processing", after, "callbacks and hooks, Keras' own loop, Python between the calls"),
         ("storage", _of_stage(anatomy, "storage"), "checkpoints, models and summaries written on the step's thread"),
     ]
@@ -65,6 +65,17 @@ def _on_device(trace: OpView | None, part: str, what: str) -> tuple[float | None
     if trace.device < 0:
         return None, "not measured: the op trace contains no device work"
     return trace.breakdown.ratio(part), f"{what} while no kernel runs; {_traced(trace)}"
+
+
+def _fetching(anatomy: Anatomy, trace: OpView | None) -> tuple[float, str]:
+    """Waits of the host for a tensor, or the copies from a traced device if they are longer: inside a compiled call
+    nothing in Python waits for them.
+    """
+    waits = _of_stage(anatomy, "device-to-host")
+    copies, how = _on_device(trace, "copy-from-device", "copies from device to host")
+    if copies is not None and copies > waits:
+        return copies, how
+    return waits, "host waits of at least 20 us for a tensor"
 
 
 def _exchange(trace: OpView | None) -> tuple[float | None, str]:
