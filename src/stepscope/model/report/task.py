@@ -14,6 +14,27 @@ class TaskPart(Struct, frozen=True, kw_only=True):
     count: int
 
 
+class CallClass(Struct, frozen=True, kw_only=True):
+    """Calls of a task that were given one shape while so many were in flight."""
+
+    dims: tuple[int, ...] = ()
+    """Sizes of the first array, at most five; empty if not recorded."""
+    rounded: bool = False
+    """Flag: each size is rounded up to a power of two, because the process met many shapes."""
+    in_flight: int
+    """Calls of the task that ran when one of these started, itself included: from ``in_flight`` to ``in_flight_to``."""
+    in_flight_to: int
+    count: int
+    total_ns: int
+    first_ns: int
+    """Time of the first of these calls."""
+    p50_ns: int
+    p95_ns: int
+    queued_ns: int | None = None
+    """Part of the median beyond that of calls of this shape with no other in flight: cores shared, or waits for each
+    other. Null for those, and if too few ran alone."""
+
+
 class Task(Struct, frozen=True, kw_only=True):
     """A repeated activity of the job: a Session.run, a tf.function, a Keras loop, a request, a span.
 
@@ -53,5 +74,11 @@ class Task(Struct, frozen=True, kw_only=True):
     noise. Null: too few timed calls."""
     where: Place | None = None
     """Place where it is defined, or where the user calls it."""
+    slow_first: int = 0
+    """Number of first calls until one took no more than three medians."""
+    first_call_ns: int = 0
+    """Time of the first call."""
+    classes: tuple[CallClass, ...] = ()
+    """Calls by shape and calls in flight, at most 40; empty if there is one class, or some calls were only counted."""
     added: tuple[TaskPart, ...] = ()
     """Fetches of hooks, for Session.run in a MonitoredSession, in the same runs, each with its number of runs."""
