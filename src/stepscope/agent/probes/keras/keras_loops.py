@@ -10,9 +10,9 @@ import functools
 import sys
 from typing import TYPE_CHECKING
 
-from stepscope.agent.core.shapes import shape_of, shapes_of
 from stepscope.agent.probes.common import Loop, padding_of, shared
 from stepscope.agent.probes.support import Sites, drop_our_frame, lacking, leading, report, static_leading
+from stepscope.agent.shapes import shape_of, shapes_of
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:

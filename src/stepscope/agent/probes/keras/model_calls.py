@@ -6,9 +6,9 @@ import functools
 import sys
 from typing import TYPE_CHECKING
 
-from stepscope.agent.core.shapes import LEAST_NS, shape_of, shapes_of
 from stepscope.agent.probes.common import shared
 from stepscope.agent.probes.support import Sites, drop_our_frame, eager_test, lacking, leading, report
+from stepscope.agent.shapes import LEAST_NS, shape_of, shapes_of
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from stepscope.agent.core.shapes import shape_of, shapes_of
 from stepscope.agent.core.weak_ids import WeakIds
 from stepscope.agent.probes.support import Sites, drop_our_frame, lacking, leaf, report, user_stack
+from stepscope.agent.shapes import shape_of, shapes_of
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

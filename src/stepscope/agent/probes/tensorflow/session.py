@@ -18,9 +18,9 @@ from stepscope.agent.capture.orders import RUN_METADATA
 from stepscope.agent.capture.runs import Runs
 from stepscope.agent.core import frames
 from stepscope.agent.core.feeds import Feeds
-from stepscope.agent.core.shapes import LEAST_NS, shape_of, shapes_of
 from stepscope.agent.core.weak_ids import WeakIds
 from stepscope.agent.probes.support import Sites, drop_our_frame, examples, is_open, lacking, leaf, report
+from stepscope.agent.shapes import LEAST_NS, shape_of, shapes_of
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from stepscope.agent.core import frames
-from stepscope.agent.core.shapes import LEAST_NS, shape_of, shapes_of, varies
 from stepscope.agent.core.weak_ids import WeakIds
 from stepscope.agent.probes.common import shared
 from stepscope.agent.probes.sources import data_function
@@ -33,6 +32,7 @@ from stepscope.agent.probes.support import (
 )
 from stepscope.agent.probes.tensorflow.signatures import change, text_of
 from stepscope.agent.probes.variants import NO_ITERATOR, Entry, grown, updates_of
+from stepscope.agent.shapes import LEAST_NS, shape_of, shapes_of, varies
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from stepscope.agent.core.shapes import EXACT, MAX_RANK, Shapes, shape_of, varies
+from stepscope.agent.shapes import EXACT, MAX_RANK, Shapes, shape_of, varies
 from stepscope.wire.kinds import OTHER_SHAPE, SHAPE_SHIFT
 
 if TYPE_CHECKING:
