@@ -76,23 +76,32 @@ def on_gpu(
     kernels: list[tuple[str, float, float, float]],
     *,
     copy: float = 0.0,
+    fetch: float = 0.0,
     host_op: float = 0.0,
     launching: float = 0.0,
     capability: int = 7,
+    op: str = "",
 ) -> Job:
-    """Each step runs kernels (name, launched at, start, duration), then copies, ops on the host, or hands out ops."""
+    """Each step runs kernels (name, launched at, start, duration), then copies, ops on the host, or hands out ops.
+
+    ``op``: name:type of the op that the kernels work for.
+    """
+    stats = {"tf_op": op} if op else {}
     made = Maker()
     device = made.device(compute_cap_major=capability, core_count=80)
     stream, copies = made.stream(device), made.stream(device, "Stream #2(MemcpyH2D)")
+    fetches = made.stream(device, "Stream #3(MemcpyD2H)")
     pool = made.thread("tf_Compute")
     for i in range(TRACED):
         at = STEP * i
         made.step(at, STEP - 1, i)
         for name, launched, start, dur in kernels:
-            made.launch(made.main, stream, name, at + launched, at + start, dur)
+            made.launch(made.main, stream, name, at + launched, at + start, dur, **stats)
         after = at + max((start + dur for _, _, start, dur in kernels), default=0.0)
         if copy:
             made.span(copies, "MemcpyH2D", after, copy, transfer_bytes=1_000_000)
+        if fetch:
+            made.span(fetches, "MemcpyD2H", after, fetch, transfer_bytes=1_000_000)
         if host_op:
             made.op(pool, "model/Where:Where", after, host_op)
         if launching:
@@ -100,10 +109,10 @@ def on_gpu(
     return holding(made.trace())
 
 
-def many_kernels(gap: float, count: int = 1_600) -> Job:
+def many_kernels(gap: float, count: int = 1_600, *, op: str = "") -> Job:
     """A step of ``count`` element-wise kernels of 20 us, all in the queue, with ``gap`` between two."""
     kernels = [("AddV2_kernel", 3.0 * k, 700 + k * (20 + gap), 20.0) for k in range(count)]
-    return on_gpu(kernels)
+    return on_gpu(kernels, op=op)
 
 
 def transposed(spent: float, *, name: str = "Conv-0-TransposeNHWCToNCHW-LayoutOptimizer") -> Job:

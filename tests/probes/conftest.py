@@ -26,7 +26,7 @@ from stepscope.formats.agent_files import graph_blocks
 from stepscope.formats.agent_files.ring import RECORD_DTYPE
 from stepscope.model.log.events import AnyEvent, Name, decode
 from stepscope.model.log.graph import GraphTable, assemble
-from stepscope.wire.kinds import Flag, Kind
+from stepscope.wire.kinds import SHAPE_SHIFT, Flag, Kind
 from stepscope.wire.ring import HEADER_BYTES
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ class Record(NamedTuple):
     name: Name
     flags: Flag
     thread: int
+    shape: int = 0
+    """Number of the shape that the call was given."""
 
     @property
     def end(self) -> int:
@@ -189,6 +191,7 @@ def _read(
             arg=int(row["arg"]),
             name=names.get(int(row["name"]), Name(id=0, text="")),
             flags=Flag(flags & 0xFF),
+            shape=0 if counted else flags >> SHAPE_SHIFT,
             thread=int(row["thread"]),
         )
         (counts if counted else records).append(record)

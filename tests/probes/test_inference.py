@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stepscope.model.log.events import AgentDiagnostic, Framework, InferenceSession, Probe
+from stepscope.model.log.program import ShapeMet
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
@@ -62,6 +63,14 @@ def test_the_framework_is_named(run: Run) -> None:
 def test_runs_have_their_model_and_samples(run: Run, mark: str, model: str, samples: list[int]) -> None:
     """Each way to run a session is recorded with its line, its model and the size of the batch."""
     assert [(r.name.text, r.arg) for r in run.called(Kind.INFERENCE, mark)] == [(model, size) for size in samples]
+
+
+def test_runs_have_the_shape_that_they_were_given(run: Run) -> None:
+    """By the number in their flags: of a feed, of a binding, and of a vector of values."""
+    dims = {event.id: event.dims for event in run.all(ShapeMet)}
+    for mark, rows in (("run", [4, 5, 6] * 7), ("ort-values", [6]), ("binding", [5]), ("bound-again", [7])):
+        found = [dims[r.shape] for r in run.called(Kind.INFERENCE, mark)]
+        assert found == [(size, 16) for size in rows[: len(found)]], mark
 
 
 def test_clients_are_told_apart(run: Run) -> None:

@@ -5,6 +5,19 @@ export interface Asked {
   pid: number;
 }
 
+export interface CallClass {
+  dims: number[];
+  rounded: boolean;
+  in_flight: number;
+  in_flight_to: number;
+  count: number;
+  total_ns: number;
+  first_ns: number;
+  p50_ns: number;
+  p95_ns: number;
+  queued_ns: number | null;
+}
+
 export interface Capture {
   kind: string;
   steps: number;
@@ -561,6 +574,7 @@ export interface SessionSummary {
   inference: InferenceSetup[];
   step_makers: StepMaker[];
   step_choice: StepChoice[];
+  gpu_busy_ratio: number | null;
 }
 
 export interface SizeClass {
@@ -902,6 +916,9 @@ export interface Task {
   outliers: number;
   trend_ratio: number | null;
   where: Place | null;
+  slow_first: number;
+  first_call_ns: number;
+  classes: CallClass[];
   added: TaskPart[];
 }
 

@@ -57,7 +57,10 @@ OF_CODE: dict[str, tuple[str, ...]] = {
     "GEN002": ("steps-per-execution:10", "batch:4"),
 }
 """Detectors not listed have no trial."""
-OF_REMEDY: dict[str, tuple[str, ...]] = {"summaries-less-often": ("no-summaries",)}
+OF_REMEDY: dict[str, tuple[str, ...]] = {
+    "more-cores": ("cache-input", "compute-only"),
+    "summaries-less-often": ("no-summaries",),
+}
 """Remedies whose trial is another than that of their detector."""
 
 

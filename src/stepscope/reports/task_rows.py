@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
-from stepscope.reports import words
+from stepscope.reports import request_rows, words
 from stepscope.units import format_ns, format_rate
 
 if TYPE_CHECKING:
@@ -72,13 +72,14 @@ def trend_text(task: Task) -> str:
 
 
 def notes(tasks: Iterable[Task]) -> list[str]:
-    """Facts without a column: extra fetches of hooks, and calls that were only counted."""
+    """Facts without a column: fetches of hooks, requests by shape, and calls that were only counted."""
     found = []
     for task in tasks:
         name = words.printable(task.name)
         if task.added:
             parts = ", ".join(f"{words.printable(p.text)} in {p.count:,}" for p in task.added)
             found.append(f"{name}: hooks also fetched {parts} of {words.plural(task.count, 'run')}")
+        found += [f"{name}: {line}" for line in request_rows.of_task(task)] if task.kind in request_rows.ANSWERS else []
         if task.timed < task.count:
             found.append(f"{name}: {task.timed:,} of {task.count:,} calls were timed, the others only counted")
     return found

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
-from stepscope.reports import capture_text, ledger_rows, maker_rows, op_trace_text, verdict, words
+from stepscope.reports import capture_text, ledger_rows, maker_rows, op_trace_text, request_rows, verdict, words
 from stepscope.reports.page import limit_rows, op_rows, traced_rows
 from stepscope.units import format_ns, format_rate
 
@@ -150,13 +150,14 @@ def _header(report: Report, width: int) -> list[Line]:
             *_labelled("unexplained", HEAD, wrap(verdict.unexplained_text(report), room)),
             *_labelled("measured", HEAD, measured or ["nothing: the job was too short, or no sampler ran"]),
             *_stages(report, room),
+            *_requests(report, room),
             *_members(report, room),
         ]
     items = [words.plural(summary.steps, "step"), words.throughput_text(summary)]
     if times is not None:
         mean, p95 = words.time_pair(times.mean_ns, times.p95_ns)
         items.append(f"step {mean} (p95 {p95})")
-    items += [words.exit_text(summary.exit_code), words.overhead_text(report.overhead)]
+    items += [verdict.gpu_text(report), words.exit_text(summary.exit_code), words.overhead_text(report.overhead)]
     return [
         *_labelled("stepscope", HEAD, _wrap_items(filter(None, items), room)),
         *_labelled("makers", HEAD, [text for line in maker_rows.lines(summary) for text in wrap(line, room)]),
@@ -166,6 +167,7 @@ def _header(report: Report, width: int) -> list[Line]:
         *_labelled("the job", HEAD, _wrap_items(ledger_rows.line(report), room)),
         *_labelled("unexplained", HEAD, wrap(verdict.unexplained_text(report), room)),
         *_stages(report, room),
+        *_requests(report, room),
         *_members(report, room),
     ]
 
@@ -188,6 +190,10 @@ def _stages(report: Report, room: int) -> list[Line]:
     texts = _wrap_items(words.seen_stages(report.stages), room)
     texts += [_one_line(f"{words.BLIND}{', '.join(blind)}", room)] if blind else []
     return _labelled("stages", HEAD, texts)
+
+
+def _requests(report: Report, room: int) -> list[Line]:
+    return _labelled("requests", HEAD, [text for line in request_rows.lines(report) for text in wrap(line, room)])
 
 
 def _anatomy(report: Report) -> list[str]:

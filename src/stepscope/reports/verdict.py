@@ -83,6 +83,12 @@ def steps_note(report: Report) -> str:
     return f"the steps are {words.percent(ratio)} % of the run: shares and costs of the step are of these"
 
 
+def gpu_text(report: Report) -> str:
+    """``GPU busy 12 %`` of the steady steps; "" where no GPU was sampled."""
+    busy = report.session.gpu_busy_ratio
+    return f"GPU busy {words.percent(busy)} %" if busy is not None else ""
+
+
 def is_general(finding: Finding) -> bool:
     """Whether a finding is a general detector's."""
     return finding.code.startswith(GENERAL)

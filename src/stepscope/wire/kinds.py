@@ -223,6 +223,13 @@ class Flag(enum.IntFlag):
     """A stack sample by the thread's CPU clock: dur is CPU time. Other samples of that thread stand for the rest."""
 
 
+SHAPE_SHIFT = 8
+"""Bits 8-15 of the flags of a call (``Trait.CALLED``, and LOOP) hold the number of the shape that it was given, of a
+``shape`` line of the log; 0: not known. COUNTS records hold their kind there."""
+OTHER_SHAPE = 255
+"""Number of all shapes beyond those that have a number."""
+
+
 class LockState(enum.IntEnum):
     """State of a sampled thread with respect to the interpreter lock. Numbers are part of the session format."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.derive.sessions import MS, SCRIPT, Frame, Job, S
+from tests.derive.sessions import MS, SCRIPT, Frame, Job, S, node
 from tests.detectors.jobs import (
     MAKE,
     PERIOD,
@@ -21,6 +21,7 @@ from tests.detectors.traced_jobs import HEAD, exchanging, loaded, on_gpu, transp
 
 from stepscope.app.report import stage_shares
 from stepscope.detectors import base, registry
+from stepscope.formats.agent_files.iterator_model import Node
 from stepscope.model.log.events import IteratorModel
 from stepscope.model.report.finding import StageShare
 from stepscope.reports import text, words
@@ -117,6 +118,42 @@ def test_a_wait_that_may_hide_is_no_share() -> None:
     assert "input wait inside" in found["forward-backward"].basis
 
 
+def reading(*nodes: Node) -> Job:
+    """A loop that waits 40 of 100 ms for a pipeline with these stages."""
+    job = Job()
+    root = job.dataset("BatchDataset", job.dataset("TFRecordDatasetV2", line=1), line=2)
+    iterator = job.iterator(root)
+    job.function().every(PERIOD, STEPS, dur=PERIOD - 40 * MS, start=40 * MS)
+    job.nexts().every(PERIOD, STEPS, dur=40 * MS, arg=iterator)
+    job.model(iterator, (STEPS - 1) * PERIOD, nodes)
+    return job
+
+
+def test_the_wait_is_split_by_the_stages_that_set_the_pace() -> None:
+    """Reading and decoding on one thread share the wait by their self times, wherever the slowest stage is."""
+    batches = STEPS - 1
+    found = shares(
+        reading(
+            node(1, "Batch", 2, elements=batches, busy=batches * 30 * MS),
+            node(2, "TFRecord", elements=batches, busy=batches * 10 * MS),
+        )
+    )
+    assert found["raw-input"].ratio == pytest.approx(0.1, abs=0.01)
+    assert found["preprocessing"].ratio == pytest.approx(0.3, abs=0.01)
+    assert "TFRecord 10 ms a batch" in found["raw-input"].basis
+    assert "Batch 30 ms a batch" in found["preprocessing"].basis
+
+
+@pytest.mark.parametrize(("stage", "ratio"), [("Shuffle", 0.0), ("ParallelMapV2", None)])
+def test_a_pipeline_without_a_reader(stage: str, ratio: float | None) -> None:
+    """Data in memory are not read; a function of the user's may read files, so its time is not divided."""
+    found = shares(
+        reading(node(1, stage, 2, elements=STEPS, busy=STEPS * 10 * MS), node(2, "TensorSlice", elements=STEPS))
+    )
+    assert found["raw-input"].ratio == ratio
+    assert found["preprocessing"].ratio == pytest.approx(0.4, abs=0.01)
+
+
 @pytest.mark.parametrize(
     ("error", "fed", "why"),
     [
@@ -168,6 +205,14 @@ def test_a_trace_shows_what_only_a_device_can() -> None:
     assert "11 traced steps" in found["host-to-device"].basis
     assert found["gradient-sharing"].ratio == 0
     assert shares(transposed(10_000))["host-to-device"].basis == "not measured: the op trace contains no device work"
+
+
+def test_copies_from_the_device_are_in_their_stage() -> None:
+    """Nothing in Python waits for a copy inside a compiled call: the device's trace shows it."""
+    found = shares(on_gpu([HEAD], fetch=30_000))["device-to-host"]
+    assert found.ratio == pytest.approx(0.3, abs=0.01)
+    assert "copies from device to host" in found.basis
+    assert shares(transposed(10_000))["device-to-host"].basis.startswith("host waits")
 
 
 def test_an_imported_trace_has_all_eight_from_its_parts() -> None:

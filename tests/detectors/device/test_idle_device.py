@@ -91,3 +91,13 @@ def test_it_is_shown_below_many_findings() -> None:
 def test_a_used_gpu_is_not_asked_about() -> None:
     """A job that computes on the device, or holds its memory, is not asked."""
     assert not [f for f in reported(gpu_steps([50] * 11)).findings if f.severity == "ask"]
+
+
+@pytest.mark.parametrize(("busy", "said"), [(12, "GPU busy 12 %"), (97, "GPU busy 97 %")])
+def test_the_head_says_how_busy_the_gpu_is(busy: int, said: str) -> None:
+    """Whatever the detectors find: the share of the steady steps, in text, Markdown and page; replayed readings."""
+    report = reported(gpu_steps([busy] * 11))
+    assert report.session.gpu_busy_ratio == pytest.approx(busy / 100)
+    assert said in text.render(report).splitlines()[0]
+    assert said in markdown.render(report, sources={})
+    assert f'<dt>GPU busy</dt><dd class="value">{busy} ' in html.render(report, sources={})

@@ -8,6 +8,7 @@ from tests.detectors.asking import find
 from tests.detectors.fit_jobs import on_batch, read_models
 from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures
 from tests.detectors.jobs import HANDOVER, MAIN_CALL, PERIOD, STEPS, keras_fit, nothing, pulled
+from tests.detectors.resource_jobs import gpu_steps
 
 from stepscope.detectors.base import run
 from stepscope.detectors.input.slow_input_stage import DETECTOR
@@ -230,3 +231,32 @@ def test_op_determinism_is_not_why(job: Job) -> None:
     (found,) = find(job)
     assert found.code == "INP001"
     assert "determinism" not in found.title
+
+
+def remedies(job: Job) -> list[str]:
+    """What INP001 advises."""
+    (found,) = (found for found in find(job) if found.code == "INP001")
+    return [remedy.id for remedy in found.remedies]
+
+
+@pytest.mark.parametrize(
+    ("rates", "bound"),
+    [({"got": 1.7}, False), ({"got": 1.8}, True), ({"got": 1.0, "quota": 1.0, "throttled": 0.8, "waiting": 1.0}, True)],
+)
+def test_cores_are_advised_where_they_are_the_bound(rates: dict[str, float], *, bound: bool) -> None:
+    """A job that uses all of its CPUs gains nothing from threads; one that leaves some gains from them."""
+    job = pulled(60 * MS)
+    job.machine(10, cpus=2, **rates)
+    advised = remedies(job)
+    assert ("more-cores" in advised) is bound
+    assert ("parallel-map" in advised) is not bound
+    assert "on-the-device" not in advised
+
+
+@pytest.mark.parametrize(("busy", "advised"), [(30, True), (95, False)])
+def test_a_gpu_that_waits_can_do_the_maps_work(busy: int, *, advised: bool) -> None:
+    """Moving a map into the model helps where a GPU is there and waits for it; replayed readings."""
+    job = pulled(60 * MS)
+    waiting = gpu_steps([busy] * 11)
+    job.host, job.resources = waiting.host, waiting.resources
+    assert ("on-the-device" in remedies(job)) is advised

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.derive.sessions import MS, S
-from tests.detectors.asking import codes, look
+from tests.derive.sessions import MS, Job, S
+from tests.detectors.asking import codes, find, look
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
 from tests.detectors.jobs import MAKE, unsampled
+from tests.detectors.resource_jobs import MB, on_network
 from tests.detectors.trend_jobs import loading
 
 from stepscope.detectors.system.slow_initialisation import DETECTOR
@@ -79,3 +80,27 @@ def test_loading_is_short_against_a_long_run() -> None:
         r if r.kind != Kind.FUNCTION else r._replace(start_ns=r.start_ns * 10, dur_ns=200 * MS) for r in job.records
     ]
     assert "INI001" not in codes(job)
+
+
+def downloading(rate: float, *, own: float = 1.0) -> Job:
+    """The loading of 16 s while so many bytes a second arrive on the wire for 15 s; ``own``: of them, by the job."""
+    job = loading(16 * S, used=0.2)
+    job.machine(20, cpus=2)
+    received = [rate * (second < 15) for second in range(20)]
+    return on_network(job, received, [0.0] * 20, own=own, gaps=None)
+
+
+@pytest.mark.parametrize(("rate", "advice"), [(20 * MB, "stream-the-data"), (MB // 2, "load-in-pipeline")])
+def test_a_download_is_named(rate: int, advice: str) -> None:
+    """Where data arrive for most of the function's time, it is a download, with size and rate; a trickle is none."""
+    (found,) = (f for f in find(downloading(rate)) if f.code == "INI001")
+    values = {e.metric: e.value for e in found.evidence}
+    assert found.remedies[0].id == advice
+    assert ("286 MiB arrive over the network" in found.title) is (advice == "stream-the-data")
+    assert values.get("received_bytes_per_s", 20 * MB) == pytest.approx(20 * MB)
+
+
+def test_what_others_download_is_no_cause() -> None:
+    """Bytes on the wire of which the job received none, and that started no program, are somebody else's."""
+    (found,) = (f for f in find(downloading(20 * MB, own=0.0)) if f.code == "INI001")
+    assert found.remedies[0].id == "load-in-pipeline"

@@ -77,7 +77,7 @@ class Variants:
 class Entry:
     """State of one Function object, or of one ConcreteFunction that is called by itself."""
 
-    __slots__ = ("about", "batched", "calls", "execution", "name", "slot", "updates", "variants")
+    __slots__ = ("about", "batched", "calls", "execution", "name", "shapes", "slot", "updates", "variants")
 
     def __init__(self, name: int, execution: Foreign, about: dict[str, object] | None = None) -> None:
         self.name = name
@@ -86,6 +86,8 @@ class Entry:
         """Fields of its name line."""
         self.batched = False
         """Whether its signature leaves the leading dimension open."""
+        self.shapes = False
+        """Whether its signature leaves any size open, so that one graph serves several shapes."""
         self.updates = False
         """Whether its first graph changes variables."""
         self.variants: Variants | None = None

@@ -203,6 +203,7 @@ def _summary(view: SessionView) -> SessionSummary:
         inference=process_roles.inference(view),
         step_makers=step_summary.makers(view, makers),
         step_choice=step_summary.choice(view),
+        gpu_busy_ratio=step_summary.gpu_busy_ratio(view),
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from stepscope.app.report import step_summary
 from stepscope.derive.input import pipeline
 from stepscope.derive.ledger import build as ledgers
-from stepscope.derive.ledger import outside
+from stepscope.derive.ledger import loop_edges, outside
 from stepscope.derive.ledger.spots import Spots
 from stepscope.derive.numeric import intervals
 from stepscope.model.log.events import FRAMEWORKS, Framework
@@ -140,6 +140,8 @@ def _details(ledger: Ledger, part: Part) -> list[str]:
 def _within(ledger: Ledger, part: Part) -> list[str]:
     """What records show of a large share of the time outside of steps."""
     times = [(word, _records_within(ledger, part, kind)) for kind, word in NAMED]
+    edges = loop_edges.build(ledger.worker, ledger.threads)
+    times += [(edge.what, intervals.total(intervals.clip(edge.spans, part.spans))) for edge in edges]
     return [_share_text(word, ns) for word, ns in times if ns >= MIN_NAMED_RATIO * part.ns]
 
 

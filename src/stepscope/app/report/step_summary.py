@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stepscope.causes.system import gpu
+from stepscope.derive import steps_view
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import step_finder, step_makers
 from stepscope.model.report.finding import StepMaker
@@ -25,6 +27,13 @@ MAX_LEFT_OUT = 8
 def found(view: SessionView) -> tuple[Maker, ...]:
     """All makers of the session, the main ones first; for ``view.get``."""
     return step_makers.build(view.steps) if view.steps is not None else ()
+
+
+def gpu_busy_ratio(view: SessionView) -> float | None:
+    """Share of the steady steps in which a kernel ran, mean over the GPUs; None without samples of one."""
+    of_steps = steps_view.of(view)
+    busy = [one.busy_ratio for one in of_steps.get(gpu.build)] if of_steps is not None else []
+    return sum(busy) / len(busy) if busy else None
 
 
 def makers(view: SessionView, all_makers: Sequence[Maker]) -> tuple[StepMaker, ...]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from stepscope.causes.general.spent_lines import LEAST, MAX_LINES, MIN_SAMPLES, Spent
 from stepscope.derive.ledger import build as ledger
-from stepscope.derive.ledger import outside
+from stepscope.derive.ledger import loop_edges, outside
 from stepscope.derive.numeric import intervals
 from stepscope.derive.python import stack_samples
 from stepscope.derive.steps import step_makers
@@ -48,6 +48,8 @@ class PhaseTime:
     count: int
     lines: tuple[Spent, ...]
     """The costliest first; ratios are shares of the phase's time."""
+    edges: tuple[tuple[str, int], ...] = ()
+    """What Keras' loops do in it at their edges (``loop_edges``), and for how long."""
 
 
 def job(view: SessionView) -> Ledger | None:
@@ -67,6 +69,7 @@ def build(view: SessionView) -> tuple[PhaseTime, ...]:
     if whole is None:
         return ()
     samples = tuple(stack_samples.thread_samples(whole.worker, whole.threads))
+    edges = loop_edges.build(whole.worker, whole.threads)
     return tuple(
         PhaseTime(
             phase=part.phase,
@@ -74,6 +77,7 @@ def build(view: SessionView) -> tuple[PhaseTime, ...]:
             ratio=part.ns / whole.wall_ns,
             count=part.count,
             lines=_lines(view, whole, part, samples),
+            edges=tuple((edge.what, intervals.total(intervals.clip(edge.spans, part.spans))) for edge in edges),
         )
         for part in whole.parts
         if part.phase not in {"steps", "not-seen"}

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.causes.host import request_classes
 from stepscope.causes.job import purpose
 from stepscope.derive import kinds
 from stepscope.derive.steps import gaps
@@ -62,6 +63,7 @@ class _Calls:
 
     starts: I64
     durs: I64
+    flags: I64
     thinned: I64
     """1 if the record also stands for others."""
     counted: I64
@@ -140,6 +142,7 @@ def _calls(records: RecordTable, rows: I64, skipped: int) -> _Calls:
     return _Calls(
         starts=records.start_ns[alone],
         durs=records.dur_ns[alone],
+        flags=records.flags[alone],
         thinned=(records.flags[alone] & Flag.THINNED != 0).astype(np.int64),
         traced=(records.flags[alone] & Flag.TRACED) != 0,
         counted=records.arg[counted],
@@ -199,6 +202,9 @@ def _task(
         outliers=int((calls.durs > outlier).sum()),
         trend_ratio=_trend(calls.starts, calls.durs),
         where=_place(view, name),
+        slow_first=request_classes.slow_first(calls.starts, calls.durs, WARM_FACTOR) if timed else 0,
+        first_call_ns=int(calls.durs[np.argmin(calls.starts)]) if timed else 0,
+        classes=() if counted or calls.skipped else request_classes.build(worker, calls),
         added=added,
     )
 

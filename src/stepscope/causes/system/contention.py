@@ -37,6 +37,8 @@ T = TypeVar("T", "HostTable", "ProcessTable")
 
 MIN_THROTTLED_RATIO = 0.05
 """A cgroup throttled for a smaller share of the time does not wait for its quota."""
+FULL = 0.9
+"""Share of the CPUs that a job uses which has none left: the remainder is what no job reaches on a shared host."""
 ERROR = 0.25
 """Least error of ``lost_ratio``. Source: docs/benchmarks/contention.md, programs that the model was not made on: the
 interval held the truth in 13 of 13 runs, its middle was off by 0 to 25 points of the time."""
@@ -98,6 +100,11 @@ class Contention:
     def withheld(self) -> float:
         """CPUs that others had."""
         return self.others + self.steal + self.throttled
+
+    @property
+    def full(self) -> bool:
+        """Whether the job itself uses all CPUs that it may use, or all of its quota."""
+        return self.throttled > 0 or self.got >= FULL * self.available
 
     @property
     def crowd(self) -> float:

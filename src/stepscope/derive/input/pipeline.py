@@ -111,8 +111,8 @@ class Pipeline:
 
     @property
     def slowest(self) -> Stage | None:
-        """The stage that limits the pipeline: the largest latency per batch."""
-        return max(self.stages, key=lambda s: s.latency_ns, default=None)
+        """The largest stage of the stretch that limits the pipeline."""
+        return max(stages.limiting(self.stages), key=lambda s: s.latency_ns, default=None)
 
 
 def build(steps: Steps, traces: Sequence[OpView] = ()) -> Pipeline:

@@ -5,23 +5,23 @@ tf.data fuses, drops and inserts stages but keeps their order, so its tree and t
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
+from stepscope.derive.input import stage_totals
+from stepscope.derive.input.stage_totals import StageTotals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepscope.derive.input.model_reads import Read
+    from stepscope.derive.input.stage_totals import Key
     from stepscope.derive.steps.steps import Steps
-    from stepscope.formats.agent_files.iterator_model import IteratorModelData, Node
+    from stepscope.formats.agent_files.iterator_model import IteratorModelData
     from stepscope.model.log.events import DatasetMade, IteratorMade
-    from stepscope.model.records import F64
 
-INJECTED = frozenset({"Root", "Model", "MaxIntraOpParallelism", "PrivateThreadPool", "Options"})
-"""Nodes that tf.data inserts and that are no stage of the user's."""
+READERS = ("TFRecord", "TextLine", "FixedLengthRecord", "Csv", "ReadFile", "ListFiles", "Sql")
+"""Stages that read files: the raw input rather than preprocessing. Source: tensorflow/core/kernels/data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +38,23 @@ class Stage:
     datasets: tuple[DatasetMade, ...] = ()
     """The constructions it came from; two for a fused stage, none for one inserted by tf.data."""
     buffered: float = 0.0
+    stretch: int = 0
+    """Number of its stretch: stages of one stretch run one after the other, those of others at the same time."""
 
     @property
     def latency_ns(self) -> float:
         """The shortest time in which the stage can make a batch: self time over its parallelism."""
         return self.self_ns / max(1.0, self.parallelism)
+
+    @property
+    def reads(self) -> bool:
+        """Whether it reads files."""
+        return self.name.startswith(READERS)
+
+    @property
+    def family(self) -> str:
+        """Name without version and parallel prefix: Map, Interleave."""
+        return stage_totals.family(self.name)
 
     @property
     def sequential(self) -> bool:
@@ -56,6 +68,14 @@ class Stage:
         return self.self_ns / self.elements if self.elements else self.self_ns
 
 
+def limiting(stages: Sequence[Stage]) -> tuple[Stage, ...]:
+    """The stretch that needs the most time for a batch: the stages that set the pace, one after the other."""
+    stretches: dict[int, list[Stage]] = {}
+    for stage in stages:
+        stretches.setdefault(stage.stretch, []).append(stage)
+    return tuple(max(stretches.values(), key=lambda these: sum(s.latency_ns for s in these), default=()))
+
+
 def build(
     steps: Steps, reads: list[Read], iterators: dict[int, IteratorMade], datasets: dict[int, DatasetMade]
 ) -> tuple[Stage, ...]:
@@ -63,65 +83,42 @@ def build(
     by_iterator: dict[int, list[Read]] = {}
     for read in reads:
         by_iterator.setdefault(read.iterator, []).append(read)
-    shapes: dict[tuple[str, ...], _Totals] = {}
+    shapes: dict[tuple[Key, ...], tuple[StageTotals, dict[Key, tuple[DatasetMade, ...]]]] = {}
     for iterator, series in by_iterator.items():
         first, last = _ends_of_series(series, steps)
-        path = [n for n in _walk(last.data) if _family(n.name) not in INJECTED]
-        totals = shapes.setdefault(tuple(n.name for n in path), _Totals(len(path)))
-        totals.add(first, last, path)
+        between = [r.data for r in series if first is None or first.at < r.at <= last.at]
+        found = stage_totals.of_series(first.data if first is not None else None, between)
+        totals, matched = shapes.setdefault(found.shape, (StageTotals(shape=found.shape), {}))
+        totals.add(found)
         made = iterators.get(iterator)
-        if made is not None and not totals.matched:
-            totals.matched = _align(last.data, datasets.get(made.dataset), datasets)
-            totals.ids = [n.id for n in path]
+        if made is not None and not matched:
+            for data in between:
+                by_node = _align(data, datasets.get(made.dataset), datasets)
+                matched.update({key: by_node[n.id] for key, n in stage_totals.walk(data) if n.id in by_node})
     if not shapes:
         return ()
-    names, totals = max(shapes.items(), key=lambda item: item[1].batches)
-    batches = max(1, totals.batches)
+    return _stages(*max(shapes.values(), key=lambda shape: shape[0].batches))
+
+
+def of_tree(data: IteratorModelData) -> tuple[Stage, ...]:
+    """Stages of one tree, without the user's lines."""
+    return _stages(stage_totals.of_series(None, [data]), {})
+
+
+def _stages(totals: StageTotals, matched: dict[Key, tuple[DatasetMade, ...]]) -> tuple[Stage, ...]:
+    rows = stage_totals.per_batch(totals)
     return tuple(
         Stage(
-            name=name,
-            self_ns=float(totals.busy[i]) / batches,
-            parallelism=float(totals.parallelism[i]),
-            elements=float(totals.elements[i]) / batches,
-            buffered=float(totals.buffered[i]) / max(1, totals.series),
-            datasets=totals.matched.get(totals.ids[i], ()) if totals.ids else (),
+            name=key[-1][1],
+            self_ns=row.busy_ns,
+            parallelism=row.parallelism,
+            elements=row.elements,
+            buffered=row.buffered,
+            stretch=row.stretch,
+            datasets=matched.get(key, ()),
         )
-        for i, name in enumerate(names)
+        for key, row in rows.items()
     )
-
-
-class _Totals:
-    """Sums over iterators whose pipelines have the same shape."""
-
-    def __init__(self, stages: int) -> None:
-        self.batches = 0
-        self.series = 0
-        self.busy: F64 = np.zeros(stages)
-        self.elements: F64 = np.zeros(stages)
-        self.parallelism: F64 = np.ones(stages)
-        self.buffered: F64 = np.zeros(stages)
-        self.matched: dict[int, tuple[DatasetMade, ...]] = {}
-        self.ids: list[int] = []
-
-    def add(self, first: Read | None, last: Read, path: Sequence[Node]) -> None:
-        """Adds what happened between two reads, or since the iterator's start if there is only one."""
-        before = first.data.nodes if first else {}
-        self.batches += last.elements - (first.elements if first else 0)
-        self.series += 1
-        for i, node in enumerate(path):
-            earlier = before.get(node.id)
-            self.busy[i] += node.processing_ns - (earlier.processing_ns if earlier else 0)
-            for worked in self._worked_on(node, last.data.nodes):
-                past = before.get(worked.id)
-                self.elements[i] += worked.num_elements - (past.num_elements if past else 0)
-            self.parallelism[i] = max(self.parallelism[i], node.parameters.get("parallelism", 1.0))
-            self.buffered[i] += node.buffered_elements
-
-    @staticmethod
-    def _worked_on(node: Node, nodes: dict[int, Node]) -> list[Node]:
-        """Elements on which a stage works: its own, or its inputs' if it batches while mapping."""
-        inputs = [nodes[i] for i in node.inputs if i in nodes]
-        return inputs if _family(node.name) == "MapAndBatch" and inputs else [node]
 
 
 def _ends_of_series(series: list[Read], steps: Steps) -> tuple[Read | None, Read]:
@@ -131,20 +128,6 @@ def _ends_of_series(series: list[Read], steps: Steps) -> tuple[Read | None, Read
     if len(steady) > 1 and steady[-1].elements > steady[0].elements:
         return steady[0], steady[-1]
     return None, series[-1]
-
-
-def _walk(data: IteratorModelData) -> list[Node]:
-    """Nodes from the consumer to the sources, depth first."""
-    order, todo, seen = [], [data.output], set()
-    while todo:
-        number = todo.pop()
-        node = data.nodes.get(number)
-        if node is None or number in seen:
-            continue
-        seen.add(number)
-        order.append(node)
-        todo.extend(reversed(node.inputs))
-    return order
 
 
 def upstream(roots: Sequence[int], datasets: dict[int, DatasetMade]) -> list[DatasetMade]:
@@ -157,21 +140,6 @@ def upstream(roots: Sequence[int], datasets: dict[int, DatasetMade]) -> list[Dat
             order.append(made)
             todo.extend(made.inputs)
     return order
-
-
-def _family(name: str) -> str:
-    """Stage name without version, parallel prefix and "Dataset": ParallelMapV2 and MapDataset are both Map."""
-    name = re.sub(r"V\d+$", "", name.lstrip("_"))
-    name = re.sub(r"(V\d+)?Dataset(V\d+)?$", "", name)
-    name = re.sub(r"^(Parallel|Legacy|Forever|Finite|Memory|File|Experimental)+", "", name)
-    return {"CacheImpl": "Cache", "FilterFusion": "Filter", "DirectedInterleave": "Interleave"}.get(name, name)
-
-
-def _families(name: str) -> tuple[str, ...]:
-    """The user's transformations that a node stands for, consumer first."""
-    if _family(name) == "MapAndBatch":
-        return ("Batch", "Map")
-    return (_family(name),)
 
 
 def _align(
@@ -189,7 +157,7 @@ def _align(
         found: list[DatasetMade] = []
         below: Sequence[int] | None = None
         at = made
-        for family in _families(node.name):
+        for family in stage_totals.families(node.name):
             hit = _search(at, family, datasets)
             if hit is None:
                 continue
@@ -203,6 +171,8 @@ def _align(
                 visit(inner, made)
             else:
                 visit(inner, datasets.get(below[position]) if position < len(below) else None)
+                if position >= len(below) and inner not in matched:
+                    matched[inner] = tuple(found)
 
     visit(data.output, root)
     return matched
@@ -211,7 +181,7 @@ def _align(
 def _search(made: DatasetMade | None, family: str, datasets: dict[int, DatasetMade]) -> DatasetMade | None:
     """The nearest construction of a family, following single inputs upwards."""
     while made is not None:
-        if _family(made.cls) == family:
+        if stage_totals.family(made.cls) == family:
             return made
         if len(made.inputs) != 1:
             return None

@@ -20,7 +20,8 @@ that replays NVML's readings. Larger batches change training: learning rate and 
 no speed-up is promised.
 
 ## Remedy
-Try twice the batch size, with the learning rate adjusted, and compare samples per second.
+Try twice the batch size, with the learning rate adjusted, and compare samples per second. `set_memory_growth` makes
+TensorFlow reserve only what it needs, so that other tools show it and other jobs can use the rest.
 
 ## References
 TensorFlow API: tf.config.experimental.get_memory_info. FSE'22 study, "Model: improper hyper parameter".
@@ -33,6 +34,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.system import gpu
 from stepscope.causes.system.gpu import no_gpu
+from stepscope.detectors import op_places
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ratio
@@ -76,6 +78,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
         f"memory, and it is busy {format_ratio(one.busy_ratio)} of the time",
         severity="info",
         confidence=0.6,
+        where=op_places.of_steps(view),
         evidence=(
             Evidence(metric="live_bytes", value=one.live_bytes, unit="bytes"),
             Evidence(metric="total_bytes", value=one.total_bytes, unit="bytes"),
@@ -83,10 +86,22 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
             Evidence(metric="gpu_busy_ratio", value=one.busy_ratio, unit="ratio", threshold=params.max_busy_ratio),
         ),
         cost=cost_of(view, 0.0, basis="prior"),
-        remedies=(Remedy(id="larger-batch", text="try twice the batch size with the learning rate adjusted"),),
+        remedies=(
+            Remedy(id="larger-batch", text="try twice the batch size with the learning rate adjusted"),
+            _GROWTH,
+        ),
         explanation="nvidia-smi does not show this: it counts reserved memory, and TensorFlow reserves nearly all at "
         "its start.",
     )
+
+
+_GROWTH = Remedy(
+    id="memory-growth",
+    text="to see what the job needs, and to leave the rest to other jobs, before TensorFlow first uses the GPU: "
+    'for gpu in tf.config.list_physical_devices("GPU"): tf.config.experimental.set_memory_growth(gpu, True)',
+    safety="safe",
+)
+"""The same as TF_FORCE_GPU_ALLOW_GROWTH=true. Source: TensorFlow guide, "Use a GPU", limiting GPU memory growth."""
 
 
 DETECTOR = Detector(

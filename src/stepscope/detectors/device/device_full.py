@@ -31,6 +31,7 @@ import numpy as np
 
 from stepscope.causes.system import gpu
 from stepscope.causes.system.gpu import no_gpu
+from stepscope.detectors import op_places
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ratio
@@ -63,6 +64,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
         f"{'its' if count == 1 else 'their'} ops can be improved",
         severity="info",
         confidence=0.9,
+        where=op_places.of_steps(view),
         evidence=(
             Evidence(metric="gpu_busy_ratio", value=busy, unit="ratio", threshold=params.min_busy_ratio),
             Evidence(metric="least_busy_ratio", value=least, unit="ratio", threshold=params.min_least_ratio),

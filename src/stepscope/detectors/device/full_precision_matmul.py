@@ -27,7 +27,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.detectors import trace_evidence
+from stepscope.detectors import op_places, trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ratio
@@ -74,6 +74,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         title=f"matrix products and convolutions run in 32 bits for {format_ratio(ratio)} of the step, on a GPU whose "
         "tensor cores could run them in 16 bits (mixed precision)",
         confidence=0.8,
+        where=op_places.of_rows(view, trace, kernels.row[plain]),
         evidence=(
             trace_evidence.evidence(trace, "full_precision_ratio", ratio, "ratio", params.min_ratio),
             trace_evidence.evidence(trace, "tensor_core_ratio", kernels.ratio(kernels.tensor_core), "ratio"),

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.derive.optrace.device import device_work
-from stepscope.detectors import trace_evidence
+from stepscope.detectors import op_places, trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Remedy
 from stepscope.model.session.optrace_stats import StatName
@@ -71,6 +71,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     yield Seen(
         title=f"copies from host to device{size} take {format_ratio(ratio)} of the step, with no kernel running",
         confidence=0.9,
+        where=trace_evidence.stage_places(view) or op_places.of_steps(view),
         evidence=(
             trace_evidence.evidence(trace, "copy_ratio", ratio, "ratio", params.min_ratio),
             trace_evidence.evidence(trace, "bytes_per_step", per_step, "bytes"),

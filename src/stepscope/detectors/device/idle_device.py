@@ -33,8 +33,9 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.system import gpu
 from stepscope.causes.system.gpu import no_gpu
+from stepscope.detectors import op_places
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
-from stepscope.model.report.finding import Evidence, Place, Remedy
+from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
         title=f"the job does not use the GPU: {format_ratio(compute)} of the step is computed on the CPU",
         severity="ask" if compute >= params.min_compute_ratio else "info",
         confidence=0.8,
-        where=_places(view),
+        where=op_places.of_steps(view),
         evidence=(
             Evidence(metric="gpu_busy_ratio", value=busy, unit="ratio", threshold=params.max_busy_ratio),
             Evidence(metric="reserved_bytes", value=reserved, unit="bytes", threshold=params.used_bytes),
@@ -85,16 +86,6 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
         ),
         explanation="No kernel ran on the device during the steady steps, and the job holds none of its memory.",
     )
-
-
-def _places(view: StepsView) -> tuple[Place, ...]:
-    """Where user code makes the steps that run on the CPU."""
-    fit = view.fit_place()
-    if fit is not None:
-        return (fit,)
-    if view.loop is None or view.call_line is None:
-        return ()
-    return (view.place(view.loop[0], view.call_line, function=view.loop[1]),)
 
 
 DETECTOR = Detector(

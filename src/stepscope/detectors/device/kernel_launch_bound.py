@@ -29,7 +29,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.detectors import trace_evidence
+from stepscope.detectors import op_places, trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -75,6 +75,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         title=f"kernel launch: the device waits {format_ratio(ratio)} of the step for the host to launch work; "
         f"{per_step:,.0f} kernels a step take {format_ns(mean)} each",
         confidence=0.85,
+        where=op_places.of_rows(view, trace, kernels.row),
         evidence=(
             trace_evidence.evidence(trace, "launch_idle_ratio", ratio, "ratio", params.min_ratio),
             trace_evidence.evidence(trace, "kernels_per_step", per_step, "kernels"),

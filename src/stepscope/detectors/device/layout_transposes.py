@@ -34,7 +34,7 @@ import numpy as np
 from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace.device import device_work
 from stepscope.derive.optrace.host.activity import Activity
-from stepscope.detectors import trace_evidence
+from stepscope.detectors import op_places, trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ratio
@@ -77,6 +77,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         title=f"{per_step:.0f} layout transposes a step take {format_ratio(ratio)} of it: parts of the model use "
         "channels first, others channels last",
         confidence=0.85,
+        where=op_places.of_rows(view, trace, rows),
         evidence=(
             trace_evidence.evidence(trace, "transpose_ratio", ratio, "ratio", params.min_ratio),
             trace_evidence.evidence(trace, "transposes_per_step", per_step, "ops"),

@@ -31,7 +31,7 @@ import numpy as np
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace.host.activity import Activity
-from stepscope.detectors import trace_evidence
+from stepscope.detectors import op_places, trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from stepscope.derive.optrace.host.event_labels import Op
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
+    from stepscope.model.records import I64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,12 +61,13 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     ratio = trace.breakdown.ratio("host-compute")
     if ratio < params.min_ratio:
         return
-    (name, kind), longest = _longest(trace)
+    (name, kind), longest, rows = _longest(trace)
     per_step = longest / max(1, len(trace.periods))
     yield Seen(
         title=f"{trace_evidence.short(name)} ({kind}) runs on the host's CPU in each step, {format_ns(per_step)}; "
         f"the device waits {format_ratio(ratio)} of the step for ops on the host",
         confidence=0.85,
+        where=op_places.of_rows(view, trace, rows),
         evidence=(
             trace_evidence.evidence(trace, "host_op_ratio", ratio, "ratio", params.min_ratio),
             trace_evidence.evidence(trace, "op_ns_per_step", per_step, "ns"),
@@ -82,15 +84,15 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     )
 
 
-def _longest(trace: OpView) -> tuple[Op, int]:
-    """The host op for which the device waits longest."""
+def _longest(trace: OpView) -> tuple[Op, int, I64]:
+    """The host op for which the device waits longest, for how long, and its events."""
     events, windows = trace.trace.events, trace.breakdown.when("host-compute")
     rows = trace.domain.rows(Activity.OP)
     inside = intervals.clipped_sum(events.start_ns[rows], events.end_ns[rows], windows)
     index = trace.labels.index[rows]
     sums = np.bincount(np.maximum(index, 0), weights=inside * (index >= 0), minlength=len(trace.labels.ops))
     best = int(sums.argmax())
-    return trace.labels.ops[best], int(sums[best])
+    return trace.labels.ops[best], int(sums[best]), rows[index == best]
 
 
 DETECTOR = Detector(

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.detectors import trace_evidence
+from stepscope.detectors import op_places, trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -87,6 +87,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         title=f"{per_step:,.0f} kernels a step, most of them {format_ns(median)} or shorter, leave the device idle "
         f"between them for {format_ratio(gaps)} of the step: {_COMPILER[trace.framework]} would fuse them",
         confidence=0.8,
+        where=op_places.of_rows(view, trace, kernels.row),
         evidence=(
             trace_evidence.evidence(trace, "gap_ratio", gaps, "ratio", params.min_ratio),
             trace_evidence.evidence(trace, "kernels_per_step", per_step, "kernels", params.min_kernels),

@@ -81,7 +81,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen]:
 def _finding(view: SessionView, time: PhaseTime, params: Params) -> Seen:
     return Seen(
         title=f"{WHAT[time.phase][0]} {format_ratio(time.ratio)} of the run ({format_ns(time.ns)})"
-        f"{general_loss.top_text(time.lines)}",
+        f"{general_loss.top_text(time.lines)}{_edge_text(time)}",
         severity="info",
         confidence=general_loss.CONFIDENCE,
         exposed_stage=_stage(time),
@@ -100,10 +100,29 @@ def _finding(view: SessionView, time: PhaseTime, params: Params) -> Seen:
             *general_loss.of_lines(time.lines),
         ),
         cost=cost_of(view, 0.0, high=time.ratio, basis="unknown", ns_per_step=0),
-        remedies=WHAT[time.phase][1],
+        remedies=WHAT[time.phase][1] if not _edge_text(time) else (_FEWER_LOOPS,),
         explanation="This time lies outside of the steady steps: shares of the step and costs of findings do not "
-        "include it.",
+        f"include it.{_EDGES if _edge_text(time) else ''}",
     )
+
+
+_FEWER_LOOPS = Remedy(
+    id="fewer-loops",
+    text="call fit, evaluate and predict less often, on more data each",
+)
+_EDGES = (
+    " Each fit, evaluate and predict makes a dataset and an iterator of what it is given, before its first callback; "
+    "when it ends, it destroys the iterator and waits until the pipeline's threads have stopped; predict also joins "
+    "its outputs."
+)
+MIN_EDGE = 0.5
+"""Share of a phase from which what Keras' loops do at their edges is its subject."""
+
+
+def _edge_text(time: PhaseTime) -> str:
+    """What Keras does in most of the time; "" if it does neither."""
+    what, ns = max(time.edges, key=lambda edge: edge[1], default=("", 0))
+    return f": {what} ({format_ns(ns)})" if ns >= MIN_EDGE * time.ns else ""
 
 
 def _stage(time: PhaseTime) -> Stage:

@@ -23,10 +23,11 @@ itself.
 ## Remedy
 Run the stage in parallel (`num_parallel_calls=tf.data.AUTOTUNE`), do its work once (`cache()` after it, or offline; if
 it uses random ops, only the work before them), batch before a map that can work on whole batches, and keep
-`prefetch(tf.data.AUTOTUNE)` last. Filter, skip and shard before the map if they discard much of its output
-(`dropped_ratio`). If single rows of arrays pass by the thousand, batch their indices and gather. If op determinism
-forces a map onto one thread because it draws random numbers or reads a variable, use stateless random ops and read no
-variable in the map.
+`prefetch(tf.data.AUTOTUNE)` last. Where the job already uses all of its CPUs, threads gain nothing: only less work,
+more CPUs, or a GPU that waits and can do the map's work in the model (preprocessing layers) help. Filter, skip and
+shard before the map if they discard much of its output (`dropped_ratio`). If single rows of arrays pass by the
+thousand, batch their indices and gather. If op determinism forces a map onto one thread because it draws random numbers
+or reads a variable, use stateless random ops and read no variable in the map.
 
 ## References
 tf.data performance guide, sections parallelizing, vectorizing and caching; TensorFlow's model.proto.
@@ -39,7 +40,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.input import input_cause, random_input
 from stepscope.causes.job import hidden_wait
-from stepscope.detectors import cut_cache, determinism, drawn, pipeline_python
+from stepscope.detectors import cut_cache, determinism, drawn, input_means, pipeline_python
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, compute_ratio, cost_of
 from stepscope.model.log.events import ChildStarted
 from stepscope.model.report.finding import Evidence, Place, Remedy
@@ -73,8 +74,6 @@ class Params:
     """Of the elements of a map: a later stage is named only if it leaves less."""
 
 
-SOURCES = ("TFRecord", "TextLine", "FixedLengthRecord", "Csv", "ReadFile", "ListFiles", "Sql")
-"""Stages that read: the raw input rather than preprocessing. Source: tensorflow/core/kernels/data."""
 HANDING_ON = ("Batch", "Shuffle", "TensorSlice", "Repeat", "Prefetch", "Zip", "Unbatch")
 """Stages that only pass elements on."""
 THROWING = ("filter", "skip", "shard")
@@ -167,7 +166,9 @@ def _finding(view: StepsView, cause: InputCause, params: Params) -> Seen:
         remedies=(
             *((cut_cache.REMEDY,) if cut is not None else ()),
             *((determinism.REMEDY,) if one_thread is not None else ()),
-            *_remedies(view, stage, dropped, params),
+            *input_means.in_order(
+                view, _remedies(view, stage, dropped, params), maps=stage is not None and "Map" in stage.name
+            ),
         ),
         explanation="The batch is not ready when the step asks for it. The stage named is the one with the "
         "largest self time per batch after tf.data's own optimisation; later stages cannot be faster."
@@ -211,7 +212,7 @@ def _plain(stage: Stage) -> str:
 
 
 def _pipeline_stage(stage: Stage | None) -> PipelineStage:
-    return "raw-input" if stage is not None and stage.name.startswith(SOURCES) else "preprocessing"
+    return "raw-input" if stage is not None and stage.reads else "preprocessing"
 
 
 def _places(view: StepsView, stage: Stage | None) -> tuple[Place, ...]:
@@ -265,7 +266,7 @@ def _remedies(view: StepsView, stage: Stage | None, dropped: _Dropped | None, pa
         text = "batches come from other processes, each pickled and copied: send them small (uint8, not float64; scale "
         text += "and cast in the model), or make them on threads or with tf.data"
         remedies.append(Remedy(id="smaller-batches-between-processes", text=text, safety="review"))
-    elif stage is not None and stage.name.startswith(SOURCES):
+    elif stage is not None and stage.reads:
         text = "read several files at once: interleave(..., num_parallel_calls=tf.data.AUTOTUNE) or num_parallel_reads"
         remedies.append(Remedy(id="parallel-reads", text=text, safety="review"))
     elif stage is not None and ("FlatMap" in stage.name or "Interleave" in stage.name):

@@ -12,7 +12,8 @@ Every start of the job pays it again: each trial of a search, each restart on a 
 `initialisation_ratio`: time that the function takes before the first steady step, by stack samples, as a share of the
 time from the end of the imports to the last step. The parts of the time before that step: `import_ns`, `own_code_ns`,
 `model_building_ns`, `first_calls_ns` (tracing, graph compilation, warm-up), `first_batch_ns`. `making_ns`: within calls
-that make a session or load a model, if that is most of it.
+that make a session or load a model, if that is most of it. `received_bytes`, `receiving_ns`: what arrived over the
+network before the first step, and in how much of the time, if that is most of the function's.
 
 ## Known limits
 A long first trace alone is not a finding (GRF002 says what makes it long). A short trial run makes every start look
@@ -22,7 +23,8 @@ Waiting for other tasks of the cluster (a chief, a server) is not the job's own 
 ## Remedy
 Vectorise the loop, or replace it with tf.data and `num_parallel_calls`, so that steps begin while it loads; or do it
 once and keep the result (`np.save`, TFRecord, `Dataset.save`). A session of ONNX Runtime optimises the graph each time
-it is made: keep the optimised model (`optimized_model_filepath`) and make sessions from that.
+it is made: keep the optimised model (`optimized_model_filepath`) and make sessions from that. Data that are downloaded
+whole before the first step can be streamed instead.
 
 ## References
 FSE'22 study, symptom "slow initialization time"; tf.data performance guide.
@@ -34,16 +36,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.host import slow_initialisation
+from stepscope.causes.system import start_download
 from stepscope.derive.numeric import proportion
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
-from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.units import Ratio, format_bytes, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.host.slow_initialisation import Startup
+    from stepscope.causes.system.start_download import StartDownload
     from stepscope.derive.steps_view import StepsView
+    from stepscope.model.report.finding import Cause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +63,8 @@ class Params:
     min_wait_ns: int = 15_000_000_000
     """Or total time, for files that are read one by one."""
     min_samples: int = 10
+    min_receiving_ratio: Ratio = Ratio(0.5)
+    """Time in which data arrive over the network, as a share of the function's, from which these are the cause."""
     min_making_ratio: Ratio = Ratio(0.5)
     """Share of the function's time in calls that make a session or load a model from which these are the cause."""
 
@@ -74,11 +81,15 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     low, high = proportion.interval(start.spot_ns / max(1, start.own_ns), start.samples)
     own = start.own_ns / start.span_ns
     makes = start.making_ns >= params.min_making_ratio * start.spot_ns
+    load = view.get(start_download.build)
+    loads = load if load is not None and load.receiving_ns >= params.min_receiving_ratio * start.spot_ns else None
+    by = f", most of it in {start.making}" if makes else ""
+    by = by or (f", while {format_bytes(loads.bytes)} arrive over the network" if loads is not None else "")
     yield Seen(
         title=f"slow initialisation: {start.spot.function} takes {format_ns(start.spot_ns)} before the first step"
-        f"{f', most of it in {start.making}' if makes else ''}: {format_ratio(ratio)} of the run",
+        f"{by}: {format_ratio(ratio)} of the run",
         confidence=0.85,
-        cause="API: inefficient API usage" if makes else "Data: inefficient data preprocessing",
+        cause="API: inefficient API usage" if makes else _of_data(loads),
         introduced_stage="model building" if makes else "data preparation",
         where=_places(view, start),
         evidence=(
@@ -91,6 +102,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
             Evidence(metric="samples_on_code", value=start.samples, unit="samples"),
             *((Evidence(metric="cluster_wait_ns", value=start.cluster_ns, unit="ns"),) if start.cluster_ns else ()),
             *((Evidence(metric="making_ns", value=start.making_ns, unit="ns"),) if makes else ()),
+            *(_received(loads) if loads is not None else ()),
         ),
         cost=cost_of(
             view,
@@ -99,10 +111,33 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
             high=max(ratio, own * high),
             ns_per_step=start.spot_ns // max(1, len(steps)),
         ),
-        remedies=_remedies(start.spot.function, start.making if makes else ""),
+        remedies=_STREAM if loads is not None and not makes else _remedies(start.spot.function, start.making * makes),
         explanation=f"Of the {format_ns(start.length_ns)} between the imports and the first steady step, tracing and "
         f"first calls take {format_ns(start.calls_ns)}.",
     )
+
+
+def _of_data(loads: StartDownload | None) -> Cause:
+    return "Data: inefficient data preprocessing" if loads is None else "Data: inefficient data transmission"
+
+
+def _received(loads: StartDownload) -> tuple[Evidence, ...]:
+    """What arrives, for how long, and how fast: a link's limit shows in the rate."""
+    return (
+        Evidence(metric="received_bytes", value=loads.bytes, unit="bytes"),
+        Evidence(metric="receiving_ns", value=loads.receiving_ns, unit="ns"),
+        Evidence(metric="received_bytes_per_s", value=loads.bytes_s, unit="bytes/s"),
+    )
+
+
+_STREAM = (
+    Remedy(
+        id="stream-the-data",
+        text="begin while the data arrive: read them from the store in the tf.data pipeline (gs://, s3://, SageMaker's "
+        "fast file or pipe mode), or fetch the first files only and the others while the steps run",
+    ),
+    Remedy(id="keep-the-download", text="or keep what was downloaded on a disk that outlives the job"),
+)
 
 
 def _remedies(function: str, making: str) -> tuple[Remedy, ...]:

@@ -42,6 +42,8 @@ class IteratorModelData:
     nodes: dict[int, Node]
     output: int
     gaps_us: tuple[int, ...]
+    complete: bool = False
+    """Flag: the counters of stages that ended are in it, too. The live model drops them."""
 
 
 def parse(data: bytes) -> IteratorModelData:

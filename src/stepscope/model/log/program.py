@@ -36,6 +36,16 @@ class Padding(Event, tag="padding", frozen=True, kw_only=True):
     """Function of user code that padded them, else that passed them."""
 
 
+class ShapeMet(Event, tag="shape", frozen=True, kw_only=True):
+    """A shape that calls were given, and its number: bits 8-15 of the flags of their records (``wire.kinds``)."""
+
+    id: int
+    dims: tuple[int, ...] = ()
+    """Sizes, at most five; none: all shapes beyond those that have a number."""
+    rounded: bool = False
+    """Flag: each size is the next power of two, because the process met many shapes."""
+
+
 class ThreadDied(Event, tag="thread-death", frozen=True, kw_only=True):
     """A thread of the job ended by an exception that nobody caught."""
 
@@ -62,5 +72,13 @@ class DeviceMemory(Event, tag="device-memory", frozen=True, kw_only=True):
 
 
 ProgramEvent = (
-    Setting | Padding | ThreadDied | InterventionEnded | ValueSeen | FeedsSeen | FunctionWatched | DeviceMemory
+    Setting
+    | Padding
+    | ShapeMet
+    | ThreadDied
+    | InterventionEnded
+    | ValueSeen
+    | FeedsSeen
+    | FunctionWatched
+    | DeviceMemory
 )

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from stepscope.model.report import place
+from stepscope.model.report import place, task
 from stepscope.model.report.ledger import LedgerEntry
 from stepscope.model.report.limits import Limits
 from stepscope.model.report.memory_map import MemoryMap
@@ -17,7 +17,6 @@ from stepscope.model.report.op_summary import OpTraceSummary, TracedSteps
 from stepscope.model.report.op_table import OpTable
 from stepscope.model.report.overhead import Overhead
 from stepscope.model.report.process_roles import ProcessSummary
-from stepscope.model.report.record_kinds import TaskKind
 from stepscope.model.report.slow_steps import SlowStep
 from stepscope.model.report.step_summary import MakerKind, StepChoice, StepTimes, Throughput
 from stepscope.model.structs import Struct
@@ -94,6 +93,8 @@ Outcome = Literal["found", "clear", "undecided", "not-applicable", "failed"]
 
 Place = place.Place
 """A range of source lines; the struct stands apart, so that parts of a report can name places."""
+Task = task.Task
+TaskPart = task.TaskPart
 
 
 class Evidence(Struct, frozen=True, kw_only=True):
@@ -272,56 +273,8 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
     """All makers of steps; ``steps`` and ``throughput`` are those of the main ones."""
     step_choice: tuple[StepChoice, ...] = ()
     """Reasons for the choice of the main ones: the rules that excluded something, in their order."""
-
-
-class TaskPart(Struct, frozen=True, kw_only=True):
-    """A part of a task's calls with an addition: what the hooks of a MonitoredSession also fetched."""
-
-    text: str
-    count: int
-
-
-class Task(Struct, frozen=True, kw_only=True):
-    """A repeated activity of the job: a Session.run, a tf.function, a Keras loop, a request, a span.
-
-    ``count`` and ``total_ns`` are of all calls, including those that were only counted; quantiles, outliers and trend
-    are of the ``timed`` ones.
-    """
-
-    kind: TaskKind
-    name: str
-    """Name. Session.run: the user's fetches. tf.function, span: its name. Keras: the loop or its compiled function."""
-    pid: int
-    """Process id."""
-    count: int
-    exact: bool = True
-    """Flag: false if records of this process were lost; ``count`` is then a lower bound."""
-    timed: int
-    """Number of individually timed calls. Less than ``count`` if a job is so fast that most calls are only counted."""
-    first_ns: int
-    last_ns: int
-    """End of the last call since session start; ``first_ns`` is the start of the first."""
-    rate_per_s: float | None = None
-    """Calls per second from the first to the last; null for a single one."""
-    total_ns: int
-    """Time of all calls, with ``usual_ns`` for each that was only counted. Tasks may run inside others: totals do not
-    add up."""
-    mean_ns: int
-    usual_ns: int = 0
-    """Mean without the slow first calls and those that traced a function."""
-    p50_ns: int
-    p95_ns: int
-    p99_ns: int
-    max_ns: int
-    outliers: int
-    """Number of calls that took more than twice the median and lie far above the rest (Tukey's outer fence)."""
-    trend_ratio: float | None = None
-    """Change of the median call time over the run, as a share of it: 0.3 is 30 % slower at the end. 0: none beyond
-    noise. Null: too few timed calls."""
-    where: Place | None = None
-    """Place where it is defined, or where the user calls it."""
-    added: tuple[TaskPart, ...] = ()
-    """Fetches of hooks, for Session.run in a MonitoredSession, in the same runs, each with its number of runs."""
+    gpu_busy_ratio: float | None = None
+    """Share of the steady steps in which a kernel ran, mean over the GPUs; null: none was sampled."""
 
 
 class LineHeat(Struct, frozen=True, kw_only=True):

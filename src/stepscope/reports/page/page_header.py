@@ -57,7 +57,7 @@ def _verdict(report: Report) -> str:
 
 def _tiles(report: Report) -> list[tuple[str, str, str]]:
     summary, overhead, times = report.session, report.overhead, report.session.step_times
-    rates = summary.throughput
+    rates, busy = summary.throughput, summary.gpu_busy_ratio
     tiles: list[tuple[str, str, str]] = []
     if words.is_imported(report):
         return _imported_tiles(report)
@@ -70,6 +70,7 @@ def _tiles(report: Report) -> list[tuple[str, str, str]]:
         tiles.append(("Mean step", format_ns(times.mean_ns), f"p95 {format_ns(times.p95_ns)}"))
         warm = f"{times.warmup_steps} warm-up steps, {format_ns(times.warmup_ns)}" if times.warmup_steps else ""
         tiles.append(("Steps", f"{summary.steps:,}", warm))
+        tiles += [("GPU busy", f"{words.percent(busy)} %", "of the steady steps")] if busy is not None else []
     if not summary.steps:
         for label, key, unit, value in (
             ("CPU", "res:cpu_cores", "cores", lambda v: sum(v) / len(v)),

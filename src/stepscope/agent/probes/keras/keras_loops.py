@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.agent.probes.common import Loop, padding_of, shared
 from stepscope.agent.probes.support import Sites, drop_our_frame, lacking, leading, report, static_leading
+from stepscope.agent.shapes import shape_of, shapes_of
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ def _wrap(state: AgentState, original: Callable[..., Foreign], role: str) -> Cal
     kind = int(Kind.LOOP)
     now = state.now
     caller = sys._getframe
+    shapes = shapes_of(state) if role.startswith("predict") else None
+    ours = state.guard("keras_loops.shape")
 
     @functools.wraps(original)
     def loop(self: Foreign, *args: Foreign, **kwargs: Foreign) -> Foreign:
@@ -76,6 +79,9 @@ def _wrap(state: AgentState, original: Callable[..., Foreign], role: str) -> Cal
             end = now()
             me.loop = outer
             samples = _samples(this, args, kwargs)
+            if shapes is not None and not flags:
+                with ours:
+                    flags = shapes.flags(shape_of(args[0] if args else kwargs.get("x")))
             state.write(this.start, end - this.start, samples, name, kind, flags, state.thread())
             if this.consumed and common.read_models is not None:
                 common.read_models(this)

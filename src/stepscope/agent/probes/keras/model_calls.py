@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.agent.probes.common import shared
 from stepscope.agent.probes.support import Sites, drop_our_frame, eager_test, lacking, leading, report
+from stepscope.agent.shapes import LEAST_NS, shape_of, shapes_of
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -33,9 +34,11 @@ def _wrap_call(state: AgentState, original: Callable[..., Foreign]) -> Callable[
     local = shared(state).local
     eager = eager_test()
     sites: dict[str, Sites] = {}
+    ours = state.guard("model_calls.shape")
     now = state.now
     caller = sys._getframe
     kind = int(Kind.MODEL_CALL)
+    shapes = shapes_of(state)
 
     @functools.wraps(original)
     def call(self: Foreign, *args: Foreign, **kwargs: Foreign) -> Foreign:
@@ -67,6 +70,9 @@ def _wrap_call(state: AgentState, original: Callable[..., Foreign]) -> Callable[
             known = sites.get(text)
             if known is None:
                 known = sites[text] = Sites(state, ("model_call", text), text=text)
+            if spent >= LEAST_NS and not flags:
+                with ours:
+                    flags = shapes.flags(shape_of(args))
             state.write(start, spent, leading(args), known.name(caller(1)), kind, flags, state.thread())
 
     return call

@@ -13,7 +13,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from stepscope.agent.core.weak_ids import WeakIds
-from stepscope.agent.probes.support import Sites, drop_our_frame, lacking, leading, leaf, report, user_stack
+from stepscope.agent.probes.support import Sites, drop_our_frame, lacking, leaf, report, user_stack
+from stepscope.agent.shapes import shape_of, shapes_of
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Models:
         """Sessions -> ``Sites`` of their model."""
         self._told: set[tuple[object, ...]] = set()
         self.bound = WeakIds()
-        """IOBindings -> (name, leading dimension) of the input that was bound first."""
+        """IOBindings -> (name, shape) of the input that was bound first."""
 
     def sites(self, session: Foreign) -> Sites:
         """Call sites of runs of a session."""
@@ -108,28 +109,18 @@ def _entry(options: Foreign, key: str) -> str:
     return ""
 
 
-def samples_of(fed: Foreign, bound: WeakIds) -> int:
-    """Leading dimension of the first input that has one: of a feed, an IOBinding or a vector of OrtValues."""
+def shape_fed(fed: Foreign, bound: WeakIds) -> tuple[int, ...]:
+    """Shape of the first input that is no scalar: of a feed, an IOBinding or a vector of OrtValues."""
     known = bound.get(fed) if type(fed) is not dict else None
     if known is not None:
-        return int(known[1])
+        shape: tuple[int, ...] = known[1]
+        return shape
     values = fed.values() if hasattr(fed, "values") else fed if hasattr(fed, "__getitem__") else ()
     for value in itertools.islice(values, 4):
-        found = _leading(value)
+        found = shape_of(value)
         if found:
             return found
-    return 0
-
-
-def _leading(value: Foreign) -> int:
-    """Leading dimension of an array, of an OrtValue (whose shape is a method) or of a list that becomes an array."""
-    shape = getattr(value, "shape", None)
-    if type(shape) is tuple:  # NumPy arrays, by far the most common
-        return int(shape[0]) if shape else 0
-    if callable(shape):
-        found = shape()
-        return int(found[0]) if found else 0
-    return len(value) if type(value) is list else leading(value)
+    return ()
 
 
 def attach(state: AgentState, module: Foreign) -> None:
@@ -168,6 +159,7 @@ def _wrap_run(state: AgentState, original: Method, models: Models, parameter: st
     kind = int(Kind.INFERENCE)
     bound = models.bound
     ours = state.guard("inference.run")
+    shapes = shapes_of(state)
 
     @functools.wraps(original)
     def run(self: object, *args: Foreign, **kwargs: Foreign) -> object:
@@ -183,7 +175,10 @@ def _wrap_run(state: AgentState, original: Method, models: Models, parameter: st
             name = samples = 0
             with ours:
                 name = models.sites(self).name(caller(1))
-                samples = samples_of(args[place] if len(args) > place else kwargs.get(parameter), bound)
+                shape = shape_fed(args[place] if len(args) > place else kwargs.get(parameter), bound)
+                if shape:
+                    samples = int(shape[0])
+                    flags |= 0 if flags else shapes.flags(shape)
             state.write(start, spent, samples, name, kind, flags, state.thread())
 
     return run
@@ -214,7 +209,7 @@ def _wrap_making(state: AgentState, original: Method, models: Models) -> Method:
 
 
 def _wrap_bind(state: AgentState, original: Method, bound: WeakIds, parameter: str, place: int) -> Method:
-    """Note the leading dimension of the first input that is bound."""
+    """Note the shape of the first input that is bound."""
 
     @functools.wraps(original)
     def bind(self: Foreign, name: Foreign, *args: Foreign, **kwargs: Foreign) -> object:
@@ -227,8 +222,8 @@ def _wrap_bind(state: AgentState, original: Method, bound: WeakIds, parameter: s
             value = args[place - 1] if len(args) >= place else kwargs.get(parameter)
             first = bound.get(self)
             if first is None or first[0] == name or not first[1]:
-                size = int(value[0]) if type(value) in (list, tuple) and value else _leading(value)
-                bound.set(self, (name, size))
+                given = value if isinstance(value, (list, tuple)) else ()
+                bound.set(self, (name, tuple(map(int, given)) if given else shape_of(value)))
         return result
 
     return bind

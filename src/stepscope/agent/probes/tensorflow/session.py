@@ -20,6 +20,7 @@ from stepscope.agent.core import frames
 from stepscope.agent.core.feeds import Feeds
 from stepscope.agent.core.weak_ids import WeakIds
 from stepscope.agent.probes.support import Sites, drop_our_frame, examples, is_open, lacking, leaf, report
+from stepscope.agent.shapes import LEAST_NS, shape_of, shapes_of
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -144,6 +145,7 @@ def _wrap(state: AgentState, original: Method, names: Fetches) -> Method:
     caller = sys._getframe
     kind = int(Kind.SESSION_RUN)
     tracing = names.tracing
+    shapes = shapes_of(state)
 
     @functools.wraps(original)
     def run(self: object, fetches: Foreign, feed_dict: Foreign = None, *args: object, **kwargs: object) -> object:
@@ -165,6 +167,8 @@ def _wrap(state: AgentState, original: Method, names: Fetches) -> Method:
                 name = names.name(fetches, caller(1))
                 if feed_dict:
                     samples = fed(feed_dict)
+                    if spent >= LEAST_NS and not flags:
+                        flags = shapes.flags(shape_of(feed_dict))
                     names.feeds.note(name, feed_dict)
                 if args or kwargs or names.recording:
                     names.trace_of_user(args[0] if args else kwargs.get("options"), start, caller(1))

@@ -32,6 +32,7 @@ from stepscope.agent.probes.support import (
 )
 from stepscope.agent.probes.tensorflow.signatures import change, text_of
 from stepscope.agent.probes.variants import NO_ITERATOR, Entry, grown, updates_of
+from stepscope.agent.shapes import LEAST_NS, shape_of, shapes_of, varies
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
@@ -128,6 +129,9 @@ def _wrap_call(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the ne
     execution_kind = int(Kind.EXECUTION)
     traced = int(Flag.TRACED)
     nested = int(Flag.NESTED)
+    raised = int(Flag.RAISED)
+    shapes = shapes_of(state)
+    asked = state.guard("tf_function.shape")
     caller = sys._getframe
 
     def meet(function: Foreign) -> Entry:
@@ -137,7 +141,7 @@ def _wrap_call(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the ne
             signature = getattr(function, "structured_input_signature", None) or getattr(
                 function, "input_signature", None
             )
-            entry.batched = is_open(signature)
+            entry.batched, entry.shapes = is_open(signature), varies(signature)
             entries.set(function, entry)
         return entry
 
@@ -208,6 +212,9 @@ def _wrap_call(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the ne
                 samples = examples(args, batched=entry.batched) if calls <= LOOK_FIRST or not calls % LOOK_EVERY else 0
                 variants = entry.variants
                 name = entry.name if variants is None else variants.name(args, kwds, caller(1))
+                if spent >= LEAST_NS and not flags & raised and (entry.shapes or variants is not None):
+                    with asked:
+                        flags |= shapes.flags(shape_of(args) or shape_of(kwds))
                 write(start, spent, samples, name, function_kind, flags, number)
 
     return call

@@ -111,4 +111,4 @@ def as_model(tree: Tree) -> IteratorModelData:
         )
         for node in order
     }
-    return IteratorModelData(nodes=nodes, output=number[tree.root.path], gaps_us=())
+    return IteratorModelData(nodes=nodes, output=number[tree.root.path], gaps_us=(), complete=True)
