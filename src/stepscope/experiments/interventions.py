@@ -14,6 +14,8 @@ NUMBERED = frozenset(("batch", "steps-per-execution", "threads"))
 """Interventions whose argument is a number of at least 1."""
 PARTS = frozenset(("batch",))
 """Interventions whose argument may also be a part: 1/2."""
+SWITCHED = frozenset(("no-callbacks", "without-callback", "no-summaries", "no-checkpoints", "stub", "gc-off"))
+"""Interventions that can be switched on and off while the job runs: nothing that is made once depends on them."""
 
 
 ALL: tuple[Intervention, ...] = (
@@ -316,6 +318,12 @@ ALL: tuple[Intervention, ...] = (
     ),
 )
 """All interventions, those that split the step first."""
+
+
+def is_switched(trial: str) -> bool:
+    """Whether a trial can be switched on and off while the job runs."""
+    return trials.split(trial)[0] in SWITCHED
+
 
 _BY_NAME = {intervention.name: intervention for intervention in ALL}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepscope.model.event import Event, Frame
-from stepscope.model.log.intervention import InterventionEnded
+from stepscope.model.log.intervention import BlockEnded, InterventionEnded
 from stepscope.model.log.values import FeedsSeen, FunctionWatched, ValueSeen
 
 
@@ -62,5 +62,13 @@ class DeviceMemory(Event, tag="device-memory", frozen=True, kw_only=True):
 
 
 ProgramEvent = (
-    Setting | Padding | ThreadDied | InterventionEnded | ValueSeen | FeedsSeen | FunctionWatched | DeviceMemory
+    Setting
+    | Padding
+    | ThreadDied
+    | InterventionEnded
+    | BlockEnded
+    | ValueSeen
+    | FeedsSeen
+    | FunctionWatched
+    | DeviceMemory
 )
