@@ -26,7 +26,7 @@ def run(off: int = 100, on: int = 50, *, turns: int = 3, late: float = 1.0) -> l
     made = [
         block((on if state else off) * 1000 + number, on=state, late=late) for number, state in enumerate(ORDER * turns)
     ]
-    return [*made, replace(block(on * 1000, on=True), long=True)]
+    return [*made, replace(block(on * 1000, on=True), long=True), block(off * 1000, on=False)]
 
 
 def test_neighbours_are_pairs() -> None:
@@ -57,10 +57,17 @@ def test_a_block_without_steps_loses_its_pair_alone() -> None:
         ([replace(one, count=0) for one in run()], "in 6 of 6 blocks there was nothing to change"),
         ([replace(one, ends=1, ends_ns=600_000) for one in run()], "6 % of the time is in ends of epochs"),
         ([replace(one, lumps=1, lumps_ns=600_000) for one in run()], "6 % of the time is in few steps"),
+        (
+            [
+                replace(one, steps_ns=2 * one.steps_ns, late_ns=2 * one.late_ns) if i % 4 == 2 else one
+                for i, one in enumerate(run())
+            ],
+            "the second block that is on in a row is 100 % slower",
+        ),
         (run(late=1.5), "steps still change within a block that is on, by +50 %"),
-        ([*run()[:-1], replace(block(100_000, on=True), long=True)], "a step takes 2.0 times as long: a queue"),
+        ([*run()[:-2], replace(run()[-2], late_ns=5_000_000), run()[-1]], "a step takes 2.0 times as long: a queue"),
     ],
-    ids=["none", "few", "idle", "epochs", "seldom", "unsettled", "queue"],
+    ids=["none", "few", "idle", "epochs", "seldom", "refilled", "unsettled", "queue"],
 )
 def test_blocks_that_say_nothing(made: list[Block], why: str) -> None:
     """They have no pairs, and say why."""
@@ -79,3 +86,15 @@ def test_many_long_steps_are_the_job() -> None:
     """A save every tenth step is in the mean of each block."""
     made = [replace(one, lumps=10, lumps_ns=5_000_000) for one in run()]
     assert blocks.judge(made).pairs
+
+
+def test_a_machine_that_became_slower_is_no_queue() -> None:
+    """The block behind the long one is as much slower."""
+    *made, long, last = run()
+    assert blocks.judge([*made, replace(long, late_ns=5_000_000), replace(last, steps_ns=20_000_000)]).pairs
+
+
+def test_noisy_pairs_show_no_queue() -> None:
+    """What is as far from the pairs as they are from each other is chance."""
+    made = [replace(one, steps_ns=one.steps_ns * (1 + number % 3)) for number, one in enumerate(run()[:-2])]
+    assert blocks.judge([*made, replace(run()[-2], late_ns=5_000_000), run()[-1]]).pairs

@@ -3,14 +3,16 @@
 The blocks are off, on, on, off, off, on, on, off ...: two neighbours are a pair, and so are the two that are off side
 by side, which differ by noise alone. Blocks that cannot stand for the job say nothing, and the trial is made in whole
 processes instead: where much of the time is in ends of epochs, which no block has as often as the job; where few steps
-have much of it, because something acts every so many steps; where a block still changes in its later half, or the long
-one at the end has used up what was held in a queue.
+have much of it, because something acts every so many steps; where a block still changes in its later half; where
+the second of two that are on is slower, or the long one near the end, because what a queue held was used up.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
 from stepscope.experiments import statistics
@@ -27,9 +29,9 @@ FEW = 4.0
 """Long steps in a block from which there are enough of them for its mean."""
 SETTLED = 0.10
 """Change of a step from the earlier to the later half of blocks up to which they have settled."""
-USED_UP = 1.25
-"""Step of the long block's later half over that of the others that are on, from which a queue was used up: blocks of
-equal programs differ by less (docs/decisions/0058-in-process-trials.md)."""
+USED_UP, DEVIATIONS = 1.25, 4.0
+"""Ratio of the long block's later half over that of the pairs, from which a queue was used up, if it is also so many
+standard deviations of a pair away: chance reaches 4 of them, with 5 degrees of freedom, once in a hundred."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,14 +87,14 @@ class Judged:
 
 def judge(blocks: Sequence[Block]) -> Judged:
     """What blocks say, in the order in which they were made."""
-    usual = [block for block in blocks if not block.long]
+    usual, last = _parts(blocks)
     pairs = _neighbours(usual, 0)
     if len(pairs) < statistics.MIN_PAIRS:
         return Judged(why=f"the job's steady steps gave {len(pairs)} pairs of blocks; expected {statistics.MIN_PAIRS}")
-    why = _unfit(usual) or _unsettled(usual) or _used_up(blocks)
+    ordered = [(after, before) if one.on else (before, after) for one, before, after in pairs]
+    why = _unfit(usual) or _unsettled(usual) or _refilled(usual) or _used_up(ordered, last)
     if why:
         return Judged(why=why)
-    ordered = [(after, before) if one.on else (before, after) for one, before, after in pairs]
     return Judged(pairs=tuple(ordered), unchanged=tuple(_alternating(_neighbours(usual, 1))))
 
 
@@ -139,10 +141,33 @@ def _unsettled(blocks: Sequence[Block]) -> str:
     return ""
 
 
-def _used_up(blocks: Sequence[Block]) -> str:
-    """How much slower a longer time with the trial on is; "" if it is not."""
-    long = next((block for block in blocks if block.long), None)
-    on = [block.ns for block in blocks if block.on and not block.long and block.ns]
-    if long is None or not long.late or long.late < USED_UP * max(on):
+def _refilled(blocks: Sequence[Block]) -> str:
+    """How much slower the second of two blocks that are on in a row is; "" if it is not, surely and by much.
+
+    While the trial is off a queue fills, and the first block that is on lives on that.
+    """
+    turns = itertools.pairwise(blocks)
+    both = [(one.ns, other.ns) for one, other in turns if one.on and other.on and one.ns and other.ns]
+    if len(both) < statistics.MIN_PAIRS:
         return ""
-    return f"after a longer time a step takes {long.late / fmean(on):.1f} times as long: a queue had hidden it"
+    effect = statistics.paired([one for one, _ in both], [other for _, other in both])
+    if statistics.verdict(effect, over=SETTLED) != "slower":
+        return ""
+    return f"the second block that is on in a row is {100 * (effect.ratio - 1):.0f} % slower: a queue hides the wait"
+
+
+def _parts(blocks: Sequence[Block]) -> tuple[Sequence[Block], Sequence[Block]]:
+    """The blocks in turn, and the long one with the one behind it."""
+    end = next((place for place, block in enumerate(blocks) if block.long), len(blocks))
+    return blocks[:end], blocks[end:]
+
+
+def _used_up(pairs: Sequence[tuple[float, float]], last: Sequence[Block]) -> str:
+    """How much slower a longer time with the trial on is, against the block behind it; "" if it is not, surely."""
+    if len(last) < len(("long", "off")) or not (last[0].late and last[1].ns):
+        return ""
+    logs = [math.log(after / before) for before, after in pairs]
+    more = math.log(last[0].late / last[1].ns) - fmean(logs)
+    if more < max(math.log(USED_UP), DEVIATIONS * stdev(logs)):
+        return ""
+    return f"after a longer time a step takes {math.exp(more):.1f} times as long: a queue had hidden it"

@@ -46,7 +46,7 @@ ALL: tuple[Intervention, ...] = (
         "saving",
         text="Fits run without the callbacks that they are given, and without the progress bar.",
         limits="A program that reads what a callback has kept fails. What a callback hides (a wait for the device) "
-        "comes back elsewhere.",
+        "comes back elsewhere. In one process, the hooks of batches alone are left out.",
         lasting="the callbacks, one at a time: without-callback:NAME",
     ),
     made(
@@ -56,7 +56,8 @@ ALL: tuple[Intervention, ...] = (
         "saving",
         argument="name of the callback's class",
         text="Fits run without the callbacks of one class.",
-        limits="A program that reads what the callback has kept fails; the effects of several callbacks do not add up.",
+        limits="A program that reads what the callback has kept fails; the effects of several callbacks do not add up. "
+        "In one process, its hooks of batches alone are left out.",
         lasting="this callback's batch methods",
     ),
     made(

@@ -7,6 +7,8 @@ from tests.agent.conftest import Armed
 from tests.agent.trials.run_trial import Trialled, switch
 
 from stepscope.agent.trials.switching import ORDER
+from stepscope.app.whatif import runs
+from stepscope.experiments.blocks import judge
 
 pytestmark = pytest.mark.tf
 
@@ -46,6 +48,22 @@ model.compile("sgd", "mse")
 model.fit(x, y, batch_size=4, epochs=1000, verbose=0, callbacks=[Slow(), Other()])
 """
 
+QUEUE = """
+import time, keras, numpy as np, tensorflow as tf
+def items():
+    x, y = np.ones((4, 2), "float32"), np.ones((4, 1), "float32")
+    while True:
+        time.sleep(0.03)
+        yield x, y
+spec = (tf.TensorSpec((4, 2)), tf.TensorSpec((4, 1)))
+data = tf.data.Dataset.from_generator(items, output_signature=spec).prefetch(2000)
+class Slow(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None): time.sleep(0.06)
+model = keras.Sequential([keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+model.fit(data, steps_per_epoch=100_000, verbose=0, callbacks=[Slow()])
+"""
+
 SUMMARIES = """
 import tensorflow as tf
 writer = tf.summary.create_file_writer("logs")
@@ -68,17 +86,17 @@ weights = tf.Variable(0.0)
 def step(x): weights.assign_sub(0.001 * x)
 while True:
     step(tf.constant(1.0))
-    made = [[number] for number in range(50_000)]
+    made = [[number] for number in range(5_000)]
     gc.collect(1)
 """
 
 
 def alternates(trial: Trialled) -> None:
-    """Blocks are off, on, on, off and so on, then a long one is on; the trial takes hold in those that are on alone."""
-    *usual, long = trial.blocks
+    """Blocks are off, on, on, off and so on, then a long one is on and a last one off; it takes hold where it is on."""
+    *usual, long, last = trial.blocks
     assert len(usual) >= 8, (trial.interventions, trial.errors)
     assert [one.on for one in usual] == [ORDER[place % len(ORDER)] for place in range(len(usual))]
-    assert (long.long, long.on) == (True, True)
+    assert (long.long, long.on, last.long, last.on) == (True, True, False, False)
     assert all(bool(one.count) == one.on for one in trial.blocks)
     assert all(one.steps and one.steps_ns for one in trial.blocks)
 
@@ -115,6 +133,13 @@ def test_callbacks_miss_batches_and_no_epoch(armed: Armed, intervention: str) ->
     alternates(trial)
     assert "False" not in trial.output
     assert step_ns(trial, on=True) < 0.7 * step_ns(trial, on=False)
+
+
+def test_a_queue_that_fills_while_it_is_off_is_noticed(armed: Armed) -> None:
+    """Without the callback a step waits for the input, at first not: nothing is claimed of such blocks."""
+    trial = switch(armed, QUEUE, "no-callbacks")
+    alternates(trial)
+    assert "queue" in judge(runs.blocks_of(trial.blocks)).why
 
 
 def test_a_callback_that_is_not_there(armed: Armed) -> None:

@@ -3,8 +3,8 @@
 The blocks are off, on, on, off, again and again, so that a drift hits both alike, after one that is not counted. The
 first quarter of a block is dropped, because queues fill and drain behind the switch. A step's time goes from the end of
 the one before to its own end; where a fit, an epoch, a validation or a trace ended between them, it is kept apart.
-Blocks end when both sides have been seen often enough, or are so far apart that more would not change the answer, and
-then with a long one that is on: what had been held in a queue is used up there.
+Blocks end when both sides have been seen often enough, or are so far apart that more would not change the answer. Then
+come a long one that is on, in which what a queue had held is used up, and a last one that is off, to compare it with.
 
 ``experiments.blocks`` judges what is logged: a ``block`` line for each.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ORDER = (False, True, True, False)
 """Blocks in turn: on or not."""
 MOST = 32
-"""Blocks, without the long one."""
+"""Blocks, without the long one and the one behind it."""
 LEAST_PAIRS, FAR, LEAST = 6, 10.0, 0.05
 """Pairs of blocks after which they may end early, and the distance of both sides that ends them: so many standard
 errors and a part. Chance reaches 10 of them with 5 degrees of freedom twice in ten thousand (Student's t); fewer pairs
@@ -41,13 +41,13 @@ MORE_STEPS, MORE_NS = 3, 100_000_000
 """A block that is on ends early when it has so many times the steps of the last one that was off, and lasted so long:
 a short program would have no steps left."""
 LONG = 4
-"""Length of the last block over that of the others."""
+"""Length of the long block over that of the others."""
 GONE_NS = 2_000_000_000
 """Time without a step after which other calls that are steady are the steps."""
 LONGEST_NS = 4_000_000_000
 """Time after which a block must have its steps."""
 USUAL_NS, MOST_NS = 25_000_000_000, 60_000_000_000
-"""Time after which no more blocks begin but the long one, and time of all blocks."""
+"""Time after which only the last two blocks begin, and time of all blocks."""
 REACHED_NS = 3_000_000_000
 """Steady steps after which what the intervention changes must have been seen."""
 LUMP = 8
@@ -143,7 +143,7 @@ class Switching:
             self.over = True
 
     def _wanted_ns(self) -> int:
-        return self._least_ns * (LONG if self._place >= MOST else 1)
+        return self._least_ns * (LONG if self._place == MOST else 1)
 
     def _ends(self, block: Block, now_ns: int) -> bool:
         lasted, steps = now_ns - block.at_ns, len(block.ends)
@@ -156,17 +156,17 @@ class Switching:
         self._lines.append(self._line(block, now_ns))
         if not block.on:
             self._off_steps = len(block.ends)
-        if self._place >= MOST:
+        if self._place > MOST:
             self.over = True
             return
         enough = far(self._means) or now_ns - self._began_ns >= USUAL_NS
-        if enough and self._place % len(ORDER) == len(ORDER) - 1:
+        if enough and self._place < MOST and self._place % len(ORDER) == len(ORDER) - 1:
             self._place = MOST - 1
         self._next(now_ns)
 
     def _next(self, now_ns: int) -> None:
         self._place += 1
-        on = ORDER[self._place % len(ORDER)] if self._place < MOST else True
+        on = ORDER[self._place % len(ORDER)] if self._place < MOST else self._place == MOST
         self._block = Block(now_ns, self._effect.count, on=on)
         self._effect.switch(on=on)
 
@@ -209,7 +209,7 @@ class Switching:
             "name": self._effect.name,
             "argument": self._effect.argument,
             "on": block.on,
-            "long": self._place >= MOST,
+            "long": self._place == MOST,
             "count": self._taken(block),
             "steps": len(times),
             "steps_ns": steps_ns,

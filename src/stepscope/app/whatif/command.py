@@ -38,6 +38,8 @@ FIRST_S = 12.0
 """Seconds of steady steps of the first run, which finds out what to try: enough for its captures."""
 TRIAL_S = 5.0
 """Seconds of steady steps of every other run."""
+IN_ONE_PROCESS = " It is switched on and off in one process."
+"""What is said of such a trial where all are listed."""
 
 
 def whatif(
@@ -96,7 +98,7 @@ def catalogue() -> tuple[Choice, ...]:
             Choice(
                 name=f"{one.name}:{one.argument}" if one.argument else one.name,
                 kind=one.kind,
-                text=one.text,
+                text=f"{one.text}{IN_ONE_PROCESS if interventions.is_switched(one.name) else ''}",
                 limits=one.limits,
             )
             for one in interventions.ALL

@@ -31,7 +31,7 @@ from stepscope.store import layout, open_session
 from stepscope.wire import trials
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from stepscope.collector.launch.isolation import Isolation
     from stepscope.collector.launch.peers import Contacts
@@ -240,7 +240,13 @@ def _trial(changed: tuple[str, ...], seconds: float, switched: str) -> Trial | N
 def _judged(session: Path) -> blocks.Judged:
     """What the blocks of the process say that has most of them."""
     found = (list(worker.all(BlockEnded)) for worker in open_session(session).workers)
-    return blocks.judge([_block(line) for line in max(found, key=len, default=[])])
+    most: list[BlockEnded] = max(found, key=len, default=[])
+    return blocks.judge(blocks_of(most))
+
+
+def blocks_of(lines: Iterable[BlockEnded]) -> list[blocks.Block]:
+    """The blocks of the lines of one process."""
+    return [_block(line) for line in lines]
 
 
 def _block(line: BlockEnded) -> blocks.Block:

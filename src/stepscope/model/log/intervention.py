@@ -33,7 +33,7 @@ class BlockEnded(Event, tag="block", frozen=True, kw_only=True):
     on: bool = False
     """Flag: the intervention was in effect."""
     long: bool = False
-    """Flag: the last block, longer than the others and on, in which what queues held is used up."""
+    """Flag: the last block but one, longer than the others and on, in which what queues held is used up."""
     dur_ns: int = 0
     """Its whole duration."""
     count: int = 0
