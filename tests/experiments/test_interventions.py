@@ -10,13 +10,15 @@ from stepscope.agent.trials.registry import FAMILIES
 from stepscope.errors import UsageError
 from stepscope.experiments import interventions
 from stepscope.model.report.components import COMPONENTS
+from stepscope.wire.trials import NOTHING
 
 
 def test_the_agent_knows_exactly_these() -> None:
     """The catalogue and the agent's table have the same names, and each once."""
     names = [intervention.name for intervention in interventions.ALL]
-    assert sorted(names) == sorted(FAMILIES)
+    assert sorted(names) == sorted(FAMILIES.keys() - {NOTHING})
     assert len(set(names)) == len(names)
+    assert set(names) >= interventions.SWITCHED
 
 
 def test_every_intervention_says_what_it_does() -> None:

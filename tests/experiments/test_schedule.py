@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import dataclass, field
 
 import pytest
 
-from stepscope.experiments import schedule
+from stepscope.agent.trials import switching
+from stepscope.experiments import blocks, schedule
+from stepscope.experiments.blocks import Block
 from stepscope.experiments.plan import Candidate
 from stepscope.experiments.schedule import UNCHANGED, Experiment, Limits, Measured, NotMeasuredError
 
@@ -22,6 +25,8 @@ class Machine:
     impossible: dict[str, str] = field(default_factory=dict)
     fails: dict[str, set[int]] = field(default_factory=dict)
     """Rounds in which a trial fails."""
+    switched: dict[str, str] = field(default_factory=dict)
+    """Trials that can be switched, and why their blocks say nothing; "" if they do."""
     noise: float = 0.01
     at_s: float = 0.0
     ran: list[str] = field(default_factory=list)
@@ -37,13 +42,38 @@ class Machine:
             return Measured(ns=0.0, why="it died")
         return Measured(ns=100 * self.ratios.get(trial, 1.0) * self.random.lognormvariate(0, self.noise))
 
+    def switch(self, trial: str, number: int) -> Measured | None:
+        """A run of blocks as the agent makes them; the noise of neighbouring ones has much in common."""
+        del number
+        if trial not in self.switched:
+            return None
+        self.at_s += RUN_S
+        self.ran.append(f"{trial}, switched")
+        if self.switched[trial]:
+            return Measured(ns=0.0, why=self.switched[trial])
+        made, at = list[Block](), 0.0
+        for place in range(switching.MOST):
+            at = 0.7 * at + self.random.gauss(0, self.noise)
+            on = switching.ORDER[place % len(switching.ORDER)]
+            ns = 1e6 * math.exp(at) * (self.ratios.get(trial, 1.0) if on else 1.0)
+            made.append(Block(on=on, steps=500, steps_ns=round(500 * ns)))
+            if place % len(switching.ORDER) == 3 and _far(made):
+                break
+        found = blocks.judge(made)
+        return Measured(ns=1.0, pairs=found.pairs, unchanged=found.unchanged)
+
     def explore(
         self, names: list[str], *, seconds: float = 1e9, rounds: int = 5, best_only: bool = False
     ) -> Experiment:
         """An experiment on it."""
         candidates = [Candidate(trial=name, kind="gain", expected_ratio=0.5, reason="") for name in names]
         limits = Limits(seconds=seconds, rounds=rounds, best_only=best_only)
-        return schedule.explore(candidates, self.run, lambda: self.at_s, limits)
+        return schedule.explore(candidates, self.run, lambda: self.at_s, limits, self.switch)
+
+
+def _far(made: list[Block]) -> bool:
+    """Whether the agent would make no more blocks."""
+    return switching.far([(one.on, one.ns) for one in made])
 
 
 def test_a_round_has_two_unchanged_runs_around_the_trials_in_changing_order() -> None:
@@ -177,3 +207,57 @@ def test_with_little_time_all_are_tried_once() -> None:
     found = machine.explore(names, seconds=8 * RUN_S)
     assert machine.ran == [UNCHANGED, *names[:6], UNCHANGED]
     assert [one.trial for one in found.not_tried] == ["g"]
+
+
+def test_a_switched_trial_needs_one_run_and_no_unchanged_ones_around_it() -> None:
+    machine = Machine(ratios={"a": 0.5}, switched={"a": ""})
+    found = machine.explore(["a"])
+    (arm,) = found.arms
+    assert machine.ran == [UNCHANGED, "a, switched"]
+    assert arm.switched
+    assert len(arm.pairs) >= switching.LEAST_PAIRS
+    effect = found.effect(arm)
+    assert effect is not None
+    assert schedule.answer(effect) == "faster"
+
+
+def test_blocks_that_say_nothing_are_followed_by_a_whole_run() -> None:
+    """In the same round, and again in the later ones; the reason is kept, and is no failure."""
+    machine = Machine(ratios={"a": 0.5}, switched={"a": "too few steps"})
+    found = machine.explore(["a"])
+    (arm,) = found.arms
+    assert machine.ran[:4] == [UNCHANGED, "a, switched", "a", UNCHANGED]
+    assert machine.ran.count("a, switched") == 1
+    assert (arm.switched, arm.whole_why, arm.why) == (False, "too few steps", "")
+    assert len(arm.pairs) == 3
+
+
+def test_switched_trials_and_whole_runs_are_in_one_experiment() -> None:
+    """A round whose trials are all switched has no unchanged run, and the noise of both kinds is kept apart."""
+    machine = Machine(ratios={"a": 0.9, "b": 0.5}, switched={"a": ""}, noise=0.02)
+    found = machine.explore(["a", "b"], rounds=5)
+    assert machine.ran[:4] == [UNCHANGED, "a, switched", "b", UNCHANGED]
+    alone = Experiment(arms=[arm for arm in found.arms if arm.switched], switched_looks=found.switched_looks)
+    (arm,) = alone.arms
+    assert alone.effect(arm) == found.effect(arm)
+    assert alone.off_against_off(arm) == found.off_against_off(arm)
+
+
+def test_an_undecided_switched_trial_is_run_again() -> None:
+    """Each process adds its pairs."""
+    machine = Machine(ratios={"a": 0.95}, switched={"a": ""}, noise=0.1)
+    found = machine.explore(["a"], rounds=3)
+    assert machine.ran == [UNCHANGED, *["a, switched"] * 3]
+    assert len(found.arms[0].pairs) == 3 * switching.MOST // 2
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.05])
+def test_switched_trials_that_change_nothing_seldom_differ(noise: float) -> None:
+    """Of 400 comparisons with blocks that may end early, in up to five processes, at most 2 % claim a difference."""
+    claims = 0
+    for seed in range(200):
+        machine = Machine(ratios={}, switched={"a": "", "b": ""}, noise=noise, random=random.Random(seed))
+        found = machine.explore(["a", "b"], rounds=5)
+        effects = [found.effect(arm) for arm in found.arms]
+        claims += sum(one is not None and schedule.answer(one) in {"faster", "slower"} for one in effects)
+    assert claims <= 8

@@ -8,6 +8,7 @@ from stepscope.model.report.whatif import (
     Choice,
     Verdict,
     WhatIfClaim,
+    WhatIfNoise,
     WhatIfPart,
     WhatIfPeer,
     WhatIfResult,
@@ -205,3 +206,16 @@ def test_clean_values() -> None:
     )
     none = msgspec.structs.replace(REPORT, values=WhatIfValues(note="no step was seen"))
     assert "values: not possible: no step was seen\n\n" in whatif_text.render(none)
+
+
+def test_how_a_trial_was_measured() -> None:
+    """In one process, with its noise; in whole runs, and why; or in whole runs because nothing else is possible."""
+    noise = WhatIfNoise(ratio=1.01, low=0.98, high=1.04)
+    switched = msgspec.structs.replace(RESULT, rounds=1, pairs=12, noise=noise)
+    said = "switched on and off in one process: 12 pairs of blocks; off against off +1.0 %, -2.0 to +4.0"
+    assert whatif_text.how_text(switched) == said
+    assert said in " ".join(whatif_text.render(msgspec.structs.replace(REPORT, results=(switched,))).split())
+    assert "each of 2 processes" in whatif_text.how_text(msgspec.structs.replace(switched, rounds=2))
+    whole = msgspec.structs.replace(RESULT, whole_why="too few steps")
+    assert whatif_text.how_text(whole) == "in whole runs, not in one process: too few steps"
+    assert whatif_text.how_text(RESULT) == ""

@@ -207,3 +207,37 @@ def test_values_are_looked_at(project: Project) -> None:
     assert claim["ratio"] == pytest.approx(0.8, abs=0.01)
     assert claim.get("time_ratio", 0) == 0
     assert claim["note"].startswith("leaving out these ops")
+
+
+PREPARES = """
+import time, tensorflow as tf
+weights = tf.Variable(0.0)
+@tf.function
+def step(x): weights.assign_sub(0.001 * x)
+def prepare():
+    time.sleep(0.02)
+    return tf.constant(1.0)
+while True: step(prepare())
+"""
+
+
+@pytest.mark.tf
+def test_a_trial_that_can_be_switched_needs_one_run(project: Project) -> None:
+    """After one unchanged run, one in which it is on and off; its interval is of pairs of blocks of that process."""
+    project.script("train.py", PREPARES)
+    words = ("--folder", "tried", "--try", "stub:prepare", "--json", "train.py")
+    done = project.run("whatif", *words, patience_s=4 * PATIENCE_S)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    (result,) = report["results"]
+    assert [(run["remedy"], run.get("switched", False)) for run in report["runs"]] == [
+        ("", False),
+        ("stub:prepare", True),
+    ]
+    assert (result["verdict"], result["rounds"], result.get("whole_why", "")) == ("faster", 1, "")
+    assert result["pairs"] >= 4
+    assert result["low"] < result["ratio"] < result["high"] < 1
+    assert "stub:prepare, switched on and off" in done.stderr
+    page = (project.root / "tried" / "whatif.html").read_text("utf-8")
+    assert "switched on and off in one process" in page
+    assert "whose stacks are of both" in page

@@ -14,6 +14,8 @@ NUMBERED = frozenset(("batch", "steps-per-execution", "threads"))
 """Interventions whose argument is a number of at least 1."""
 PARTS = frozenset(("batch",))
 """Interventions whose argument may also be a part: 1/2."""
+SWITCHED = frozenset(("no-callbacks", "without-callback", "no-summaries", "no-checkpoints", "stub", "gc-off"))
+"""Interventions that can be switched on and off while the job runs: nothing that is made once depends on them."""
 
 
 ALL: tuple[Intervention, ...] = (
@@ -44,7 +46,7 @@ ALL: tuple[Intervention, ...] = (
         "saving",
         text="Fits run without the callbacks that they are given, and without the progress bar.",
         limits="A program that reads what a callback has kept fails. What a callback hides (a wait for the device) "
-        "comes back elsewhere.",
+        "comes back elsewhere. In one process, the hooks of batches alone are left out.",
         lasting="the callbacks, one at a time: without-callback:NAME",
     ),
     made(
@@ -54,7 +56,8 @@ ALL: tuple[Intervention, ...] = (
         "saving",
         argument="name of the callback's class",
         text="Fits run without the callbacks of one class.",
-        limits="A program that reads what the callback has kept fails; the effects of several callbacks do not add up.",
+        limits="A program that reads what the callback has kept fails; the effects of several callbacks do not add up. "
+        "In one process, its hooks of batches alone are left out.",
         lasting="this callback's batch methods",
     ),
     made(
@@ -344,6 +347,12 @@ ALL: tuple[Intervention, ...] = (
     ),
 )
 """All interventions, those that split the step first."""
+
+
+def is_switched(trial: str) -> bool:
+    """Whether a trial can be switched on and off while the job runs."""
+    return trials.split(trial)[0] in SWITCHED
+
 
 _BY_NAME = {intervention.name: intervention for intervention in ALL}
 

@@ -5,6 +5,9 @@ that what drifts (the host's clock, a neighbour) hits all alike. The two unchang
 each other as well: what differs there is noise. The first round tries the candidates, the best first, while there is
 time; the later ones repeat the most promising, as many as three rounds of can be afforded. A trial ends early if
 its answer is clear. A trial that fails later than in the first round keeps its rounds and is repeated once more.
+
+A trial that can be switched while the job runs is switched on and off in one process first (``experiments.blocks``):
+one run gives pairs, without unchanged runs around it. If that says nothing, it is run whole in the same round.
 """
 
 from __future__ import annotations
@@ -47,6 +50,10 @@ class Measured:
     """Why not."""
     wall_s: float = 0.0
     """What the run took."""
+    pairs: tuple[tuple[float, float], ...] = ()
+    """(off, on) of blocks, if the trial was switched in the run, ns."""
+    unchanged: tuple[tuple[float, float], ...] = ()
+    """The same of blocks that are both off."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -58,6 +65,12 @@ class Arm:
     """(unchanged, with it) of each round, ns."""
     failures: list[tuple[int, str]] = field(default_factory=list)
     """(round, why) of the runs that could not be measured."""
+    switched: bool = False
+    """Whether ``pairs`` are of blocks of a process, in which the trial was switched on and off."""
+    unchanged: list[tuple[float, float]] = field(default_factory=list)
+    """Two blocks that are off, of the same processes, ns."""
+    whole_why: str = ""
+    """Why it was run whole although it can be switched; "" if it was not."""
 
     @property
     def why(self) -> str:
@@ -87,22 +100,30 @@ class Experiment:
     rounds: int = 0
     looks: int = 1
     """How often it was looked whether the answer is clear."""
+    switched_looks: int = 1
+    """The same for trials that are switched: their first round may be clear."""
     interrupted: bool = False
     """Whether the user ended it: the round that ran is not in it."""
 
     def effect(self, arm: Arm) -> Effect | None:
-        """Effect of a trial so far; None with fewer than three rounds."""
-        return self._effect(arm.pairs, self.looks)
+        """Effect of a trial so far; None with fewer than three rounds, or pairs of blocks."""
+        return self._effect(arm.pairs, self.switched_looks if arm.switched else self.looks, switched=arm.switched)
 
     def against_itself(self) -> Effect | None:
         """The unchanged job against itself; None with fewer than three rounds."""
-        return self._effect(self.unchanged, 1)
+        return self._effect(self.unchanged, 1, switched=False)
 
-    def _effect(self, pairs: Sequence[tuple[float, float]], looks: int) -> Effect | None:
+    def off_against_off(self, arm: Arm) -> Effect | None:
+        """Blocks of a trial that are off against others that are; None with fewer than three pairs."""
+        return self._effect(arm.unchanged, 1, switched=True)
+
+    def _effect(self, pairs: Sequence[tuple[float, float]], looks: int, *, switched: bool) -> Effect | None:
+        """Noise of whole runs and that of blocks are two things, and pooled apart: runs differ by more than blocks."""
         if len(pairs) < MIN_ROUNDS:
             return None
-        all_pairs = [self.unchanged, *(arm.pairs for arm in self.arms if arm.pairs)]
-        noise = statistics.noise(_sides(one) for one in all_pairs)
+        found = [arm.pairs for arm in self.arms if arm.switched == switched]
+        found += [arm.unchanged for arm in self.arms] if switched else [self.unchanged]
+        noise = statistics.noise(_sides(one) for one in found if one)
         before, after = _sides(pairs)
         return statistics.paired(before, after, looks=looks, among=noise)
 
@@ -123,6 +144,11 @@ def _sides(pairs: Sequence[tuple[float, float]]) -> tuple[list[float], list[floa
     return [before for before, _ in pairs], [after for _, after in pairs]
 
 
+def _around(arms: Sequence[Arm]) -> int:
+    """Unchanged runs of a round: none if all its trials are switched."""
+    return 0 if arms and all(arm.switched for arm in arms) else 2
+
+
 class NotMeasuredError(Exception):
     """The unchanged job cannot be measured, so nothing can be compared."""
 
@@ -141,7 +167,11 @@ def sure_gain(experiment: Experiment) -> Arm | None:
 
 
 def explore(
-    candidates: Sequence[Candidate], run: Callable[[str, int], Measured], clock: Callable[[], float], limits: Limits
+    candidates: Sequence[Candidate],
+    run: Callable[[str, int], Measured],
+    clock: Callable[[], float],
+    limits: Limits,
+    switch: Callable[[str, int], Measured | None] | None = None,
 ) -> Experiment:
     """Run candidates until all answers are clear, or time or rounds are over.
 
@@ -150,12 +180,13 @@ def explore(
         run: runs the job with a trial ("": unchanged) in a round, and measures it.
         clock: seconds, rising.
         limits: when to stop.
+        switch: runs the job once with a trial switched on and off in it; None if that trial cannot be.
 
     Raises:
         NotMeasuredError: the unchanged job has no time.
         KeyboardInterrupt: the user ended it before a round was complete.
     """
-    return _Exploration(candidates, run, clock, limits).all()
+    return _Exploration(candidates, run, clock, limits, switch).all()
 
 
 class _Exploration:
@@ -165,12 +196,15 @@ class _Exploration:
         run: Callable[[str, int], Measured],
         clock: Callable[[], float],
         limits: Limits,
+        switch: Callable[[str, int], Measured | None] | None,
     ) -> None:
-        self._run, self._clock, self._limits = run, clock, limits
+        self._run, self._clock, self._limits, self._switch = run, clock, limits, switch
         self._began = clock()
         self._made = 0
         self._candidates = list(candidates)
-        self._experiment = Experiment(arms=[], looks=max(1, limits.rounds - MIN_ROUNDS + 1))
+        self._experiment = Experiment(
+            arms=[], looks=max(1, limits.rounds - MIN_ROUNDS + 1), switched_looks=limits.rounds
+        )
 
     def all(self) -> Experiment:
         """The first round, and all others."""
@@ -178,7 +212,7 @@ class _Exploration:
         try:
             self._first()
             while experiment.rounds < self._limits.rounds and (arms := self._open()):
-                if not self._affordable(len(arms) + 2):
+                if not self._affordable(len(arms) + _around(arms)):
                     break
                 self._round(arms)
         except KeyboardInterrupt:
@@ -199,7 +233,7 @@ class _Exploration:
                 continue
             arm = Arm(candidate=candidate)
             runs.append((arm, self._measured(arm)))
-        self._keep(before, runs, self._unchanged())
+        self._keep(before, runs, self._unchanged() if _around([arm for arm, _ in runs]) else 0.0)
 
     def _later_runs(self) -> int:
         """Runs for which the first round leaves time; none if there is no time for three rounds anyway."""
@@ -208,9 +242,10 @@ class _Exploration:
 
     def _round(self, arms: Sequence[Arm]) -> None:
         order = arms if self._experiment.rounds % 2 == 0 else arms[::-1]
-        before = self._unchanged()
+        around = bool(_around(arms))
+        before = self._unchanged() if around else 0.0
         runs = [(arm, self._measured(arm)) for arm in order]
-        self._keep(before, runs, self._unchanged())
+        self._keep(before, runs, self._unchanged() if around else 0.0)
 
     def _keep(self, before: float, runs: Sequence[tuple[Arm, float]], after: float) -> None:
         for arm, ns in runs:
@@ -218,7 +253,8 @@ class _Exploration:
                 arm.pairs.append((fmean((before, after)), ns))
             if arm not in self._experiment.arms:
                 self._experiment.arms.append(arm)
-        self._experiment.unchanged.append((before, after))
+        if before and after:
+            self._experiment.unchanged.append((before, after))
         self._experiment.rounds += 1
 
     def _unchanged(self) -> float:
@@ -228,6 +264,9 @@ class _Exploration:
         return measured.ns
 
     def _measured(self, arm: Arm) -> float:
+        """The time of a whole run; 0 if there is none, or the trial was switched."""
+        if self._switched(arm):
+            return 0.0
         measured = self._one(arm.candidate.trial)
         if not measured.ns:
             arm.failures.append((self._experiment.rounds + 1, measured.why))
@@ -237,6 +276,24 @@ class _Exploration:
         measured = self._run(trial, self._experiment.rounds + 1)
         self._made += 1
         return measured
+
+    def _switched(self, arm: Arm) -> bool:
+        """Run a trial switched on and off, if that can be; whether its pairs are of blocks."""
+        if self._switch is None or arm.whole_why or (arm.pairs and not arm.switched):
+            return False
+        measured = self._switch(arm.candidate.trial, self._experiment.rounds + 1)
+        if measured is None:
+            return False
+        self._made += 1
+        if measured.pairs:
+            arm.switched = True
+            arm.pairs += measured.pairs
+            arm.unchanged += measured.unchanged
+        elif arm.switched:
+            arm.failures.append((self._experiment.rounds + 1, measured.why))
+        else:
+            arm.whole_why = measured.why
+        return arm.switched
 
     # -- what to repeat -------------------------------------------------------------------------------------------
 
@@ -260,10 +317,10 @@ class _Exploration:
 
     def _fitting(self, arms: list[Arm]) -> list[Arm]:
         """As many as the missing rounds of can be afforded, one at least."""
-        missing = max(1, MIN_ROUNDS - self._experiment.rounds)
+        missing = max(1, MIN_ROUNDS - self._experiment.rounds) if _around(arms) else 1
         left = self._limits.seconds - self._spent()
         runs = left / (missing * self._each()) if self._each() else float("inf")
-        count = len(arms) if runs == float("inf") else max(1, int(runs) - 2)
+        count = len(arms) if runs == float("inf") else max(1, int(runs) - _around(arms))
         return arms[:count]
 
     def _clear(self, arm: Arm) -> bool:

@@ -104,8 +104,7 @@ def _trial(result: WhatIfResult) -> str:
     said = [f"{result.text}{'' if result.keeps_results else ' Changes the results.'}"]
     if result.reason and result.expected_ratio:
         said.append(f"Tried because {result.reason}.")
-    if result.note:
-        said.append(result.note)
+    said += [text for text in (result.note, whatif_text.how_text(result)) if text]
     lines = "".join(f"<p>{escape(text)}</p>" for text in said)
     if result.verdict == "faster" and result.lasting:
         what = "To keep it" if result.kind == "gain" else "Look at"
@@ -213,7 +212,8 @@ def _not_measured(report: WhatIfReport) -> str:
 
 def _runs(report: WhatIfReport) -> str:
     rows = [
-        f'<td class="n">{run.round}</td><td>{code(run.remedy) or "unchanged"}</td>'
+        f'<td class="n">{run.round}</td><td>{code(run.remedy) or "unchanged"}'
+        f"{' on and off' if run.switched else ''}</td>"
         f'<td class="n">{format_ns(run.ns) if run.ns else ""}</td><td>{escape(", ".join(run.findings))}</td>'
         f"<td>{code(run.session)}</td>"
         for run in report.runs

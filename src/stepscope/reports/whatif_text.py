@@ -118,6 +118,7 @@ def result_lines(result: WhatIfResult, name_width: int, width: int, *, color: bo
         f"gone: {', '.join(result.gone)}" if result.gone else "",
         f"new: {', '.join(result.new)}" if result.new else "",
         printable(result.note),
+        how_text(result),
         printable(result.text) + ("" if result.keeps_results else " (changes the results)"),
         f"why: {printable(result.reason)}" if result.expected_ratio else "",
         f"to keep it: {printable(result.lasting)}" if lasting and result.kind == "gain" else "",
@@ -146,6 +147,20 @@ def change_text(result: WhatIfResult) -> str:
     if not result.high:
         return f"{value} (seen {result.rounds} times: no interval)" if result.rounds != 1 else f"{value} (seen once)"
     return f"{value} ({100 * (result.low - 1):+.1f} to {100 * (result.high - 1):+.1f})"
+
+
+def how_text(result: WhatIfResult) -> str:
+    """Whether the trial was switched on and off in one process; "" if it cannot be."""
+    if result.whole_why:
+        return f"in whole runs, not in one process: {printable(result.whole_why)}"
+    if not result.pairs:
+        return ""
+    processes = "one process" if result.rounds == 1 else f"each of {result.rounds} processes"
+    said = f"switched on and off in {processes}: {result.pairs} pairs of blocks"
+    if result.noise is None:
+        return said
+    ratio, low, high = (100 * (one - 1) for one in (result.noise.ratio, result.noise.low, result.noise.high))
+    return f"{said}; off against off {ratio:+.1f} %, {low:+.1f} to {high:+.1f}"
 
 
 def saved_text(part: WhatIfPart) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.model.log.intervention import InterventionEnded
+from stepscope.model.log.intervention import BlockEnded, InterventionEnded
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,6 +33,11 @@ class Trialled:
         """Lines of the interventions, by name."""
         return {line.name: line for line in self.lines if isinstance(line, InterventionEnded)}
 
+    @property
+    def blocks(self) -> list[BlockEnded]:
+        """Lines of the blocks, in order."""
+        return [line for line in self.lines if isinstance(line, BlockEnded)]
+
     def outcome(self, name: str) -> tuple[str, int, str]:
         """(outcome, count, text) of an intervention."""
         line = self.interventions[name]
@@ -41,7 +46,16 @@ class Trialled:
 
 def run(armed: Armed, program: str | Path, *interventions: str, seconds: float = NEVER, steps: int = 20) -> Trialled:
     """Run a program (a script's path, or source) with interventions in effect."""
-    trial = {"interventions": list(interventions), "seconds": seconds, "steps": steps}
+    return _run(armed, program, {"interventions": list(interventions), "seconds": seconds, "steps": steps})
+
+
+def switch(armed: Armed, program: str | Path, intervention: str) -> Trialled:
+    """Run a program with an intervention switched on and off in blocks of a quarter of a second."""
+    trial = {"interventions": [intervention], "seconds": 5.0, "switched": intervention, "block_seconds": 0.25}
+    return _run(armed, program, trial)
+
+
+def _run(armed: Armed, program: str | Path, trial: dict[str, object]) -> Trialled:
     armed.configure(trial=trial, duty_cycle=False)
     result = armed.start(program, env=QUIET)
     lines = [line for process in armed.processes() for line in process.lines]

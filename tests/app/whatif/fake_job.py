@@ -15,9 +15,11 @@ from stepscope.app.whatif.runs import NO_CAPTURES, Ran, Runner
 from stepscope.collector.launch.peers import Contacts, Peer
 from stepscope.errors import CaptureError, TargetError
 from stepscope.experiments import combine
+from stepscope.experiments.blocks import Judged
 from stepscope.model.report.step_summary import Throughput
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 RUN_S = 10.0
@@ -43,6 +45,8 @@ class FakeRunner(Runner):
     made: Made
     fails: frozenset[str] = frozenset()
     """Trials whose runs fail."""
+    silent: Mapping[str, str] = field(default_factory=dict)
+    """Trials whose blocks say nothing, and why."""
     interrupted_at: int = 1_000_000
     """Number of the run in which the user presses Ctrl-C."""
 
@@ -56,6 +60,7 @@ class FakeRunner(Runner):
         budget: str = NO_CAPTURES,
         seconds: float | None = None,
         most_s: float = 0.0,
+        switched: bool = False,
     ) -> Ran:
         """A run."""
         del budget, seconds, most_s
@@ -70,18 +75,35 @@ class FakeRunner(Runner):
             rate *= self.factors.get(change, 1.0)
         session = f"{len(self.made.reports)}.stepscope"
         ran = _ran(number, trial, session, rate, kept, stage)
+        if switched:
+            ran = replace(ran, judged=_blocks(self.factors.get(trial, 1.0), self.silent.get(trial, "")))
         self.made.reports[session] = ran
         return ran
 
     def read(
-        self, number: int, trial: str, session: str, wall_s: float, *, kept: tuple[str, ...] = (), stage: str = ""
+        self,
+        number: int,
+        trial: str,
+        session: str,
+        wall_s: float,
+        *,
+        kept: tuple[str, ...] = (),
+        stage: str = "",
+        switched: bool = False,
     ) -> Ran:
         """A run that was made."""
         ran = self.made.reports.get(session)
         if ran is None:
             raise CaptureError(f"{session} has no report")
+        assert (ran.judged is not None) == switched
         assert (ran.round, ran.trial, ran.kept, ran.stage, ran.wall_s) == (number, trial, kept, stage, wall_s)
         return replace(ran, contacts=None)  # those are in the state alone
+
+
+def _blocks(factor: float, why: str) -> Judged:
+    """Four pairs of blocks, with steps of 32 ms, and of as much less with the trial."""
+    times = [32e6 * (1 + 0.001 * number) for number in range(4)]
+    return Judged(why=why) if why else Judged(pairs=tuple((ns, ns / factor) for ns in times))
 
 
 def _ran(number: int, trial: str, session: str, rate: float, kept: tuple[str, ...], stage: str) -> Ran:
@@ -111,6 +133,7 @@ def recorded(
     *,
     made: Made | None = None,
     fails: frozenset[str] = frozenset(),
+    silent: Mapping[str, str] | None = None,
     interrupted_at: int = 1_000_000,
 ) -> tuple[Recorded, Made]:
     """The runs of an experiment in a folder: a new one, or, if it holds one, that one resumed."""
@@ -125,6 +148,7 @@ def recorded(
         factors=factors,
         made=made,
         fails=fails,
+        silent=silent or {},
         interrupted_at=interrupted_at,
     )
     known = (folder / state.NAME).is_file()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.app.whatif.fake_job import RUN_S, Made, recorded
 
-from stepscope.app.whatif import state, way
+from stepscope.app.whatif import result, state, way
 from stepscope.app.whatif.recorded import Recorded
+from stepscope.app.whatif.result import Stage
 from stepscope.errors import TargetError
 from stepscope.experiments import climb, plan, schedule
 from stepscope.experiments.climb import Rules
@@ -57,6 +60,60 @@ def test_a_resumed_run_says_nothing(tmp_path: Path) -> None:
     assert again.runs[0].contacts == runs.runs[0].contacts is not None
     again.measured("graph", 1, stage="step2", kept=("prefetch",))
     assert made.lines[1:] == ["step2, round 1: graph 499 us a sample"]
+
+
+SWITCHED = {"stub:slow": 4.0, "no-callbacks": 1.5, "no-summaries": 1.2, "prefetch": 1.1}
+SILENT = {"no-callbacks": "too few steps"}
+
+
+def explore_switched(runs: Recorded) -> Experiment:
+    return schedule.explore(plan.named([*SWITCHED]), runs.measured, runs.clock, LIMITS, runs.switched)
+
+
+@pytest.mark.parametrize("at", [2, 3, 4, 5, 8])
+def test_an_experiment_with_switched_trials_is_resumed(tmp_path: Path, at: int) -> None:
+    """Switched runs count as such, and those of trials whose blocks said nothing are not made again."""
+    whole, all_made = recorded(_folder(tmp_path / "a"), SWITCHED, silent=SILENT)
+    expected = explore_switched(whole)
+    folder, made = _folder(tmp_path / "b"), Made()
+    first, _ = recorded(folder, SWITCHED, made=made, silent=SILENT, interrupted_at=at)
+    with contextlib.suppress(KeyboardInterrupt):
+        explore_switched(first)
+    second, _ = recorded(folder, SWITCHED, made=made, silent=SILENT)
+    found = explore_switched(second)
+    assert made.changes == all_made.changes
+    assert [(arm.switched, arm.whole_why) for arm in found.arms] == [
+        (True, ""),
+        (False, "too few steps"),
+        (True, ""),
+        (False, ""),
+    ]
+    assert [arm.pairs for arm in found.arms] == [arm.pairs for arm in expected.arms]
+
+
+def test_how_a_trial_was_measured_is_reported(tmp_path: Path) -> None:
+    """Pairs of blocks of one process, in the time of a sample; or why it was in effect in whole runs."""
+    runs, made = recorded(_folder(tmp_path / "a"), SWITCHED, silent=SILENT)
+    report = result.build(runs, [Stage(found=explore_switched(runs))])
+    found = {one.remedy: one for one in report.results}
+    stub, callbacks = found["stub:slow"], found["no-callbacks"]
+    assert (stub.pairs, stub.rounds, stub.whole_why, stub.verdict) == (4, 1, "", "faster")
+    assert stub.ns == pytest.approx(250_000, rel=0.01)
+    assert stub.ratio == pytest.approx(0.25)
+    assert (callbacks.pairs, callbacks.whole_why) == (0, "too few steps")
+    assert [run.remedy for run in report.runs if run.switched] == ["stub:slow", "no-callbacks", "no-summaries"]
+    assert "round 1: stub:slow, switched on and off 250 us a sample with it, 1 ms without" in made.lines
+    assert "round 1: no-callbacks, switched on and off not in one process: too few steps" in made.lines
+
+
+def test_runs_to_their_own_end_are_not_switched(tmp_path: Path) -> None:
+    """With ``--whole`` a run has no end at which blocks could be enough; and a gain that is fixed is never switched."""
+    runs, made = recorded(_folder(tmp_path / "a"), SWITCHED)
+    runs.measured("", 1)
+    assert runs.switched("prefetch", 1) is None
+    runs.runner = replace(runs.runner, seconds=0.0)
+    assert runs.switched("stub:slow", 1) is None
+    assert made.changes == [()]
 
 
 def test_a_session_that_cannot_be_read_is_made_again(tmp_path: Path) -> None:

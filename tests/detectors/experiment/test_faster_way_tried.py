@@ -55,6 +55,11 @@ def test_a_ceiling_is_information() -> None:
     assert "leaves something out" in found.title
 
 
+def test_pairs_of_one_process_are_the_evidence() -> None:
+    (found,), _ = look(DETECTOR, tried(result(0.63, "stub:slow", rounds=1, pairs=12)))
+    assert [(one.metric, one.value) for one in found.evidence][1:] == [("pairs", 12)]
+
+
 def test_one_size_of_a_kind_is_told() -> None:
     """Of several sizes of a batch the best one; that results change is said."""
     (found,), _ = look(DETECTOR, tried(*(result(0.5 + 0.1 * i, s, keeps_results=False) for i, s in enumerate(SIZES))))

@@ -1,7 +1,12 @@
-"""no-callbacks, without-callback:NAME: fits run without their callbacks, or without those of a class."""
+"""no-callbacks, without-callback:NAME: fits run without their callbacks, or without those of a class.
+
+Where it is switched on and off, callbacks stay in their list and miss the hooks of batches alone: those of epochs and
+of the whole training keep their state valid.
+"""
 
 from __future__ import annotations
 
+import copy
 import functools
 from typing import TYPE_CHECKING
 
@@ -15,6 +20,9 @@ if TYPE_CHECKING:
     from stepscope.agent.trials.effect import Effect
 
 MODULES = ("keras.src.callbacks.callback_list", "keras.src.callbacks", "tf_keras.src.callbacks")
+BATCH_HOOKS = ("on_train_batch_begin", "on_train_batch_end")
+HISTORY = "History"
+"""Class of the callback that holds the results of a fit: Keras itself adds it, and fits without callbacks have it."""
 PROGRESS = "ProgbarLogger"
 """Class of the progress bar, which Keras itself adds to the callbacks."""
 
@@ -32,6 +40,11 @@ def _attach(effect: Effect, state: AgentState, module: Foreign) -> None:
     if cls is None or cls.__module__ != module.__name__:
         return
     seen: set[str] = set()
+
+    if effect.switched:
+        for hook in BATCH_HOOKS:
+            replace(state, cls, hook, functools.partial(_switched, effect))
+        return
 
     def keeps(name: str) -> bool:
         """Whether callbacks of this class stay; notes one that goes."""
@@ -64,3 +77,28 @@ def _flat(callbacks: Foreign) -> Iterator[Foreign]:
             yield from _flat(callback)
     elif callbacks is not None:
         yield callbacks
+
+
+def _switched(effect: Effect, original: Foreign) -> Foreign:
+    """A hook of the list that leaves out callbacks while it is on."""
+
+    def hook(self: Foreign, *args: Foreign, **kwargs: Foreign) -> Foreign:
+        with effect.wall:
+            kept = [one for one in self.callbacks if _stays(effect, one)]
+            if len(kept) == len(self.callbacks):
+                names = ", ".join(sorted({type(one).__name__ for one in self.callbacks} - {HISTORY}))
+                effect.missed("no callback %s; there are %s" % (effect.argument or "at all", names or "none"))
+            elif not effect.passed():
+                effect.took()
+                if not effect.argument:
+                    return None
+                self = copy.copy(self)  # another thread may call what the list defers: the list itself stays whole
+                self.callbacks = kept
+        return original(self, *args, **kwargs)
+
+    return hook
+
+
+def _stays(effect: Effect, callback: Foreign) -> bool:
+    name = type(callback).__name__
+    return name != effect.argument if effect.argument else name == HISTORY

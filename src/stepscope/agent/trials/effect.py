@@ -33,17 +33,21 @@ class Effect:
         "count",
         "failure",
         "name",
+        "on",
         "on_steady",
+        "on_switch",
+        "passes",
         "pending",
         "probe",
         "reason",
         "since_ns",
         "state",
+        "switched",
         "wall",
     )
 
-    def __init__(self, state: AgentState, text: str) -> None:
-        """``text``: the intervention as ``NAME[:ARGUMENT]``."""
+    def __init__(self, state: AgentState, text: str, *, switched: bool = False) -> None:
+        """``text``: the intervention as ``NAME[:ARGUMENT]``; ``switched``: it is off until ``switch``."""
         self.state = state
         self.name, self.argument = split(text)
         self.probe = "trial-" + self.name
@@ -55,6 +59,14 @@ class Effect:
         """Whether it waits for steady steps, or looks for what it changes: the trial does not end meanwhile."""
         self.on_steady: Optional[Callable[[], object]] = None
         """Function to call on the agent's thread when steps are first steady."""
+        self.switched = switched
+        """Whether it is switched on and off while the process runs, see ``switching``."""
+        self.on = not switched
+        """Whether it is in effect now."""
+        self.passes = 0
+        """Calls that it would have changed while it was off."""
+        self.on_switch: Optional[Callable[[], object]] = None
+        """Function to call on the agent's thread after ``on`` has changed, where asking it at calls is not enough."""
         self.failure = ""
         self.reason = "what it changes never came"
         self.wall = Wall(self, state.guard(self.probe))
@@ -65,6 +77,22 @@ class Effect:
         self.since_ns = self.since_ns or self.state.now()
         self.count += 1
         self.pending = False
+
+    def passed(self) -> bool:
+        """Whether it is off; notes a call that it would have changed."""
+        if self.on:
+            return False
+        self.passes += 1
+        self.pending = False
+        return True
+
+    def switch(self, *, on: bool) -> None:
+        """Put it in effect, or out of effect."""
+        if on != self.on:
+            self.on = on
+            if self.on_switch is not None:
+                with self.wall:
+                    self.on_switch()
 
     def missed(self, why: str) -> None:
         """Note why it cannot take hold of something; what is noted last is logged if it never does."""

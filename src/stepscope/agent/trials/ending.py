@@ -17,10 +17,12 @@ from stepscope.wire.kinds import Flag, Kind
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Optional
 
     from stepscope.agent.capture.repeats import Key, Repeat
     from stepscope.agent.state import AgentState
     from stepscope.agent.trials.effect import Effect
+    from stepscope.agent.trials.switching import Switching
 
 MOST = 16_384
 """Records read in one look; of more, the newest."""
@@ -62,7 +64,16 @@ class Counted:
 class Ending:
     """Ends the process in time; with 0 seconds, never. ``tick`` on the agent's thread."""
 
-    def __init__(self, state: AgentState, effects: Sequence[Effect], steps: int, seconds: float) -> None:
+    def __init__(
+        self,
+        state: AgentState,
+        effects: Sequence[Effect],
+        steps: int,
+        seconds: float,
+        switching: Optional[Switching] = None,
+    ) -> None:
+        """``switching``: what decides, in place of seconds and steps, when it is enough."""
+        self._switching = switching
         self._state = state
         self._effects = effects
         self._steps = steps
@@ -89,9 +100,18 @@ class Ending:
         if elected is not None and not self._steady_ns:
             self._steady_ns = now_ns
             self._tell()
-        if self._least_ns and ((elected is not None and self._enough(elected, now_ns)) or self._restless()):
+        if self._switching is not None:
+            self._switch(records, elected, now_ns)
+        elif self._least_ns and ((elected is not None and self._enough(elected, now_ns)) or self._restless()):
             leave(self._state)
         self._state.hooks.apart_ns += time.thread_time_ns() - began
+
+    def _switch(self, records: Sequence[tuple[int, ...]], elected: Optional[Repeat], now_ns: int) -> None:
+        if self._switching is None:
+            return
+        self._switching.tick(records, elected, now_ns, self._state.lines.named)
+        if self._switching.over or self._restless():
+            leave(self._state)
 
     def _tell(self) -> None:
         """Let the interventions begin that come after the warm-up."""

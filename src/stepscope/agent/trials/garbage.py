@@ -42,14 +42,34 @@ def _nothing(effect: Effect, original: Foreign) -> Foreign:
 
 
 def _stop(effect: Effect) -> None:
-    make = functools.partial(_nothing, effect)
-    if gc.isenabled():
+    def make(original: Foreign) -> Foreign:
+        def nothing(*args: Foreign, **kwargs: Foreign) -> int:
+            return 0 if effect.on else original(*args, **kwargs)
+
+        return nothing
+
+    enabled = gc.isenabled()
+    if enabled:
         effect.state.hooks.on_uninstall(_again)
-    gc.freeze()
-    gc.disable()
+    enable = gc.enable
     replace(effect.state, gc, "collect", make)
     replace(effect.state, gc, "enable", make)
+    if effect.switched:
+        effect.on_switch = functools.partial(_switch, effect, enable if enabled else gc.disable)
+        effect.passed()
+        return
+    gc.freeze()
+    gc.disable()
     effect.took()
+
+
+def _switch(effect: Effect, enable: Callable[[], object]) -> None:
+    """On and off again. Nothing is frozen: it would make the collections cheaper while it is off."""
+    if effect.on:
+        gc.disable()
+        effect.took()
+    else:
+        enable()
 
 
 def _again() -> None:

@@ -7,11 +7,22 @@ import importlib
 
 from stepscope.agent.trials.effect import Effect
 from stepscope.agent.trials.ending import Ending
-from stepscope.wire.trials import DEFAULT_STEPS, INTERVENTIONS, SECONDS, STEPS
+from stepscope.agent.trials.switching import Switching
+from stepscope.wire.trials import (
+    BLOCK_SECONDS,
+    DEFAULT_BLOCK_S,
+    DEFAULT_STEPS,
+    INTERVENTIONS,
+    NOTHING,
+    SECONDS,
+    STEPS,
+    SWITCHED,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Optional
 
     from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.probes.registry import Target
@@ -53,6 +64,7 @@ FAMILIES = {
     "values": "tensors.values",
     "without-ops": "tensors.without_ops",
     "without-lines": "tensors.without_lines",
+    NOTHING: "nothing",
 }
 """Names of interventions, and the files of this folder that know them."""
 
@@ -62,13 +74,17 @@ def begin(state: AgentState, wanted: Mapping[str, Foreign]) -> list[Target]:
 
     (probe, module name, attach) each, as from ``probes.registry.targets``.
     """
-    effects = [Effect(state, str(text)) for text in wanted.get(INTERVENTIONS) or ()]
+    one = str(wanted.get(SWITCHED) or "")
+    effects = [Effect(state, str(text), switched=text == one) for text in wanted.get(INTERVENTIONS) or ()]
     found: list[Target] = []
     for effect in effects:
         with effect.wall:
             found.extend(_targets(effect))
-    state.hooks.on_finish(functools.partial(_log, state, effects))
-    ending = Ending(state, tuple(effects), int(wanted.get(STEPS) or DEFAULT_STEPS), float(wanted.get(SECONDS) or 0.0))
+    switched = next((effect for effect in effects if effect.switched), None)
+    switching = Switching(switched, float(wanted.get(BLOCK_SECONDS) or DEFAULT_BLOCK_S)) if switched else None
+    state.hooks.on_finish(functools.partial(_log, state, effects, switching))
+    steps, seconds = int(wanted.get(STEPS) or DEFAULT_STEPS), float(wanted.get(SECONDS) or 0.0)
+    ending = Ending(state, tuple(effects), steps, seconds, switching)
     state.hooks.on_tick(ending.tick)
     return found
 
@@ -90,6 +106,8 @@ def _walled(effect: Effect, attach: Attach) -> Attach:
     return attach_walled
 
 
-def _log(state: AgentState, effects: list[Effect]) -> None:
+def _log(state: AgentState, effects: list[Effect], switching: Optional[Switching]) -> None:
     while effects:  # the early end and the exit handler may both come here
         state.log(effects.pop(0).line())
+    for line in switching.take_lines() if switching is not None else ():
+        state.log(line)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from stepscope.agent.state import AgentState
     from stepscope.agent.trials.effect import Effect
 
+IN_GRAPH = "summaries are written in a graph, which cannot be switched"
+
 
 def targets(effect: Effect) -> list[tuple[str, Callable[[AgentState, Foreign], object]]]:
     """Where it gets hold: the condition that all summaries of TensorFlow 2 ask, and the writers of version 1."""
@@ -30,6 +32,11 @@ def _attach(effect: Effect, state: AgentState, module: Foreign) -> None:
         def should_record_summaries() -> Foreign:
             if module._summary_state.writer is None:
                 return original()
+            if effect.switched and not eager():
+                effect.missed(IN_GRAPH)
+                return original()
+            if effect.passed():
+                return original()
             effect.took()
             return sys.modules["tensorflow.python.framework.constant_op"].constant(value=False)
 
@@ -37,7 +44,7 @@ def _attach(effect: Effect, state: AgentState, module: Foreign) -> None:
 
     def make_flush(original: Foreign) -> Foreign:
         def flush(*args: Foreign, **kwargs: Foreign) -> Foreign:
-            return None if eager() else original(*args, **kwargs)
+            return None if effect.on and eager() else original(*args, **kwargs)
 
         return flush
 
@@ -48,11 +55,11 @@ def _attach(effect: Effect, state: AgentState, module: Foreign) -> None:
 
 def _attach_writer(effect: Effect, state: AgentState, module: Foreign) -> None:
     def make(original: Foreign) -> Foreign:
-        del original
-
-        def nothing(*args: Foreign, **kwargs: Foreign) -> None:
-            del args, kwargs
+        def nothing(*args: Foreign, **kwargs: Foreign) -> Foreign:
+            if effect.passed():
+                return original(*args, **kwargs)
             effect.took()
+            return None
 
         return nothing
 

@@ -2,8 +2,9 @@
 
 A trial is a setting of the job's environment (``model.report.remedies``) or an intervention in its process
 (``experiments.interventions``). Each run is a full ``stepscope run`` without captures, which would slow some steps
-and not others; it ends after some seconds of steady steps, and what the job writes is thrown away where the machine
-allows that. Without ``--try``, a first run with captures finds out what to try.
+and not others; it ends after some seconds of steady steps, or of blocks in which the trial is on or off, and what the
+job writes is thrown away where the machine allows that. Without ``--try``, a first run with captures finds out what to
+try.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ FIRST_S = 12.0
 """Seconds of steady steps of the first run, which finds out what to try: enough for its captures."""
 TRIAL_S = 5.0
 """Seconds of steady steps of every other run."""
+IN_ONE_PROCESS = " It is switched on and off in one process."
+"""What is said of such a trial where all are listed."""
 
 
 def whatif(
@@ -95,7 +98,7 @@ def catalogue() -> tuple[Choice, ...]:
             Choice(
                 name=f"{one.name}:{one.argument}" if one.argument else one.name,
                 kind=one.kind,
-                text=one.text,
+                text=f"{one.text}{IN_ONE_PROCESS if interventions.is_switched(one.name) else ''}",
                 limits=one.limits,
             )
             for one in interventions.ALL
@@ -137,7 +140,8 @@ def _once(wanted: options.WhatIfOptions, recorded: Recorded) -> WhatIfReport | N
     if candidates:
         seconds = float("inf") if asked else wanted.most_s - recorded.spent_s
         limits = Limits(seconds=seconds, rounds=wanted.most_rounds)
-        stages.append(Stage(found=schedule.explore(candidates, recorded.measured, recorded.clock, limits)))
+        found = schedule.explore(candidates, recorded.measured, recorded.clock, limits, recorded.switched)
+        stages.append(Stage(found=found))
     interrupted = any(stage.found.interrupted for stage in stages)
     for name in () if interrupted else wanted.curves:
         traced.append(curve.trace(recorded, name))

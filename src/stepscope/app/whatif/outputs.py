@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 JSON, DIFFERENCE = "whatif.json", "flame-diff.html"
 """Names in the folder."""
+SWITCHED = "the trial was switched on and off in one process, whose stacks are of both"
 
 
 def to_json(report: WhatIfReport) -> str:
@@ -56,6 +57,8 @@ def _flames(report: WhatIfReport, folder: Path) -> Flames | None:
     winner = total or best(report)
     if winner is None:
         return None
+    if winner.pairs:
+        return Flames(trial=winner.remedy, before="", after="", why=SWITCHED)
     first = _ends(report) if total is not None else _first(report, winner)
     from stepscope.app import flame
     from stepscope.reports.flame import svg

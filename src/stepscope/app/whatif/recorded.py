@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from statistics import geometric_mean
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,6 +12,7 @@ import msgspec
 from stepscope.app.whatif import state as states
 from stepscope.app.whatif.runs import NO_CAPTURES, measure_of
 from stepscope.errors import CaptureError, TargetError
+from stepscope.experiments.interventions import is_switched
 from stepscope.experiments.schedule import Measured
 from stepscope.units import format_ns
 
@@ -85,17 +87,29 @@ class Recorded:
         """
         return self.compared(trial, number, stage=stage, kept=kept)[0]
 
-    def compared(self, trial: str, number: int, *, stage: str = "", kept: Kept = ()) -> tuple[Measured, Ran | None]:
+    def switched(self, trial: str, number: int) -> Measured | None:
+        """A run of a round in which the trial is switched on and off; None if it cannot be, or runs go on to their end.
+
+        Raises:
+            CaptureError: nothing could be recorded.
+        """
+        if not (self.runner.seconds and is_switched(trial)) or self.measure == "run":
+            return None
+        return self.compared(trial, number, switched=True)[0]
+
+    def compared(
+        self, trial: str, number: int, *, stage: str = "", kept: Kept = (), switched: bool = False
+    ) -> tuple[Measured, Ran | None]:
         """A run of a round, and the run itself, if it did not fail.
 
         Raises:
             TargetError: the job as it is failed.
             CaptureError: nothing could be recorded.
         """
-        place = _place(stage, number, trial, kept)
+        place = _place(stage, number, trial, kept, switched=switched)
         taken = self._taken
         try:
-            ran = self._run(number, trial, stage, kept)
+            ran = self._run(number, trial, stage, kept, switched=switched)
         except TargetError as error:
             if not (trial or kept):
                 raise
@@ -107,7 +121,7 @@ class Recorded:
         self._now_runs("")
         base = next(one for one in self.runs if (one.stage, one.kept) == (stage, kept))
         measured = ran.measured(self.measure, base)
-        self._say(f"{place} {_in_words(measured, self.measure)}", taken)
+        self._say(f"{place} {_in_words(measured, self.measure, switched=switched)}", taken)
         return measured, ran
 
     def _say(self, line: str, taken: int) -> None:
@@ -124,16 +138,26 @@ class Recorded:
         *,
         budget: str = NO_CAPTURES,
         seconds: float | None = None,
+        switched: bool = False,
     ) -> Ran:
-        known = self._take(number, trial, stage, kept)
+        known = self._take(number, trial, stage, kept, switched=switched)
         if known is not None:
             return known
         began = time.monotonic()
-        self._now_runs(_place(stage, number, trial, kept))
-        made = states.MadeRun(stage=stage, round=number, kept=kept, trial=trial, wall_s=0.0)
+        self._now_runs(_place(stage, number, trial, kept, switched=switched))
+        made = states.MadeRun(stage=stage, round=number, kept=kept, trial=trial, wall_s=0.0, switched=switched)
         try:
             most_s = self._most_s() if (trial or kept) and seconds != 0 else 0.0
-            ran = self.runner.run(number, trial, kept=kept, stage=stage, budget=budget, seconds=seconds, most_s=most_s)
+            ran = self.runner.run(
+                number,
+                trial,
+                kept=kept,
+                stage=stage,
+                budget=budget,
+                seconds=seconds,
+                switched=switched,
+                most_s=most_s,
+            )
         except TargetError as error:
             self._now_runs("")
             if trial or kept:  # the job as it is may be mended, and resumed
@@ -151,14 +175,15 @@ class Recorded:
         self.running = what
         self._watch(self)
 
-    def _take(self, number: int, trial: str, stage: str, kept: Kept) -> Ran | None:
+    def _take(self, number: int, trial: str, stage: str, kept: Kept, *, switched: bool) -> Ran | None:
         """A run that the folder has, if it can be read.
 
         Raises:
             TargetError: it failed.
         """
-        wanted = (stage, number, kept, trial)
-        found = next((one for one in self._known if (one.stage, one.round, one.kept, one.trial) == wanted), None)
+        wanted = (stage, number, kept, trial, switched)
+        keys = ((one, (one.stage, one.round, one.kept, one.trial, one.switched)) for one in self._known)
+        found = next((one for one, key in keys if key == wanted), None)
         if found is None:
             return None
         self._known.remove(found)
@@ -175,7 +200,15 @@ class Recorded:
     def _read(self, made: MadeRun) -> Ran | None:
         if not made.session:
             return None
-        ran = self.runner.read(made.round, made.trial, made.session, made.wall_s, kept=made.kept, stage=made.stage)
+        ran = self.runner.read(
+            made.round,
+            made.trial,
+            made.session,
+            made.wall_s,
+            kept=made.kept,
+            stage=made.stage,
+            switched=made.switched,
+        )
         return replace(ran, contacts=made.contacts)
 
     def _keep(self, made: MadeRun) -> None:
@@ -184,15 +217,19 @@ class Recorded:
         states.write(self.runner.folder, self._state)
 
 
-def _place(stage: str, number: int, trial: str, kept: Kept) -> str:
+def _place(stage: str, number: int, trial: str, kept: Kept, *, switched: bool = False) -> str:
     """A run in words."""
     if not number:
         return "a look at what takes the time"
     name = trial or ("what is kept" if kept else "unchanged")
+    name = f"{name}, switched on and off" if switched else name
     return f"{stage}, round {number}: {name}" if stage else f"round {number}: {name}"
 
 
-def _in_words(measured: Measured, measure: Measure) -> str:
+def _in_words(measured: Measured, measure: Measure, *, switched: bool) -> str:
     if not measured.ns:
-        return f"not possible: {measured.why}"
+        return f"{'not in one process' if switched else 'not possible'}: {measured.why}"
+    if switched:
+        off_ns = geometric_mean([before for before, _ in measured.pairs])
+        return f"{format_ns(measured.ns)} a {measure} with it, {format_ns(off_ns)} without"
     return f"{format_ns(measured.ns)} a {measure}"

@@ -125,8 +125,15 @@ def unchanged_ns(recorded: Recorded) -> int:
 def results_of(stage: Stage, runs: Sequence[Ran]) -> list[WhatIfResult]:
     """What the trials of a stage brought, gains first."""
     own = [ran for ran in runs if ran.stage == stage.name]
-    results = [result_of(arm, stage.found.effect(arm), own) for arm in stage.found.arms]
+    results = [_told(result_of(arm, stage.found.effect(arm), own), stage.found, arm) for arm in stage.found.arms]
     return sorted([*results, *map(_left_out, stage.found.not_tried)], key=_order)
+
+
+def _told(result: WhatIfResult, found: Experiment, arm: Arm) -> WhatIfResult:
+    """The result, with how it came about: by blocks of a process, or by whole runs."""
+    if not arm.switched:
+        return msgspec.structs.replace(result, whole_why=arm.whole_why)
+    return msgspec.structs.replace(result, pairs=len(arm.pairs), noise=_noise(found.off_against_off(arm)))
 
 
 def _order(result: WhatIfResult) -> tuple[int, float]:
@@ -142,6 +149,7 @@ def _run(ran: Ran, measure: Measure) -> WhatIfRun:
         ns=round(ran.ns(measure)),
         findings=tuple(sorted(ran.codes)),
         session=ran.session,
+        switched=ran.judged is not None,
         kept=ran.kept,
         stage=ran.stage,
     )
@@ -149,7 +157,8 @@ def _run(ran: Ran, measure: Measure) -> WhatIfRun:
 
 def result_of(arm: Arm, effect: Effect | None, runs: Sequence[Ran]) -> WhatIfResult:
     """The result of a trial; ``runs``: those of its stage."""
-    with_it = [ran for ran in runs if ran.trial == arm.candidate.trial and not ran.note]
+    own = [ran for ran in runs if ran.trial == arm.candidate.trial and not ran.note]
+    with_it = [ran for ran in own if ran.judged is None]  # findings of a switched run are of both
     before = [ran.codes for ran in runs if not ran.trial]
     after = [ran.codes for ran in with_it]
     return WhatIfResult(
@@ -161,7 +170,7 @@ def result_of(arm: Arm, effect: Effect | None, runs: Sequence[Ran]) -> WhatIfRes
         high=effect.high if effect is not None else 0.0,
         verdict=verdict_of(arm, effect),
         kind=arm.candidate.kind,
-        rounds=len(arm.pairs),
+        rounds=sum(ran.judged is not None and bool(ran.judged.pairs) for ran in own) or len(arm.pairs),
         smallest_ratio=effect.smallest if effect is not None else 0.0,
         keeps_results=keeps_results(arm.candidate.trial),
         expected_ratio=arm.candidate.expected_ratio,
@@ -204,7 +213,10 @@ def verdict_of(arm: Arm, effect: Effect | None) -> Verdict:
 
 def noise_of(found: Experiment) -> WhatIfNoise | None:
     """The job against itself."""
-    effect = found.against_itself()
+    return _noise(found.against_itself())
+
+
+def _noise(effect: Effect | None) -> WhatIfNoise | None:
     return WhatIfNoise(ratio=effect.ratio, low=effect.low, high=effect.high) if effect is not None else None
 
 

@@ -9,6 +9,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import geometric_mean
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,10 +21,10 @@ from stepscope.collector.launch import launch
 from stepscope.collector.launch.patience import Patience
 from stepscope.collector.launch.trial import Trial
 from stepscope.errors import CaptureError, TargetError
-from stepscope.experiments import combine
+from stepscope.experiments import blocks, combine
 from stepscope.experiments.plan import OTHER
 from stepscope.experiments.schedule import Measured
-from stepscope.model.log.intervention import InterventionEnded
+from stepscope.model.log.intervention import BlockEnded, InterventionEnded
 from stepscope.model.report.finding import Report
 from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
 from stepscope.reports.whatif_text import peers_text
@@ -31,13 +32,14 @@ from stepscope.store import layout, open_session
 from stepscope.wire import trials
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from stepscope.collector.launch.isolation import Isolation
     from stepscope.collector.launch.peers import Contacts
     from stepscope.model.report.whatif import Measure
 
-AS_IT_IS, KEPT = "as-it-is", "kept"
+AS_IT_IS, KEPT, SWITCHED = "as-it-is", "kept", "switched"
+"""Parts of the names of runs."""
 ALONE_JSON = "report-alone.json"
 """Name of the report of a run before an experiment has joined it (``in_session``)."""
 NO_CAPTURES = "0%"
@@ -68,6 +70,8 @@ class Ran:
     """What was in effect before the trial was added."""
     stage: str = ""
     """Part of the experiment that it belongs to (``experiments.climb``); "" if there is one only."""
+    judged: blocks.Judged | None = None
+    """What its blocks say, if the trial was switched on and off in it."""
 
     @property
     def codes(self) -> frozenset[str]:
@@ -75,7 +79,10 @@ class Ran:
         return frozenset(finding.code for finding in self.report.findings if finding.severity in _COUNTS)
 
     def ns(self, measure: Measure) -> float:
-        """The measured time that is compared; 0: unknown."""
+        """The measured time that is compared, of a switched trial that with it; 0: unknown."""
+        if self.judged is not None:
+            found = self._judged(measure).pairs
+            return geometric_mean([after for _, after in found]) if found else 0.0
         throughput = self.report.session.throughput
         if measure == "run":
             return float(self.report.session.wall_ns)
@@ -93,6 +100,17 @@ class Ran:
         times = self.report.session.step_times
         return times.source if times is not None else ""
 
+    def _judged(self, measure: Measure) -> blocks.Judged:
+        """What its blocks say, in the time that is compared: their times are of steps."""
+        judged, rates = self.judged or blocks.Judged(), self.report.session.throughput
+        if measure == "run":
+            return blocks.Judged(why="the unchanged job shows no steady steps")
+        if measure == "step":
+            return judged
+        if not (rates.samples_per_s and rates.steps_per_s):
+            return blocks.Judged(why="how many samples a step has is not known")
+        return judged.times(rates.steps_per_s / rates.samples_per_s)
+
     def measured(self, measure: Measure, unchanged: Ran) -> Measured:
         """For the schedule. ``unchanged``: the first run with the same changes kept."""
         if self.note:
@@ -105,6 +123,9 @@ class Ran:
             said = "how many samples a step has is not known, and steps with more of them cannot be compared"
             return Measured(ns=0.0, why=said, wall_s=self.wall_s)
         ns = self.ns(measure)
+        if self.judged is not None:
+            found = self._judged(measure)
+            return Measured(ns=ns, why=found.why, wall_s=self.wall_s, pairs=found.pairs, unchanged=found.unchanged)
         return Measured(ns=ns, why="" if ns else "the run shows no steady steps", wall_s=self.wall_s)
 
 
@@ -137,15 +158,19 @@ class Runner:
         stage: str = "",
         budget: str = NO_CAPTURES,
         seconds: float | None = None,
+        switched: bool = False,
         most_s: float = 0.0,
     ) -> Ran:
         """One run of a trial ("": unchanged) with ``kept`` in effect, which may take ``most_s`` (0: any time).
+
+        ``switched``: the trial is on and off in turn.
 
         Raises:
             TargetError: the program cannot be started, or the run failed.
             CaptureError: nothing could be recorded.
         """
         name = _file_name(trial) or (KEPT if kept else AS_IT_IS)
+        name = f"{name}-{SWITCHED}" if switched else name
         label = self._label(f"{stage}-{number}-{name}" if stage else f"{number}-{name}")
         changes = () if trial == OTHER else combine.merged(kept, trial)
         session, log = self.folder / f"{label}{layout.SUFFIX}", self.folder / f"{label}.log"
@@ -156,7 +181,11 @@ class Runner:
             budget=budget,
             first_look_ns=budgets.first_look_ns(budgets.parse(budget or budgets.DEFAULT)),
             apply=combine.settings(changes),
-            trial=_trial(combine.interventions(changes), self.seconds if seconds is None else seconds),
+            trial=_trial(
+                combine.interventions(changes),
+                self.seconds if seconds is None else seconds,
+                trial if switched else "",
+            ),
             isolation=self.isolation,
             patience=Patience(seconds=most_s) if changes else None,
             offline=True,
@@ -166,11 +195,20 @@ class Runner:
             outcome = launch.run(wanted)
         hint = "" if self.networked else _without_network(outcome.contacts)
         _check(outcome, label, log, hint + _misplaced(outcome.exit_code, wanted.argv))
-        ran = self.read(number, trial, session.name, time.monotonic() - began, kept=kept, stage=stage)
+        wall_s = time.monotonic() - began
+        ran = self.read(number, trial, session.name, wall_s, kept=kept, stage=stage, switched=switched)
         return replace(ran, contacts=outcome.contacts)
 
     def read(
-        self, number: int, trial: str, session: str, wall_s: float, *, kept: tuple[str, ...] = (), stage: str = ""
+        self,
+        number: int,
+        trial: str,
+        session: str,
+        wall_s: float,
+        *,
+        kept: tuple[str, ...] = (),
+        stage: str = "",
+        switched: bool = False,
     ) -> Ran:
         """A run that is in the folder.
 
@@ -191,6 +229,7 @@ class Runner:
             note=note,
             kept=kept,
             stage=stage,
+            judged=_judged(path) if switched else None,
         )
 
     def _label(self, stem: str) -> str:
@@ -199,8 +238,36 @@ class Runner:
         return next(label for label in labels if not (self.folder / f"{label}{layout.SUFFIX}").exists())
 
 
-def _trial(changed: tuple[str, ...], seconds: float) -> Trial | None:
-    return Trial(interventions=changed, seconds=seconds) if changed or seconds else None
+def _trial(changed: tuple[str, ...], seconds: float, switched: str) -> Trial | None:
+    return Trial(interventions=changed, seconds=seconds, switched=switched) if changed or seconds else None
+
+
+def _judged(session: Path) -> blocks.Judged:
+    """What the blocks of the process say that has most of them."""
+    found = (list(worker.all(BlockEnded)) for worker in open_session(session).workers)
+    most: list[BlockEnded] = max(found, key=len, default=[])
+    return blocks.judge(blocks_of(most))
+
+
+def blocks_of(lines: Iterable[BlockEnded]) -> list[blocks.Block]:
+    """The blocks of the lines of one process."""
+    return [_block(line) for line in lines]
+
+
+def _block(line: BlockEnded) -> blocks.Block:
+    return blocks.Block(
+        on=line.on,
+        long=line.long,
+        count=line.count,
+        steps=line.steps,
+        steps_ns=line.steps_ns,
+        late_steps=line.late_steps,
+        late_ns=line.late_ns,
+        ends=line.ends,
+        ends_ns=line.ends_ns,
+        lumps=line.lumps,
+        lumps_ns=line.lumps_ns,
+    )
 
 
 def _file_name(trial: str) -> str:

@@ -62,6 +62,8 @@ class MadeRun(msgspec.Struct, frozen=True, kw_only=True):
     """Why it failed."""
     contacts: Contacts | None = None
     """What it wanted to reach; null: unknown."""
+    switched: bool = False
+    """Whether the trial was switched on and off in it."""
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,7 +17,11 @@ class Trial:
     """Seconds of steady steps after which the job ends; 0: at its own end."""
     steps: int = trials.DEFAULT_STEPS
     """Number of steady steps that it makes at least."""
+    switched: str = ""
+    """The one of ``interventions`` that is switched on and off in the process; "": all are in effect all the time."""
+    block_s: float = trials.DEFAULT_BLOCK_S
+    """Least seconds for which it stays on or off."""
 
     def settings(self) -> dict[str, object]:
         """The trial as a value of the run's configuration."""
-        return trials.settings(self.interventions, self.seconds, self.steps)
+        return trials.settings(self.interventions, self.seconds, self.steps, self.switched, self.block_s)

@@ -9,7 +9,8 @@ about where the time is, since what was left out may be needed.
 Nothing about the cause had to be guessed: one thing was changed, and the time was measured.
 
 ## Evidence
-From the experiment in this session: `saved_ratio`, the time that the job took less with the change, and `rounds`.
+From the experiment in this session: `saved_ratio`, the time that the job took less with the change, and the
+`rounds`, or `pairs` of blocks of one process, in which it was compared.
 
 ## Known limits
 It needs an experiment. Only the best trial of a kind is reported (one size of a batch), three gains and three ceilings
@@ -92,12 +93,19 @@ def _seen(view: SessionView, experiment: Experiment, result: WhatIfResult, param
         severity=severity_of(saved) if gain else "info",
         evidence=(
             Evidence(metric="saved_ratio", value=saved, unit="ratio", threshold=params.min_saved),
-            Evidence(metric="rounds", value=result.rounds, unit="rounds"),
+            _seen_times(result),
         ),
         remedies=(Remedy(id=f"tried-{_name(result)}", text=result.lasting or result.text),),
         explanation=f"{result.text.rstrip('.')}. The job was run with it and without in turn; the interval is at the "
         f"99 % level.{'' if gain else ' It is the most that any change of this part can bring.'}",
     )
+
+
+def _seen_times(result: WhatIfResult) -> Evidence:
+    """How often it was compared: pairs of blocks of one process, or rounds of whole runs."""
+    if result.pairs:
+        return Evidence(metric="pairs", value=result.pairs, unit="pairs")
+    return Evidence(metric="rounds", value=result.rounds, unit="rounds")
 
 
 def _cost(view: SessionView, result: WhatIfResult) -> Cost:

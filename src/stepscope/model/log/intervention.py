@@ -1,4 +1,4 @@
-"""Log line of an intervention in a trial, see ``agent.trials``."""
+"""Log lines of an intervention in a trial, see ``agent.trials``."""
 
 from __future__ import annotations
 
@@ -20,3 +20,37 @@ class InterventionEnded(Event, tag="intervention", frozen=True, kw_only=True):
     """How often it took hold: calls that it changed or replaced."""
     text: str = ""
     """Reason, unless it was in effect."""
+
+
+class BlockEnded(Event, tag="block", frozen=True, kw_only=True):
+    """A time in which an intervention was on, or off, in a trial that switches it in one process. ``at``: when it
+    began. Times of steps are those from the end of the one before, in the last three quarters of it. Since 0.1.
+    """
+
+    name: str
+    argument: str = ""
+    """Argument of the intervention; "" if it takes none."""
+    on: bool = False
+    """Flag: the intervention was in effect."""
+    long: bool = False
+    """Flag: the last block but one, longer than the others and on, in which what queues held is used up."""
+    dur_ns: int = 0
+    """Its whole duration."""
+    count: int = 0
+    """How often the intervention took hold."""
+    steps: int = 0
+    """Number of steps, without those in which something else ended."""
+    steps_ns: int = 0
+    """Their time."""
+    late_steps: int = 0
+    """Number of those in the later half."""
+    late_ns: int = 0
+    """Time of those."""
+    ends: int = 0
+    """Number of times from step to step in which a fit, an epoch, an evaluation, a dataset or a trace ended."""
+    ends_ns: int = 0
+    """Sum of them."""
+    lumps: int = 0
+    """Number of steps, among ``steps``, of more than eight times their median."""
+    lumps_ns: int = 0
+    """Time of those."""

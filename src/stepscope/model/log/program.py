@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepscope.model.event import Event, Frame
-from stepscope.model.log.intervention import InterventionEnded
+from stepscope.model.log.intervention import BlockEnded, InterventionEnded
 from stepscope.model.log.values import FeedsSeen, FunctionWatched, ValueSeen
 
 
@@ -77,6 +77,7 @@ ProgramEvent = (
     | ShapeMet
     | ThreadDied
     | InterventionEnded
+    | BlockEnded
     | ValueSeen
     | FeedsSeen
     | FunctionWatched

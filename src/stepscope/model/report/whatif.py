@@ -72,9 +72,20 @@ class WhatIfRun(Struct, frozen=True, kw_only=True):
     session: str
     kept: tuple[str, ...] = ()
     """Changes that were in effect before the remedy was added."""
+    switched: bool = False
+    """Whether the remedy was switched on and off in this run; ``ns`` is with it, ``findings`` are of both."""
     stage: str = ""
     """Part of the experiment: step1, step2 ..., final and left of ``--until-done``; batch or threads of a curve; "":
     the only one."""
+
+
+class WhatIfNoise(Struct, frozen=True, kw_only=True):
+    """The unchanged job against itself: in the same rounds, or blocks of the same processes."""
+
+    ratio: float
+    low: float
+    high: float
+    """Interval at 99 %."""
 
 
 class WhatIfResult(Struct, frozen=True, kw_only=True):
@@ -90,8 +101,8 @@ class WhatIfResult(Struct, frozen=True, kw_only=True):
     """Time with it over time without: the geometric mean over the rounds' pairs. 0.91: 9 % less."""
     low: float
     high: float
-    """Upper end of the interval at 99 %, Student's t over the logarithms of the rounds' ratios; low and high are 0 with
-    fewer than three rounds."""
+    """Upper end of the interval at 99 %, Student's t over the logarithms of the ratios of rounds, or of ``pairs``; low
+    and high are 0 with fewer than three."""
     verdict: Verdict
     kind: Kind = "gain"
     rounds: int = 0
@@ -112,6 +123,13 @@ class WhatIfResult(Struct, frozen=True, kw_only=True):
     """Findings of every run with it and of none without."""
     note: str = ""
     """Reason why it was not in effect or not possible, if so."""
+    pairs: int = 0
+    """Pairs of blocks of one process, one with it and one without, if it was switched on and off in its runs; 0: it was
+    in effect in whole runs, each compared with the unchanged runs of its round."""
+    noise: WhatIfNoise | None = None
+    """Blocks of these processes without it against each other; null with fewer than three pairs, or without blocks."""
+    whole_why: str = ""
+    """Reason why it was in effect in whole runs although it can be switched; "" if it was switched, or cannot be."""
 
 
 class WhatIfPlace(Struct, frozen=True, kw_only=True):
@@ -166,15 +184,6 @@ class WhatIfValues(Struct, frozen=True, kw_only=True):
     session: str = ""
     note: str = ""
     """Reason why nothing could be looked at, if so."""
-
-
-class WhatIfNoise(Struct, frozen=True, kw_only=True):
-    """The unchanged job against itself, in the same rounds."""
-
-    ratio: float
-    low: float
-    high: float
-    """Interval at 99 %."""
 
 
 class WhatIfStep(Struct, frozen=True, kw_only=True):

@@ -45,7 +45,7 @@ def _of_function(effect: Effect, real: FunctionType) -> Handler:
         if in_trace():
             effect.missed("%s runs only while a graph is made" % effect.argument)
             return real(*args, **kwargs)
-        if calls >= REAL:
+        if calls >= REAL and not effect.passed():
             effect.took()
             return last
         result = real(*args, **kwargs)
@@ -64,11 +64,23 @@ def _of_generator(effect: Effect, real: FunctionType) -> Handler:
 
 
 def _held_items(effect: Effect, items: Iterator[Foreign]) -> Iterator[Foreign]:
-    """The first items, then the same again and again: as many as an epoch of unknown length has."""
+    """The first items, then the same again and again: as many as an epoch of unknown length has.
+
+    While the trial is off, they come from the generator itself.
+    """
     first = []
     for item in itertools.islice(items, held.FEW):
         first.append(item)
         yield item
-    if len(first) == held.FEW:
-        effect.took()
-        yield from itertools.islice(itertools.cycle(first), held.LONG - held.FEW)
+    if len(first) < held.FEW:
+        return
+    again = itertools.islice(itertools.cycle(first), held.LONG - held.FEW)
+    while True:
+        off = effect.passed()
+        if not off:
+            effect.took()
+        try:
+            item = next(items if off else again)
+        except StopIteration:
+            return
+        yield item
