@@ -58,6 +58,8 @@ class Rebuilds:
     """Time of first traces after a build, and of first runs of new sessions beyond a usual run."""
     trains: bool
     """Whether something is trained in the steady steps: a new model for each fold or trial may be intended."""
+    alike: bool
+    """Whether the graphs that are traced for each build are of one size: the models are equal in structure."""
     lines: tuple[tuple[str, str, int, int], ...]
     """(file, function, first line, last line) of user code that makes layers, most sampled first."""
 
@@ -99,6 +101,7 @@ def build(view: StepsView, min_builds: int, min_compiles: int) -> Rebuilds | Non
         around_ns=round(around),
         tracing_ns=min(_first_traces(steps, spans, first), round(traced)) + _first_runs(view, calls, min_builds),
         trains=_trains(view),
+        alike=_alike(steps, first),
         lines=stack_samples.lines_of(again),
     )
 
@@ -162,6 +165,15 @@ def _first_traces(steps: Steps, spans: intervals.Intervals, first: int) -> int:
         return 0
     traced = intervals.clip(intervals.merge(*retraces.widened(steps, rows)), steps.windows)
     return intervals.total(traced) - intervals.total(intervals.clip(traced, spans))
+
+
+def _alike(steps: Steps, first: int) -> bool:
+    """Whether each function of a framework has one size in all of its first traces since the first build."""
+    sizes: dict[str, set[tuple[int, int]]] = {}
+    for trace in steps.worker.all(Traced):
+        if trace.ordinal == 1 and trace.owner != "user" and trace.at > first:
+            sizes.setdefault(trace.function, set()).add((trace.nodes, trace.variables))
+    return all(len(found) == 1 for found in sizes.values())
 
 
 def _first_runs(view: StepsView, calls: Calls, min_builds: int) -> int:
