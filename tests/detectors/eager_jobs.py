@@ -34,7 +34,7 @@ def looked_at(*rows: EagerOp, late_again: int = 0, fresh: int = 50, thread: int 
 
 def again(late: int, *, fresh: int = 50, thread: int = MAIN, at: int = 20 * PERIOD) -> Job:
     """An encoder gives what it gave before; ``late``: the time of that in the look's second half of 500 ms."""
-    where = {"file": SCRIPT, "line": TIDY, "function": "passes"}
+    where: dict[str, Any] = {"file": SCRIPT, "line": TIDY, "function": "passes"}
     rows = (
         EagerOp(op="Conv2D", scope="net/encoder/conv", count=20, ns=600 * MS, again=18, again_ns=500 * MS, **where),
         EagerOp(op="Relu", scope="net/encoder/relu", count=20, ns=230 * MS, again=18, again_ns=200 * MS, **where),

@@ -240,8 +240,8 @@ def compiled_anew(tracing: int, *, every: int = 1, line: int = 21, steps: int = 
         at, new = i * PERIOD, i % every == 0
         if new:
             job.event(ModelBuilt(at=at, file=SCRIPT, line=line))
-            about = {"cause": "first", "owner": "keras", "function": "one_step_on_data"}
-            job.trace(at + 11 * MS, tracing, nodes=100 + i // every % sizes, **about)
+            nodes = 100 + i // every % sizes
+            job.trace(at + 11 * MS, tracing, nodes=nodes, cause="first", owner="keras", function="one_step_on_data")
         fit.at(at + 10 * MS, 88 * MS)
         train.at(at + 11 * MS, 20 * MS + (tracing if new else 0), arg=1, flags=TRACED if new else 0)
     return job
