@@ -62,7 +62,7 @@ class Made:
     def __init__(self, row: Row, ns: int, size: int) -> None:
         self.row, self.ns, self.size = row, ns, size
         self.part = 0
-        """Bytes that the largest of its users takes of it, if all take parts; 0: none has."""
+        """Bytes that its users take of it, if all take parts; 0: none has."""
         self.whole = False
         """Whether some user takes all of it."""
 
@@ -141,11 +141,11 @@ class Look:
             size = _size(single)
         for made in used:
             if op in SELECTS and size * PART <= made.size:
-                made.part = max(made.part, size)
+                made.part += max(1, size)
             elif op in VIEWS:
                 self._made[self._same.number(single) or 0] = made
             elif made.row is row and op in UPDATES:
-                made.part = max(1, abs(size - made.size))
+                made.part += max(1, abs(size - made.size))
             else:
                 made.whole = True
         if spent < LARGE_NS or size < LARGE_BYTES:
@@ -161,7 +161,7 @@ class Look:
         """The fields of its line; the look is over."""
         self._close()
         for made in self._all:
-            if made.part and not made.whole:
+            if 0 < made.part * PART <= made.size and not made.whole:
                 made.row.part += 1
                 made.row.part_ns += made.ns
                 made.row.part_bytes = max(made.row.part_bytes, made.part)

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
     from stepscope.agent.core.foreign import Foreign
 
-READS = frozenset(("ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape", "VarIsInitializedOp"))
-"""Ops with state that only read it. Source: TensorFlow 2.15 to 2.21, resource_variable_ops."""
+READS = frozenset(
+    ("ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape", "VarIsInitializedOp", "Assert")
+)
+"""Ops with state that change none. Source: TensorFlow 2.15 to 2.21, resource_variable_ops."""
 RESOURCE = 20
 """DT_RESOURCE of types.proto."""
 BYTES_OF = {1: 4, 2: 8, 3: 4, 4: 1, 5: 2, 6: 1, 9: 8, 10: 1, 14: 2, 17: 2, 19: 2, 22: 4, 23: 8}
@@ -38,7 +40,13 @@ MOST_EXAMINED = 16
 MOST_NODES = 4_096
 """Nodes of a graph function up to which it is examined."""
 PURE, WRITES = "pure", "writes"
-_PLAIN = frozenset((int, float, bool, str, bytes, complex, type(None)))
+BFLOAT16 = 14
+"""DT_BFLOAT16: its numbers cannot be read as a buffer."""
+LONG = 256
+"""Length from which a text is known by its hash, so that nothing large is kept."""
+MOST_PARTS = 1_024
+"""Length of a list of inputs or attributes up to which it is compared."""
+_PLAIN = frozenset((int, float, bool, complex, type(None)))
 
 
 class SameOps:
@@ -137,7 +145,9 @@ class SameOps:
             return number
         if kind in _PLAIN:
             return part
-        if kind is list or kind is tuple:
+        if kind is str or kind is bytes:
+            return part if len(part) < LONG else (kind, len(part), hash(part))
+        if (kind is list or kind is tuple) and len(part) <= MOST_PARTS:
             return tuple([self._part(inner, resources) for inner in part])
         handle = getattr(part, "handle", None)
         if type(handle) is self._tensor:
@@ -154,7 +164,7 @@ class SameOps:
             self._versions[number] = 0
         else:
             size = size_of(tensor)
-            if 0 <= size <= min(MOST_BYTES, self._left) and "CPU" in tensor.device:
+            if 0 <= size <= min(MOST_BYTES, self._left) and kind != BFLOAT16 and "CPU" in tensor.device:
                 self._left -= size
                 held = ("holds", kind, tuple(tensor.shape), zlib.crc32(memoryview(tensor)))
                 new = self._next() if size > SMALL_BYTES else -self._next()

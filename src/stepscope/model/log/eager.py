@@ -28,11 +28,11 @@ class EagerOp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     bytes: int = 0
     """Size of the largest result, of results that took long to make; 0: none did."""
     part: int = 0
-    """Number of results that were copied whole, of which all uses took a part."""
+    """Number of results that were copied whole, of which all uses took a quarter or less."""
     part_ns: int = 0
     """Time in the ops that copied those."""
     part_bytes: int = 0
-    """Size of the largest part."""
+    """Most that was used of one of them."""
 
 
 class EagerOps(Event, tag="eager_ops", frozen=True, kw_only=True):
