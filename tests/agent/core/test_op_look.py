@@ -80,3 +80,15 @@ def test_a_tensor_that_is_appended_to(look: Look) -> None:
         kept = tf.concat([kept, tf.ones((1, LARGE[1]))], axis=0)
     tf.concat([tf.ones((1, LARGE[1]))] * 4, axis=0)
     assert parts(look) == {"ConcatV2": 2}
+
+
+def test_constants_in_between_interrupt_no_run(look: Look) -> None:
+    """A known chain of ops with shapes made in between is one: all of it could be kept, and nothing of it is new."""
+    batch = tf.constant([[float(number) for number in range(1000)]] * 500)
+    for _ in range(4):
+        hidden = tf.matmul(batch, batch, transpose_b=True)
+        tf.nn.relu(tf.reshape(hidden, tf.stack([250, -1])))
+    said = look.told()
+    assert isinstance(rows := said["rows"], list)
+    assert {row["op"]: row["again"] for row in rows if row["again"]} == {"MatMul": 3, "Reshape": 3, "Relu": 3}
+    assert said["fresh"] == 0

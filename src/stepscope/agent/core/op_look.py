@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from stepscope.agent.core import frames
-from stepscope.agent.core.same_ops import size_of
+from stepscope.agent.core.same_ops import CONSTANT, KNOWN, NEW, size_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ class Look:
         self._scope = scope
         self._last_end = 0
         self._turns: list[list[int]] = []
-        """For each op: its end; 1: its result was known, 0: it was not, -1: it is a mere copy of what was known; the
-        time that keeping what was known saves; ``own_ns`` so far."""
+        """For each op: its end; what ``SameOps.note`` says, CONSTANT also of a mere copy of what was known; the time
+        that keeping what was known saves; ``own_ns`` so far."""
         self._run: list[tuple[Row, list[int]]] = []
         """The newest ops, all of them known, that no op interrupts which gives something new."""
         self._long = False
@@ -94,6 +94,8 @@ class Look:
     def note(self, op: str, parts: Parts, results: Foreign, start: int, end: int, frame: FrameType) -> None:
         """An op has run."""
         known = self._same.note(op, parts, results)
+        if known == KNOWN and op in COPIES:
+            known = CONSTANT
         spent = end - start
         place, scope = NOWHERE, ""
         if spent >= LONG_NS:
@@ -105,15 +107,14 @@ class Look:
         row.ns += spent
         self.ops += 1
         self.ns += spent
-        again = known and op not in COPIES
-        turn = [end, int(again) if again or not known else -1, 0, self.own_ns]
+        turn = [end, known, 0, self.own_ns]
         self._turns.append(turn)
-        if again:
+        if known == KNOWN:
             gap = start - self._last_end if self._run else PAUSE_NS
             turn[2] = spent + (gap if gap < PAUSE_NS else 0)
             self._run.append((row, turn))
             self._long = self._long or spent >= LONG_NS
-        elif not known:
+        elif known == NEW:
             self._close()
         if self._made or spent >= LARGE_NS:
             self._follow(op, parts, results, row, spent)
@@ -172,7 +173,7 @@ class Look:
         if turns:
             (began, _, _, own), (ended, _, _, all_own) = turns[0], turns[-1]
             line.update(late_ns=ended - began - (all_own - own), late_again_ns=sum(turn[2] for turn in turns[1:]))
-            line.update(late=sum(turn[1] >= 0 for turn in turns), fresh=sum(turn[1] == 0 for turn in turns))
+            line.update(late=sum(turn[1] != CONSTANT for turn in turns), fresh=sum(turn[1] == NEW for turn in turns))
         line["rows"] = [
             {"op": _INFERENCE.sub(r"\1", op), "file": place[0], "function": place[1], "line": place[2], "scope": scope}
             | {field: getattr(row, field) for field in FIELDS}

@@ -40,6 +40,7 @@ MOST_EXAMINED = 16
 MOST_NODES = 4_096
 """Nodes of a graph function up to which it is examined."""
 PURE, WRITES = "pure", "writes"
+NEW, KNOWN, CONSTANT = 0, 1, -1
 BFLOAT16 = 14
 """DT_BFLOAT16: its numbers cannot be read as a buffer."""
 LONG = 256
@@ -80,8 +81,10 @@ class SameOps:
         self._examined = 0
         self._left = ALL_BYTES
 
-    def note(self, op: str, parts: Iterable[Foreign], results: Foreign) -> bool:
-        """An op has run: ``parts`` are its inputs and attributes. Whether it gave these results, of data, before."""
+    def note(self, op: str, parts: Iterable[Foreign], results: Foreign) -> int:
+        """An op has run: ``parts`` are its inputs and attributes. Whether it gave these results before: NEW, KNOWN, or
+        CONSTANT: it did, and they are made of constants alone.
+        """
         resources: list[int] = []
         self._data = False
         key: Foreign = (op, *[self._part(part, resources) for part in parts])
@@ -90,13 +93,15 @@ class SameOps:
             for number in resources:
                 self._versions[number] = self._versions.get(number, 0) + 1
             self._set(results, self._next())
-            return False
+            return NEW
         data = self._data or bool(resources)
         key = (key, *[self._versions.get(number, 0) for number in resources])
         known = self._results.get(key)
         number = known or self._results.setdefault(key, self._next() if data else -self._next())
         self._set(results, number)
-        return known is not None and data
+        if known is None:
+            return NEW
+        return KNOWN if data else CONSTANT
 
     def number(self, thing: Foreign) -> Foreign:
         """The number of a tensor, or None."""

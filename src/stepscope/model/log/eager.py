@@ -48,7 +48,7 @@ class EagerOps(Event, tag="eager_ops", frozen=True, kw_only=True):
     again_ns: int = 0
     """Time of ops that gave what they gave before, with Python's between two of them."""
     late: int = 0
-    """Number of ops in the second half of the look, without mere copies of what is known."""
+    """Number of ops in the second half of the look, without mere copies of what is known, and constants made again."""
     fresh: int = 0
     """Number of those that gave something new."""
     late_ns: int = 0
