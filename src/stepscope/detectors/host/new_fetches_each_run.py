@@ -91,8 +91,8 @@ def _ask(view: StepsView, found: NewFetches, most: float) -> CaptureRequest:
         kind="ops",
         missing=Signal.OP_TRACE,
         hint="no run of known fetches shows what a run takes: stepscope trace JOB while it runs",
-        suspicion=f"each run of the session at {place.file}:{place.line} fetches what it has not fetched together "
-        "before, for which it prepares its graph",
+        suspicion=f"each run of the session at {place.file}:{place.line} is of fetches and feeds never run "
+        "together before, for which it prepares its graph",
         suspected_ratio=most,
         where=(place,),
     )
@@ -105,8 +105,8 @@ def _place(view: StepsView, found: NewFetches) -> Place:
 def _finding(view: StepsView, found: NewFetches, ratio: float, params: Params) -> Seen:
     each = ratio * view.steps.steady_ns / found.first
     return Seen(
-        title=f"{found.first:,} of {found.runs:,} runs of the session fetch what it has not fetched together before "
-        f"({found.name.text}): it prepares its graph and makes an executor for each new list of fetches, "
+        title=f"{found.first:,} of {found.runs:,} runs of the session are of fetches and feeds never run together "
+        f"before ({found.name.text}): it prepares its graph and makes an executor for each new set of them, "
         f"{format_ns(each)} beyond a usual run, {format_ratio(ratio)} of the time",
         confidence=0.9 if found.measured else 0.8,
         introduced_stage="training" if view.get(purpose.trains) else "prediction",

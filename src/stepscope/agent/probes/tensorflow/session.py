@@ -35,6 +35,8 @@ MAX_NAMES = 200
 """Distinct fetches named separately; later ones are "other fetches"."""
 MAX_CHANGES = 1_000
 """Changes logged between runs with and without the program's own trace."""
+MANY_NEW = 16
+"""New fetches of one line after which, if most of its runs have new ones, they are one name: they are its turns."""
 MAX_MET = 50_000
 """Combinations of fetches and feeds known apart; later ones are not called first."""
 MAX_PARTS = 6
@@ -63,6 +65,8 @@ class Fetches:
         """Whether the program has the newest run traced (RunOptions), which takes as long as a profiler."""
         self._changes = 0
         self.feeds = Feeds(state.now, state.log)
+        self._lines: dict[tuple[Foreign, int], list[int]] = {}
+        """Number of runs of each calling line, and of those whose fetches were new."""
         self._met: set[int] = set()
         """Hashes of what sessions have run: fetches and feeds."""
         self._other = Sites(state, ("session", OTHER), text=OTHER)
@@ -86,7 +90,7 @@ class Fetches:
             added = tuple(parts)
             fetches = fetches[CALLER]
             frame = _outside(frame)
-        return self._named(fetched(fetches), added, fetches).name(frame)
+        return self._named(fetched(fetches), added, fetches, frame).name(frame)
 
     def first(self, session: object, fetches: Foreign, feeds: Foreign) -> int:
         """FIRST if the session has not run these fetches with these feeds before, else 0. A graph keeps its tensors
@@ -120,11 +124,17 @@ class Fetches:
             self._texts.set(hook, (more, text))
         return text
 
-    def _named(self, text: str, added: tuple[str, ...], fetches: object) -> Sites:
+    def _named(self, text: str, added: tuple[str, ...], fetches: object, frame: FrameType) -> Sites:
         sites = self._sites.get((text, added))
+        line = self._lines.get((frame.f_code, frame.f_lasti))
+        if line is None:
+            line = self._lines[frame.f_code, frame.f_lasti] = [0, 0]
+        line[0] += 1
         if sites is not None:
             return sites
-        if len(self._sites) >= MAX_NAMES:
+        line[1] += 1
+        changing = line[1] > MANY_NEW and 2 * line[1] > line[0]
+        if changing or len(self._sites) >= MAX_NAMES:
             return self._sites.get((text, NOTHING), self._other)
         fields: dict[str, object] = {"added": list(added)} if added else {}
         if only_enqueues(fetches):
