@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from tests.derive.sessions import MAIN, MS, SCRIPT, Job
+from tests.derive.sessions import MAIN, MS, SCRIPT, Call, Job
 from tests.detectors.jobs import CALL, PERIOD, STEPS, TIDY
 
 from stepscope.model.log.eager import EagerOp, EagerOps
@@ -34,13 +32,19 @@ def looked_at(*rows: EagerOp, late_again: int = 0, fresh: int = 50, thread: int 
 
 def again(late: int, *, fresh: int = 50, thread: int = MAIN, at: int = 20 * PERIOD) -> Job:
     """An encoder gives what it gave before; ``late``: the time of that in the look's second half of 500 ms."""
-    where: dict[str, Any] = {"file": SCRIPT, "line": TIDY, "function": "passes"}
     rows = (
-        EagerOp(op="Conv2D", scope="net/encoder/conv", count=20, ns=600 * MS, again=18, again_ns=500 * MS, **where),
-        EagerOp(op="Relu", scope="net/encoder/relu", count=20, ns=230 * MS, again=18, again_ns=200 * MS, **where),
-        EagerOp(op="MatMul", scope="net/head/dense", count=20, ns=90 * MS, **where),
+        _row("Conv2D", "net/encoder/conv", 600 * MS, 500 * MS),
+        _row("Relu", "net/encoder/relu", 230 * MS, 200 * MS),
+        _row("MatMul", "net/head/dense", 90 * MS, 0),
     )
     return looked_at(*rows, late_again=late, fresh=fresh, thread=thread, at=at)
+
+
+def _row(op: str, scope: str, ns: int, known: int) -> EagerOp:
+    return EagerOp(
+        op=op, scope=scope, file=SCRIPT, line=TIDY, function="passes",
+        count=20, ns=ns, again=18 if known else 0, again_ns=known,
+    )  # fmt: skip
 
 
 def copied(ns: int, *, op: str = "ReadVariableOp", part: int = 8) -> Job:
@@ -65,11 +69,14 @@ def refetching(dur: int, *, first: int = STEPS, known: int = 0, samples: int = 6
     job = Job()
     train = job.call(Kind.SESSION_RUN, "train", call_file=SCRIPT, call_line=CALL, call_function="main")
     train.every(PERIOD, STEPS if training else 0, dur=2 * MS, arg=samples)
-    where: dict[str, Any] = {"call_file": SCRIPT, "call_line": TIDY, "call_function": "score"}
-    score = job.call(Kind.SESSION_RUN, "head_1, head_2, ... (20)", **where)
+
+    def scoring(text: str) -> Call:
+        return job.call(Kind.SESSION_RUN, text, call_file=SCRIPT, call_line=TIDY, call_function="score")
+
+    score = scoring("head_1, head_2, ... (20)")
     for i in range(STEPS):
         new = i >= STEPS - first
-        score = score if training else job.call(Kind.SESSION_RUN, f"head_{i}", **where)
+        score = score if training else scoring(f"head_{i}")
         score.at(i * PERIOD + 10 * MS, dur if new else 2 * MS, arg=64, flags=Flag.FIRST if new else 0)
         if i < known:
             score.at(i * PERIOD + 90 * MS, 2 * MS, arg=64)

@@ -35,15 +35,11 @@ def test_runs_are_named_by_what_they_fetch(run: Any) -> None:
 
 
 def test_distinct_fetches_are_bounded(run: Any) -> None:
-    """A line that fetches something new each time has one name for all of it, after the first few."""
+    """A line that fetches something new each time soon has one name for all of it, and its runs are flagged."""
     many = run.called(Kind.SESSION_RUN, "many")
     assert len(many) == 300
     assert len({r.name.text for r in many}) <= 20
     assert sum(r.name.text == "other fetches" for r in many) > 280
-
-
-def test_the_first_run_of_a_set_of_fetches_is_flagged(run: Any) -> None:
-    """A session prepares its graph for what it has not run before: once for what it runs again and again."""
     for mark, first in (("next", 1), ("train", 1), ("many", 300)):
         assert sum(bool(r.flags & Flag.FIRST) for r in run.called(Kind.SESSION_RUN, mark)) == first
 

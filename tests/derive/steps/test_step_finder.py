@@ -57,19 +57,6 @@ def test_session_runs_are_steps() -> None:
     assert set(job.steps().samples.tolist()) == {32}
 
 
-def test_runs_of_other_fetches_in_each_turn_are_steps_by_their_line() -> None:
-    """A session that never fetches the same twice has a name for each run; its steps are the runs of a line."""
-    job = Job()
-    for i in range(20):
-        job.call(Kind.SESSION_RUN, f"head_{i}", call_file="/job/train.py", call_line=9).at(i * PERIOD, 80 * MS)
-        if i % 7 == 0:
-            job.call(Kind.SESSION_RUN, f"probe_{i}", call_file="/job/train.py", call_line=12).at(
-                i * PERIOD + 85 * MS, MS
-            )
-    found = job.steps()
-    assert (len(found), found.call.call_line if found.call else 0) == (20, 9)
-
-
 def test_a_run_of_every_fiftieth_turn_is_not_the_step() -> None:
     """A branch that writes summaries comes first in the loop; its calls cover the same time as the steps."""
     job = Job()

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stepscope.derive.python import eager, eager_looks
+from stepscope.causes.host import eager_looks
+from stepscope.derive.python import eager
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:

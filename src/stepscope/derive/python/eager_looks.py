@@ -13,7 +13,7 @@ from stepscope.model.log.eager import EagerOp, EagerOps
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps.steps import Steps
 
 MIN_WITHIN = 0.5
 """Share of a look's time that must lie in steady steps."""
@@ -51,11 +51,8 @@ class EagerLooks:
         return self.ratio(lambda row: min(row.ns, row.count * DISPATCH_NS))
 
 
-def build(view: SessionView) -> EagerLooks | None:
+def build(steps: Steps) -> EagerLooks | None:
     """None if no look lies in the steady steps."""
-    steps = view.steps
-    if steps is None:
-        return None
     looks = [
         look
         for look in steps.worker.all(EagerOps)
@@ -74,12 +71,6 @@ def build(view: SessionView) -> EagerLooks | None:
         again_ratio=sum(look.late_again_ns for look in looks) / late_ns if late_ns > 0 else 0.0,
         rows=_merged(row for look in looks for row in look.rows),
     )
-
-
-def missing(view: SessionView) -> str:
-    """Why there is none; "" if there is one."""
-    seen = view.steps is None or view.get(build) is not None
-    return "" if seen else "the steps run hardly any op from Python, or ended before a look"
 
 
 def _within(look: EagerOps, windows: intervals.Intervals) -> bool:

@@ -32,8 +32,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.causes.host import eager_looks
 from stepscope.causes.job import purpose
-from stepscope.derive.python import eager_looks
 from stepscope.derive.python.eager_looks import NOTHING_NEW_RATIO
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Remedy

@@ -30,7 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive.python import eager_looks
+from stepscope.causes.host import eager_looks
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_bytes, format_ratio
