@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from stepscope.derive.steps_view import StepsView
     from stepscope.model.records import I64
 
+MOST_TRACING = 0.5
+"""Share of the tracing from which it belongs to the builds."""
 COMPILED = "compiled"
 """Role of builds that are known only by Keras' ``compile``."""
 
@@ -69,6 +71,11 @@ class Rebuilds:
         return self.build_ns + self.around_ns + self.tracing_ns
 
     @property
+    def trials(self) -> bool:
+        """Whether models are only built, to be trained: for folds or trials."""
+        return self.trains and all(b.role == COMPILED for b in self.builders)
+
+    @property
     def builds(self) -> int:
         """Number of builds of the line that builds most often."""
         return max(b.builds for b in self.builders)
@@ -104,6 +111,13 @@ def build(view: StepsView, min_builds: int, min_compiles: int) -> Rebuilds | Non
         alike=_alike(steps, first),
         lines=stack_samples.lines_of(again),
     )
+
+
+def traces_of_trials(view: StepsView) -> bool:
+    """Whether most of the tracing within the steps is for models that are built again to be trained."""
+    found = build(view, 1, 1)
+    tracing = view.anatomy.ratio("tracing") * view.steps.steady_ns
+    return found is not None and found.trials and found.tracing_ns >= MOST_TRACING * tracing
 
 
 def _called(view: StepsView, calls: Calls, min_builds: int) -> list[Builder]:

@@ -86,10 +86,9 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     if found is None:
         return
     ratio = found.total_ns / steps.steady_ns
-    wanted = found.trains and all(b.role == COMPILED for b in found.builders)
-    least = params.min_fold_ratio if wanted else params.min_ratio
+    least = params.min_fold_ratio if found.trials else params.min_ratio
     if ratio >= least:
-        trials = wanted and not (found.alike and ratio >= params.min_avoidable_ratio)
+        trials = found.trials and not (found.alike and ratio >= params.min_avoidable_ratio)
         yield _finding(view, found, ratio, least, trials=trials)
 
 
