@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 from tests.derive.sessions import MS
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
 from tests.detectors.jobs import compiled_anew, nothing, retraced
 
-from stepscope.detectors.base import run
 from stepscope.detectors.general.time_in_tracing import DETECTOR
 
 FIXTURES = Fixtures(
@@ -40,8 +39,6 @@ def test_fixtures(claim: Claim) -> None:
 
 def test_traces_of_folds_are_information() -> None:
     """A model that is built for each fold is traced for each: wanted, unlike a function that the loop makes again."""
-    folds, function = (
-        run((DETECTOR,), job.view())[0][0] for job in (compiled_anew(40 * MS, every=2), FIXTURES.firing())
-    )
+    folds, function = (look(DETECTOR, job)[0][0] for job in (compiled_anew(40 * MS, every=2), FIXTURES.firing()))
     assert (folds.severity, "for folds or trials" in folds.title) == ("info", True)
     assert "for folds or trials" not in function.title
