@@ -30,11 +30,14 @@ def looked_at(*rows: EagerOp, late_again: int = 0, fresh: int = 50, thread: int 
     return job
 
 
-def again(late: int, *, fresh: int = 50, thread: int = MAIN, at: int = 20 * PERIOD) -> Job:
-    """An encoder gives what it gave before; ``late``: the time of that in the look's second half of 500 ms."""
+def again(late: int, *, fresh: int = 50, thread: int = MAIN, at: int = 20 * PERIOD, drawn: bool = False) -> Job:
+    """An encoder gives what it gave before; ``late``: the time of that in the look's second half of 500 ms.
+
+    ``drawn``: another op of the same layer draws random numbers.
+    """
     rows = (
         _row("Conv2D", "net/encoder/conv", 600 * MS, 500 * MS),
-        _row("Relu", "net/encoder/relu", 230 * MS, 200 * MS),
+        _row("Relu", "net/encoder/conv" if drawn else "net/encoder/relu", 230 * MS, 0 if drawn else 200 * MS),
         _row("MatMul", "net/head/dense", 90 * MS, 0),
     )
     return looked_at(*rows, late_again=late, fresh=fresh, thread=thread, at=at)

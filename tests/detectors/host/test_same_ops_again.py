@@ -49,3 +49,8 @@ def test_a_loop_that_does_nothing_new_is_information(fresh: int, severity: str) 
 def test_looks_elsewhere_do_not_count(thread: int, at: int) -> None:
     """A look at another thread, or after the steps, says nothing of the steps."""
     assert "HST015" not in [f.code for f in find(again(350 * MS, thread=thread, at=at))]
+
+
+def test_a_known_part_of_a_layer_that_draws_is_none() -> None:
+    """Dropout scales its input, which is known, before it draws: nothing of the layer could be kept."""
+    assert "HST015" not in [f.code for f in find(again(350 * MS, drawn=True))]

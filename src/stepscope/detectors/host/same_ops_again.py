@@ -29,6 +29,7 @@ FSE'22 study, inefficient API usage; common subexpression elimination, which a g
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -62,6 +63,10 @@ COVERS = 0.9
 NAMED_RATIO = 0.05
 """Share of the time again from which an op is named."""
 MOST_NAMED = 3
+WHOLE = 0.7
+"""Share of known ops of a layer or line, in that of its op that is known most often, from which all of it is known."""
+COPIES = frozenset(("ReadVariableOp", "Identity", "Copy", "Cast", "Transpose", "ConcatV2", "Pack", "Tile"))
+"""Ops that are never told as known. Source: ``agent.core.op_look``."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
@@ -69,8 +74,10 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     looks = view.get(eager_looks.build)
     if looks is None:
         return
-    rows = sorted((row for row in looks.rows if row.again), key=lambda row: -row.again_ns)
-    ratio = looks.again_ratio
+    known = [row for row in looks.rows if row.again and row.file]
+    rows = sorted(_whole(looks.rows), key=lambda row: -row.again_ns)
+    all_ns = sum(row.again_ns for row in known)
+    ratio = looks.again_ratio * sum(row.again_ns for row in rows) / all_ns if all_ns else 0.0
     if ratio >= params.min_ratio and sum(row.again for row in rows) >= params.min_again:
         yield _finding(view, looks, rows, ratio, params)
 
@@ -113,6 +120,22 @@ def _finding(view: StepsView, looks: EagerLooks, rows: Sequence[EagerOp], ratio:
         explanation="These ops got the same tensors as before, no variable that they read was written since, and none "
         "of them draws random numbers.",
     )
+
+
+def _whole(rows: Sequence[EagerOp]) -> list[EagerOp]:
+    """Known ops of layers, lines and functions of which all is known as often: of a dropout layer, which scales its
+    input before it draws, nothing can be kept.
+    """
+    units: dict[tuple[str, int, str, str], list[EagerOp]] = defaultdict(list)
+    for row in rows:
+        if row.file and row.op not in COPIES:
+            units[row.file, row.line, row.scope, "" if row.op[:1].isupper() else row.op].append(row)
+    found = []
+    for unit in units.values():
+        share = sum(row.again for row in unit) / sum(row.count for row in unit)
+        if share and share >= WHOLE * max(row.again / row.count for row in unit):
+            found += [row for row in unit if row.again]
+    return found
 
 
 def _scope(rows: Sequence[EagerOp]) -> str:
