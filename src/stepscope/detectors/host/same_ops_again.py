@@ -66,7 +66,7 @@ MOST_NAMED = 3
 WHOLE = 0.7
 """Share of known ops of a layer or line, in that of its op that is known most often, from which all of it is known."""
 COPIES = frozenset(("ReadVariableOp", "Identity", "Copy", "Cast", "Transpose", "ConcatV2", "Pack", "Tile"))
-"""Ops that are never told as known. Source: ``agent.core.op_look``."""
+"""Ops that never count as known. Source: ``agent.core.op_look``."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
