@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stepscope.model.log.events import AgentDiagnostic, UserProfiler
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,12 +35,13 @@ def test_runs_are_named_by_what_they_fetch(run: Any) -> None:
 
 
 def test_distinct_fetches_are_bounded(run: Any) -> None:
-    """A program that fetches something new each time does not fill the log with names."""
+    """A line that fetches something new each time soon has one name for all of it, and its runs are flagged."""
     many = run.called(Kind.SESSION_RUN, "many")
     assert len(many) == 300
-    names = {r.name.text for r in run.of(Kind.SESSION_RUN)}
-    assert len(names) <= 201
-    assert sum(r.name.text == "other fetches" for r in many) > 90
+    assert len({r.name.text for r in many}) <= 20
+    assert sum(r.name.text == "other fetches" for r in many) > 280
+    for mark, first in (("next", 1), ("train", 1), ("many", 300)):
+        assert sum(bool(r.flags & Flag.FIRST) for r in run.called(Kind.SESSION_RUN, mark)) == first
 
 
 def test_full_traces_of_the_program(run: Any) -> None:

@@ -221,6 +221,8 @@ class Flag(enum.IntFlag):
     """The probe is over its rate: this record stands for itself and for the COUNTS next to it."""
     CPU = 32
     """A stack sample by the thread's CPU clock: dur is CPU time. Other samples of that thread stand for the rest."""
+    FIRST = 64
+    """A session runs these fetches with these feeds for the first time: it prepares its graph for them."""
 
 
 SHAPE_SHIFT = 8

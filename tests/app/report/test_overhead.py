@@ -7,6 +7,7 @@ from tests.derive.sessions import MS, SCRIPT, US, Frame, Job
 from tests.detectors.jobs import REPORT
 
 from stepscope.app.report import overhead
+from stepscope.model.log.eager import EagerOps
 from stepscope.model.log.events import AgentCost
 from stepscope.wire.call_cost import LIGHT_NS, wrapped_ns
 from stepscope.wire.kinds import Flag, Kind
@@ -112,3 +113,12 @@ def test_samples_of_the_cpu_timer_are_accounted() -> None:
         for i in range(4, 380)
     ]
     assert overhead.account(job.view()).ratio > before
+
+
+def test_ops_that_looks_note_are_accounted() -> None:
+    """A look costs the steps in which it notes their ops, and no others."""
+    job, other = Job(), Job()
+    for each, at in ((job, 2 * PERIOD), (other, 2 * STEPS * PERIOD)):
+        each.step().every(PERIOD, STEPS, dur=0)
+        each.event(AgentCost(record_ns=400, wrapper_ns=600), EagerOps(at=at, dur=PERIOD, ops=300))
+    assert overhead.account(job.view()).ratio > overhead.account(other.view()).ratio

@@ -159,3 +159,16 @@ def test_batches_that_are_read_are_steps_by_their_pull() -> None:
     job.nexts().every(100 * MS, 80, dur=90 * MS)
     _read(job, line=7).every(100 * MS, 80, dur=40_000, start=95 * MS)
     assert job.steps().title == "batch of tf.data"
+
+
+def test_runs_of_other_fetches_in_each_turn_are_steps_by_their_line() -> None:
+    """A session that never fetches the same twice has a name for each run; its steps are the runs of a line."""
+    job = Job()
+    for i in range(20):
+        job.call(Kind.SESSION_RUN, f"head_{i}", call_file="/job/train.py", call_line=9).at(i * 100 * MS, 80 * MS)
+        if i % 7 == 0:
+            job.call(Kind.SESSION_RUN, f"probe_{i}", call_file="/job/train.py", call_line=12).at(
+                i * 100 * MS + 85 * MS, MS
+            )
+    found = job.steps()
+    assert (len(found), found.call.call_line if found.call else 0) == (20, 9)

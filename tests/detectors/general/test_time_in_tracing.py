@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from tests.derive.sessions import MS
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
-from tests.detectors.jobs import nothing, retraced
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
+from tests.detectors.jobs import compiled_anew, nothing, retraced
 
 from stepscope.detectors.general.time_in_tracing import DETECTOR
 
@@ -35,3 +35,10 @@ FIXTURES = Fixtures(
 def test_fixtures(claim: Claim) -> None:
     """It tells where its component's time goes, from the least share on that a report must explain."""
     claim(DETECTOR, FIXTURES)
+
+
+def test_traces_of_folds_are_information() -> None:
+    """A model that is built for each fold is traced for each: wanted, unlike a function that the loop makes again."""
+    folds, function = (look(DETECTOR, job)[0][0] for job in (compiled_anew(40 * MS, every=2), FIXTURES.firing()))
+    assert (folds.severity, "for folds or trials" in folds.title) == ("info", True)
+    assert "for folds or trials" not in function.title

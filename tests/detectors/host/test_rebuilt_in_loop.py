@@ -47,6 +47,22 @@ def test_models_of_folds_are_none(tracing: int, every: int, found: list[str]) ->
     assert [c for c in codes(compiled_anew(tracing, every=every)) if c != "HST003"] == found
 
 
+@pytest.mark.parametrize(
+    ("tracing", "every", "sizes", "severity"),
+    [
+        (60 * MS, 2, 1, "info"),
+        (60 * MS, 1, 1, "high"),
+        (60 * MS, 1, 3, "info"),
+    ],
+    ids=["a-third", "most-alike", "most-of-several-sizes"],
+)
+def test_models_of_trials_are_information(tracing: int, every: int, sizes: int, severity: str) -> None:
+    """Models that are built and trained are trials: information, unless they are alike and take most of the time."""
+    (found,) = (f for f in find(compiled_anew(tracing, every=every, sizes=sizes)) if f.code == "HST007")
+    assert found.severity == severity
+    assert ("as for folds or trials" in found.title) == (severity == "info")
+
+
 def test_a_model_compiled_again_is_placed_at_compile() -> None:
     """Keras' compile is what is known of a model that is built."""
     found = next(f for f in find(compiled_anew(60 * MS)) if f.code == "HST007")

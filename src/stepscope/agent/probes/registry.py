@@ -43,6 +43,7 @@ PROBES = (
     "tensorflow.sync",
     "tensorflow.gradients",
     "tensorflow.eager_turns",
+    "tensorflow.eager_ops",
     "keras.model_calls",
     "tensorflow.profiler",
     "tensorflow.device_memory",

@@ -2,7 +2,7 @@
 
 A record with its wrapper costs about 0.7 us; 4,000 a second are 0.3 % of one core. Records that carry the shape of the
 run (steps, loops, traces, saves, samples) are always written. Of every other name one record in k is written, with
-``Flag.THINNED``, and the others go to COUNTS. Flagged calls (raised, traced, end) are always written.
+``Flag.THINNED``, and the others go to COUNTS. Flagged calls (raised, traced, end, first) are always written.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 LIMIT_PER_S = 4_000
 """Records a second above which thinning starts; it ends below half of it. Source: DESIGN 3.1, level 0."""
 THINNABLE = frozenset(map(int, kinds_with(Trait.THINNABLE)))
-_ALWAYS = int(Flag.TRACED | Flag.RAISED | Flag.END)
+_ALWAYS = int(Flag.TRACED | Flag.RAISED | Flag.END | Flag.FIRST)
 _THINNED = int(Flag.THINNED)
 _PERIOD_NS = 1_000_000_000
 

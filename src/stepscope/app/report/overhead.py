@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.model.log.eager import EagerOps
 from stepscope.model.log.events import AgentCost
 from stepscope.model.report.overhead import Overhead
 from stepscope.wire.call_cost import LIGHT_NS, wrapped_ns
@@ -20,6 +21,8 @@ DEFAULT_WRAPPER_NS = 370
 """Cost of a call for runs too short to calibrate. Source: docs/benchmarks/overhead.md."""
 CPU_SAMPLE_NS = 12_000
 """Cost of one CPU-timer sample in the main thread: signal, walk of a known stack, record."""
+NOTED_NS = (10_000, 15_000, 20_000)
+"""Cost of an op that a look at eager code notes: low, usual, high. Source: decision 0060."""
 TICK_NS = 1_000_000_000
 """A tick's record covers the second before it."""
 
@@ -28,8 +31,8 @@ def account(view: SessionView) -> Overhead:
     """Cost of level 0 on the steady steps, including the gaps, and the sidecar's share of one core meanwhile.
 
     ``ratio``: wrapped calls of the step's process (any thread's hold the GIL) x what one costs in a step, samples of
-    the CPU timer, and the CPU time of the agent's thread. ``low`` excludes the agent's thread (it may have run while
-    the step was waiting), ``high`` uses the upper bound of a call's cost.
+    the CPU timer, ops that looks have noted, and the CPU time of the agent's thread. ``low`` excludes the agent's
+    thread (it may have run while the step was waiting), ``high`` uses the upper bound of a call's cost.
     """
     session, steps = view.session, view.steps
     sidecar = _sidecar(session.host, int(steps.windows[1][-1]) if steps is not None else None)
@@ -52,11 +55,12 @@ def account(view: SessionView) -> Overhead:
     span = end - int(lo[0])
     cpu_samples = int((inside & ((records.flags & Flag.CPU) != 0)).sum())
     sampling = cpu_samples * CPU_SAMPLE_NS
+    noted = sum(look.ops for look in steps.worker.all(EagerOps) if lo[0] <= look.at < end)
     thread = _thread_ns(records, inside & (records.start_ns >= lo[0] + TICK_NS))
     return Overhead(
-        ratio=(usual * calls + LIGHT_NS[1] * light + sampling + thread) / span,
-        low=(low * calls + LIGHT_NS[0] * light + sampling) / span,
-        high=(high * calls + LIGHT_NS[2] * light + sampling + thread) / span,
+        ratio=(usual * calls + LIGHT_NS[1] * light + NOTED_NS[1] * noted + sampling + thread) / span,
+        low=(low * calls + LIGHT_NS[0] * light + NOTED_NS[0] * noted + sampling) / span,
+        high=(high * calls + LIGHT_NS[2] * light + NOTED_NS[2] * noted + sampling + thread) / span,
         records=int(inside.sum()) + int((gaps.start_ns < end).sum()),
         record_ns=record + wrapper,
         call_ns=round(usual),

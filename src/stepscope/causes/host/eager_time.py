@@ -5,8 +5,10 @@ Serves eager_step, run_eagerly and small_batch.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from stepscope.causes.host import eager_looks
 from stepscope.derive.python import eager
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 
@@ -19,7 +21,13 @@ def build(view: SessionView) -> EagerTime | None:
     """The time that runs op by op; None if there is none."""
     if view.steps is not None and view.steps.kind == Kind.SESSION_RUN:
         return None  # a program with sessions adds ops to a graph: nothing of it runs eagerly
-    return eager.build(view.samples, keras=_of_keras(view))
+    found = eager.build(view.samples, keras=_of_keras(view))
+    looks = view.get(eager_looks.build)
+    if found is None or looks is None:
+        return found
+    # A sample cannot tell an op's work from Python of the same line; a look times each op.
+    python = min(found.python_ratio, 1.0 - looks.ops_ratio)
+    return replace(found, python_ratio=python, dispatch_ratio=looks.dispatch_ratio)
 
 
 def setting(view: SessionView) -> str | None:

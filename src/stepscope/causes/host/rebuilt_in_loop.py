@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from stepscope.derive.steps_view import StepsView
     from stepscope.model.records import I64
 
+MOST_TRACING = 0.5
+"""Share of the tracing from which it belongs to the builds."""
 COMPILED = "compiled"
 """Role of builds that are known only by Keras' ``compile``."""
 
@@ -58,6 +60,8 @@ class Rebuilds:
     """Time of first traces after a build, and of first runs of new sessions beyond a usual run."""
     trains: bool
     """Whether something is trained in the steady steps: a new model for each fold or trial may be intended."""
+    alike: bool
+    """Whether the graphs that are traced for each build are of one size: the models are equal in structure."""
     lines: tuple[tuple[str, str, int, int], ...]
     """(file, function, first line, last line) of user code that makes layers, most sampled first."""
 
@@ -65,6 +69,11 @@ class Rebuilds:
     def total_ns(self) -> int:
         """Sum of all parts."""
         return self.build_ns + self.around_ns + self.tracing_ns
+
+    @property
+    def trials(self) -> bool:
+        """Whether models are only built, to be trained: for folds or trials."""
+        return self.trains and all(b.role == COMPILED for b in self.builders)
 
     @property
     def builds(self) -> int:
@@ -99,8 +108,16 @@ def build(view: StepsView, min_builds: int, min_compiles: int) -> Rebuilds | Non
         around_ns=round(around),
         tracing_ns=min(_first_traces(steps, spans, first), round(traced)) + _first_runs(view, calls, min_builds),
         trains=_trains(view),
+        alike=_alike(steps, first),
         lines=stack_samples.lines_of(again),
     )
+
+
+def traces_of_trials(view: StepsView) -> bool:
+    """Whether most of the tracing within the steps is for models that are built again to be trained."""
+    found = build(view, 1, 1)
+    tracing = view.anatomy.ratio("tracing") * view.steps.steady_ns
+    return found is not None and found.trials and found.tracing_ns >= MOST_TRACING * tracing
 
 
 def _called(view: StepsView, calls: Calls, min_builds: int) -> list[Builder]:
@@ -162,6 +179,15 @@ def _first_traces(steps: Steps, spans: intervals.Intervals, first: int) -> int:
         return 0
     traced = intervals.clip(intervals.merge(*retraces.widened(steps, rows)), steps.windows)
     return intervals.total(traced) - intervals.total(intervals.clip(traced, spans))
+
+
+def _alike(steps: Steps, first: int) -> bool:
+    """Whether each function of a framework has one size in all of its first traces since the first build."""
+    sizes: dict[str, set[tuple[int, int]]] = {}
+    for trace in steps.worker.all(Traced):
+        if trace.ordinal == 1 and trace.owner != "user" and trace.at > first:
+            sizes.setdefault(trace.function, set()).add((trace.nodes, trace.variables))
+    return all(len(found) == 1 for found in sizes.values())
 
 
 def _first_runs(view: StepsView, calls: Calls, min_builds: int) -> int:

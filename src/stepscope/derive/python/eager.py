@@ -48,17 +48,24 @@ class EagerTime:
     """Number of samples of the steady steps."""
     lines: tuple[tuple[str, str, int, int], ...]
     """(file, function, first line, last line) of the user's code that calls the ops, the most sampled first."""
+    dispatch_ratio: float = 1.0
+    """Most that dispatch takes of the steps, where ops were looked at (``eager_looks``); 1: not known."""
 
     @property
     def saved_ratio(self) -> float:
         """Share that one graph would save: Python and the runtime's dispatch, but no computation."""
-        return self.python_ratio + min(self.eager_ratio - self.python_ratio, DISPATCH_RATIO * self.python_ratio)
+        return self.python_ratio + min(self._dispatch, DISPATCH_RATIO * self.python_ratio)
+
+    @property
+    def _dispatch(self) -> float:
+        """Most that dispatch can take."""
+        return min(self.eager_ratio - self.python_ratio, self.dispatch_ratio)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """From Python's part alone to all that is eager, each at the end of its 95 % interval."""
+        """From Python's part alone to all that is eager but no computation, each at the end of its 95 % interval."""
         low, _ = proportion.interval(self.python_ratio, self.samples)
-        _, high = proportion.interval(self.eager_ratio, self.samples)
+        _, high = proportion.interval(self.python_ratio + self._dispatch, self.samples)
         return low, high
 
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from stepscope.model.report.step_summary import MakerKind
     from stepscope.model.session.session import Worker
 
+    _Groups = dict[tuple[Kind, Place], list[int]]
+    """Ids of names by what they share."""
+
 MIN_CALLS = 4
 """Minimum number of calls of a candidate: fewer repetitions are no loop."""
 RECURRING = 3
@@ -43,11 +46,31 @@ def of(worker: Worker) -> list[Candidate]:
     names = {n.id: n for n in worker.all(Name)}
     applied = bool(np.isin(records.kind, _UPDATES).any())
     trains = applied or any(updates.values()) or any(name.role in TRAIN_ROLES for name in names.values())
-    groups: dict[tuple[Kind, Place], list[int]] = {}
+    groups: _Groups = {}
     for kind, number in (divmod(int(key), _NAMES) for key in np.unique(records.kind * _NAMES + records.name)):
         if kind in _RANKS and (number in names or kind == Kind.STEP):
             name = names.get(number) or Name(id=number, text="step")
             groups.setdefault((Kind(kind), place_of(Kind(kind), name, updates)), []).append(number)
+    found = _found(worker, names, groups, applied=applied, trains=trains)
+    if not any(one.kind == Kind.SESSION_RUN for one in found):
+        found += _found(worker, names, _of_changing_fetches(names, groups), applied=applied, trains=trains)
+    return loops.spread(found)
+
+
+def _of_changing_fetches(names: Mapping[int, Name], groups: _Groups) -> _Groups:
+    """Runs of a session by their lines: a program may ask for other fetches in each of its turns."""
+    lines: _Groups = {}
+    for (kind, place), ids in groups.items():
+        for name in (names[number] for number in ids if kind == Kind.SESSION_RUN):
+            lines.setdefault((kind, ("", name.call_file, name.call_line, place[3])), []).append(name.id)
+    return lines
+
+
+def _found(
+    worker: Worker, names: Mapping[int, Name], groups: _Groups, *, applied: bool, trains: bool
+) -> list[Candidate]:
+    """The candidates among groups of names."""
+    records = worker.records
     found = []
     for (kind, place), ids in groups.items():
         mine = (records.kind == kind) & np.isin(records.name, ids) & ((records.flags & Flag.END) == 0)
@@ -70,7 +93,7 @@ def of(worker: Worker) -> list[Candidate]:
                     place=place,
                 )
             )
-    return loops.spread(found)
+    return found
 
 
 def updating(worker: Worker) -> dict[tuple[str, int], bool]:

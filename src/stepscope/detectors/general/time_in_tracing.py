@@ -14,7 +14,8 @@ interval as the threshold.
 
 ## Known limits
 Reported only where no specific finding explains the time. If every step traces, the run does not show what a step
-without it takes, and no saving is claimed.
+without it takes, and no saving is claimed. Tracing for models that are built again to be trained, as for folds or
+trials, is wanted: information.
 
 ## Remedy
 Call one function object with tensors of one signature (`input_signature`, `reduce_retracing=True`), made once outside
@@ -26,9 +27,11 @@ TensorFlow guide "Better performance with tf.function".
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stepscope.causes.general import step_without
+from stepscope.causes.host import rebuilt_in_loop
 from stepscope.detectors import general_loss
 from stepscope.detectors.base import Detector, Signal
 from stepscope.detectors.general_loss import Params
@@ -46,10 +49,12 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     loss = general_loss.find(view, "tracing", params, step_without.build(view, "tracing"))
     if loss is None:
         return
-    yield loss.seen(
+    trials = rebuilt_in_loop.traces_of_trials(view)
+    seen = loss.seen(
         view,
         params,
-        title=f"functions are traced within the steps: {loss.share_text}{loss.top_text}",
+        title=f"functions are traced within the steps: {loss.share_text}{loss.top_text}"
+        f"{', for models that are built and trained again, as for folds or trials' if trials else ''}",
         remedies=(
             Remedy(id="one-function", text="make the tf.function once, outside of the loop, and call that one object"),
             Remedy(
@@ -59,6 +64,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
         ),
         explanation="Tracing runs Python and builds a graph; only the first call of a signature needs it.",
     )
+    yield replace(seen, severity="info") if trials else seen
 
 
 DETECTOR = Detector(

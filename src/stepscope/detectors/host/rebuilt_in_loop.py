@@ -16,7 +16,8 @@ user code around them, by samples; first traces of the framework's functions and
 
 ## Known limits
 A new model for each fold or trial is intended: if something is trained in these steps and models are only built, not
-loaded, nothing is reported below a quarter of the time. Models that are neither loaded nor compiled are not seen. A
+loaded, nothing is reported below a quarter of the time, and up to half of it, or if the models differ in size, it is
+information. Models that are neither loaded nor compiled are not seen. A
 user's tf.function that is created again with the model is reported by GRF001.
 
 ## Remedy
@@ -54,6 +55,8 @@ class Params:
     """Of steady wall time: reloading a model now and then, for a new version, is wanted."""
     min_fold_ratio: Ratio = Ratio(0.25)
     """If models are built to be trained: below it they are folds or trials of some length."""
+    min_avoidable_ratio: Ratio = Ratio(0.5)
+    """The same, for models of one structure: the job then builds more than it trains, and one model would do."""
     min_builds: int = 5
     """Builds on one line, besides the first, within the steady steps: fewer are not a loop. Compiling counts from the
     start."""
@@ -83,13 +86,13 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     if found is None:
         return
     ratio = found.total_ns / steps.steady_ns
-    wanted = found.trains and all(b.role == COMPILED for b in found.builders)
-    least = params.min_fold_ratio if wanted else params.min_ratio
+    least = params.min_fold_ratio if found.trials else params.min_ratio
     if ratio >= least:
-        yield _finding(view, found, ratio, least)
+        trials = found.trials and not (found.alike and ratio >= params.min_avoidable_ratio)
+        yield _finding(view, found, ratio, least, trials=trials)
 
 
-def _finding(view: StepsView, found: Rebuilds, ratio: float, least: float) -> Seen:
+def _finding(view: StepsView, found: Rebuilds, ratio: float, least: float, *, trials: bool) -> Seen:
     steps = view.steps
     count = steps.steady_count
     steady = steps.steady_ns
@@ -97,10 +100,17 @@ def _finding(view: StepsView, found: Rebuilds, ratio: float, least: float) -> Se
     what, advice = WORDS[top.role]
     each = found.total_ns / found.builds
     stage: Stage = "training" if found.trains else "prediction"
+    title = (
+        f"{found.builds:,} further models are built and trained in {count:,} steps, as for folds or trials: building "
+        f"and tracing them takes {format_ns(each)} each, {format_ratio(ratio)} of the time"
+        if trials
+        else f"{what} again and again, {found.builds} times in {count:,} steps ({top.text}), {format_ns(each)} each "
+        f"including tracing: {format_ratio(ratio)} of the time"
+    )
     return Seen(
-        title=f"{what} again and again, {found.builds} times in {count:,} steps ({top.text}), {format_ns(each)} each "
-        f"including tracing: {format_ratio(ratio)} of the time",
+        title=title,
         confidence=0.9,
+        severity="info" if trials else None,
         introduced_stage="model building" if found.trains else stage,
         exposed_stage=stage,
         where=_places(view, found),

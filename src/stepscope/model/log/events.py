@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from stepscope.model.event import Event, Frame
+from stepscope.model.log.eager import EagerOps
 from stepscope.model.log.graph import GraphEvent
 from stepscope.model.log.look import LookTaken
 from stepscope.model.log.program import ProgramEvent
@@ -379,6 +380,7 @@ AnyEvent = (
     | Metric
     | UserProfiler
     | CaptureTaken
+    | EagerOps
     | LookTaken
     | AgentCost
     | ProcessEnded

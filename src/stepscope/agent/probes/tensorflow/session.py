@@ -21,7 +21,7 @@ from stepscope.agent.core.feeds import Feeds
 from stepscope.agent.core.weak_ids import WeakIds
 from stepscope.agent.probes.support import Sites, drop_our_frame, examples, is_open, lacking, leaf, report
 from stepscope.agent.shapes import LEAST_NS, shape_of, shapes_of
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,10 +36,15 @@ MAX_NAMES = 200
 """Distinct fetches named separately; later ones are "other fetches"."""
 MAX_CHANGES = 1_000
 """Changes logged between runs with and without the program's own trace."""
+MANY_NEW = 16
+"""New fetches of one line after which, if most of its runs have new ones, they are one name: they are its turns."""
+MAX_MET = 50_000
+"""Combinations of fetches and feeds known apart; later ones are not called first."""
 MAX_PARTS = 6
 MAX_TEXT = 120
 OTHER = "other fetches"
 CALLER = "caller"
+_FIRST = int(Flag.FIRST)
 NOTHING: tuple[str, ...] = ()
 ENQUEUE = "QueueEnqueue"
 """Prefix of the types of ops that put elements into a queue."""
@@ -61,6 +66,10 @@ class Fetches:
         """Whether the program has the newest run traced (RunOptions), which takes as long as a profiler."""
         self._changes = 0
         self.feeds = Feeds(state.now, state.log)
+        self._lines: dict[tuple[Foreign, int], list[int]] = {}
+        """Number of runs of each calling line, and of those whose fetches were new."""
+        self._met: set[int] = set()
+        """Hashes of what sessions have run: fetches and feeds."""
         self._other = Sites(state, ("session", OTHER), text=OTHER)
 
     def traced(self, original: Method, fetches: Foreign) -> Method:
@@ -82,7 +91,19 @@ class Fetches:
             added = tuple(parts)
             fetches = fetches[CALLER]
             frame = _outside(frame)
-        return self._named(fetched(fetches), added, fetches).name(frame)
+        return self._named(fetched(fetches), added, fetches, frame).name(frame)
+
+    def first(self, session: object, fetches: Foreign, feeds: Foreign) -> int:
+        """FIRST if the session has not run these fetches with these feeds before, else 0. A graph keeps its tensors
+        alive: what an id stands for lasts as long as the graph.
+        """
+        parts: list[object] = [id(session)]
+        _collect_ids(fetches, parts)
+        key = hash((frozenset(parts), frozenset(map(id, feeds)) if feeds else None))
+        if key in self._met or len(self._met) >= MAX_MET:
+            return 0
+        self._met.add(key)
+        return _FIRST
 
     def trace_of_user(self, options: Foreign, start: int, frame: FrameType) -> None:
         """Log that runs with full traces begin, or end: as a start or stop of the user's profiler."""
@@ -104,11 +125,17 @@ class Fetches:
             self._texts.set(hook, (more, text))
         return text
 
-    def _named(self, text: str, added: tuple[str, ...], fetches: object) -> Sites:
+    def _named(self, text: str, added: tuple[str, ...], fetches: object, frame: FrameType) -> Sites:
         sites = self._sites.get((text, added))
+        line = self._lines.get((frame.f_code, frame.f_lasti))
+        if line is None:
+            line = self._lines[frame.f_code, frame.f_lasti] = [0, 0]
+        line[0] += 1
         if sites is not None:
             return sites
-        if len(self._sites) >= MAX_NAMES:
+        line[1] += 1
+        changing = line[1] > MANY_NEW and 2 * line[1] > line[0]
+        if changing or len(self._sites) >= MAX_NAMES:
             return self._sites.get((text, NOTHING), self._other)
         fields: dict[str, object] = {"added": list(added)} if added else {}
         if only_enqueues(fetches):
@@ -165,11 +192,13 @@ def _wrap(state: AgentState, original: Method, names: Fetches) -> Method:
             name = samples = 0
             try:
                 name = names.name(fetches, caller(1))
+                first = names.first(self, fetches, feed_dict)
                 if feed_dict:
                     samples = fed(feed_dict)
                     if spent >= LEAST_NS and not flags:
                         flags = shapes.flags(shape_of(feed_dict))
                     names.feeds.note(name, feed_dict)
+                flags |= first
                 if args or kwargs or names.recording:
                     names.trace_of_user(args[0] if args else kwargs.get("options"), start, caller(1))
             except Exception as error:
@@ -253,6 +282,18 @@ def fetched(fetches: Foreign) -> str:
     if len(names) > MAX_PARTS:
         text += ", ... (%d)" % len(names)
     return text[:MAX_TEXT]
+
+
+def _collect_ids(fetches: Foreign, parts: list[object]) -> None:
+    """Add what tells the parts of a run's fetches from others: names, and ids of tensors and operations."""
+    if isinstance(fetches, (list, tuple)):
+        for part in fetches:
+            _collect_ids(part, parts)
+    elif isinstance(fetches, dict):
+        for part in fetches.values():
+            _collect_ids(part, parts)
+    else:
+        parts.append(fetches if isinstance(fetches, str) else id(fetches))
 
 
 def _collect(fetches: Foreign, names: list[str]) -> None:

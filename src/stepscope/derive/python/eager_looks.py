@@ -1,0 +1,106 @@
+"""What the looks at eager code saw within the steady steps (``model.log.eager``), added up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.numeric import intervals
+from stepscope.model.log.eager import EagerOp, EagerOps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from stepscope.derive.steps.steps import Steps
+
+MIN_WITHIN = 0.5
+"""Share of a look's time that must lie in steady steps."""
+DISPATCH_NS = 40_000
+"""Most that the runtime's dispatch of one op takes. Source: ops of next to no work, Keras 3 on a busy CPU; docs of
+``derive.python.eager`` for what Python takes."""
+NOTHING_NEW_RATIO = 0.02
+"""Share of ops that give something new below which a loop does the same from turn to turn: a benchmark."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EagerLooks:
+    """All looks together."""
+
+    looks: int
+    ns: int
+    """Time of the looks, without what noting took."""
+    ops: int
+    ops_ratio: float
+    """Share of the time in ops, those of graph functions among them: the rest is Python's, or waits."""
+    fresh_ratio: float
+    """Share of the ops in the second halves of the looks that gave something new."""
+    again_ratio: float
+    """Share of the second halves' time in ops that gave what they gave before, with Python's between two of them."""
+    rows: tuple[EagerOp, ...]
+    """Ops by type, line and layer."""
+
+    def ratio(self, of: Callable[[EagerOp], float], rows: Iterable[EagerOp] | None = None) -> float:
+        """A time summed over some rows, as a share of that of the looks."""
+        return sum(map(of, self.rows if rows is None else rows)) / self.ns
+
+    @property
+    def dispatch_ratio(self) -> float:
+        """Most that the runtime's dispatch takes: long ops compute for the rest."""
+        return self.ratio(lambda row: min(row.ns, row.count * DISPATCH_NS))
+
+
+def build(steps: Steps) -> EagerLooks | None:
+    """None if no look lies in the steady steps."""
+    looks = [
+        look
+        for look in steps.worker.all(EagerOps)
+        if look.thread == steps.thread and look.dur > look.own and _within(look, steps.windows)
+    ]
+    if not looks:
+        return None
+    late, late_ns = sum(look.late for look in looks), sum(look.late_ns for look in looks)
+    ns = sum(look.dur - look.own for look in looks)
+    return EagerLooks(
+        looks=len(looks),
+        ns=ns,
+        ops_ratio=min(1.0, sum(look.ns for look in looks) / ns),
+        ops=sum(look.ops for look in looks),
+        fresh_ratio=sum(look.fresh for look in looks) / late if late else 1.0,
+        again_ratio=sum(look.late_again_ns for look in looks) / late_ns if late_ns > 0 else 0.0,
+        rows=_merged(row for look in looks for row in look.rows),
+    )
+
+
+def _within(look: EagerOps, windows: intervals.Intervals) -> bool:
+    whole = np.array([look.at], np.int64), np.array([look.at + look.dur], np.int64)
+    return intervals.total(intervals.clip(whole, windows)) >= MIN_WITHIN * look.dur
+
+
+def _merged(rows: Iterable[EagerOp]) -> tuple[EagerOp, ...]:
+    """Rows of the same op, line and layer as one."""
+    found: dict[tuple[str, str, int, str], EagerOp] = {}
+    for row in rows:
+        key = row.op, row.file, row.line, row.scope
+        had = found.get(key)
+        found[key] = row if had is None else _sum(had, row)
+    return tuple(found.values())
+
+
+def _sum(one: EagerOp, other: EagerOp) -> EagerOp:
+    return EagerOp(
+        op=one.op,
+        file=one.file,
+        function=one.function,
+        line=one.line,
+        scope=one.scope,
+        count=one.count + other.count,
+        ns=one.ns + other.ns,
+        again=one.again + other.again,
+        again_ns=one.again_ns + other.again_ns,
+        bytes=max(one.bytes, other.bytes),
+        part=one.part + other.part,
+        part_ns=one.part_ns + other.part_ns,
+        part_bytes=max(one.part_bytes, other.part_bytes),
+    )
