@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+import numpy as np
+
 from stepscope.detectors.base import CaptureRequest, Seen, Signal, compute_ratio
 
 if TYPE_CHECKING:
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
     from stepscope.model.report.finding import Place
 
+NEARLY_ALL = 0.8
+"""Share of the steps that have the same number of samples."""
 MAX_PLACES = 4
 """Maximum number of lines in one finding."""
 
@@ -109,6 +113,15 @@ def whole(find: Callable[[GraphIndex], F | None]) -> Callable[[GraphIndex], Sequ
         return (every,) if every else ()
 
     return found
+
+
+def samples(view: SessionView) -> int:
+    """Samples of nearly every steady step, as the last of a pass may have fewer; 0: unknown, or steps differ."""
+    if view.steps is None:
+        return 0
+    known, counts = np.unique(view.steps.samples[view.steps.steady], return_counts=True)
+    most = int(counts.argmax()) if len(counts) else 0
+    return int(known[most]) if len(known) and counts[most] >= NEARLY_ALL * counts.sum() else 0
 
 
 def places(view: SessionView, index: GraphIndex, rows: Iterable[int]) -> tuple[Place, ...]:
