@@ -6,8 +6,9 @@ import pytest
 from tests.derive.graph_tables import Graph, Node, Tables
 
 from stepscope.causes.graph import copied_axes
-from stepscope.causes.graph.axis_parts import UNKNOWN, Axes, Part, copies, regrouped
+from stepscope.causes.graph.axis_parts import Axes, Part, copies, regrouped
 from stepscope.derive.graph.index import GraphIndex
+from stepscope.model.log.graph import UNKNOWN
 
 COPIED = 3
 """The size that stands for copies below."""

@@ -7,7 +7,8 @@ from tests.derive.graph_tables import Tables
 from tests.derive.sessions import Job
 from tests.detectors.asking import codes
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
-from tests.detectors.graph_jobs import LINE, graph_only, running
+from tests.detectors.graph_jobs import LINE, NODES, running
+from tests.detectors.traced_jobs import untraced
 
 from stepscope.detectors.graph.wasteful_operands import DETECTOR
 
@@ -54,8 +55,8 @@ FIXTURES = Fixtures(
         remedy="solve-once",
     ),
     silent=lambda: computing(60_000, tables(own=True)),
-    not_applicable=lambda: graph_only(tables()),
-    missing="op trace of some steps",
+    not_applicable=untraced,
+    missing=NODES,
     below=lambda: computing(10_500),
     at=lambda: computing(10_800),
 )

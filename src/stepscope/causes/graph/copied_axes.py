@@ -236,8 +236,9 @@ class _Copies:
         return (*rows[: numbers[0]], *ids, *rows[numbers[0] + 1 :])
 
     def _sliced(self, row: int, first: Axes, plain: Axes) -> Axes | None:
-        masks = _json(attributes_of(self._table, row))
-        new, gone, dots = (int(masks.get(f"{n}_mask") or 0) for n in ("new_axis", "shrink_axis", "ellipsis"))
+        new, gone, dots = (
+            self._attribute(row, f"{name}_mask") or 0 for name in ("new_axis", "shrink_axis", "ellipsis")
+        )
         begin = self.axes(self.inputs(row)[1])
         count = size_of(begin[0]) if begin else UNKNOWN
         if count == UNKNOWN:

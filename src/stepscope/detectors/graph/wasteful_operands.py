@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from stepscope.causes.graph.wasteful_operands import CopiedWork, Shared
     from stepscope.derive.graph.index import GraphIndex
-    from stepscope.derive.optrace.node_costs import NodeCosts
+    from stepscope.derive.optrace.op_costs import OpCosts
     from stepscope.derive.steps_view import StepsView
     from stepscope.model.report.finding import Place
 
@@ -78,17 +78,17 @@ class _Cost:
 def detect(view: StepsView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding: all such ops of a step."""
     samples = graph_pattern.samples(view)
-    yield from graph_pattern.price(
+    yield from graph_pattern.price_work(
         view,
         graph_pattern.whole(lambda index: wasteful_operands.build(index, samples)),
         params.min_ratio,
-        ask=lambda _: "",
+        ask=lambda _: "ops of the step work on copies of one thing",
         weigh=_cost,
         see=lambda ops, _, cost: _finding(view, ops, cost, params),
     )
 
 
-def _cost(ops: NodeCosts, found: Sequence[CopiedWork]) -> _Cost:
+def _cost(ops: OpCosts, found: Sequence[CopiedWork]) -> _Cost:
     groups: dict[tuple[object, ...], list[CopiedWork]] = defaultdict(list)
     for work in found:
         groups[work.shared, work.part, work.least, _line(ops.index, work.op)].append(work)
@@ -111,7 +111,7 @@ def _line(index: GraphIndex, row: int) -> object:
     return line or (layer.id if layer is not None else None)
 
 
-def _finding(view: StepsView, ops: NodeCosts, cost: _Cost, params: Params) -> Seen:
+def _finding(view: StepsView, ops: OpCosts, cost: _Cost, params: Params) -> Seen:
     work = cost.largest[0]
     kind = ops.index.table.type_of(work.op)
     at, made = (graph_pattern.places(view, ops.index, rows) for rows in ([work.op], work.makers))
@@ -126,12 +126,12 @@ def _finding(view: StepsView, ops: NodeCosts, cost: _Cost, params: Params) -> Se
             trace_evidence.evidence(ops.trace, "copied_ratio", cost.ops, "ratio"),
             trace_evidence.evidence(ops.trace, "saved_ratio", cost.ratio, "ratio", params.min_ratio),
             *([Evidence(metric="copies", value=work.copies, unit="copies")] if work.copies else []),
-            trace_evidence.steps(ops.trace),
+            trace_evidence.basis(ops),
         ),
         cost=cost_of(view, cost.ratio, low=cost.low, high=cost.high, basis="modelled"),
         remedies=(_REMEDIES[work.shared],),
-        explanation="The graph shows where the copies are made and which ops work on them; the op trace shows the time "
-        "of these ops and of their gradients. The part that is done again is counted from their shapes.",
+        explanation="The graph shows where the copies are made and which ops work on them. "
+        f"{trace_evidence.source(ops)} The part that is done again is counted from their shapes.",
     )
 
 
@@ -174,7 +174,7 @@ DETECTOR = Detector(
     cause="API: inefficient API usage",
     introduced_stage="model building",
     pipeline_stage="forward-backward",
-    needs=frozenset({Signal.STEPS, Signal.NODES, Signal.OP_TRACE}),
+    needs=frozenset({Signal.STEPS, Signal.NODES}),
     params=Params(),
     detect=detect,
 )
