@@ -48,7 +48,7 @@ FIXTURES = Fixtures(
         cost=0.6 * FACTORS * (1 - 1 / COPIES),
         basis="modelled",
         where=(("train.py", LINE + 2), ("train.py", LINE)),
-        metrics=("copied_ratio", "saved_ratio", "copies", "traced_steps"),
+        metrics=("operand_ratio", "saved_ratio", "copies", "traced_steps"),
         title=(f"MatrixSolve (line {LINE + 2})", f"{COPIES} copies of one matrix", f"Tile (line {LINE})", "56 %"),
         introduced="model building",
         pipeline_stage="forward-backward",
@@ -117,3 +117,25 @@ def test_a_layer_on_a_repeated_input_computes_the_same_for_each_copy() -> None:
     assert found.cost.ratio == pytest.approx(0.9, rel=1e-3)
     assert "computes the same for 10 copies" in found.title
     assert codes(layer(joined=True)) == []
+
+
+def diagonal(*, added: bool = False, kind: str = "BatchMatMulV2") -> Job:
+    """A diagonal matrix of each sample times a matrix; ``added``: another matrix is added to it first."""
+    made = Tables()
+    step = made.graph()
+    values = step.op("values", "Placeholder", outputs=f"float32[16,{SIZE}]")
+    shape = f"float32[16,{SIZE},{SIZE}]"
+    other = step.op("x", "Placeholder", outputs=shape)
+    taken = step.op("diag", "MatrixDiagV3", values, outputs=shape, line=LINE)
+    taken = step.op("next", "AddV2" if added else "Mul", taken, other, outputs=shape)
+    step.op("product", kind, taken, other, outputs=shape, line=LINE + 1, attributes='{"adj_x":false,"adj_y":false}')
+    return running(made, (f"product:{kind}", 60_000), ("next:Mul", 40_000))
+
+
+@pytest.mark.parametrize("kind", ["BatchMatMulV2", "MatrixSolve"])
+def test_products_and_solves_with_a_diagonal_matrix_scale(kind: str) -> None:
+    """What is multiplied with it stays diagonal; what is added to it does not."""
+    (found,) = look(DETECTOR, diagonal(kind=kind))[0]
+    assert found.remedies[0].id == "scale-rows"
+    assert f"diagonal matrix, made by MatrixDiagV3 (line {LINE})" in found.title
+    assert look(DETECTOR, diagonal(added=True, kind=kind))[0] == ()

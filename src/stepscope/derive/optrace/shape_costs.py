@@ -136,7 +136,8 @@ class ShapeCosts:
             max(flops * factor / speed, moved / width)
             for (speed, width, _), factor in zip(MACHINES, slower, strict=True)
         ]
-        return fixed + np.array(work)
+        busy: F64 = fixed + np.array(work)
+        return busy
 
     def _tensor(self, row: int, slot: int) -> Tensor | None:
         specs = self.index.table.specs_of(int(row)) if row >= 0 else ()

@@ -74,7 +74,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
     """Yield at most one finding: all chains of a step."""
 
     def find(index: GraphIndex) -> list[ProductChain]:
-        every = products_in_wrong_order.build(index, params.max_left)
+        every = products_in_wrong_order.build(index, params.max_left, graph_pattern.samples(view))
         return [one for one in every if one.shape[0] * one.shape[1] >= params.min_between]
 
     yield from graph_pattern.price_work(

@@ -1,4 +1,4 @@
-"""Ops of the compiled step work on copies of one thing.
+"""Ops of the compiled step work on copies of one thing, or on all of a diagonal matrix.
 
 ## What it detects
 Products, solves, factorisations, sums and other ops of the step's graph whose operands are copies made by `tf.tile`,
@@ -14,7 +14,7 @@ the same up to the first random op.
 
 ## Evidence
 From the graph: where the copies are made, and their number, `copies`, if its shapes show it. From an op trace:
-`copied_ratio`, share of the steps in these ops and their gradients; `saved_ratio`, the part that is done again.
+`operand_ratio`, share of the steps in these ops and their gradients; `saved_ratio`, the needless part of it.
 
 Measured on one core, TensorFlow 2.21: batch-2/14-implicit-diffusion of benchmarks/strangers 3.9x faster (74 %).
 
@@ -46,7 +46,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stepscope.causes.graph.wasteful_operands import CopiedWork, Shared
+    from stepscope.causes.graph.wasteful_work import Waste, WastefulWork
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.optrace.op_costs import OpCosts
     from stepscope.derive.steps_view import StepsView
@@ -58,20 +58,20 @@ class Params:
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.10)
-    """Share of the traced steps in what is done again for each copy."""
+    """Needless share of the traced steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cost:
-    """What the copies cost."""
+    """What the operands cost."""
 
     ops: float
-    """Share of the traced steps in the ops that work on copies."""
+    """Share of the traced steps in ops with such operands."""
     ratio: float
-    """The part of it that is done again."""
+    """The needless part of it."""
     low: float
     high: float
-    largest: tuple[CopiedWork, ...]
+    largest: tuple[WastefulWork, ...]
     """Works of the kind and place with the largest part, the costliest first."""
 
 
@@ -82,16 +82,16 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | CaptureRequest]:
         view,
         graph_pattern.whole(lambda index: wasteful_operands.build(index, samples)),
         params.min_ratio,
-        ask=lambda _: "ops of the step work on copies of one thing",
+        ask=lambda _: "ops of the step work on copies of one thing, or on all of a diagonal matrix",
         weigh=_cost,
         see=lambda ops, _, cost: _finding(view, ops, cost, params),
     )
 
 
-def _cost(ops: OpCosts, found: Sequence[CopiedWork]) -> _Cost:
-    groups: dict[tuple[object, ...], list[CopiedWork]] = defaultdict(list)
+def _cost(ops: OpCosts, found: Sequence[WastefulWork]) -> _Cost:
+    groups: dict[tuple[object, ...], list[WastefulWork]] = defaultdict(list)
     for work in found:
-        groups[work.shared, work.part, work.least, _line(ops.index, work.op)].append(work)
+        groups[work.waste, work.part, work.least, _line(ops.index, work.op)].append(work)
     total = low = high = every = 0.0
     best, largest = 0.0, tuple(found[:1])
     for works in groups.values():
@@ -117,21 +117,22 @@ def _finding(view: StepsView, ops: OpCosts, cost: _Cost, params: Params) -> Seen
     at, made = (graph_pattern.places(view, ops.index, rows) for rows in ([work.op], work.makers))
     maker = ops.index.table.type_of(work.makers[0])
     number = f"{work.copies:,} copies" if work.copies else "copies"
+    needless = "is work on its zeros" if work.waste == "diagonal" else "is done again for each copy"
     return Seen(
-        title=f"{kind}{_at(at)} {_SAYS[work.shared].format(number)}, made by {maker}{_at(made)}: "
-        f"{format_ratio(cost.ratio)} of the step is done again for each copy",
+        title=f"{kind}{_at(at)} {_SAYS[work.waste].format(number)}, made by {maker}{_at(made)}: "
+        f"{format_ratio(cost.ratio)} of the step {needless}",
         confidence=0.85,
         where=tuple(dict.fromkeys([*at, *made])),
         evidence=(
-            trace_evidence.evidence(ops.trace, "copied_ratio", cost.ops, "ratio"),
+            trace_evidence.evidence(ops.trace, "operand_ratio", cost.ops, "ratio"),
             trace_evidence.evidence(ops.trace, "saved_ratio", cost.ratio, "ratio", params.min_ratio),
             *([Evidence(metric="copies", value=work.copies, unit="copies")] if work.copies else []),
             trace_evidence.basis(ops),
         ),
         cost=cost_of(view, cost.ratio, low=cost.low, high=cost.high, basis="modelled"),
-        remedies=(_REMEDIES[work.shared],),
-        explanation="The graph shows where the copies are made and which ops work on them. "
-        f"{trace_evidence.source(ops)} The part that is done again is counted from their shapes.",
+        remedies=(_REMEDIES[work.waste],),
+        explanation="The graph shows where the operands are made and which ops work on them. "
+        f"{trace_evidence.source(ops)} The needless part is counted from their shapes.",
     )
 
 
@@ -139,13 +140,14 @@ def _at(places: Sequence[Place]) -> str:
     return f" (line {places[0].line})" if places else ""
 
 
-_SAYS: dict[Shared, str] = {
+_SAYS: dict[Waste, str] = {
     "all": "computes the same for {}",
     "solve": "solves {} of one matrix",
     "product": "multiplies with {} of one matrix",
     "sum": "adds up {} of the same",
+    "diagonal": "works with all of a diagonal matrix",
 }
-_REMEDIES: dict[Shared, Remedy] = {
+_REMEDIES: dict[Waste, Remedy] = {
     "all": Remedy(
         id="copy-later",
         text="compute it once, before the copies are made, and copy the result where it meets what differs; most ops "
@@ -163,6 +165,11 @@ _REMEDIES: dict[Shared, Remedy] = {
         text="multiply once: leave the matrix without copies and move the batch into the rows of the other operand "
         "(tf.tensordot, tf.matmul of a reshaped tensor)",
         safety="review",
+    ),
+    "diagonal": Remedy(
+        id="scale-rows",
+        text="keep the diagonal as a vector: d[:, None] * x instead of tf.matmul(tf.linalg.diag(d), x), x * d from the "
+        "right, x / d[:, None] instead of a solve",
     ),
     "sum": Remedy(id="scale", text="multiply one of them by their number instead of adding up copies", safety="review"),
 }
