@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Waste = Literal["all", "solve", "product", "sum", "diagonal"]
 """What is needless. For each copy again: everything; the factors of a matrix; reading a matrix; adding up. Or the zeros
-beside a diagonal."""
+around a diagonal."""
 
 BALANCE = 4.0
 """Operations in the time in which one byte is read. Source: 30 to 60 GFLOP/s and 8 to 12 GB/s of a core; the roofs that
