@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
     from stepscope.derive.optrace.op_costs import OpCosts
+    from stepscope.derive.optrace.shape_costs import ShapeCosts
     from stepscope.derive.view import SessionView
     from stepscope.model.report.finding import Place
 
@@ -124,7 +125,7 @@ def price_work(
     found = find(view.graphs) if view.graphs is not None else ()
     if not found:
         return
-    ops = view.shape_costs(samples(view))
+    ops = view.get(_counted)
     if ops is not None and ops.known:
         weight, worst = max(((weigh(ops, one), one) for one in found), key=lambda weighed: weighed[0].ratio)
         if weight.ratio >= min_ratio:
@@ -134,6 +135,10 @@ def price_work(
                 yield dataclasses.replace(seen, cost=cost, confidence=min(seen.confidence, CONFIDENCE))
     if suspicion := ask(found[0]):
         yield _request(view, suspicion)
+
+
+def _counted(view: SessionView) -> ShapeCosts | None:
+    return view.shape_costs(samples(view))
 
 
 def _request(view: SessionView, suspicion: str) -> CaptureRequest:

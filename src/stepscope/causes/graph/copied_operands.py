@@ -9,7 +9,7 @@ Serves wasteful_operands.
 
 from __future__ import annotations
 
-from math import prod
+from math import prod, sqrt
 from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import copied_axes, wasteful_work
@@ -116,7 +116,7 @@ class _Found:
             if not made or not out or not shape or not other:
                 continue
             own, second, result = prod(shape), prod(other), prod(out)
-            inner = (own * second / result) ** 0.5
+            inner = sqrt(own * second / result)
             work = 2 * result * inner + BALANCE * BYTES * (own + second + result)
             yield self._work(row, "product", made, whole=BALANCE * BYTES * own / work)
 

@@ -5,7 +5,7 @@ Serves wasteful_operands.
 
 from __future__ import annotations
 
-from math import prod
+from math import prod, sqrt
 from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import wasteful_work
@@ -83,7 +83,7 @@ def _part(index: GraphIndex, shapes: FullShapes, row: int, made: dict[int, int])
     if not out or not all(sides):
         return 0.0
     one, two, result = (prod(shape) for shape in (*sides, out))
-    inner = (one * two / result) ** 0.5
+    inner = sqrt(one * two / result)
     moved = BALANCE * BYTES * (one + two + result)
     needed = BALANCE * BYTES * 2 * result
     return max(0.0, 1 - needed / (2 * result * inner + moved))
