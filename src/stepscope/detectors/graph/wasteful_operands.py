@@ -16,9 +16,9 @@ the same up to the first random op.
 From the graph: where the copies are made, and their number, `copies`, if its shapes show it. From an op trace:
 `operand_ratio`, share of the steps in these ops and their gradients; `saved_ratio`, the needless part of it.
 
-Measured on one core, TensorFlow 2.21: batch-2/14-implicit-diffusion of benchmarks/strangers 3.9x faster (74 %), predicted
-69 %; a question encoded for each of 16 answers 8.3x (88 %), predicted 83 %; an encoder run for each of 12 draws of a dropout
-2.5x (60 %), predicted 56 %; a matrix stacked for a batch and multiplied 5.3x (81 %), predicted 69 %.
+Measured on one core, TensorFlow 2.21: batch-2/14-implicit-diffusion of benchmarks/strangers 3.9x faster (74 %),
+predicted 69 %; a question encoded for each of 16 answers 8.3x (88 %), predicted 83 %; an encoder run for each of 12
+draws of a dropout 2.5x (60 %), predicted 56 %; a matrix stacked for a batch and multiplied 5.5x (82 %), predicted 69 %.
 
 ## Known limits
 The saving is counted: all copies but one of an op that works on nothing else; of a solve its factors; of a product the
@@ -56,8 +56,8 @@ if TYPE_CHECKING:
 
 
 UNSEEN = 1.1
-"""Time with that of the ops that add up gradients of copies, whose nodes do not show what they are gradients of, over the
-time that is counted. Measured: 1.06, on batch-2/14-implicit-diffusion of benchmarks/strangers."""
+"""Time with that of the ops that add up gradients of copies, whose nodes do not show of what they are gradients, over
+the time that is counted. Measured: 1.06, on batch-2/14-implicit-diffusion of benchmarks/strangers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
