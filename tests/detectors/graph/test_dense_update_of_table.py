@@ -78,6 +78,9 @@ def test_a_regularizer_on_the_table_is_named() -> None:
     (found,) = look(DETECTOR, looked_up(60_000, penalised(table_tables(), 1_000_000)))[0]
     assert [remedy.id for remedy in found.remedies] == ["penalise-looked-up-rows", "update-looked-up-rows"]
     assert "regularizer" in found.title
+    (by_line,) = look(DETECTOR, looked_up(60_000, penalised(table_tables(line=40), 1_000_000, line=30)))[0]
+    assert "for a regularizer in step (line 30)" in by_line.title
+    assert [place.line for place in by_line.where] == [30, 40, LINE]
     (other,) = look(DETECTOR, looked_up(60_000))[0]
     assert "regularizer" not in other.title
 

@@ -168,13 +168,15 @@ def _finding(view: SessionView, ops: NodeCosts, cost: _Cost, params: Params) -> 
     by_hand = _by_hand(view, ops, cost)
     penalties = [row for one in cost.found for row in one.penalties]
     lookups = graph_pattern.places(view, ops.index, [one.lookup for one in cost.found])
+    taken = graph_pattern.places(view, ops.index, penalties)[:1]
     why = f", mostly in {_name(by_hand[0])}" if by_hand else ""
-    why = ", for a regularizer that takes the whole table" if penalties and not by_hand else why
+    if penalties:
+        why = f", for a regularizer{f' in {_name(taken[0])}' if taken else ''} that takes the whole table"
     return Seen(
         title=f"each step looks up {touched} of the {rows:,} rows of a table but works on all of them{why}: "
         f"{format_ratio(share.ratio)} of the step",
         confidence=0.8 if found.rows else 0.7,
-        where=tuple(dict.fromkeys([*by_hand, *lookups])),
+        where=tuple(dict.fromkeys([*taken, *by_hand, *lookups])),
         evidence=(
             trace_evidence.evidence(ops.trace, "table_ratio", share.ratio, "ratio", params.min_ratio),
             Evidence(metric="table_elements", value=rows * width, unit="elements"),
