@@ -20,7 +20,8 @@ other programs running; predicted 89 %. Keras 2.15 makes the gradient dense with
 
 ## Known limits
 Which optimizer suits the model is not known here: one that leaves unused rows alone trains differently. Tables are
-found by shape: two tables of the same shape count as one.
+found by shape: two tables of the same shape count as one. Between ops, buffers of the table's size are
+allocated and freed: only the upper end of the cost has that time.
 
 ## Remedy
 An optimizer that changes only the rows of the batch; fewer rows (rare values share one, hashing); a regularizer on
@@ -52,7 +53,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.general import compute_lines
-from stepscope.causes.graph import dense_update_of_table
+from stepscope.causes.graph import dense_update_of_table, heavy_ops
 from stepscope.detectors import graph_pattern, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
@@ -183,7 +184,7 @@ def _finding(view: SessionView, ops: NodeCosts, cost: _Cost, params: Params) -> 
             *([Evidence(metric="looked_up_rows", value=found.rows, unit="rows")] if found.rows else []),
             trace_evidence.steps(ops.trace),
         ),
-        cost=cost_of(view, cost.ratio, low=share.low * cost.unused, high=share.high),
+        cost=cost_of(view, cost.ratio, low=share.low * cost.unused, high=share.high * _with_framework(ops)),
         remedies=(
             *((_PENALTY,) if penalties else (_SPARSE,) if by_hand else ()),
             Remedy(
@@ -208,6 +209,12 @@ _SPARSE = Remedy(
     text="leave the sparse gradient of the table (tf.IndexedSlices) sparse: do this work on its values, the looked-up "
     "rows alone; as a tensor it is a dense gradient of all rows",
 )
+
+
+def _with_framework(ops: NodeCosts) -> float:
+    """Time of the step's call over that of its ops: between them, buffers of a table's size are allocated and freed."""
+    busy = ops.of_nodes(range(len(ops.index.table))).high
+    return max(1.0, ops.trace.breakdown.ratio(*heavy_ops.COMPUTE) / busy) if busy else 1.0
 
 
 def _by_hand(view: SessionView, ops: NodeCosts, cost: _Cost) -> tuple[Place, ...]:
