@@ -99,7 +99,7 @@ def price(
     ops = view.node_costs
     if ops is None:
         if suspicion := ask(found[0]):
-            yield _request(view, suspicion)
+            yield _request(suspicion, compute_ratio(view))
         return
     weight, worst = max(((weigh(ops, one), one) for one in found), key=lambda weighed: weighed[0].ratio)
     if weight.ratio >= min_ratio:
@@ -126,29 +126,30 @@ def price_work(
     if not found:
         return
     ops = view.get(_counted)
+    most = compute_ratio(view)
     if ops is not None and ops.known:
         weight, worst = max(((weigh(ops, one), one) for one in found), key=lambda weighed: weighed[0].ratio)
-        if weight.ratio >= min_ratio:
-            seen = see(ops, worst, weight)
-            if seen.cost.low >= LEAST_MODELLED:
-                cost = replace(seen.cost, basis="modelled")
-                yield dataclasses.replace(seen, cost=cost, confidence=min(seen.confidence, CONFIDENCE))
+        seen = see(ops, worst, weight)
+        most = min(most, seen.cost.high) or most
+        if weight.ratio >= min_ratio and seen.cost.low >= LEAST_MODELLED:
+            cost = replace(seen.cost, basis="modelled")
+            yield dataclasses.replace(seen, cost=cost, confidence=min(seen.confidence, CONFIDENCE))
     if suspicion := ask(found[0]):
-        yield _request(view, suspicion)
+        yield _request(suspicion, most)
 
 
 def _counted(view: SessionView) -> ShapeCosts | None:
     return view.shape_costs(samples(view))
 
 
-def _request(view: SessionView, suspicion: str) -> CaptureRequest:
+def _request(suspicion: str, most: float) -> CaptureRequest:
     hint = f"{suspicion}; an op trace shows the cost: run stepscope trace JOB while it runs"
     return CaptureRequest(
         kind="ops",
         missing=Signal.OP_TRACE,
         hint=hint,
         suspicion=suspicion,
-        suspected_ratio=compute_ratio(view),
+        suspected_ratio=most,
     )
 
 
