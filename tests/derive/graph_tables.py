@@ -72,6 +72,10 @@ class Graph:
         self.variables.append((handle.number, f"{name}:0", spec, trainable))
         return self.op(f"{name}/ReadVariableOp", "ReadVariableOp", handle, outputs=spec, line=line, layer=layer)
 
+    def number(self, name: str, value: int) -> Node:
+        """A constant whole number."""
+        return self.op(name, "Const", outputs="int32[]", attributes=f'{{"value":[{value}]}}')
+
     def constant(self, name: str, spec: str) -> Node:
         """A captured tensor."""
         made = self.op(name, "Placeholder", outputs=spec)

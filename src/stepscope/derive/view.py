@@ -6,10 +6,12 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from stepscope.derive.graph import step_graphs
 from stepscope.derive.graph.index import GraphIndex
 from stepscope.derive.input import pipeline
 from stepscope.derive.optrace import chosen_traces
 from stepscope.derive.optrace.node_costs import NodeCosts
+from stepscope.derive.optrace.shape_costs import ShapeCosts
 from stepscope.derive.python import stack_samples
 from stepscope.derive.steps import anatomy, joined_threads, named_times, step_finder, steps
 from stepscope.model.log.events import Framework
@@ -106,6 +108,13 @@ class SessionView:
         """The ops of the traced steps with their nodes; None without a trace of steps, or without graphs."""
         trace = self.traces.main
         return NodeCosts(trace, self.graphs) if trace is not None and self.graphs is not None else None
+
+    def shape_costs(self, samples: int) -> ShapeCosts | None:
+        """The nodes that the steps run, by their work; None without graphs. ``samples``: in a step, 0: unknown."""
+        if self.steps is None or self.graphs is None or self.anatomy is None:
+            return None
+        graphs, call = step_graphs.build(self.steps), self.anatomy
+        return ShapeCosts(self.graphs, graphs, samples, call.ratio("call"), call.mean_ns("call"))
 
     @property
     def frameworks(self) -> dict[str, str]:

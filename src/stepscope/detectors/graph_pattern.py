@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import numpy as np
+from msgspec.structs import replace
 
 from stepscope.detectors.base import CaptureRequest, Seen, Signal, compute_ratio
 
@@ -12,9 +16,17 @@ if TYPE_CHECKING:
 
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
+    from stepscope.derive.optrace.op_costs import OpCosts
+    from stepscope.derive.optrace.shape_costs import ShapeCosts
     from stepscope.derive.view import SessionView
     from stepscope.model.report.finding import Place
 
+NEARLY_ALL = 0.8
+"""Share of the steps that have the same number of samples."""
+LEAST_MODELLED = 0.03
+"""Lower bound of a cost counted from shapes that makes a finding: that of one above information (DESIGN 3.3)."""
+CONFIDENCE = 0.7
+"""Of a cost counted from shapes."""
 MAX_PLACES = 4
 """Maximum number of lines in one finding."""
 
@@ -87,18 +99,58 @@ def price(
     ops = view.node_costs
     if ops is None:
         if suspicion := ask(found[0]):
-            hint = f"{suspicion}; an op trace shows the cost: run stepscope trace JOB while it runs"
-            yield CaptureRequest(
-                kind="ops",
-                missing=Signal.OP_TRACE,
-                hint=hint,
-                suspicion=suspicion,
-                suspected_ratio=compute_ratio(view),
-            )
+            yield _request(suspicion, compute_ratio(view))
         return
     weight, worst = max(((weigh(ops, one), one) for one in found), key=lambda weighed: weighed[0].ratio)
     if weight.ratio >= min_ratio:
         yield see(ops, worst, weight)
+
+
+def price_work(
+    view: SessionView,
+    find: Callable[[GraphIndex], Sequence[F]],
+    min_ratio: float,
+    *,
+    ask: Callable[[F], str],
+    weigh: Callable[[OpCosts, F], W],
+    see: Callable[[OpCosts, F, W], Seen],
+) -> Iterator[Seen | CaptureRequest]:
+    """As ``price``, of a pattern whose cost is arithmetic: without an op trace it is counted from shapes.
+
+    Such a cost is a finding if its lower bound is one; a capture is requested all the same.
+    """
+    if view.node_costs is not None:
+        yield from price(view, find, min_ratio, ask=ask, weigh=weigh, see=see)
+        return
+    found = find(view.graphs) if view.graphs is not None else ()
+    if not found:
+        return
+    ops = view.get(_counted)
+    most = compute_ratio(view)
+    if ops is not None and ops.known:
+        weight, worst = max(((weigh(ops, one), one) for one in found), key=lambda weighed: weighed[0].ratio)
+        seen = see(ops, worst, weight)
+        most = min(most, seen.cost.high) or most
+        if weight.ratio >= min_ratio and seen.cost.low >= LEAST_MODELLED:
+            cost = replace(seen.cost, basis="modelled")
+            yield dataclasses.replace(seen, cost=cost, confidence=min(seen.confidence, CONFIDENCE))
+    if suspicion := ask(found[0]):
+        yield _request(suspicion, most)
+
+
+def _counted(view: SessionView) -> ShapeCosts | None:
+    return view.shape_costs(samples(view))
+
+
+def _request(suspicion: str, most: float) -> CaptureRequest:
+    hint = f"{suspicion}; an op trace shows the cost: run stepscope trace JOB while it runs"
+    return CaptureRequest(
+        kind="ops",
+        missing=Signal.OP_TRACE,
+        hint=hint,
+        suspicion=suspicion,
+        suspected_ratio=most,
+    )
 
 
 def whole(find: Callable[[GraphIndex], F | None]) -> Callable[[GraphIndex], Sequence[F]]:
@@ -109,6 +161,15 @@ def whole(find: Callable[[GraphIndex], F | None]) -> Callable[[GraphIndex], Sequ
         return (every,) if every else ()
 
     return found
+
+
+def samples(view: SessionView) -> int:
+    """Samples of nearly every steady step, as the last of a pass may have fewer; 0: unknown, or steps differ."""
+    if view.steps is None:
+        return 0
+    known, counts = np.unique(view.steps.samples[view.steps.steady], return_counts=True)
+    most = int(counts.argmax()) if len(counts) else 0
+    return int(known[most]) if len(known) and counts[most] >= NEARLY_ALL * counts.sum() else 0
 
 
 def places(view: SessionView, index: GraphIndex, rows: Iterable[int]) -> tuple[Place, ...]:

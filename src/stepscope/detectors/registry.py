@@ -56,6 +56,7 @@ from stepscope.detectors.graph import (
     row_by_row_loop_in_graph,
     run_eagerly,
     unrolled_python_loop,
+    wasteful_operands,
 )
 from stepscope.detectors.host import (
     arrays_copied_each_call,
@@ -143,6 +144,7 @@ ALL: Listed = (
     costly_metrics.DETECTOR,
     constant_work_in_step.DETECTOR,
     partly_used_results.DETECTOR,
+    wasteful_operands.DETECTOR,
     no_progress.DETECTOR,
     slow_python_in_loop.DETECTOR,
     eager_step.DETECTOR,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from stepscope.model.report.finding import Evidence
 
 if TYPE_CHECKING:
+    from stepscope.derive.optrace.op_costs import OpCosts
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
     from stepscope.model.report.finding import Place
@@ -14,19 +15,33 @@ if TYPE_CHECKING:
 _PREFIX = "StatefulPartitionedCall/"
 
 
-def refs(trace: OpView) -> tuple[str, ...]:
+def refs(trace: OpView | None) -> tuple[str, ...]:
     """The capture that a trace's figures come from."""
-    return (trace.ref,) if trace.ref else ()
+    return (trace.ref,) if trace is not None and trace.ref else ()
 
 
-def evidence(trace: OpView, metric: str, value: float, unit: str, threshold: float | None = None) -> Evidence:
-    """A figure from a trace."""
+def evidence(trace: OpView | None, metric: str, value: float, unit: str, threshold: float | None = None) -> Evidence:
+    """A figure from a trace; None: from the shapes of the graph."""
     return Evidence(metric=metric, value=value, unit=unit, threshold=threshold, refs=refs(trace))
 
 
 def steps(trace: OpView) -> Evidence:
     """Number of steps that a finding is based on."""
     return evidence(trace, "traced_steps", len(trace.periods), "steps")
+
+
+def basis(ops: OpCosts) -> Evidence:
+    """Number of steps that a finding's times are from, or of nodes that they were counted from."""
+    if ops.trace is not None:
+        return steps(ops.trace)
+    return Evidence(metric="counted_nodes", value=ops.nodes, unit="nodes")
+
+
+def source(ops: OpCosts) -> str:
+    """Where the times of some nodes are from, as a sentence."""
+    if ops.trace is not None:
+        return "The op trace shows their time and that of their gradients."
+    return "No op trace was taken: their time is counted from the shapes in the graph, relative to that of all nodes."
 
 
 def short(name: str) -> str:

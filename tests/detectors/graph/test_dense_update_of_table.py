@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.derive.graph_tables import Node, Tables
 from tests.derive.sessions import Job
 from tests.detectors.asking import asked, codes
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
@@ -44,7 +45,7 @@ def test_fixtures(claim: Claim) -> None:
     [
         (looked_up(60_000, table_tables(resource=True)), ["GRF012"]),
         (looked_up(60_000, table_tables(batch="?")), ["GRF012"]),
-        (looked_up(60_000, table_tables(rows=20_000)), []),
+        (looked_up(60_000, table_tables(rows=5_000)), []),
         (looked_up(60_000, table_tables(rows=100_000, batch="512,64")), []),
     ],
     ids=["by-handle", "batch-not-known", "small-table", "most-rows-in-use"],
@@ -60,6 +61,28 @@ def test_lines_that_make_a_gradient_dense_are_named() -> None:
     assert [(place.line, place.function) for place in found.where] == [(40, "guard"), (LINE, "")]
     assert "mostly in guard (line 40)" in found.title
     assert found.remedies[0].id == "keep-gradient-sparse"
+
+
+def penalised(tables: Tables, rows: int, line: int = 0) -> Tables:
+    """With a regularizer on the whole table, and its gradient."""
+    made = tables.graphs[0][0]
+    spec = f"float32[{rows},32]"
+    read = made.op("penalty/Read", "ReadVariableOp", Node(made.id, 2, ""), outputs=spec, line=line)
+    made.op("penalty/L2Loss", "L2Loss", read, outputs="float32[]", line=line)
+    made.op("gradient_tape/penalty/Mul", "Mul", read, outputs=spec)
+    return tables
+
+
+def test_a_regularizer_on_the_table_is_named() -> None:
+    """It makes the gradient dense: the remedy is to penalise what was looked up."""
+    (found,) = look(DETECTOR, looked_up(60_000, penalised(table_tables(), 1_000_000)))[0]
+    assert [remedy.id for remedy in found.remedies] == ["penalise-looked-up-rows", "update-looked-up-rows"]
+    assert "regularizer" in found.title
+    (by_line,) = look(DETECTOR, looked_up(60_000, penalised(table_tables(line=40), 1_000_000, line=30)))[0]
+    assert "for a regularizer in step (line 30)" in by_line.title
+    assert [place.line for place in by_line.where] == [30, 40, LINE]
+    (other,) = look(DETECTOR, looked_up(60_000))[0]
+    assert "regularizer" not in other.title
 
 
 def test_what_work_on_a_table_costs_is_asked() -> None:

@@ -10,6 +10,8 @@ from tests.detectors.graph_jobs import LINE, NODES
 from tests.detectors.repeated_jobs import chain_tables, chained
 from tests.detectors.traced_jobs import untraced
 
+from stepscope.causes.graph import products_in_wrong_order
+from stepscope.derive.graph.index import GraphIndex
 from stepscope.detectors.graph.products_in_wrong_order import DETECTOR
 
 LEFT = 32 / 1024
@@ -58,3 +60,18 @@ def test_products_that_can_be_turned_round(tables: Tables, found: list[str]) -> 
     """Only a scaling may lie between the products, and the shapes say whether the other order is less work."""
     assert codes(chained(60_000, tables)) == found
     assert asked(tables) == found
+
+
+def test_a_batch_that_the_graph_leaves_open_is_that_of_the_steps() -> None:
+    """A layer that multiplies its two factors first: the work is that of its weights, whatever the batch."""
+    made = Tables()
+    step = made.graph()
+    plain = '{"transpose_a":false,"transpose_b":false}'
+    data = step.op("x", "Placeholder", outputs="float32[?,512]")
+    one, two = step.variable("u", "float32[512,8]"), step.variable("v", "float32[8,512]")
+    weight = step.op("weight", "MatMul", one, two, outputs="float32[512,512]", attributes=plain)
+    step.op("product", "MatMul", data, weight, outputs="float32[?,512]", attributes=plain)
+    index = GraphIndex(made.worker())
+    assert products_in_wrong_order.build(index, 0.5) == ()
+    (found,) = products_in_wrong_order.build(index, 0.5, samples=64)
+    assert found.left == pytest.approx(2 * 64 * 8 / (512 * 8 + 64 * 512), rel=1e-3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,10 +10,11 @@ import numpy as np
 
 from stepscope.causes.graph.one_hot_into_matmul import PRODUCTS
 from stepscope.causes.graph.whole_arrays import MATRIX, Weight, weights, working_on
-from stepscope.model.log.graph import UNKNOWN, specs
+from stepscope.derive.graph.full_shapes import FullShapes
+from stepscope.model.log.graph import specs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from stepscope.derive.graph.index import GraphIndex
 
@@ -31,6 +33,8 @@ class TableUpdate:
     rows: int
     """Rows looked up by each run of that node; 0 if unknown."""
     nodes: frozenset[int]
+    penalties: tuple[int, ...] = ()
+    """Those of the nodes that take all of the table in the forward pass, and are differentiated: a regularizer."""
 
     @property
     def unused(self) -> float:
@@ -38,18 +42,28 @@ class TableUpdate:
         return max(0.0, 1.0 - self.rows / self.table.shape[0])
 
 
-def build(index: GraphIndex, least: int) -> tuple[TableUpdate, ...]:
+def build(index: GraphIndex, least: int, samples: int = 0) -> tuple[TableUpdate, ...]:
     """Tables of at least ``least`` elements, except those also multiplied as a whole, since all of such a table
-    changes.
+    changes; ``samples``: in a step, 0: unknown.
     """
+    shapes = FullShapes(index, samples)
     tables = {w.shape: w for w in weights(index) if len(w.shape) == MATRIX and w.elements >= least}
     seen = dict[tuple[int, ...], TableUpdate]()
     for row, shape in _lookups(index):
         if shape not in tables or shape in seen:
             continue
-        nodes = frozenset(r for r in working_on(index, shape) if index.table.type_of(r) not in _FREE)
+        every = working_on(index, shape)
+        nodes = frozenset(r for r in every if index.table.type_of(r) not in _FREE)
         if nodes and not any(index.table.type_of(r) in PRODUCTS for r in nodes):
-            seen[shape] = TableUpdate(table=tables[shape], lookup=row, rows=_rows(index, row), nodes=nodes)
+            # A read copies the variable where other ops of the step change single rows of it.
+            reads = {r for r in every if index.table.type_of(r) == "ReadVariableOp"}
+            seen[shape] = TableUpdate(
+                table=tables[shape],
+                lookup=row,
+                rows=_rows(index, shapes, row),
+                nodes=nodes | reads,
+                penalties=_penalties(index, nodes),
+            )
     return tuple(seen.values())
 
 
@@ -68,8 +82,23 @@ def _lookups(index: GraphIndex) -> Iterator[tuple[int, tuple[int, ...]]]:
             yield row, spec.shape
 
 
-def _rows(index: GraphIndex, lookup: int) -> int:
-    (spec, *_) = index.table.specs_of(lookup) or (None,)
-    if spec is None or not spec.shape or UNKNOWN in spec.shape:
-        return 0
-    return int(np.prod(spec.shape[:-1]))
+def _rows(index: GraphIndex, shapes: FullShapes, lookup: int) -> int:
+    """Rows that a look-up takes: its ids; 0 if unknown."""
+    producers, slots = index.table.inputs_of(lookup), index.table.slots_of(lookup)
+    shape = shapes.of(lookup, 0)
+    if shape is not None and shape:
+        return int(np.prod(shape[:-1]))
+    ids = shapes.of(int(producers[1]), int(slots[1])) if len(producers) > 1 and producers[1] >= 0 else None
+    return int(np.prod(ids)) if ids is not None else 0
+
+
+def _penalties(index: GraphIndex, nodes: Collection[int]) -> tuple[int, ...]:
+    """Nodes of the forward pass that read a whole variable which a gradient's node reads as well."""
+    table = index.table
+    readers: dict[int, set[int]] = defaultdict(set)
+    for row in nodes:
+        for producer in table.inputs_of(row).tolist():
+            if producer >= 0 and table.type_of(producer) == "ReadVariableOp":
+                readers[producer].add(row)
+    found = (users for users in readers.values() if any(index.is_gradient(user) for user in users))
+    return tuple(sorted(row for users in found for row in users if not index.is_gradient(row)))

@@ -97,6 +97,13 @@ def large(index: GraphIndex, row: int, min_elements: int) -> bool:
     return any(s.shape is None or UNKNOWN in s.shape or s.elements >= min_elements for s in specs)
 
 
+def kept(index: GraphIndex, loop: int, body: int) -> frozenset[int]:
+    """Rows of the arguments of a loop's body that are the same in each iteration."""
+    one = _Body(index, loop, body)
+    results = one.results()
+    return frozenset(one.kept(results)) if one.complete and results else frozenset()
+
+
 def followed(index: GraphIndex, rows: range, kept: Collection[int]) -> Iterator[int]:
     """Rows that depend only on ``kept`` and constants, including those of called graphs, without constants and free
     ops.
@@ -142,12 +149,12 @@ class _Body:
         """Rows, including those of called graphs, that give the same in each iteration, without constants and free
         ops.
         """
-        results = self._results()
+        results = self.results()
         if not self.complete or not results:
             return
-        yield from followed(self.index, self.rows, self._kept(results))
+        yield from followed(self.index, self.rows, self.kept(results))
 
-    def _results(self) -> list[int]:
+    def results(self) -> list[int]:
         """The row returned by the body for each variable of the loop; empty if that is undetermined."""
         read = {i for row in self.rows for i in self.table.inputs_of(row).tolist()}
         first = next((row for row in self.rows if row not in read and self._counts(row)), None)
@@ -173,7 +180,7 @@ class _Body:
             row = int(inputs[0])
         return row
 
-    def _kept(self, results: list[int]) -> set[int]:
+    def kept(self, results: list[int]) -> set[int]:
         """The arguments that are the same in each iteration; no lists, as an iteration takes from them and adds to
         them.
         """

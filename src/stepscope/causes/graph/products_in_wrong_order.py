@@ -10,6 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive.graph.full_shapes import FullShapes
 from stepscope.derive.graph.index import NOT_FOUND
 
 if TYPE_CHECKING:
@@ -42,8 +43,12 @@ class ProductChain:
         return (self.first, self.second, *self.scaling)
 
 
-def build(index: GraphIndex, most: float) -> tuple[ProductChain, ...]:
-    """Chains of the steps' graphs whose other order takes at most ``most`` of the work."""
+def build(index: GraphIndex, most: float, samples: int = 0) -> tuple[ProductChain, ...]:
+    """Chains of the steps' graphs whose other order takes at most ``most`` of the work.
+
+    ``samples``: in a step, which graphs often leave open; 0: unknown.
+    """
+    shapes = FullShapes(index, samples)
     users: dict[int, list[int]] = defaultdict(list)
     firsts = [r for r in index.table.of_types(*KINDS).tolist() if not _aside(index, r)]
     for graph in {int(index.table.graph[row]) for row in firsts}:
@@ -52,20 +57,20 @@ def build(index: GraphIndex, most: float) -> tuple[ProductChain, ...]:
             for producer in set(index.table.inputs_of(row).tolist()):
                 if not index.is_gradient(row):
                     users[producer].append(row)
-    return tuple(chain for row in firsts for chain in _chains(index, users, row) if chain.left <= most)
+    return tuple(chain for row in firsts for chain in _chains(index, shapes, users, row) if chain.left <= most)
 
 
 def _aside(index: GraphIndex, row: int) -> bool:
     return index.of_data(int(index.table.graph[row])) or index.is_gradient(row)
 
 
-def _chains(index: GraphIndex, users: dict[int, list[int]], first: int) -> Iterator[ProductChain]:
+def _chains(index: GraphIndex, shapes: FullShapes, users: dict[int, list[int]], first: int) -> Iterator[ProductChain]:
     """The product that alone consumes the result of ``first``, if there is one."""
     at, passed = first, list[int]()
     while len(users[at]) == 1:
         user = users[at][0]
         if index.table.type_of(user) in KINDS:
-            found = _work(index, first, at, user)
+            found = _work(index, shapes, first, at, user)
             if found is not None:
                 yield ProductChain(first=first, second=user, scaling=tuple(passed), shape=found[0], left=found[1])
             return
@@ -87,11 +92,14 @@ def _scales(index: GraphIndex, row: int, user: int) -> bool:
     return _shape(index, other) == ()
 
 
-def _work(index: GraphIndex, first: int, middle: int, second: int) -> tuple[tuple[int, int], float] | None:
+def _work(
+    index: GraphIndex, shapes: FullShapes, first: int, middle: int, second: int
+) -> tuple[tuple[int, int], float] | None:
     """Shape of the first product's result, and the other order's part of the work; None if undetermined."""
     sides = index.table.inputs_of(second).tolist()
-    between, result = _shape(index, first), _shape(index, second)
-    one = _shape(index, int(index.table.inputs_of(first)[0])) if len(index.table.inputs_of(first)) else None
+    between, result = (shapes.of(row, 0) or _shape(index, row) for row in (first, second))
+    given = int(index.table.inputs_of(first)[0]) if len(index.table.inputs_of(first)) else NOT_FOUND
+    one = shapes.of(given, 0) or _shape(index, given) if given != NOT_FOUND else None
     if between is None or result is None or one is None or sides.count(middle) != 1 or len(sides) != _SIDES:
         return None
     if not len(between) == len(result) == len(one) >= _MATRIX:

@@ -83,6 +83,11 @@ class NodeCosts:
         self._inside: Bool = inside
         self._wall = max(1, intervals.total(trace.periods.windows))
 
+    @property
+    def nodes(self) -> int:
+        """Number of nodes whose ops ran."""
+        return len(np.unique(self._node[self._node != NOT_FOUND]))
+
     def of_nodes(self, rows: Iterable[int], *, gradients: bool = False) -> OpShare:
         """Share of the ops of these nodes; with ``gradients`` also of their gradients."""
         mine = self._mine(rows, gradients=gradients)

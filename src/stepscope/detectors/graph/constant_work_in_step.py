@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.graph.constant_work_in_step import ConstantWork
-    from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
+    from stepscope.derive.optrace.node_costs import OpShare
+    from stepscope.derive.optrace.op_costs import OpCosts
     from stepscope.derive.view import SessionView
 
 _NAMED = 2
@@ -66,7 +67,7 @@ class Params:
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding: all such work of a step."""
-    yield from graph_pattern.price(
+    yield from graph_pattern.price_work(
         view,
         graph_pattern.whole(
             lambda index: constant_work_in_step.build(index, view.session.sources, params.min_elements, _fed(view))
@@ -82,7 +83,7 @@ def _fed(view: SessionView) -> frozenset[str]:
     return constant_work_in_step.fed_the_same(view.worker.all(FeedsSeen)) if view.worker is not None else frozenset()
 
 
-def _finding(view: SessionView, ops: NodeCosts, found: ConstantWork, share: OpShare, params: Params) -> Seen:
+def _finding(view: SessionView, ops: OpCosts, found: ConstantWork, share: OpShare, params: Params) -> Seen:
     heavy = ops.costliest(found.heavy) or list(found.heavy)
     kinds = list(dict.fromkeys(ops.index.table.type_of(row) for row in heavy))[:_NAMED]
     return Seen(
@@ -92,7 +93,7 @@ def _finding(view: SessionView, ops: NodeCosts, found: ConstantWork, share: OpSh
         where=graph_pattern.places(view, ops.index, heavy),
         evidence=(
             trace_evidence.evidence(ops.trace, "constant_ratio", share.ratio, "ratio", params.min_ratio),
-            trace_evidence.steps(ops.trace),
+            trace_evidence.basis(ops),
         ),
         cost=cost_of(view, share.ratio, low=share.low, high=share.high),
         remedies=(
@@ -103,7 +104,7 @@ def _finding(view: SessionView, ops: NodeCosts, found: ConstantWork, share: OpSh
             ),
         ),
         explanation="These nodes of the graph read captured tensors, constants, and variables that nothing writes, "
-        "and no argument of the function: each call gets the same result. The op trace shows their time.",
+        f"and no argument of the function: each call gets the same result. {trace_evidence.source(ops)}",
     )
 
 

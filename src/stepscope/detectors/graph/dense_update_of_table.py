@@ -1,7 +1,7 @@
 """Each step looks up some rows of a large table, and works on all of them.
 
 ## What it detects
-An embedding of at least a million numbers from which a step gathers rows, if ops on arrays of the whole table's shape
+Embeddings of at least 250,000 numbers from which a step gathers rows, if ops on arrays of the whole table's shape
 (decay of the optimizer's moments, a regularizer, a gradient that was made dense) take a tenth of the step or more.
 Tables that are also multiplied as a whole, such as output weights of a language model, are not included.
 
@@ -15,11 +15,13 @@ From the graph: `table_elements`, and `looked_up_rows` if its shapes show it. Fr
 the steps in ops on all of the table.
 
 Measured (bench/cases/50-adam-on-large-table): 14x the samples a second with SGD on TensorFlow 2.21 (93 % saved), with
-other programs running; predicted 89 %. Keras 2.15 makes the gradient dense with SGD, too.
+other programs running; predicted 89 %. Keras 2.15 makes the gradient dense with SGD, too. A regularizer on two tables
+(batch-2/24-book-recsys-cv of benchmarks/strangers, Keras 2.15): 2.0x faster (50 %), predicted 46 %.
 
 ## Known limits
 Which optimizer suits the model is not known here: one that leaves unused rows alone trains differently. Tables are
-found by shape: two tables of the same shape count as one.
+found by shape: two tables of the same shape count as one. Between ops, buffers of the table's size are
+allocated and freed: only the upper end of the cost has that time.
 
 ## Remedy
 An optimizer that changes only the rows of the batch; fewer rows (rare values share one, hashing); a regularizer on
@@ -51,18 +53,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.general import compute_lines
-from stepscope.causes.graph import dense_update_of_table
+from stepscope.causes.graph import dense_update_of_table, heavy_ops
 from stepscope.detectors import graph_pattern, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from stepscope.causes.graph.dense_update_of_table import TableUpdate
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
+    from stepscope.derive.steps_view import StepsView
     from stepscope.derive.view import SessionView
 
 
@@ -80,28 +83,62 @@ class Params:
 
     min_ratio: Ratio = Ratio(0.10)
     """Of the traced steps."""
-    min_elements: int = 1_000_000
-    """Of the table: 4 MB, and as much for each moment."""
+    min_asked: int = 1_000_000
+    """Elements of the table, without a trace: 4 MB, and as much for each moment."""
+    min_elements: int = 250_000
+    """With a trace, which tells its cost: smaller ones have shapes that other tensors may have as well."""
     min_unused: Ratio = Ratio(0.75)
     """Share of the table's rows that a look-up does not touch: a small table is touched as a whole anyway."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
-    """Yield at most one finding: the costliest table."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cost:
+    """Cost of the work on all rows of the tables."""
+
+    share: OpShare
+    ratio: float
+    """The part of it on rows that are not looked up."""
+    found: tuple[TableUpdate, ...]
+    """The costliest first."""
+
+    @property
+    def unused(self) -> float:
+        """Share of the work on rows that are not looked up."""
+        return self.ratio / self.share.ratio if self.share.ratio else 0.0
+
+
+def detect(view: StepsView, params: Params) -> Iterator[Seen | CaptureRequest]:
+    """Yield at most one finding: all such tables of the steps."""
+    samples = graph_pattern.samples(view)
 
     def find(index: GraphIndex) -> list[TableUpdate]:
-        return [
-            one for one in dense_update_of_table.build(index, params.min_elements) if one.unused >= params.min_unused
-        ]
+        every = dense_update_of_table.build(index, params.min_elements, samples)
+        return [one for one in every if one.unused >= params.min_unused]
 
     yield from graph_pattern.price(
         view,
-        find,
+        graph_pattern.whole(find),
         params.min_ratio,
-        ask=lambda one: f"each step works on all {one.table.shape[0]:,} rows of a table from which it looks up some",
-        weigh=lambda ops, one: ops.of_nodes(one.nodes),
-        see=lambda ops, one, share: _finding(view, ops, one, share, params),
+        ask=lambda found: _suspicion(found, params),
+        weigh=_cost,
+        see=lambda ops, _, cost: _finding(view, ops, cost, params),
     )
+
+
+def _suspicion(found: Sequence[TableUpdate], params: Params) -> str:
+    largest = max(found, key=lambda one: one.table.elements).table
+    if largest.elements < params.min_asked:
+        return ""
+    return f"each step works on all {largest.shape[0]:,} rows of a table from which it looks up some"
+
+
+def _cost(ops: NodeCosts, found: Sequence[TableUpdate]) -> _Cost:
+    each = [ops.of_nodes(one.nodes).ratio for one in found]
+    share = ops.of_nodes([row for one in found for row in one.nodes])
+    ranked = sorted(zip(each, found, strict=True), key=lambda pair: -pair[0])
+    all_rows = sum(each)
+    unused = sum(ratio * one.unused for ratio, one in ranked) / all_rows if all_rows else 0.0
+    return _Cost(share=share, ratio=share.ratio * unused, found=tuple(one for _, one in ranked))
 
 
 def optimizers(frameworks: Mapping[str, str]) -> str:
@@ -125,25 +162,31 @@ def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(".")[:2] if part.isdigit())
 
 
-def _finding(view: SessionView, ops: NodeCosts, found: TableUpdate, share: OpShare, params: Params) -> Seen:
-    saved = share.ratio * found.unused
+def _finding(view: SessionView, ops: NodeCosts, cost: _Cost, params: Params) -> Seen:
+    share, found = cost.share, cost.found[0]
     rows, width = found.table.shape
     touched = f"{found.rows:,}" if found.rows else "a few"
-    by_hand = _by_hand(view, ops, found, share)
+    by_hand = _by_hand(view, ops, cost)
+    penalties = [row for one in cost.found for row in one.penalties]
+    lookups = graph_pattern.places(view, ops.index, [one.lookup for one in cost.found])
+    taken = graph_pattern.places(view, ops.index, penalties)[:1]
+    why = f", mostly in {_name(by_hand[0])}" if by_hand else ""
+    if penalties:
+        why = f", for a regularizer{f' in {_name(taken[0])}' if taken else ''} that takes the whole table"
     return Seen(
-        title=f"each step looks up {touched} of the {rows:,} rows of a table but works on all of them: "
-        f"{format_ratio(share.ratio)} of the step{f', mostly in {_name(by_hand[0])}' if by_hand else ''}",
+        title=f"each step looks up {touched} of the {rows:,} rows of a table but works on all of them{why}: "
+        f"{format_ratio(share.ratio)} of the step",
         confidence=0.8 if found.rows else 0.7,
-        where=tuple(dict.fromkeys([*by_hand, *graph_pattern.places(view, ops.index, [found.lookup])])),
+        where=tuple(dict.fromkeys([*taken, *by_hand, *lookups])),
         evidence=(
             trace_evidence.evidence(ops.trace, "table_ratio", share.ratio, "ratio", params.min_ratio),
             Evidence(metric="table_elements", value=rows * width, unit="elements"),
             *([Evidence(metric="looked_up_rows", value=found.rows, unit="rows")] if found.rows else []),
             trace_evidence.steps(ops.trace),
         ),
-        cost=cost_of(view, saved, low=share.low * found.unused, high=share.high),
+        cost=cost_of(view, cost.ratio, low=share.low * cost.unused, high=share.high * _with_framework(ops)),
         remedies=(
-            *((_SPARSE,) if by_hand else ()),
+            *((_PENALTY,) if penalties else (_SPARSE,) if by_hand else ()),
             Remedy(
                 id="update-looked-up-rows",
                 text=f"use an optimizer that changes only the rows of the batch: {optimizers(view.frameworks)}; no "
@@ -155,6 +198,12 @@ def _finding(view: SessionView, ops: NodeCosts, found: TableUpdate, share: OpSha
     )
 
 
+_PENALTY = Remedy(
+    id="penalise-looked-up-rows",
+    text="penalise the rows that were looked up instead of the whole table (add_loss or activity_regularizer on the "
+    "looked-up vectors, no embeddings_regularizer): the gradient of the table is then sparse",
+    safety="review",
+)
 _SPARSE = Remedy(
     id="keep-gradient-sparse",
     text="leave the sparse gradient of the table (tf.IndexedSlices) sparse: do this work on its values, the looked-up "
@@ -162,12 +211,19 @@ _SPARSE = Remedy(
 )
 
 
-def _by_hand(view: SessionView, ops: NodeCosts, found: TableUpdate, share: OpShare) -> tuple[Place, ...]:
+def _with_framework(ops: NodeCosts) -> float:
+    """Time of the step's call over that of its ops: between them, buffers of a table's size are allocated and freed."""
+    busy = ops.of_nodes(range(len(ops.index.table))).high
+    return max(1.0, ops.trace.breakdown.ratio(*heavy_ops.COMPUTE) / busy) if busy else 1.0
+
+
+def _by_hand(view: SessionView, ops: NodeCosts, cost: _Cost) -> tuple[Place, ...]:
     """Lines of the user's code that work on all rows, if they take most of the time; the optimizer's are not."""
     updaters = compute_lines.optimizers(ops.index)
-    makers = {row: ops.index.maker_of(row) for row in ops.costliest(found.nodes)}
+    nodes = [row for one in cost.found for row in one.nodes]
+    makers = {row: ops.index.maker_of(row) for row in ops.costliest(nodes)}
     own = [row for row, (line, layer) in makers.items() if line and not (layer is not None and layer.id in updaters)]
-    most = ops.of_nodes(own).ratio >= MOST * share.ratio if own else False
+    most = ops.of_nodes(own).ratio >= MOST * cost.share.ratio if own else False
     return graph_pattern.places(view, ops.index, own)[:1] if most else ()
 
 

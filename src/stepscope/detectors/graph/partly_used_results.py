@@ -31,8 +31,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from stepscope.causes.graph import partly_used_results
 from stepscope.detectors import graph_pattern, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
@@ -67,8 +65,7 @@ class Params:
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding: the costliest result."""
-    known = np.unique(view.steps.samples[view.steps.steady])
-    samples = int(known[0]) if len(known) == 1 else 0
+    samples = graph_pattern.samples(view)
 
     def find(index: GraphIndex) -> Sequence[PartlyUsed]:
         return partly_used_results.build(index, samples, params.max_used, params.min_elements)

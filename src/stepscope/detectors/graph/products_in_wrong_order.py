@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 
     from stepscope.causes.graph.products_in_wrong_order import ProductChain
     from stepscope.derive.graph.index import GraphIndex
-    from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
+    from stepscope.derive.optrace.node_costs import OpShare
+    from stepscope.derive.optrace.op_costs import OpCosts
     from stepscope.derive.view import SessionView
 
 
@@ -73,10 +74,10 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
     """Yield at most one finding: all chains of a step."""
 
     def find(index: GraphIndex) -> list[ProductChain]:
-        every = products_in_wrong_order.build(index, params.max_left)
+        every = products_in_wrong_order.build(index, params.max_left, graph_pattern.samples(view))
         return [one for one in every if one.shape[0] * one.shape[1] >= params.min_between]
 
-    yield from graph_pattern.price(
+    yield from graph_pattern.price_work(
         view,
         graph_pattern.whole(find),
         params.min_ratio,
@@ -88,7 +89,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
     )
 
 
-def _cost(ops: NodeCosts, found: Sequence[ProductChain]) -> _Cost:
+def _cost(ops: OpCosts, found: Sequence[ProductChain]) -> _Cost:
     each = [ops.of_nodes(one.nodes, gradients=True).ratio for one in found]
     return _Cost(
         share=ops.of_nodes([row for one in found for row in one.nodes], gradients=True),
@@ -97,7 +98,7 @@ def _cost(ops: NodeCosts, found: Sequence[ProductChain]) -> _Cost:
     )
 
 
-def _finding(view: SessionView, ops: NodeCosts, found: Sequence[ProductChain], cost: _Cost, params: Params) -> Seen:
+def _finding(view: SessionView, ops: OpCosts, found: Sequence[ProductChain], cost: _Cost, params: Params) -> Seen:
     share, largest = cost.share, cost.largest
     saved = min(cost.ratio, share.high)
     part = saved / share.ratio if share.ratio else 0.0
@@ -110,7 +111,7 @@ def _finding(view: SessionView, ops: NodeCosts, found: Sequence[ProductChain], c
         evidence=(
             trace_evidence.evidence(ops.trace, "product_ratio", share.ratio, "ratio", params.min_ratio),
             Evidence(metric="left_ratio", value=largest.left, unit="ratio", threshold=params.max_left),
-            trace_evidence.steps(ops.trace),
+            trace_evidence.basis(ops),
         ),
         cost=cost_of(view, saved, low=share.low * part, high=share.high, basis="modelled"),
         remedies=(

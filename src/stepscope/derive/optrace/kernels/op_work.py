@@ -8,7 +8,7 @@ Source: the definitions of the ops, tensorflow.org/api_docs/python/tf/raw_ops.
 
 from __future__ import annotations
 
-from math import prod
+from math import log2, prod
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -38,8 +38,15 @@ scaling."""
 _PER_ELEMENT |= {"SparseSoftmaxCrossEntropyWithLogits": 7, "FusedBatchNormGradV3": 11}
 _SUMS = REDUCTIONS | {"BiasAddGrad", "AddN", "UnsortedSegmentSum", "ArgMax", "ArgMin", "Cumsum"}
 """Types with one operation for each element of their inputs."""
-_THIRD = {"Cholesky": 1 / 3, "MatrixInverse": 2.0}
+_THIRD = {"Cholesky": 1 / 3, "MatrixInverse": 2.0, "Lu": 2 / 3, "Qr": 4 / 3, "Svd": 20.0, "SelfAdjointEigV2": 9.0}
+_THIRD |= {"MatrixDeterminant": 2 / 3, "LogMatrixDeterminant": 2 / 3}
 """Operations over the cube of a matrix's size."""
+_SOLVES = {"MatrixSolve": (2 / 3, 2.0), "MatrixTriangularSolve": (0.0, 1.0)}
+"""The same of the matrix's factors; operations over its square for each right-hand side."""
+_TRANSFORMS = frozenset({"FFT", "IFFT", "RFFT", "IRFFT"})
+_PER_POINT = 2.5
+"""Operations of a transform of real numbers for each of them and each doubling of the length; twice as many of complex
+ones. Source: split-radix FFT."""
 _POOLS = frozenset({"AvgPool", "AvgPoolGrad", "MaxPool", "MaxPoolGrad"})
 _RESIZED = {"ResizeBilinear": 8, "ResizeBilinearGrad": 8}
 
@@ -48,7 +55,7 @@ def flops(recipe: Recipe) -> float:
     """Operations of one run of an op; 0 for one that only moves data."""
     node = recipe.nodes[recipe.main]
     inputs = _inputs(recipe, node)
-    main = _of_type(node, inputs, recipe.output)  # those fused with it keep its shape
+    main = of_type(node, inputs, recipe.output)  # those fused with it keep its shape
     tails = len(recipe.nodes) - 1
     return main + tails * recipe.output.elements
 
@@ -57,7 +64,8 @@ def _inputs(recipe: Recipe, node: ReplayNode) -> list[Tensor]:
     return [recipe.inputs[-1 - number] for number, _ in node.inputs if number < 0]
 
 
-def _of_type(node: ReplayNode, inputs: Sequence[Tensor], output: Tensor) -> float:
+def of_type(node: ReplayNode, inputs: Sequence[Tensor], output: Tensor) -> float:
+    """Operations of one run of a node on these inputs; 0 for one that only moves data."""
     kind = node.type
     if kind in _FILTERED:
         weights, made = ((*inputs, output)[at] for at in _FILTERED[kind])
@@ -83,9 +91,21 @@ def _by_element(kind: str, node: ReplayNode, inputs: Sequence[Tensor], output: T
     if kind in _POOLS:
         made = inputs[-1] if kind.endswith("Grad") else output
         return float(made.elements * prod(_list(node, "ksize")))
-    if kind in _THIRD and inputs[0].shape:
-        return _THIRD[kind] * inputs[0].elements * inputs[0].shape[-1]
+    if (kind in _THIRD or kind in _SOLVES or kind in _TRANSFORMS) and inputs[0].shape:
+        return _of_matrices(kind, inputs[0], output)
     return float(_RESIZED.get(kind, 0) * output.elements)
+
+
+def _of_matrices(kind: str, given: Tensor, output: Tensor) -> float:
+    """Of what works on each matrix, or each line, of a tensor."""
+    size = given.shape[-1]
+    if kind in _SOLVES:
+        factors, each = _SOLVES[kind]
+        return given.elements * factors * size + each * size * output.elements
+    if kind in _TRANSFORMS:
+        size = max(2, size, *output.shape[-1:])
+        return _PER_POINT * max(given.elements, output.elements) * log2(size)
+    return _THIRD[kind] * given.elements * size
 
 
 def _taps(kind: str, weights: Tensor) -> int:

@@ -1,0 +1,141 @@
+"""GRF021 wasteful-operands: its fixtures, and what looks like it."""
+
+from __future__ import annotations
+
+import pytest
+from tests.derive.graph_tables import Tables
+from tests.derive.sessions import Job
+from tests.detectors.asking import codes
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
+from tests.detectors.graph_jobs import LINE, NODES, running
+from tests.detectors.traced_jobs import untraced
+
+from stepscope.detectors.graph.wasteful_operands import DETECTOR
+
+COPIES, SIZE = 32, 96
+FACTORS = 2 / 3 * SIZE / (2 / 3 * SIZE + 2)
+"""Share of a solve with one right-hand side that only the matrix decides."""
+
+
+def tables(*, own: bool = False, kind: str = "MatrixSolve") -> Tables:
+    """A matrix that is tiled over a batch and solved for a right-hand side of each sample.
+
+    ``own``: each sample adds something to its matrix.
+    """
+    made = Tables()
+    step = made.graph()
+    rhs = step.op("rhs", "Placeholder", outputs=f"float32[{COPIES},{SIZE},1]")
+    matrix = step.variable("a", f"float32[1,{SIZE},{SIZE}]")
+    times = step.op("times", "Const", outputs="int32[3]", attributes=f'{{"value":[{COPIES},1,1]}}')
+    batch = f"float32[{COPIES},{SIZE},{SIZE}]"
+    taken = step.op("tile", "Tile", matrix, times, outputs=batch, line=LINE)
+    if own:
+        taken = step.op("own", "AddV2", taken, step.op("data", "Placeholder", outputs=batch), outputs=batch)
+    step.op("solve", kind, taken, rhs, outputs=f"float32[{COPIES},{SIZE},1]", line=LINE + 2)
+    step.op("other", "Conv2D", rhs)
+    return made
+
+
+def computing(spent: float, made: Tables | None = None, kind: str = "MatrixSolve") -> Job:
+    """A step of 100,000 us that solves for ``spent`` of them."""
+    return running(made or tables(), (f"solve:{kind}", spent), ("other:Conv2D", 100_000 - spent))
+
+
+FIXTURES = Fixtures(
+    firing=lambda: computing(60_000),
+    expected=Expected(
+        severity="high",
+        cost=0.6 * FACTORS * (1 - 1 / COPIES),
+        basis="modelled",
+        where=(("train.py", LINE + 2), ("train.py", LINE)),
+        metrics=("operand_ratio", "saved_ratio", "copies", "traced_steps"),
+        title=(f"MatrixSolve (line {LINE + 2})", f"{COPIES} copies of one matrix", f"Tile (line {LINE})", "56 %"),
+        introduced="model building",
+        pipeline_stage="forward-backward",
+        remedy="solve-once",
+    ),
+    silent=lambda: computing(60_000, tables(own=True)),
+    not_applicable=untraced,
+    missing=NODES,
+    below=lambda: computing(10_500),
+    at=lambda: computing(10_800),
+)
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_fixtures(claim: Claim) -> None:
+    """It finds its case, is silent where it must be, says what it lacks, and turns at its threshold."""
+    claim(DETECTOR, FIXTURES)
+
+
+def product(columns: int) -> Job:
+    """A matrix of 96 x 96, tiled over the batch, times ``columns`` columns of each sample."""
+    made = Tables()
+    step = made.graph()
+    data = step.op("data", "Placeholder", outputs=f"float32[?,{SIZE},{columns}]")
+    matrix = step.variable("a", f"float32[1,{SIZE},{SIZE}]")
+    times = step.op("times", "Pack", data, outputs="int32[3]")
+    tiled = step.op("tile", "Tile", matrix, times, outputs=f"float32[?,{SIZE},{SIZE}]", line=LINE)
+    adjoint = '{"adj_x":false,"adj_y":false}'
+    step.op(
+        "product", "BatchMatMulV2", tiled, data, outputs=f"float32[?,{SIZE},{columns}]", line=LINE, attributes=adjoint
+    )
+    step.op("other", "Conv2D", data)
+    return running(made, ("product:BatchMatMulV2", 60_000), ("other:Conv2D", 40_000))
+
+
+def test_a_product_is_charged_with_reading_the_matrix() -> None:
+    """A matrix times one column is read for each sample; with many columns the multiplications take the time."""
+    (found,) = look(DETECTOR, product(1))[0]
+    assert found.remedies[0].id == "multiply-once"
+    assert "multiplies with" in found.title
+    assert codes(product(512)) == []
+
+
+def layer(*, joined: bool) -> Job:
+    """A layer on an input that is tiled; ``joined``: with other data first."""
+    made = Tables()
+    step = made.graph()
+    data = step.op("data", "Placeholder", outputs="float32[64,256]")
+    weight = step.variable("w", "float32[256,128]")
+    times = step.op("times", "Const", outputs="int32[2]", attributes='{"value":[10,1]}')
+    shape = "float32[640,256]"
+    taken = step.op("tile", "Tile", data, times, outputs=shape, line=LINE)
+    if joined:
+        taken = step.op("noise", "Mul", taken, step.op("random", "RandomUniform", times, outputs=shape), outputs=shape)
+    flags = '{"transpose_a":false,"transpose_b":false}'
+    out = "float32[640,128]"
+    made_by = step.op("product", "MatMul", taken, weight, outputs=out, line=LINE + 1, attributes=flags)
+    step.op("active", "Relu", made_by, outputs=out, line=LINE + 2)
+    return running(made, ("product:MatMul", 60_000), ("active:Relu", 40_000))
+
+
+def test_a_layer_on_a_repeated_input_computes_the_same_for_each_copy() -> None:
+    """Up to the op that joins it with what differs, all but one of the copies are needless."""
+    (found,) = look(DETECTOR, layer(joined=False))[0]
+    assert found.remedies[0].id == "copy-later"
+    assert found.cost.ratio == pytest.approx(0.9, rel=1e-3)
+    assert "computes the same for 10 copies" in found.title
+    assert codes(layer(joined=True)) == []
+
+
+def diagonal(*, added: bool = False, kind: str = "BatchMatMulV2") -> Job:
+    """A diagonal matrix of each sample times a matrix; ``added``: another matrix is added to it first."""
+    made = Tables()
+    step = made.graph()
+    values = step.op("values", "Placeholder", outputs=f"float32[16,{SIZE}]")
+    shape = f"float32[16,{SIZE},{SIZE}]"
+    other = step.op("x", "Placeholder", outputs=shape)
+    taken = step.op("diag", "MatrixDiagV3", values, outputs=shape, line=LINE)
+    taken = step.op("next", "AddV2" if added else "Mul", taken, other, outputs=shape)
+    step.op("product", kind, taken, other, outputs=shape, line=LINE + 1, attributes='{"adj_x":false,"adj_y":false}')
+    return running(made, (f"product:{kind}", 60_000), ("next:Mul", 40_000))
+
+
+@pytest.mark.parametrize("kind", ["BatchMatMulV2", "MatrixSolve"])
+def test_products_and_solves_with_a_diagonal_matrix_scale(kind: str) -> None:
+    """What is multiplied with it stays diagonal; what is added to it does not."""
+    (found,) = look(DETECTOR, diagonal(kind=kind))[0]
+    assert found.remedies[0].id == "scale-rows"
+    assert f"diagonal matrix, made by MatrixDiagV3 (line {LINE})" in found.title
+    assert look(DETECTOR, diagonal(added=True, kind=kind))[0] == ()
