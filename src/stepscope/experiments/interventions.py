@@ -380,24 +380,17 @@ def parse(text: str) -> tuple[Intervention, str]:
     if bool(argument) != bool(found.argument):
         what = f"takes {found.argument}" if found.argument else "takes no argument"
         raise UsageError(f"intervention {text!r}: {name} {what}; expected {_form(found)}")
-    if name in NUMBERED and not _is_number(argument.removeprefix("1/") if name in PARTS else argument):
+    number = argument.removeprefix("1/") if name in PARTS else argument
+    if name in NUMBERED and not (number.isdecimal() and int(number) >= 1):
         raise UsageError(f"intervention {text!r}: expected a number of at least 1 after {name}:")
     return found, argument
 
 
-def _is_number(text: str) -> bool:
-    """Whether it is a number of at least 1."""
-    return text.isdecimal() and int(text) >= 1
-
-
 def _form(intervention: Intervention) -> str:
     """The intervention as it is typed."""
-    forms = {
-        "without-callback": "NAME",
-        "without-stage": "STAGE",
-        "stub": "FUNCTION",
-        "graph-function": "FUNCTION",
-        "batch": "K",
-        "without-lines": "FILE:FIRST-LAST",
-    }
-    return f"{intervention.name}:{forms.get(intervention.name, 'N')}" if intervention.argument else intervention.name
+    name = intervention.name
+    return f"{name}:{_FORMS.get(name, 'N')}" if intervention.argument else name
+
+
+_FORMS = {"without-callback": "NAME", "without-stage": "STAGE", "batch": "K", "without-lines": "FILE:FIRST-LAST"}
+_FORMS |= dict.fromkeys(("stub", "graph-function"), "FUNCTION")
