@@ -55,11 +55,6 @@ if TYPE_CHECKING:
     from stepscope.model.report.finding import Place
 
 
-UNSEEN = 1.1
-"""Time with that of the ops that add up gradients of copies, whose nodes do not show of what they are gradients, over
-the time that is counted. Measured: 1.06, on batch-2/14-implicit-diffusion of benchmarks/strangers."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Params:
     """Thresholds."""
@@ -105,7 +100,7 @@ def _cost(ops: OpCosts, found: Sequence[WastefulWork]) -> _Cost:
         share = ops.of_nodes({row for work in works for row in work.nodes}, gradients=True)
         saved = share.ratio * works[0].part
         every, total = every + share.ratio, total + saved
-        low, high = low + share.low * works[0].least, high + UNSEEN * share.high
+        low, high = low + share.low * works[0].least, high + share.high
         if saved > best:
             order = {row: i for i, row in enumerate(ops.costliest([work.op for work in works]))}
             best = saved
