@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -36,6 +37,16 @@ def test_neighbours_are_pairs() -> None:
     assert found.pairs[:3] == ((100000, 50001), (100003, 50002), (100004, 50005))
     assert len(found.pairs) == 6
     assert found.unchanged == ((100003, 100004), (100008, 100007))
+
+
+def test_blocks_that_live_on_a_queue_are_uneven() -> None:
+    """Some that are on are shorter by far, in no order; where those that are off vary as much, it is the machine."""
+    made, factors = run(turns=4), iter((5, 1, 2, 5, 1, 4, 2, 1))
+    uneven = [replace(one, steps_ns=one.steps_ns * next(factors), late_steps=0) if one.on else one for one in made[:-2]]
+    assert "blocks that are on differ by a factor of 2.0" in blocks.judge(uneven).why
+    turns = itertools.cycle((1, 4))
+    noisy = [one if one.on else replace(one, steps_ns=one.steps_ns * next(turns), late_steps=0) for one in uneven]
+    assert "differ" not in blocks.judge(noisy).why
 
 
 def test_times_are_multiplied() -> None:

