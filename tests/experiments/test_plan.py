@@ -56,15 +56,19 @@ def test_a_finding_suggests_its_trial_with_its_cost() -> None:
     assert first.expected_ratio == slow.cost.ratio
 
 
-def test_a_finding_of_unknown_cost_suggests_its_trial_with_half_of_the_most() -> None:
+def test_unknown_costs_count_half_of_the_most_and_questions_half_of_that() -> None:
     """A function that takes half of the step and may be needed is worth a trial."""
     found = finding("HST004")
     cost = msgspec.structs.replace(found.cost, ratio=0.0, low=0.0, high=0.5, basis="unknown")
     heavy = msgspec.structs.replace(
         found, code="GEN001", severity="info", cost=cost, where=(Place(file="a.py", line=4),)
     )
-    (first, *_) = plan.candidates(msgspec.structs.replace(_report(), findings=(heavy,)))
-    assert (first.trial, first.expected_ratio) == ("without-lines:a.py:4", 0.25)
+    asked = msgspec.structs.replace(heavy, severity="ask")
+    tried = [plan.candidates(msgspec.structs.replace(_report(), findings=(one,))) for one in (heavy, asked)]
+    assert [[(one.trial, one.expected_ratio) for one in few] for few in tried] == [
+        [("without-lines:a.py:4", 0.25)],
+        [("without-lines:a.py:4", 0.125)],
+    ]
 
 
 def test_only_fits_of_keras_are_tried_without_callbacks() -> None:

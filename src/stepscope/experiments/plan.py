@@ -66,6 +66,8 @@ SMALL_BATCH, SMALL_BATCH_REMOVED = 16, 0.5
 """Samples of a step up to which a larger batch is expected to save so much."""
 UNKNOWN = 0.5
 """Part of what a finding may cost at most that is expected, where it says no more."""
+SUSPECTED = 0.5
+"""Part of that for what is only suspected: a trial decides it as a capture would."""
 LINE_REMOVED = 0.25
 """Share of the compute that its costliest line is expected to have: more than what XLA is expected to remove, less than
 what a finding names."""
@@ -141,7 +143,8 @@ def _fits(report: Report) -> bool:
 def _of_findings(findings: Iterable[Finding]) -> Iterable[Candidate]:
     for finding in findings:
         ratio = finding.cost.ratio or UNKNOWN * finding.cost.high
-        if finding.severity == "ask" or ratio < MIN_RATIO:
+        ratio *= SUSPECTED if finding.severity == "ask" else 1.0
+        if ratio < MIN_RATIO:
             continue
         settings = [remedy.id for remedy in finding.remedies if remedy.id in ENVIRONMENT_REMEDIES]
         for trial in (*proofs.trials_of(finding), *settings):

@@ -37,7 +37,7 @@ OF_CODE: dict[str, tuple[str, ...]] = {
     "GRF014": (LINES,),
     "GRF016": (LINES,),
     "GRF017": (LINES,),
-    "GRF018": ("no-metrics", LINES),
+    "GRF018": ("no-metrics",),
     "GRF019": (LINES,),
     "GRF020": (LINES,),
     "HST001": (STUB,),
