@@ -97,7 +97,7 @@ def test_the_remedy_decides_where_a_detector_has_several() -> None:
         ("HST002", Place(file="a.py", line=3), ("graph-function:a.py:3",)),
         ("GRF012", Place(file="a.py", line=3, end_line=5), ("without-lines:a.py:3-5",)),
         ("GRF012", Place(file="a.py", line=3, cell=2), ()),
-        ("GRF011", Place(file="a.py", line=3), ()),
+        ("MEM001", Place(file="a.py", line=3), ()),
     ],
 )
 def test_the_argument_of_a_trial_comes_from_the_place(code: str, place: Place, trials: tuple[str, ...]) -> None:

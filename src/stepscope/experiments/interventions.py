@@ -172,9 +172,9 @@ ALL: tuple[Intervention, ...] = (
         "gain",
         "float32",
         "call",
-        text="Keras stays in single precision where the program sets float64 for all of it (set_floatx, dtype policy).",
+        text="Keras stays in single precision where the program sets another type for all of it (set_floatx, policy).",
         limits="Not types of single layers, or of tensors that the program makes itself: both types together may fail.",
-        lasting='leave keras.config.set_floatx("float64") out',
+        lasting="leave set_floatx, or set_dtype_policy, out",
     ),
     made(
         "gain",

@@ -67,8 +67,8 @@ model.fit(data, steps_per_epoch=100_000, verbose=0, callbacks=[Slow()])
 """
 
 SUMMARIES = """
-import tensorflow as tf
-writer = tf.summary.create_file_writer("logs")
+import tempfile, tensorflow as tf
+writer = tf.summary.create_file_writer(tempfile.mkdtemp())
 weights = tf.Variable(tf.zeros(50_000))
 def write():
     with writer.as_default(step=0): tf.summary.histogram("weights", weights)

@@ -34,7 +34,7 @@ def test_the_first_remedy_has_a_command_that_runs_the_job_with_the_trial() -> No
 @pytest.mark.parametrize(
     ("given", "mode"),
     [
-        (_slow("GRF011"), "run"),
+        (_slow("MEM001"), "run"),
         (_slow(remedies=()), "run"),
         (_slow(), "import"),
     ],

@@ -1,5 +1,5 @@
-"""mixed-bfloat16: layers of Keras compute in bfloat16, unless the program gives them a type. float32: what the program
-sets to double precision for all of Keras stays in single precision.
+"""mixed-bfloat16: layers of Keras compute in bfloat16, unless the program gives them a type. float32: Keras
+stays in single precision where the program sets another type for all of it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ POLICIES = {
     "tf_keras.src.mixed_precision.policy": ("global_policy", "Policy"),
 }
 """By module, the function that every layer asks for its policy, and the class of policies."""
-DOUBLE = "float64"
+OTHERS = frozenset(("float64", "float16", "bfloat16", "mixed_float16", "mixed_bfloat16"))
 SETTERS = {
     "keras.src.backend.config": "set_floatx",
     "keras.src.backend_config": "set_floatx",
@@ -38,7 +38,7 @@ SETTERS = {
 def targets(effect: Effect) -> list[tuple[str, Callable[[AgentState, Foreign], object]]]:
     """Where it gets hold."""
     if effect.name == "float32":
-        effect.missed("the program sets no double precision for Keras")
+        effect.missed("the program sets no other type than float32 for all of Keras")
         return [(module, functools.partial(_attach_setter, effect)) for module in SETTERS]
     effect.missed("no layer of Keras")
     return [(module, functools.partial(_attach, effect)) for module in POLICIES]
@@ -65,7 +65,7 @@ def _attach(effect: Effect, state: AgentState, module: Foreign) -> None:
 def _attach_setter(effect: Effect, state: AgentState, module: Foreign) -> None:
     def make(original: Foreign) -> Foreign:
         def set_type(value: Foreign) -> None:
-            if str(getattr(value, "name", value)) == DOUBLE:
+            if str(getattr(value, "name", value)) in OTHERS:
                 effect.took()
             else:
                 original(value)
