@@ -1,7 +1,7 @@
 """What a Keras loop does before its first step or hook and after its last: it makes the input's dataset, and drops it.
 
 Each fit, evaluate and predict builds a dataset from what it is given, and an iterator with its threads; when it ends,
-the iterator is destroyed, which waits until the pipeline's threads have stopped. Neither is Python that a user sees.
+the iterator is destroyed, with the pipeline's threads and buffers. Neither is Python that a user sees.
 """
 
 from __future__ import annotations

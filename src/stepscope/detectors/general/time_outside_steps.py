@@ -112,7 +112,7 @@ _FEWER_LOOPS = Remedy(
 )
 _EDGES = (
     " Each fit, evaluate and predict makes a dataset and an iterator of what it is given, before its first callback; "
-    "when it ends, it destroys the iterator and waits until the pipeline's threads have stopped; predict also joins "
+    "when it ends, it destroys the iterator, with the pipeline's threads and buffers; predict also joins "
     "its outputs."
 )
 MIN_EDGE = 0.5
