@@ -80,6 +80,16 @@ ENVIRONMENT_REMEDIES: Mapping[str, EnvironmentRemedy] = {
             "newer, transparent_hugepage madvise or always)",
             variables={"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},
         ),
+        EnvironmentRemedy(
+            id="gpu-memory-growth",
+            text="let TensorFlow take the GPU's memory as it needs it, not all at once: TF_FORCE_GPU_ALLOW_GROWTH=true",
+            variables={"TF_FORCE_GPU_ALLOW_GROWTH": "true"},
+        ),
+        EnvironmentRemedy(
+            id="gpu-private-threads",
+            text="give each GPU threads that only launch kernels: TF_GPU_THREAD_MODE=gpu_private TF_GPU_THREAD_COUNT=2",
+            variables={"TF_GPU_THREAD_MODE": "gpu_private", "TF_GPU_THREAD_COUNT": "2"},
+        ),
     )
 }
 """Remedies by id."""
