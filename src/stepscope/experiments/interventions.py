@@ -7,6 +7,7 @@ would be left if a part of the step cost nothing, which no change reaches.
 from __future__ import annotations
 
 from stepscope.errors import UsageError
+from stepscope.experiments.compute_parts import OF_COMPUTE
 from stepscope.experiments.intervention import Intervention, made
 from stepscope.wire import trials
 
@@ -315,36 +316,15 @@ ALL: tuple[Intervention, ...] = (
         keeps=True,
     ),
     made(
-        "ceiling",
-        "without-ops",
+        "gain",
+        "feeds-kept",
         "call",
-        argument="names of ops of compiled functions, with + between them",
-        text="Ops give ones of their shape, and nothing is computed for them: the most that a way around them brings.",
-        limits="Their own gradients are still computed where a tape makes them; a program that checks its numbers "
-        "fails. An op whose shape is known only when it runs stays.",
-        lasting="what the value trial says of these ops: --try values",
+        "other-python",
+        text="A NumPy array of 64 KiB or more that a compiled function is given again is converted once, and kept.",
+        limits="An array that the program changes in place stays as it was; not what sessions are fed, or eager ops.",
+        lasting="tf.constant(array) once, before the loop; a tf.Variable for what changes seldom",
     ),
-    made(
-        "ceiling",
-        "without-lines",
-        "call",
-        argument="FILE:LINE or FILE:FIRST-LAST; the line of a def means its function",
-        text="What these lines make in compiled functions is not computed, nor its gradients: results are filled with "
-        "one number. What the lines need and what needs their results is computed as before.",
-        limits="Not where a shape is known only when it runs, updates of variables, look-ups in tables, or Python. A "
-        "program that needs the right numbers to go on, or checks them, fails or takes another way.",
-        lasting="these lines: compute them once, on less, elsewhere, or not at all",
-    ),
-    made(
-        "look",
-        "values",
-        "call",
-        text="Looks at what compiled steps compute, ten times as they come and four times on the same batch: the same "
-        "twice, the same in all steps, what depends on the batch alone, zeros, padding, equal rows, wide types.",
-        limits="tf.functions and sessions that the program calls on its main thread; not what runs eagerly, in XLA, or "
-        "in a tf.data pipeline. At most 400 tensors of a function. Its claims are timed by without-ops.",
-        lasting="the lines that the claims name",
-    ),
+    *OF_COMPUTE,
 )
 """All interventions, those that split the step first."""
 

@@ -49,6 +49,7 @@ OF_CODE: dict[str, tuple[str, ...]] = {
     "HST005": (ONE_CALLBACK,),
     "HST006": ("no-checkpoints",),
     "HST010": ("no-summaries",),
+    "HST013": ("feeds-kept",),
     "INP001": ("parallel-map", "cache-input"),
     "INP002": (STUB, "parallel-map"),
     "INP003": (STUB, "compute-only"),
