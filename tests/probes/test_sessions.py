@@ -35,12 +35,13 @@ def test_runs_are_named_by_what_they_fetch(run: Any) -> None:
 
 
 def test_distinct_fetches_are_bounded(run: Any) -> None:
-    """A line that fetches something new each time soon has one name for all of it, and its runs are flagged."""
+    """A line that fetches something new each time soon has one name for all of it, and its runs are flagged; names that
+    are joined in each run stand for the same tensors."""
     many = run.called(Kind.SESSION_RUN, "many")
     assert len(many) == 300
     assert len({r.name.text for r in many}) <= 20
     assert sum(r.name.text == "other fetches" for r in many) > 280
-    for mark, first in (("next", 1), ("train", 1), ("many", 300)):
+    for mark, first in (("next", 1), ("train", 1), ("many", 300), ("by-name", 1)):
         assert sum(bool(r.flags & Flag.FIRST) for r in run.called(Kind.SESSION_RUN, mark)) == first
 
 

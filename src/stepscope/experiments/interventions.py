@@ -372,5 +372,11 @@ def _form(intervention: Intervention) -> str:
     return f"{name}:{_FORMS.get(name, 'N')}" if intervention.argument else name
 
 
-_FORMS = {"without-callback": "NAME", "without-stage": "STAGE", "batch": "K", "without-lines": "FILE:FIRST-LAST"}
-_FORMS |= dict.fromkeys(("stub", "graph-function"), "FUNCTION")
+_FORMS = {
+    "stub": "FUNCTION",
+    "graph-function": "FUNCTION",
+    "without-callback": "NAME",
+    "without-stage": "STAGE",
+    "without-lines": "FILE:FIRST-LAST",
+    "batch": "K",
+}

@@ -165,7 +165,7 @@ def _of_ledger(report: Report) -> Iterable[Candidate]:
             continue
         if any((place.file, place.line) in callers for place in entry.where[:1]):
             continue  # no op trace: only the line is known that calls the step
-        trial, expected = proofs.without(entry.where[:1]), LINE_REMOVED * entry.ns / steps
+        trial, expected = proofs.without(entry.where[:1]), LINE_REMOVED * entry.ns / max(1, steps)
         if trial and expected >= MIN_RATIO:
             yield Candidate(
                 trial=trial,

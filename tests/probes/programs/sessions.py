@@ -32,6 +32,8 @@ with v1.Session() as session:
     writer.flush()
     for number in range(300):
         session.run(loss * float(number), {x: batch})  # many
+    for number in range(6):
+        session.run(["".join(("loss", ":0"))], {"".join(("x", ":0")): batch})  # by-name
     options = v1.RunOptions(trace_level=v1.RunOptions.FULL_TRACE)
     for traced in (True, True, False, True):
         session.run(loss, {x: batch}, options=options if traced else None, run_metadata=v1.RunMetadata())  # traced

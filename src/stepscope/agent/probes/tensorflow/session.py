@@ -99,7 +99,9 @@ class Fetches:
         """
         parts: list[object] = [id(session)]
         _collect_ids(fetches, parts)
-        key = hash((frozenset(parts), frozenset(map(id, feeds)) if feeds else None))
+        fed: list[object] = []
+        _collect_ids(list(feeds) if feeds else [], fed)
+        key = hash((frozenset(parts), frozenset(fed)))
         if key in self._met or len(self._met) >= MAX_MET:
             return 0
         self._met.add(key)
@@ -285,15 +287,19 @@ def fetched(fetches: Foreign) -> str:
 
 
 def _collect_ids(fetches: Foreign, parts: list[object]) -> None:
-    """Add what tells the parts of a run's fetches from others: names, and ids of tensors and operations."""
+    """Add what tells the parts of a run's fetches from others: names, and ids of tensors and operations. What is
+    neither (an object of the user's that holds some) may be new in each run, and tells nothing.
+    """
     if isinstance(fetches, (list, tuple)):
         for part in fetches:
             _collect_ids(part, parts)
     elif isinstance(fetches, dict):
         for part in fetches.values():
             _collect_ids(part, parts)
-    else:
-        parts.append(fetches if isinstance(fetches, str) else id(fetches))
+    elif isinstance(fetches, str):
+        parts.append(fetches)
+    elif hasattr(fetches, "graph"):
+        parts.append(id(fetches))
 
 
 def _collect(fetches: Foreign, names: list[str]) -> None:
