@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 REPORT_TEXT = "report.txt"
 REPORT_JSON = "report.json"
+_FIRST_LINE = 4096
+"""Bytes read of a file to see what it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,8 @@ class RecordOptions:
 def job_command(words: Sequence[str], *, module: str | None = None, verbatim: bool = False) -> tuple[str, ...]:
     """The job's command line: a script or a module for Python, or any command as it is.
 
+    Without ``--``, too, words are a command if the first is a program and no Python script: ``run python train.py``.
+
     Args:
         words: the user's words: script and arguments, the module's arguments, or the command.
         module: the module of ``run -m``.
@@ -59,12 +63,29 @@ def job_command(words: Sequence[str], *, module: str | None = None, verbatim: bo
     if verbatim:
         return tuple(words)
     script = words[0]
+    if _is_program(script):
+        here = os.sep not in script and os.path.exists(script)  # noqa: PTH110
+        return (os.path.join(os.curdir, script) if here else script, *words[1:])  # noqa: PTH118 - Path drops the dot
     if script != "-" and not os.path.exists(script):  # noqa: PTH110
         raise TargetError(
             f"cannot run {script}: no such file in {_cwd()}; expected a Python script "
             "(for any other command: stepscope run -- command)"
         )
     return (python_of_job(), *words)
+
+
+def _is_program(word: str) -> bool:
+    """Whether a word is a program that no Python can read: one of PATH, a binary, a script of another language."""
+    if not os.path.exists(word):  # noqa: PTH110
+        return os.sep not in word and shutil.which(word) is not None
+    if not os.path.isfile(word) or not os.access(word, os.X_OK):  # noqa: PTH113
+        return False
+    try:
+        with Path(word).open("rb") as file:
+            first = file.readline(_FIRST_LINE)
+    except OSError:
+        return False
+    return first.startswith(b"\x7fELF") or (first.startswith(b"#!") and b"python" not in first)
 
 
 def _cwd() -> str:
