@@ -5,6 +5,8 @@ order turns round every other time. A repeat is ten rounds; its two comparisons,
 judged as the command judges ten sessions a side: by the mean step, else by the median step. What was run is kept in
 ``--results`` (times alone, no sessions) and not run again, so that the benchmark may be stopped and continued.
 
+The budget is 0: nothing is captured, and no op is replayed after the job, which would take as long as the job.
+
 Ten rounds are much for one answer. ``--draws`` also judges sets of ten rounds drawn from all of those recorded, which
 shows the rates that few repeats cannot; such sets overlap, so their rates are less certain than their number says.
 """
@@ -57,7 +59,7 @@ def measured(kind: str, side: str, seconds: float) -> tuple[float, float]:
     words = KINDS[kind][side == "planted"]
     with tempfile.TemporaryDirectory(prefix="stepscope-compare-") as folder:
         session = Path(folder) / "s.stepscope"
-        command = [sys.executable, "-m", "stepscope", "run", "--session", str(session), JOB, *words]
+        command = [sys.executable, "-m", "stepscope", "run", "--budget", "0", "--session", str(session), JOB, *words]
         subprocess.run(
             [*command, "--seconds", str(seconds)],
             cwd=folder,
