@@ -129,8 +129,8 @@ _SELECT_FIRST = Remedy(
 )
 _BATCH_JACOBIAN = Remedy(
     id="batch-jacobian",
-    text="tape.batch_jacobian(results, inputs) in place of tape.jacobian: a sample's results need its input alone "
-    "(not so with batch normalisation), so all other blocks are zero; for few results one tape.gradient each is as good",
+    text="tape.batch_jacobian(results, inputs) in place of tape.jacobian: a sample's results need its own input alone "
+    "(not so with batch normalisation), so all other blocks are zero; for few results one tape.gradient each will do",
     safety="review",
 )
 
