@@ -111,6 +111,24 @@ def test_a_variable_of_a_session_is_a_table() -> None:
     assert [place.line for place in found.where] == [LINE]
 
 
+def test_the_first_value_of_a_variable_is_no_work_of_the_steps() -> None:
+    """A session's graph has the ops that make and assign it; nothing is asked about them."""
+    tables = Tables()
+    graph = tables.graph()
+    spec = "float32[1000000,32]"
+    handle = graph.op("users", "VarHandleOp", outputs="resource[]")
+    graph.op("Read", "ReadVariableOp", handle, outputs=spec)
+    drawn = graph.op("init/RandomUniform", "RandomUniform", graph.op("shape", "Const"), outputs=spec)
+    graph.op("Assign", "AssignVariableOp", handle, drawn)
+    ids = graph.op("ids", "Placeholder", outputs="int64[256]")
+    graph.op("Gather", "ResourceGather", handle, ids, outputs="float32[256,32]", line=LINE)
+    rows = graph.op("rows", "Sum", ids, outputs="float32[256,32]")
+    graph.op("update", "ResourceSparseApplyAdagrad", handle, rows, ids)
+    assert asked(tables) == []
+    graph.op("decay", "Mul", graph.op("Read_1", "ReadVariableOp", handle, outputs=spec), outputs=spec)
+    assert asked(tables) == ["GRF012"]
+
+
 def test_work_on_the_whole_table_before_the_look_up_is_named() -> None:
     """It is no regularizer: its rows are looked up afterwards."""
     (found,) = look(DETECTOR, looked_up(60_000, session_tables(computed=True)))[0]

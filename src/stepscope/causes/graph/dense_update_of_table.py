@@ -14,13 +14,16 @@ from stepscope.derive.graph.full_shapes import FullShapes
 from stepscope.model.log.graph import specs
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from stepscope.derive.graph.index import GraphIndex
 
 LOOKUPS = ("ResourceGather", "GatherV2", "Gather")
 _FREE = frozenset({*LOOKUPS, "ReadVariableOp", "Identity", "Placeholder", "Shape", "Const", "StopGradient"})
 """Ops that read a table or pass it on without processing its rows."""
+_HOLDERS = frozenset({"VarHandleOp", "VariableV2", "Variable", "ReadVariableOp"})
+_ENTRIES = frozenset({"Placeholder", "_Arg", "IteratorGetNext"})
+"""Where values enter a graph."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +58,7 @@ def build(index: GraphIndex, least: int, samples: int = 0) -> tuple[TableUpdate,
         if shape not in tables or shape in seen:
             continue
         every = working_on(index, shape)
-        nodes = frozenset(r for r in every if index.table.type_of(r) not in _FREE)
+        nodes = _of_steps(index, (r for r in every if index.table.type_of(r) not in _FREE))
         if nodes and not any(index.table.type_of(r) in PRODUCTS for r in nodes):
             # A read copies the variable where other ops of the step change single rows of it.
             reads = {r for r in every if index.table.type_of(r) == "ReadVariableOp"}
@@ -87,6 +90,33 @@ def _lookups(index: GraphIndex) -> Iterator[tuple[int, tuple[int, ...]]]:
         )
         if spec is not None and spec.shape:
             yield row, spec.shape
+
+
+def _of_steps(index: GraphIndex, rows: Iterable[int]) -> frozenset[int]:
+    """Those of some nodes that work on variables or on data: a session's graph also has what makes the first values."""
+    known: dict[int, bool] = {}
+    return frozenset(row for row in rows if _works(index, row, known))
+
+
+def _works(index: GraphIndex, row: int, known: dict[int, bool]) -> bool:
+    """Whether a node's value depends on what a variable or an input holds; of an assignment, the value assigned."""
+    table = index.table
+    given = table.inputs_of(row).tolist()
+    left = given[1:] if table.type_of(row) == "AssignVariableOp" else given or [row]
+    seen: set[int] = set()
+    while left:
+        at = left.pop()
+        if at < 0 or at in seen:
+            continue
+        seen.add(at)
+        kind = table.type_of(at)
+        if known.get(at) or kind in _HOLDERS or (kind in _ENTRIES and len(table.inputs_of(at)) == 0):
+            known.update({row: True})
+            return True
+        if at not in known:
+            left += table.inputs_of(at).tolist()
+    known.update(dict.fromkeys(seen, False))
+    return False
 
 
 def _before(index: GraphIndex, source: int) -> frozenset[int]:
