@@ -2,6 +2,8 @@
 
 ``tape.jacobian`` of N samples computes N x N blocks. Where a sample's result depends on its own input alone, all but N
 of them are zero: ``tape.batch_jacobian`` makes these N.
+
+Serves partly_used_results.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Where a traced input spends the time of its ops: the lines of the functions of its maps and filters."""
+"""Where a traced input spends the time of its ops: the lines of the functions of its maps and filters.
+
+Serves slow_input_stage.
+"""
 
 from __future__ import annotations
 
