@@ -64,8 +64,8 @@ def job_command(words: Sequence[str], *, module: str | None = None, verbatim: bo
         return tuple(words)
     script = words[0]
     if _is_program(script):
-        here = os.sep not in script and os.path.exists(script)  # noqa: PTH110
-        return (os.path.join(os.curdir, script) if here else script, *words[1:])  # noqa: PTH118 - Path drops the dot
+        here = os.sep not in script and Path(script).exists()
+        return (f"{os.curdir}{os.sep}{script}" if here else script, *words[1:])
     if script != "-" and not os.path.exists(script):  # noqa: PTH110
         raise TargetError(
             f"cannot run {script}: no such file in {_cwd()}; expected a Python script "
@@ -76,9 +76,9 @@ def job_command(words: Sequence[str], *, module: str | None = None, verbatim: bo
 
 def _is_program(word: str) -> bool:
     """Whether a word is a program that no Python can read: one of PATH, a binary, a script of another language."""
-    if not os.path.exists(word):  # noqa: PTH110
+    if not Path(word).exists():
         return os.sep not in word and shutil.which(word) is not None
-    if not os.path.isfile(word) or not os.access(word, os.X_OK):  # noqa: PTH113
+    if not Path(word).is_file() or not os.access(word, os.X_OK):
         return False
     try:
         with Path(word).open("rb") as file:
