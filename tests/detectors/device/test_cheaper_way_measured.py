@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from tests.derive.sessions import SCRIPT
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
-from tests.detectors.graph_jobs import LINE, SCRIPT
+from tests.detectors.graph_jobs import LINE
 from tests.detectors.replay_jobs import replayed, times
 from tests.detectors.traced_jobs import TRACE, untraced
 
