@@ -89,6 +89,18 @@ def test_a_session_shows_its_steady_steps(session: Path) -> None:
     assert "load" in flame(session, "--event", "python", "--window", "all").output
 
 
+def test_samples_outside_the_steady_steps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A profile none of whose samples lies in a steady step shows all of them and says so."""
+    job = Job(ended_ns=6_600 * MS)
+    job.function(call_file=SCRIPT, call_line=9, call_function="main").every(100 * MS, 60, dur=60 * MS, start=500 * MS)
+    job.samples([50 * MS, 100 * MS], LOAD)
+    monkeypatch.setattr("stepscope.app.bundle.open_session", lambda _: job.session())
+    shown = flame(tmp_path)
+    assert "load" in shown.output
+    assert "the whole run: no sample of python lies in the" in shown.output
+    assert isinstance(flame(tmp_path, "--window", "steady").exception, UsageError)
+
+
 def test_events_of_a_session(session: Path) -> None:
     """Python where there is no CPU time; others by name; an unknown one is refused with those that are there."""
     assert flame(session).output.startswith("python ")

@@ -133,3 +133,14 @@ def test_unknown_rule() -> None:
     with pytest.raises(UsageError, match=r"no rule or detector is called 'inp03'; did you mean INP003"):
         call("rule", "inp03")
     assert rule.unknown("zzz", ["INP003"]) == "no rule or detector is called 'zzz'; list all: stepscope rule"
+
+
+def test_no_text_under_another_name(session: Path, tmp_path: Path) -> None:
+    """A file whose extension is of no format is not written; with --format it is."""
+    refused = CliRunner().invoke(main.cli, ["report", str(session), "-o", str(tmp_path / "x.pdf")])
+    assert isinstance(refused.exception, UsageError)
+    assert ".html" in str(refused.exception)
+    assert not (tmp_path / "x.pdf").exists()
+    done = CliRunner().invoke(main.cli, ["report", str(session), "-o", str(tmp_path / "x.pdf"), "--format", "md"])
+    assert done.exit_code == 0
+    assert (tmp_path / "x.pdf").read_text().startswith("## stepscope")

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from tests.reports import samples
 
-from stepscope.model.report.finding import Cost, Finding, Place, Report
+from stepscope.model.report.finding import Cost, Finding, Place, Report, SessionSummary
 from stepscope.model.report.ledger import LedgerEntry
 from stepscope.model.report.step_summary import StepTimes
 from stepscope.reports import json_report, markdown, text, verdict
@@ -101,3 +101,21 @@ def test_a_report_says_that_steps_are_the_smaller_part() -> None:
         step_times=msgspec.convert({**STEADY, "warmup_ns": 0, "source": "steps"}, StepTimes),
     )
     assert verdict.steps_note(replace(few, session=times)) == ""  # evaluations within the steps
+
+
+@pytest.mark.parametrize(
+    ("code", "end", "said"),
+    [
+        (0, "code", ""),
+        (3, "code", "exit code 3"),
+        (-9, "code", "ended by signal 9"),
+        (None, "clean", "ended, exit code not observed"),
+        (None, "outside", ""),
+        (None, "unknown", "end not recorded"),
+    ],
+)
+def test_how_the_job_ended(code: int | None, end: str, said: str) -> None:
+    """A job that ran to its end without a launcher is not said to have been lost sight of."""
+    given = {"id": "a", "command": (), "framework": "", "hosts": 1, "steps": 0, "throughput": {}}
+    summary = msgspec.convert({**given, "exit_code": code, "end": end}, SessionSummary)
+    assert verdict.exit_text(summary) == said

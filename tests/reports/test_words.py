@@ -25,3 +25,20 @@ def test_what_could_not_look(outcome: str, missing: tuple[str, ...], *, blind: b
     given = {"detector": "EXP001", "name": "needless-work", "outcome": outcome, "missing": missing}
     checked = msgspec.convert(given, Checked)
     assert words.could_not_look(checked) == blind
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "said"),
+    [
+        (1.0, "threads", "1 thread"),
+        (2.0, "threads", "2 threads"),
+        (1.0, "switches", "1 switch"),
+        (1.0, "passes", "1 pass"),
+        (1.0, "s", "1 s"),
+        (1.0, "MB/s", "1 MB/s"),
+        (1.04, "cores", "1.04 cores"),
+    ],
+)
+def test_one_of_a_unit(value: float, unit: str, said: str) -> None:
+    """One of something is not written as several."""
+    assert words.value_text(value, unit) == said

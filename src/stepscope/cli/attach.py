@@ -7,8 +7,25 @@ from pathlib import Path
 import click
 
 
+class _Pid(click.ParamType):
+    name = "pid"
+
+    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number of a process.
+
+        Raises:
+            click.BadParameter: it is none.
+        """
+        text = str(value)
+        if not (text.isascii() and text.isdigit()) or int(text) < 1:
+            self.fail(
+                f"{text!r} is not a process id; expected a number, as in `ps`, or of: pgrep -f {text!r}", param, ctx
+            )
+        return int(text)
+
+
 @click.command(short_help="Examine a running process that was started without stepscope.")
-@click.argument("pid", type=click.IntRange(min=1))
+@click.argument("pid", type=_Pid())
 @click.option(
     "--seconds", type=click.FloatRange(8, 3600), default=20, show_default=True, help="How long to observe the process."
 )

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from stepscope.model.report.finding import Report
 
 FORMATS = ("text", "json", "html", "md")
+ENDINGS = {"": "text", ".txt": "text", ".text": "text", ".log": "text", ".json": "json"}
+ENDINGS |= {".html": "html", ".htm": "html", ".md": "md", ".markdown": "md"}
+"""Format by the extension of the file to write."""
 
 
 @click.command(short_help="Show the report of a session.")
@@ -72,8 +75,16 @@ def _only_in_text(form: str, *, tasks: bool) -> None:
 
 
 def _format_of(output: Path | None) -> str:
-    ending = output.suffix.lstrip(".").lower() if output is not None else ""
-    return {"htm": "html", "markdown": "md"}.get(ending, ending if ending in FORMATS else "text")
+    """The format of a file's extension; text without one.
+
+    Raises:
+        UsageError: it is the extension of something else, such as a PDF.
+    """
+    ending = output.suffix.lower() if output is not None else ""
+    if ending not in ENDINGS:
+        known = ", ".join(filter(None, ENDINGS))
+        raise UsageError(f"{output}: no report is written as {ending}; expected {known}, or --format")
+    return ENDINGS[ending]
 
 
 def _text(found: Report, session: Path, *, color: bool, tasks: bool) -> str:

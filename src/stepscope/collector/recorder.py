@@ -63,6 +63,7 @@ class Recording:
         self.captures = OpCaptures(self)
         self.native = NativeCaptures(self)
         self._look_schedule = LookSchedule(self, time.monotonic_ns())
+        self._sources = sources.SourceCopies(self.writer)
         self._next_drain_ns = 0
         self._next_sample_ns = 0
         self._next_flush_ns = time.monotonic_ns() + _FLUSH_NS
@@ -115,6 +116,7 @@ class Recording:
             self.drainer.flush()
             self.drainer.retire_dead(now_ns)
             self._look_at_allocators()
+            self._copy_sources()
             self.sampling.flush()
             if self.quota is not None and now_ns >= self._next_trim_ns:
                 self._next_trim_ns = now_ns + _TRIM_NS
@@ -217,13 +219,17 @@ class Recording:
                 worker.close(remove=False)
         return problems
 
+    def _copy_sources(self) -> None:
+        if self.job is None or self.job.sources:
+            self._sources.store(self.drainer.files(), self.manifest.cwd)
+
     def _store_rest(self) -> list[str]:
         try:
             self.drainer.flush()
             self.sampling.flush(final=True)
-            if self.job is None or self.job.sources:
-                for text in sources.store_sources(self.writer, self.drainer.files(), self.manifest.cwd):
-                    self.note("DX111", text)
+            self._copy_sources()
+            for text in self._sources.problems():
+                self.note("DX111", text)
         except OSError as error:
             waiting = f"{self.drainer.pending()} records are waiting in {self.run}; the newest samples are lost"
             text = f"{self.session}: {error.strerror}: {waiting}"

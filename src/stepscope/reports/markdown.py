@@ -69,7 +69,7 @@ def _head(report: Report) -> str:
         mean, p95 = words.time_pair(times.mean_ns, times.p95_ns)
         items.append(f"step {mean} (p95 {p95})")
     items.append(verdict.gpu_text(report))
-    items += [escape(words.framework_text(summary)), words.exit_text(summary.exit_code)]
+    items += [escape(words.framework_text(summary)), verdict.exit_text(summary)]
     items += map(escape, words.process_role_items(summary))
     items += map(escape, words.inference_items(summary))
     items.append(words.overhead_text(report.overhead, steps=summary.steps))

@@ -141,7 +141,7 @@ def _header(report: Report, width: int) -> list[Line]:
     if not summary.steps:
         items = ["no steps seen", words.framework_text(summary), format_ns(summary.wall_ns)]
         items.append(words.plural(summary.processes, "process") if summary.processes else "")
-        items.append(words.exit_text(summary.exit_code))
+        items.append(verdict.exit_text(summary))
         items.append(words.overhead_text(report.overhead, steps=0))
         measured = _wrap_items(measured_items(report), room)
         return [
@@ -157,7 +157,7 @@ def _header(report: Report, width: int) -> list[Line]:
     if times is not None:
         mean, p95 = words.time_pair(times.mean_ns, times.p95_ns)
         items.append(f"step {mean} (p95 {p95})")
-    items += [verdict.gpu_text(report), words.exit_text(summary.exit_code), words.overhead_text(report.overhead)]
+    items += [verdict.gpu_text(report), verdict.exit_text(summary), words.overhead_text(report.overhead)]
     return [
         *_labelled("stepscope", HEAD, _wrap_items(filter(None, items), room)),
         *_labelled("makers", HEAD, [text for line in maker_rows.lines(summary) for text in wrap(line, room)]),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from stepscope.reports import ledger_rows, words
 
 if TYPE_CHECKING:
-    from stepscope.model.report.finding import Finding, Report
+    from stepscope.model.report.finding import Finding, Report, SessionSummary
     from stepscope.model.report.ledger import LedgerEntry
 
 NOTHING = "nothing significant found"
@@ -87,6 +87,22 @@ def gpu_text(report: Report) -> str:
     """``GPU busy 12 %`` of the steady steps; "" where no GPU was sampled."""
     busy = report.session.gpu_busy_ratio
     return f"GPU busy {words.percent(busy)} %" if busy is not None else ""
+
+
+def exit_text(summary: SessionSummary) -> str:
+    """How the job ended; empty for success, and for a job that was only observed for some time."""
+    code = summary.exit_code
+    if code is None:
+        return {"clean": "ended, exit code not observed", "outside": ""}.get(summary.end, "end not recorded")
+    if code < 0:
+        return f"ended by signal {-code}"
+    return f"exit code {code}" if code else ""
+
+
+def end_text(summary: SessionSummary) -> str:
+    """How the job ended, success included."""
+    good = "observed from outside" if summary.end == "outside" else "exit code 0"
+    return exit_text(summary) or good
 
 
 def is_general(finding: Finding) -> bool:

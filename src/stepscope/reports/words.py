@@ -13,7 +13,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from stepscope.model.report.components import COMPONENTS
-from stepscope.units import format_bytes, format_ns, format_rate
+from stepscope.units import format_bytes, format_ns, format_rate, singular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -206,15 +206,6 @@ def throughput_text(summary: SessionSummary) -> str:
     return f"{format_rate(rates.steps_per_s)} steps/s" if rates.steps_per_s is not None else ""
 
 
-def exit_text(code: int | None) -> str:
-    """How the job ended; empty for success."""
-    if code is None:
-        return "end not recorded"
-    if code < 0:
-        return f"ended by signal {-code}"
-    return f"exit code {code}" if code else ""
-
-
 def framework_text(summary: SessionSummary) -> str:
     """The framework, or a note that there was none."""
     name = printable(summary.framework)
@@ -233,7 +224,7 @@ def value_text(value: float, unit: str) -> str:
         return format_bytes(value)
     whole = value == int(value) or abs(value) < SHOWN_FROM
     number = f"{value:,.0f}" if whole else format_rate(value)
-    return number if unit in ("", "count") else f"{number} {printable(unit)}"
+    return number if unit in ("", "count") else f"{number} {printable(singular(unit) if number == '1' else unit)}"
 
 
 METRIC_WORDS = {"ns": "time", "ratio": "share", "us": "time", "ms": "time"}

@@ -36,6 +36,8 @@ _COPY_BYTES = 1 << 20
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _NOT_PORTABLE = {"derived"}
 _MAGIC = b"PK\x03\x04"
+_NAME_AT = 30
+"""Bytes before the name in the header of a zip file's entry (APPNOTE.TXT 4.3.7)."""
 _UNREADABLE = (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, RuntimeError, zlib.error, struct.error)
 """Errors that ``zipfile`` raises for altered bytes."""
 
@@ -163,6 +165,16 @@ def is_packed(path: Path) -> bool:
         return begins or path.name.endswith(layout.PACKED_SUFFIX) or zipfile.is_zipfile(path)
     except OSError:
         return False
+
+
+def begins_as_packed(path: Path) -> bool:
+    """Whether a file begins as ``pack`` writes it: a zip file whose first entry is the digests. Reads 36 bytes."""
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(_NAME_AT + len(DIGEST))
+    except OSError:
+        return False
+    return head.startswith(_MAGIC) and head[_NAME_AT:] == DIGEST.encode()
 
 
 def _damaged(path: Path, what: str) -> DamagedError:

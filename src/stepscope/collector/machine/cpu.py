@@ -52,12 +52,16 @@ def _quota(host: Host) -> Check:
     wanted = {name: host.environment.get(name, "") for name in _POOLS}
     if all(value.isdigit() and 0 < int(value) <= max(threads, cores) for value in wanted.values()):
         return _check("cpu-quota", title, "ok", f"{found}; pools are set to it by {', '.join(_POOLS)}")
-    why = f"TensorFlow, tf.data and OpenMP make {cpus} threads each: they use up the quota, then all of them stop"
+    why = f"TensorFlow, tf.data and OpenMP make {_threads(cpus)} each: they use up the quota, then all of them stop"
     remedy = (
         " ".join(f"{name}={threads}" for name in _POOLS)
         + f", and tf.data's options.threading.private_threadpool_size={threads}"
     )
     return _check("cpu-quota", title, "change", found, why, remedy)
+
+
+def _threads(count: int) -> str:
+    return "1 thread" if count == 1 else f"{count} threads"
 
 
 def _throttled(host: Host) -> Iterator[Check]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from stepscope.reports import capture_text, maker_rows, task_rows, words
+from stepscope.reports import capture_text, maker_rows, task_rows, verdict, words
 from stepscope.reports.page import (
     bars,
     charts,
@@ -209,7 +209,7 @@ def _about(report: Report) -> str:
         *((("Roles", escape(", ".join(members))),) if (members := words.process_role_items(summary)) else ()),
         *((("ONNX Runtime", "<br>".join(map(escape, setups))),) if (setups := words.inference_items(summary)) else ()),
         ("Run time", format_ns(summary.wall_ns) if summary.wall_ns else "unknown"),
-        ("End", escape(words.exit_text(summary.exit_code)) or "exit code 0"),
+        ("End", escape(verdict.end_text(summary))),
     ]
     cost = [
         ("Share of step time", f"{100 * overhead.ratio:.2f} % ({100 * overhead.low:.2f}-{100 * overhead.high:.2f})"),

@@ -80,7 +80,7 @@ def _tiles(report: Report) -> list[tuple[str, str, str]]:
                 tiles.append((label, words.value_text(value(series), unit), "whole job"))
         if summary.processes:
             tiles.append(("Processes", f"{summary.processes}", words.framework_text(summary)))
-    ended = words.exit_text(summary.exit_code) or "exit code 0"
+    ended = verdict.end_text(summary)
     tiles.append(("Run time", format_ns(summary.wall_ns) if summary.wall_ns else "unknown", ended))
     if not summary.steps:
         tiles.append(("Profiling overhead", f"{100 * overhead.sidecar_core_ratio:.1f} %", "of one core"))
