@@ -12,10 +12,12 @@ from click.testing import CliRunner, Result
 from tests.derive.sessions import MS, SCRIPT, Frame, Job
 from tests.derive.stack_profiles import lines_of, of_text
 
+from stepscope.app import flame as app_flame
 from stepscope.cli import main
 from stepscope.errors import FormatError, SessionError, UsageError
 from stepscope.formats.stacks import detect
 from stepscope.model.session.session import Session
+from stepscope.reports.flame import text as flame_text
 
 STEP = Frame(SCRIPT, "step", 9)
 LOAD = Frame(SCRIPT, "load", 3)
@@ -182,3 +184,9 @@ def test_two_events_are_not_compared(session: Path, tmp_path: Path) -> None:
     other.write_text("a 1/1 5.0001: 1 cpu-clock: \n\t 1 f+0x1 (/a)\n\n")
     failed = flame("diff", session, other, "--event", "page-faults")
     assert isinstance(failed.exception, UsageError)
+
+
+def test_the_hottest_functions(folded: Path) -> None:
+    """The functions that used the most, one a line, for the end of a report."""
+    shown = flame_text.hottest(app_flame.choose(folded).graph, 2)
+    assert shown == "hot          77 %  matmul\n             19 %  input\n"

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from stepscope.model.report.finding import Checked
-from stepscope.reports import words
+from stepscope.reports import checked_words, words
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_what_could_not_look(outcome: str, missing: tuple[str, ...], *, blind: b
     """What a run cannot have yet is nothing that it lacks; what it could have had is."""
     given = {"detector": "EXP001", "name": "needless-work", "outcome": outcome, "missing": missing}
     checked = msgspec.convert(given, Checked)
-    assert words.could_not_look(checked) == blind
+    assert checked_words.could_not_look(checked) == blind
 
 
 @pytest.mark.parametrize(

@@ -568,7 +568,7 @@ export interface SessionSummary {
   throughput: Throughput;
   wall_ns: number;
   exit_code: number | null;
-  end: "clean" | "code" | "outside" | "unknown";
+  end: "clean" | "code" | "memory" | "outside" | "unknown";
   processes: number;
   step_times: StepTimes | null;
   members: ProcessSummary[];

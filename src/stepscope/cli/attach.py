@@ -6,26 +6,22 @@ from pathlib import Path
 
 import click
 
+from stepscope.cli.progress import Progress
 
-class _Pid(click.ParamType):
-    name = "pid"
 
-    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number of a process.
+def _pid(_ctx: click.Context, _param: click.Parameter, value: str) -> int:
+    """The number of a process.
 
-        Raises:
-            click.BadParameter: it is none.
-        """
-        text = str(value)
-        if not (text.isascii() and text.isdigit()) or int(text) < 1:
-            self.fail(
-                f"{text!r} is not a process id; expected a number, as in `ps`, or of: pgrep -f {text!r}", param, ctx
-            )
-        return int(text)
+    Raises:
+        click.BadParameter: it is none.
+    """
+    if not (value.isascii() and value.isdigit()) or int(value) < 1:
+        raise click.BadParameter(f"{value!r} is not a process id; expected a number, as of: pgrep -f {value!r}")
+    return int(value)
 
 
 @click.command(short_help="Examine a running process that was started without stepscope.")
-@click.argument("pid", type=_Pid())
+@click.argument("pid", callback=_pid)
 @click.option(
     "--seconds", type=click.FloatRange(8, 3600), default=20, show_default=True, help="How long to observe the process."
 )
@@ -40,9 +36,12 @@ def attach(pid: int, seconds: float, session: Path | None, report_json: Path | N
 
     The process is neither stopped nor changed: its counters are read from outside, and one window of native stacks is
     recorded with perf if permitted. This finds page faults, allocator problems and CPU contention; it does not see
-    steps. Ctrl-C ends the observation, never the process, and the report is still printed.
+    steps. Ctrl-C ends the observation, never the process, and the report is still printed. Last come the functions that
+    used the most CPU time.
     """
     from stepscope.app import attach as use_case  # noqa: PLC0415 - --help needs none of it
 
-    text = use_case.attach(use_case.AttachOptions(pid=pid, seconds=seconds, session=session, report_json=report_json))
+    options = use_case.AttachOptions(pid=pid, seconds=seconds, session=session, report_json=report_json)
+    with Progress(f"observing {pid}") as progress:
+        text = use_case.attach(options, progress.say)
     click.echo(text, err=True, nl=False)

@@ -14,6 +14,7 @@ import msgspec
 from stepscope.collector.always_on.session_quota import Limits, SessionQuota
 from stepscope.collector.captures.native_captures import NativeCaptures
 from stepscope.collector.captures.op_captures import OpCaptures
+from stepscope.collector.cgroups import memory_kills
 from stepscope.collector.launch import apply, rundir
 from stepscope.collector.launch.mask import mask_text
 from stepscope.collector.memory import allocator
@@ -78,7 +79,13 @@ class Recording:
                 "was lost, but the host samples have gaps",
             )
         host = msgspec.structs.replace(host_info(), gpus=self.sampling.gpu.count, gpu_problem=self.sampling.gpu.problem)
-        self.manifest = msgspec.structs.replace(self.manifest, sidecar_starts=starts, host=host)
+        before = self.manifest.memory_kills_before
+        self.manifest = msgspec.structs.replace(
+            self.manifest,
+            sidecar_starts=starts,
+            host=host,
+            memory_kills_before=memory_kills.count() if before is None else before,
+        )
         try:
             self._write_manifest()
         except OSError as error:  # a full disk: there may be room later
@@ -208,6 +215,7 @@ class Recording:
             state=state if not problems else "running",
             ended_ns=(ended.at_ns if ended else now_ns) - self._origin_ns,
             exit_code=ended.exit_code if ended else None,
+            memory_killed=memory_kills.count() > (self.manifest.memory_kills_before or 0),
             signals=self._signals(),
         )
         try:

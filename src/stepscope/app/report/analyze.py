@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from stepscope.model.report.op_summary import TracedSteps
     from stepscope.model.session.session import Session
 
+KILLED = frozenset({-9, 137})
+"""Exit codes of a job that SIGKILL ended: its own, and a shell's that had started it."""
 HANGS = "HNG001"
 """The detector that names a dead thread where the job waits for it."""
 MAX_DIAGNOSTICS = 20
@@ -209,7 +211,10 @@ def _summary(view: SessionView) -> SessionSummary:
 
 
 def _end(session: Session) -> JobEnd:
-    if session.manifest.exit_code is not None:
+    code = session.manifest.exit_code
+    if session.manifest.memory_killed and (code in KILLED or code is None):
+        return "memory"
+    if code is not None:
         return "code"
     if session.manifest.mode == "attach":
         return "outside"

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from stepscope.collector.cgroups import cgroup
 from stepscope.collector.machine.host import Host
-from stepscope.collector.samplers import cgroup
 from stepscope.model.report.doctor import Check, Outcome
 
 _POOLS = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")

@@ -214,13 +214,13 @@ class _Symbol:
             return self._array(sized=tag == "A")
         if tag in "RQPO":
             return self._pointer(tag)
-        read = {"T": self._tuple, "F": self._signature, "D": self._dyn, "B": lambda: self._again(self._type_here)}.get(
-            tag
-        )
-        if read is not None:
-            return read()
-        self._at -= 1
-        return self._path(in_value=False)
+        if tag == "B":
+            return self._again(self._type_here)
+        read = {"T": self._tuple, "F": self._signature, "D": self._dyn}.get(tag)
+        if read is None:
+            self._at -= 1
+            return self._path(in_value=False)
+        return read()
 
     def _array(self, *, sized: bool) -> str:
         kind = self._type()

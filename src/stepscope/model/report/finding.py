@@ -253,7 +253,7 @@ class StepMaker(Struct, frozen=True, kw_only=True):
     """Share of the steady steps that lies within its calls; null if it runs on another thread than they do."""
 
 
-JobEnd = Literal["code", "clean", "outside", "unknown"]
+JobEnd = Literal["code", "memory", "clean", "outside", "unknown"]
 
 
 class SessionSummary(Struct, frozen=True, kw_only=True):
@@ -268,8 +268,9 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
     wall_ns: int = 0
     exit_code: int | None = None
     end: JobEnd = "unknown"
-    """How the job's end was observed. code: ``exit_code`` says it. clean: no launcher saw it, but all processes
-    ran their exit handlers. outside: it was observed for some time (``attach``). unknown: killed, or lost sight of."""
+    """How the job's end was observed. code: ``exit_code`` says it. memory: killed, while the kernel killed for lack of
+    memory. clean: no launcher saw it, but all processes ran their exit handlers. outside: observed for some time
+    (``attach``). unknown: killed, or lost sight of."""
     processes: int = 1
     step_times: StepTimes | None = None
     members: tuple[ProcessSummary, ...] = ()

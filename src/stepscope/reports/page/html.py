@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from stepscope.reports import capture_text, maker_rows, task_rows, verdict, words
+from stepscope.reports import capture_text, checked_words, maker_rows, task_rows, verdict, words
 from stepscope.reports.page import (
     bars,
     charts,
@@ -158,11 +158,11 @@ def _checked(report: Report) -> str:
     if not report.checked:
         return '<p class="card calm">No detector ran.</p>'
     order = {outcome: i for i, outcome in enumerate(("found", "failed", "undecided", "not-applicable", "clear"))}
-    blind = any(words.why_not(c) for c in report.checked)
+    blind = any(checked_words.why_not(c) for c in report.checked)
     rows = []
     for c in sorted(report.checked, key=lambda c: (order[c.outcome], not c.missing, c.detector)):
         said = "missing data" if c.outcome == "not-applicable" and c.missing else OUTCOMES[c.outcome]
-        why = f"<td>{escape(words.why_not(c))}</td>" if blind else ""
+        why = f"<td>{escape(checked_words.why_not(c))}</td>" if blind else ""
         rows.append(
             f'<th scope="row">{escape(c.detector)}</th><td>{escape(c.name)}</td>'
             f'<td><span class="outcome o-{c.outcome}">{said}</span></td>{why}'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.reports import verdict, words
+from stepscope.reports import checked_words, verdict, words
 from stepscope.reports.page import traced_rows
 from stepscope.reports.page.svg import escape
 from stepscope.units import format_ns, format_rate
@@ -35,7 +35,7 @@ def _verdict(report: Report) -> str:
     elif not found:
         said = verdict.nothing_text(report)
         head = escape(said[0].upper() + said[1:])
-        more = f"{escape(MIDDLE_DOT.join(words.checked_items(report.checked)))}."
+        more = f"{escape(MIDDLE_DOT.join(checked_words.checked_items(report.checked)))}."
     else:
         first = found[0]
         cost = first.cost
