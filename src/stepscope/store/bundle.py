@@ -254,7 +254,7 @@ def pack(session: Path, target: Path) -> int:
     """
     if not layout.is_session(session):
         raise SessionError(f"{session}: not a session; expected a directory with a {layout.MANIFEST}")
-    names = _portable_names(session)
+    names = portable_names(session)
     digests = {name: _digest_of(session / name) for name in names}
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
@@ -276,7 +276,8 @@ def pack(session: Path, target: Path) -> int:
     return target.stat().st_size
 
 
-def _portable_names(session: Path) -> list[str]:
+def portable_names(session: Path) -> list[str]:
+    """The names of all files that belong to a session: no caches, no links."""
     names = []
     for folder, folders, files in os.walk(session):
         relative = Path(folder).relative_to(session)
