@@ -62,7 +62,7 @@ def attach(options: AttachOptions, say: Callable[[str], object] = lambda _: None
         CaptureError: nothing can be recorded.
     """
     pid = options.pid
-    command = _command(pid)
+    command = command_of(pid)
     if any(pid == job.status.pid for job in jobs.running()):
         raise UsageError(
             f"{pid} is already being measured; use stepscope trace {pid} --kind native, or stepscope top {pid}"
@@ -101,8 +101,8 @@ def hot_functions(session: Path) -> str:
     return flame_text.hottest(chosen.graph, MOST_HOT)
 
 
-def _command(pid: int) -> list[str]:
-    """The command of the process; we must be allowed to read its memory map.
+def command_of(pid: int, option: str = "") -> list[str]:
+    """The command of the process; we must be allowed to read its memory map. ``option``: of the command to advise.
 
     Raises:
         TargetError: there is no such process, it runs no program, or we may not read it.
@@ -115,7 +115,7 @@ def _command(pid: int) -> list[str]:
     except OSError as error:
         raise TargetError(
             f"cannot attach to {pid}: {error.strerror}; expected one of your own processes, else run: "
-            f"sudo stepscope attach {pid}"
+            f"sudo stepscope attach {pid}{option}"
         ) from error
     if not words[0]:
         raise TargetError(f"cannot attach to {pid}: it is a kernel thread, or has ended")
