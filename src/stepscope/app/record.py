@@ -38,6 +38,7 @@ class RecordOptions:
     keep_raw: bool = False
     sources: bool = True
     quiet: bool = False
+    verbose: bool = False
     apply: tuple[str, ...] = ()
     beside: launch.Beside | None = None
 
@@ -142,7 +143,7 @@ def _show(options: RecordOptions, outcome: launch.Outcome) -> None:
         _line(f"stepscope: the report is still being written, to {shown(outcome.session / REPORT_TEXT)}")
         return
     if not options.quiet:
-        text = _report_text(outcome.session)
+        text = _report_text(outcome.session, verbose=options.verbose)
         _line(text.rstrip("\n") if text else f"stepscope: session {shown(outcome.session)}")
     if options.report_json is not None:
         copy_json(outcome.session / REPORT_JSON, options.report_json)
@@ -161,7 +162,7 @@ def _line(text: str) -> None:
     sys.stderr.flush()
 
 
-def _report_text(session: Path) -> str:
+def _report_text(session: Path, *, verbose: bool) -> str:
     """The report for this terminal; if it cannot be rendered again, the text stored in the session."""
     import msgspec
 
@@ -178,6 +179,7 @@ def _report_text(session: Path) -> str:
         width=shutil.get_terminal_size((120, 24)).columns,
         session_path=shown(session),
         html_path=shown(session / "report.html"),
+        verbose=verbose,
     )
 
 

@@ -8,7 +8,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stepscope.reports import capture_text, ledger_rows, maker_rows, op_trace_text, task_rows, verdict, words
+from stepscope.reports import (
+    capture_text,
+    checked_words,
+    ledger_rows,
+    maker_rows,
+    op_trace_text,
+    task_rows,
+    verdict,
+    words,
+)
 from stepscope.reports.page import limit_rows, op_rows, traced_rows
 from stepscope.reports.page.excerpt import excerpt
 from stepscope.units import format_ns
@@ -69,7 +78,7 @@ def _head(report: Report) -> str:
         mean, p95 = words.time_pair(times.mean_ns, times.p95_ns)
         items.append(f"step {mean} (p95 {p95})")
     items.append(verdict.gpu_text(report))
-    items += [escape(words.framework_text(summary)), words.exit_text(summary.exit_code)]
+    items += [escape(words.framework_text(summary)), verdict.exit_text(summary)]
     items += map(escape, words.process_role_items(summary))
     items += map(escape, words.inference_items(summary))
     items.append(words.overhead_text(report.overhead, steps=summary.steps))
@@ -247,8 +256,8 @@ def _op_cell(title: str, text: str) -> str:
 
 
 def _checked(report: Report) -> str:
-    rows = [(code(c.detector), escape(c.name), c.outcome, escape(words.why_not(c))) for c in report.checked]
-    summary = escape(" \u00b7 ".join(words.checked_items(report.checked)))
+    rows = [(code(c.detector), escape(c.name), c.outcome, escape(checked_words.why_not(c))) for c in report.checked]
+    summary = escape(" \u00b7 ".join(checked_words.checked_items(report.checked)))
     body = table(("detector", "name", "outcome", "why"), rows)
     return f"### Checked\n\n{summary}\n\n{body}" if rows else f"### Checked\n\n{summary}"
 

@@ -253,6 +253,9 @@ class StepMaker(Struct, frozen=True, kw_only=True):
     """Share of the steady steps that lies within its calls; null if it runs on another thread than they do."""
 
 
+JobEnd = Literal["code", "memory", "clean", "outside", "unknown"]
+
+
 class SessionSummary(Struct, frozen=True, kw_only=True):
     """The run."""
 
@@ -264,6 +267,10 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
     throughput: Throughput
     wall_ns: int = 0
     exit_code: int | None = None
+    end: JobEnd = "unknown"
+    """How the job's end was observed. code: ``exit_code`` says it. memory: killed, while the kernel killed for lack of
+    memory. clean: no launcher saw it, but all processes ran their exit handlers. outside: observed for some time
+    (``attach``). unknown: killed, or lost sight of."""
     processes: int = 1
     step_times: StepTimes | None = None
     members: tuple[ProcessSummary, ...] = ()
