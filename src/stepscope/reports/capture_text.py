@@ -24,7 +24,7 @@ def cost(capture: Capture | LiveCapture) -> str:
 
 
 def what(capture: Capture) -> str:
-    """``10 training steps of train.py:41, 1.2 M events``; steps of another kind than the reported ones are marked."""
+    """``10 training steps of train.py:41, 1.2 M events``; other steps than the reported ones are marked."""
     if not capture.steps:
         made = f"{capture.title or 'no whole step'}"
     else:
@@ -33,7 +33,7 @@ def what(capture: Capture) -> str:
     if capture.events:
         made += f", {events(capture.events)} events"
     if not capture.joined:
-        made += " (not the kind of step reported here, so not joined to it)"
+        made += " (other steps than those reported here, so not joined to them)"
     return made
 
 

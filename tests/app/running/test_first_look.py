@@ -10,14 +10,18 @@ import msgspec
 import pytest
 from tests.app.running.capture_job import KEY, MS, STEPS, Job, S
 
+from stepscope.app.running import later_phase
 from stepscope.app.running.capturing import Capturing
 from stepscope.app.running.first_look import GONE_NS, MAX_LOOKS, OTHERS, FirstLook
+from stepscope.app.running.later_phase import MIN_CALLS, LaterPhase
+from stepscope.model.log.events import Name
 from stepscope.model.session.session import CaptureInfo
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from stepscope.app.running.live import Live
     from stepscope.collector.recorder import Recording
+    from stepscope.derive.steps.steps import Steps
 
 TRAIN = (int(Kind.EXECUTION), 1)
 TEST = (int(Kind.EXECUTION), 2)
@@ -163,3 +167,72 @@ def test_without_steps_nothing_is_wrong(job: Job) -> None:
     job.steps = SimpleNamespace(**vars(STEPS))
     job.analysed_ns = 19 * S
     assert checks.wrong(20 * S)
+
+
+PHASE = LaterPhase(
+    steps=cast(
+        "Steps", SimpleNamespace(**{**vars(STEPS), "title": "tf.function sample", "call": Name(id=2, text="sample")})
+    ),
+    calls=frozenset({(KEY, *TEST)}),
+    events=None,
+)
+
+
+@pytest.fixture
+def phases(monkeypatch: pytest.MonkeyPatch) -> list[LaterPhase | None]:
+    """What the looks for later phases find, one after another."""
+    left: list[LaterPhase | None] = []
+    monkeypatch.setattr(later_phase, "find", lambda *_: left.pop(0))
+    return left
+
+
+def turn(job: Job, deciding: Capturing, second: int, **calls: int) -> None:
+    """One second in which others were called."""
+    counts = job.drainer.workers[KEY].recent.counts
+    counts[TEST] = counts.get(TEST, 0) + calls.get("others", MIN_CALLS)
+    counts[TRAIN] = counts.get(TRAIN, 0) + calls.get("traced", 0)
+    deciding.tick(second * S, "running")
+
+
+def test_a_later_phase_is_captured(job: Job, phases: list[LaterPhase | None]) -> None:
+    """Within what a first look may cost, before more is earned; it waits for no untraced steps before it."""
+    deciding = capturing(job)
+    job.captures.done = look(cost_ns=60 * MS)
+    turn(job, deciding, 1, traced=16)
+    phases.append(PHASE)
+    turn(job, deciding, 2)
+    (asked,) = job.captures.asked
+    assert (asked.by.word, asked.anchors, asked.at_once) == ("first-look", (TEST,), True)
+    assert asked.steps < 10
+    job.captures.done = look(TEST, request="first-look", id="m", steps=asked.steps, cost_ns=30 * MS)
+    for second in range(3, 20):
+        turn(job, deciding, second)
+    assert len(job.captures.asked) == 1, "its calls are traced now"
+
+
+def test_a_phase_that_is_over_is_not_captured(job: Job, phases: list[LaterPhase | None]) -> None:
+    """It waited for the budget, and its calls have ceased meanwhile."""
+    deciding = capturing(job)
+    job.captures.done = look(cost_ns=99 * MS)
+    turn(job, deciding, 1, traced=16)
+    phases.append(PHASE)
+    turn(job, deciding, 2)
+    assert job.captures.asked == []
+    phases.extend([None, None])
+    turn(job, deciding, 30, others=0)
+    turn(job, deciding, 60, others=0)
+    assert job.captures.asked == []
+
+
+def test_later_phases_are_looked_for_rarely_where_there_are_none(job: Job, phases: list[LaterPhase | None]) -> None:
+    """Twice as rarely each time, and not while the traced calls go on."""
+    deciding = capturing(job)
+    job.captures.done = look()
+    turn(job, deciding, 1, traced=16)
+    phases.extend([None] * 20)
+    for second in range(2, 30):
+        turn(job, deciding, second, traced=1)
+    assert len(phases) == 20
+    for second in range(30, 62):
+        turn(job, deciding, second)
+    assert len(phases) == 14

@@ -11,13 +11,14 @@ import msgspec
 import pytest
 
 from stepscope.collector.captures import capture_files
-from stepscope.collector.captures.op_captures import YOUNG_NS, Asked, OpCaptures
-from stepscope.collector.captures.reason import USER
+from stepscope.collector.captures.op_captures import SERIES, YOUNG_NS, Asked, OpCaptures
+from stepscope.collector.captures.reason import FIRST, USER
 from stepscope.model.log.events import CaptureTaken
 from stepscope.model.log.look import LookTaken
 from stepscope.model.records import Gaps, RecordTable
 from stepscope.model.session.session import CaptureInfo, Manifest
 from stepscope.wire import commands
+from stepscope.wire.commands import COMMANDS_NAME, Inbox
 
 if TYPE_CHECKING:
     from stepscope.collector.recorder import Recording
@@ -50,7 +51,7 @@ class Recorded:
         self.manifest = Manifest(origin_monotonic_ns=0)
         self.job = None
         self.notes: list[str] = []
-        recent = SimpleNamespace(observed=lambda: (RecordTable.empty(), Gaps.empty()))
+        recent = SimpleNamespace(observed=lambda: (RecordTable.empty(), Gaps.empty()), counts={})
         self.worker = SimpleNamespace(
             key=KEY, pid=10, closed=False, folder=session, answers={}, looks={}, recent=recent
         )
@@ -105,6 +106,34 @@ def test_a_look_is_a_capture_from_its_first_line_on(recording: Recorded) -> None
     assert done is not None
     assert (done.asked_by, done.title, done.work, done.steps) == ("first-look", "Keras fit", "training", 3)
     assert not recording.captures.busy
+
+
+def test_untraced_steps_are_not_waited_for_where_other_calls_come_instead(recording: Recorded) -> None:
+    """A few of them are an evaluation; a step among them shows that the steps go on."""
+    counts = recording.worker.recent.counts
+    recording.look()
+    recording.answer(recorded_ns=3 * S)
+    assert recording.captures.poll(2 * S) is None
+    counts.update({(2, 7): 1, (6, 8): SERIES})
+    assert recording.captures.poll(3 * S) is None
+    counts.pop((2, 7))
+    counts[6, 8] = SERIES - 1
+    assert recording.captures.poll(3 * S) is None
+    counts[6, 8] = SERIES
+    assert recording.captures.poll(3 * S) is not None
+
+
+def test_a_capture_that_begins_at_once_waits_for_no_untraced_steps(recording: Recorded, tmp_path: Path) -> None:
+    """Its command says so; any other leaves that to the process."""
+    inbox = Inbox(str(tmp_path / COMMANDS_NAME))
+    for at_once in (True, False):
+        asked = Asked(by=FIRST, worker=KEY, steps=3, anchors=((2, 7),), at_once=at_once)
+        recording.captures.begin(asked, 1 * S)
+        recording.answer(id="l", outcome="failed")
+        ((fields,), _) = inbox.take()
+        assert fields.get("before") == (0 if at_once else None)
+        recording.worker.answers[str(fields["id"])] = recording.worker.answers["l"]
+        assert recording.captures.poll(2 * S) is not None
 
 
 def test_a_young_job_s_look_is_read_when_it_has_ended(recording: Recorded) -> None:

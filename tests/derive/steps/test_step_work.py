@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import msgspec
+import numpy as np
 import pytest
 from tests.derive.op_traces import Maker
 from tests.derive.sessions import MS, SCRIPT, Job
@@ -81,6 +82,21 @@ def test_a_trace_of_an_evaluation_is_joined_to_no_training_step(work: str, name:
     session = captured(work, ((int(Kind.EXECUTION), name),))
     found = chosen_traces.build(session, SessionView(session).steps)
     assert (len(found.views), found.others) == ((1, ()) if joined else (0, ("ops-001",)))
+
+
+@pytest.mark.parametrize(("at", "joined"), [(0, True), (-30, False), (-90, False)])
+def test_a_trace_that_the_job_took_by_itself_is_joined_where_the_steps_took_most_of_it(at: int, joined: bool) -> None:
+    """Of calls that are not the step's: recording goes on for a while when the steps have begun."""
+    session = captured("", ((int(Kind.EXECUTION), 3),))
+    steps = SessionView(session).steps
+    assert steps is not None
+    (about,) = session.manifest.captures
+    first = int(steps.starts[np.flatnonzero(steps.recurring)[0]])
+    about = msgspec.structs.replace(
+        about, asked_by=chosen_traces.FIRST_LOOK, request="first-look", at_ns=first + at * MS, recorded_ns=50 * MS
+    )
+    session = replace(session, manifest=msgspec.structs.replace(session.manifest, captures=(about,)))
+    assert bool(chosen_traces.build(session, steps).views) is joined
 
 
 def validating(*, over: bool = False) -> Job:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 from tests.derive.graph_tables import Tables
+from tests.derive.sessions import MS, Job
 from tests.detectors.asking import asked, codes
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
-from tests.detectors.graph_jobs import LINE, NODES
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
+from tests.detectors.graph_jobs import LINE, NODES, read
+from tests.detectors.jobs import train_loop
 from tests.detectors.repeated_jobs import pass_tables, repeated
 from tests.detectors.traced_jobs import untraced
 
@@ -68,3 +70,30 @@ def test_passes_that_are_the_same(tables: Tables, found: list[str]) -> None:
     updated, unless it is for a metric alone."""
     assert codes(repeated(60_000, tables)) == found
     assert asked(tables) == found
+
+
+def wide(width: int) -> Job:
+    """Two passes of ``width`` x ``width`` products in a step of 60 ms that was not traced."""
+    job = train_loop(60 * MS)
+    tables = Tables()
+    graph = tables.graph(of=job.trace(0, MS, owner="user", updates=1).id)
+    handle = graph.op("kernel/resource", "Placeholder", outputs="resource[]")
+    square = f"float32[{width},{width}]"
+    graph.variables.append((handle.number, "kernel:0", square, True))
+    x = graph.op("x", "Placeholder", outputs=square)
+    for i in range(2):
+        weight = graph.op(f"pass_{i}/ReadVariableOp", "ReadVariableOp", handle, outputs=square)
+        product = graph.op(f"pass_{i}/MatMul", "MatMul", x, weight, outputs=square, line=LINE + i)
+        graph.op(f"pass_{i}/Relu", "Relu", product, outputs=square, line=LINE + i)
+    read(job, tables)
+    return job
+
+
+def test_without_a_trace_the_cost_is_counted_from_shapes() -> None:
+    """Where its lower bound makes a finding; a trace is asked for all the same, and alone where it may be little."""
+    findings, checked = look(DETECTOR, wide(1024))
+    (found,) = findings
+    assert (found.cost.basis, found.where[0].line, checked.capture) == ("modelled", LINE + 1, "ops")
+    findings, checked = look(DETECTOR, wide(16))
+    assert findings == ()
+    assert (checked.outcome, checked.capture) == ("undecided", "ops")

@@ -167,7 +167,7 @@ class Captures:
             state.records.tap(watch.record)
             self._capture(order, watch)
             if not watch.stopped:
-                watch.wait(order.margin, MARGIN_S, lambda: watch.closed)
+                watch.wait(order.margin, MARGIN_S, lambda: watch.closed or watch.away)
         except Exception as error:
             state.failures.add("captures.run", error)
         finally:

@@ -33,6 +33,8 @@ _STRAY = int(Flag.END) | int(Flag.NESTED)
 CALLS = frozenset(map(int, kinds_with(Trait.STEP)))
 SERIES = 2
 """Number of calls between two calls of the step, none of them usual for a step, that make an evaluation."""
+AWAY = 6
+"""The same from which no steps are waited for that would only be compared with the traced ones."""
 
 
 class StepWatch:
@@ -103,6 +105,11 @@ class StepWatch:
             self._mark(self._trace_me)
         if self.ends >= self._goal:
             self.wake()
+
+    @property
+    def away(self) -> bool:
+        """Whether the job does something else, for longer than a moment."""
+        return self._others >= AWAY
 
     def mark(self, trace_me: Optional[Callable[..., Foreign]], steps: int) -> None:
         """Mark the next ``steps`` whole steps with ``trace_me`` (``_pywrap_traceme.TraceMe``); None stops marking."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Protocol, TypedDict
 
 from stepscope.app.running import capture_size
 from stepscope.collector.captures.op_captures import Asked
@@ -14,7 +14,6 @@ from stepscope.model.api.capture_ask import DEFAULT_RUNS, DEFAULT_STEPS
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
-    from stepscope.app.running.live import Live
     from stepscope.collector.captures.reason import Reason
     from stepscope.collector.recorder import Recording
     from stepscope.collector.recording.drain import WorkerDrain
@@ -32,6 +31,20 @@ _NOT_TRACED = (
 )
 
 
+class Known(Protocol):
+    """What is known of a job's steps and tasks."""
+
+    @property
+    def steps(self) -> Steps | None:
+        """Its steps."""
+
+    def calls_of_steps(self) -> frozenset[tuple[str, int, int]]:
+        """(worker, kind, name) of every call that counts as a step."""
+
+    def calls_of_tasks(self) -> list[tuple[LiveTask, Calls]]:
+        """Its tasks, each with its calls."""
+
+
 class _About(TypedDict):
     """Fields of ``Asked``."""
 
@@ -41,7 +54,7 @@ class _About(TypedDict):
     place: str
 
 
-def absent(ask: CaptureAsk, recording: Recording, live: Live) -> str:
+def absent(ask: CaptureAsk, recording: Recording, live: Known) -> str:
     """What is to be captured and has not been seen yet, "" where it has been: a job may still start."""
     if ask.task:
         named = [task for task, calls in live.calls_of_tasks() if calls and ask.task in task.name]
@@ -61,7 +74,7 @@ def _running(recording: Recording, *frameworks: str) -> list[WorkerDrain]:
     return [w for w in workers if not w.closed and not w.info.frameworks.keys().isdisjoint(frameworks)]
 
 
-def resolve(ask: CaptureAsk, by: Reason, recording: Recording, live: Live) -> Asked:
+def resolve(ask: CaptureAsk, by: Reason, recording: Recording, live: Known) -> Asked:
     """What to ask which process for.
 
     Raises:
@@ -119,7 +132,7 @@ def _place(where: tuple[str, int] | None, recording: Recording) -> str:
     return f"{path.relative_to(cwd) if inside else path}:{where[1]}"
 
 
-def _of_task(ask: CaptureAsk, by: Reason, live: Live) -> Asked:
+def _of_task(ask: CaptureAsk, by: Reason, live: Known) -> Asked:
     tasks = [(task, calls) for task, calls in live.calls_of_tasks() if calls]
     found = [pair for pair in tasks if pair[0].name == ask.task] or [p for p in tasks if ask.task in p[0].name]
     if len(found) != 1:

@@ -12,16 +12,17 @@ were slower meanwhile stands in the window's account, what writing and reading i
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from stepscope.app.report import capture_account
-from stepscope.app.running import capture_requests, capture_size, capture_target, moment_captures
+from stepscope.app.running import capture_requests, capture_size, capture_target, first_look, moment_captures
 from stepscope.app.running.first_look import FirstLook
 from stepscope.app.running.triggers import repeated_calls
 from stepscope.app.running.wanted_capture import WantedCapture
-from stepscope.collector.captures import budget, reason
+from stepscope.collector.captures import budget
 from stepscope.collector.captures.op_captures import Asked
 from stepscope.collector.captures.reason import FIRST, SCHEDULE, USER
 from stepscope.collector.kernel import perf
@@ -52,8 +53,6 @@ FRESH_NS = 10_000_000_000
 MAX_TRIES = 3
 """For one detector: captures may fail."""
 RETRY_NS = 30_000_000_000
-OTHER_WORK = frozenset({"evaluation", "prediction"})
-"""Of steps that a job makes before it trains, or beside it."""
 REPEATS = 6
 """Calls of one thing that may be steps: four, and those that warm up."""
 SHOWN = 16
@@ -77,9 +76,6 @@ class Capturing:
         self._beside_cost_ns = BESIDE_COST_NS
         self._tracing = LiveCapture(request="")
         self._look = FirstLook(recording, live)
-        self._doubted: CaptureInfo | None = None
-        """Made by itself, and no training: the job's steps may turn out to be others."""
-        self._made_again = False
         self._served: dict[Reason, int] = {}
         self._last_cost: dict[tuple[str, str], float] = {}
         """By kind of capture and by what the steps are: of an op trace per step, of a native window the whole."""
@@ -108,7 +104,7 @@ class Capturing:
             self._beside_told = True
             self._recording.captures.enough()
         self._budget.book(self._recording.captures.read_due(now_ns))
-        self._doubt(now_ns)
+        self._wanted += self._look.again(now_ns)
         for wanted in self._open():
             if wanted.moment is not None:
                 wanted.moment.look(now_ns)
@@ -184,9 +180,14 @@ class Capturing:
                 wanted.says = early
                 continue
             self._wanted.remove(wanted)
-            self._live.refresh(now_ns, FRESH_NS if self._live.steps is not None else 0)
+            if wanted.phase is None:
+                self._live.refresh(now_ns, FRESH_NS if self._live.steps is not None else 0)
+            elif not self._look.goes_on(wanted.phase, now_ns):
+                continue
+            known = wanted.phase or self._live
             try:
-                asked = capture_target.resolve(self._sized(wanted, now_ns), wanted.by, self._recording, self._live)
+                asked = capture_target.resolve(self._sized(wanted, now_ns), wanted.by, self._recording, known)
+                asked = replace(asked, at_once=True) if wanted.phase is not None else asked
                 asked = wanted.moment.aimed(asked, now_ns) if wanted.moment is not None else asked
                 self._captures[wanted.ask.kind].begin(asked, now_ns)
                 self._trace_beside(wanted, asked, now_ns)
@@ -252,10 +253,12 @@ class Capturing:
         """Whether the budget does not allow it yet."""
         expected = self._expected_ns(wanted.ask) if wanted.by != USER else 0
         if self._sizes(wanted):
-            least = capture_size.cost_ns(self._steps_of(wanted) if wanted.whole else 1, self._each_ns())
+            least = capture_size.cost_ns(self._steps_of(wanted) if wanted.whole else 1, self._each_ns(wanted))
             wanted.dear = least > FIRST_COST_NS
-            expected = max(FIRST_COST_NS, least)
+            expected = max(FIRST_COST_NS, least) if wanted.phase is None else least
         wait_ns = 0 if wanted.ask.force else self._budget.wait_ns(now_ns, expected)
+        if wanted.phase is not None and self._budget.ahead_ns(now_ns) >= expected:
+            wait_ns = 0
         share = f"{100 * self._budget.share:g} %"
         if wait_ns >= budget.FOREVER_NS:
             wanted.says = "--budget 0 allows no captures"
@@ -271,17 +274,19 @@ class Capturing:
     def _steps_of(self, wanted: WantedCapture) -> int:
         return wanted.ask.steps or DEFAULT_STEPS
 
-    def _each_ns(self) -> float:
+    def _each_ns(self, wanted: WantedCapture | None = None) -> float:
         """What a traced step costs: the dearest so far, before there was one by what the graphs of steps hold."""
         known = [cost for (kind, _), cost in self._last_cost.items() if kind == "ops"]
+        if wanted is not None and wanted.phase is not None:
+            return max(*known, 0.0, capture_size.step_cost_ns(wanted.phase.events, wanted.phase.steps))
         return max(known) if known else capture_size.step_cost_ns(self._live.events_per_step, self._live.steps)
 
     def _sized(self, wanted: WantedCapture, now_ns: int) -> CaptureAsk:
         """What is asked, with as many steps as the budget covers."""
         if not self._sizes(wanted):
             return wanted.ask
-        balance_ns = self._budget.balance_ns(now_ns)
-        steps = capture_size.affordable(balance_ns, self._each_ns(), self._steps_of(wanted))
+        left = self._budget.balance_ns if wanted.phase is None else self._budget.ahead_ns
+        steps = capture_size.affordable(left(now_ns), self._each_ns(wanted), self._steps_of(wanted))
         return msgspec.structs.replace(wanted.ask, steps=max(1, steps))
 
     def _tell_unmade(self, now_ns: int) -> None:
@@ -320,7 +325,7 @@ class Capturing:
             if own and done.outcome == "done":
                 self._look.made(done, now_ns)
                 self._serve_others("ops")
-                self._want_more(done, CaptureAsk(id=FIRST.word, wait_s=0.0), FIRST, now_ns)
+                self._want_more(done, first_look.once_more(now_ns), now_ns)
             return
         if done.outcome != "done":
             if wanted.moment is not None and wanted.moment.again(done):
@@ -334,34 +339,16 @@ class Capturing:
         if not wanted.by.person:
             self._serve_others(wanted.ask.kind)
         self._again(wanted, now_ns)
-        if self._sizes(wanted) and done.work in OTHER_WORK:
-            self._doubted = done
-        elif self._sizes(wanted) and not wanted.whole:
-            self._want_more(done, wanted.ask, wanted.by, now_ns)
+        if self._sizes(wanted) and self._look.takes(done, wanted, now_ns):
+            self._want_more(done, wanted, now_ns)
 
-    def _want_more(self, done: CaptureInfo, ask: CaptureAsk, by: Reason, now_ns: int) -> None:
+    def _want_more(self, done: CaptureInfo, after: WantedCapture, now_ns: int) -> None:
         """Ask for all steps, once they are earned, if a capture had fewer than half of them."""
-        steps = ask.steps or DEFAULT_STEPS
+        steps = after.ask.steps or DEFAULT_STEPS
         if 2 * done.steps < steps:
-            more = msgspec.structs.replace(ask, steps=steps)
-            self._wanted.append(WantedCapture(ask=more, by=by, due_ns=now_ns, left=1, whole=True))
-
-    def _doubt(self, now_ns: int) -> None:
-        """Once: the steps that were captured are no longer those of the job, so that its own are captured instead."""
-        if self._look.wrong(now_ns) and not self._made_again:
-            self._made_again = True
-            again = CaptureAsk(id=FIRST.word, wait_s=0.0)
-            self._wanted.append(WantedCapture(ask=again, by=FIRST, due_ns=now_ns, left=1))
-        made = self._doubted
-        if made is None or self._made_again:
-            return
-        self._live.refresh(now_ns, FRESH_NS)
-        steps = self._live.steps
-        calls = {(kind, name) for worker, kind, name in self._live.calls_of_steps() if worker == made.worker}
-        if steps is not None and calls and calls.isdisjoint(made.anchors):
-            self._made_again = True
-            ask = CaptureAsk(id=made.asked_by, wait_s=0.0)
-            self._wanted.append(WantedCapture(ask=ask, by=reason.of(made.asked_by), due_ns=now_ns, left=1))
+            more = msgspec.structs.replace(after.ask, steps=steps)
+            again = WantedCapture(ask=more, by=after.by, due_ns=now_ns, left=1, whole=True, phase=after.phase)
+            self._wanted.append(again)
 
     def _serve_others(self, kind: str) -> None:
         """Detectors look at the same steps: what one of them asked for answers all who ask by now."""

@@ -128,7 +128,7 @@ class Live:
         used = time.process_time_ns()
         self._recording.drain(now_ns)
         with self._wall("the live analysis"):
-            self._look(SessionView(self._session()))
+            self._look(SessionView(self.session()))
         used = time.process_time_ns() - used + self._graphs.take_cpu_ns()
         pause = min(MAX_BETWEEN_NS, max(MIN_BETWEEN_NS, int(used / CPU_RATIO)))
         self.analysed_ns = now_ns
@@ -284,7 +284,7 @@ class Live:
         workers = self._recording.drainer.workers
         return sum(workers[key].recent.counts.get((kind, name), 0) for key, kind, name in calls if key in workers)
 
-    def _session(self) -> Session:
+    def session(self) -> Session:
         """The recent past as a session."""
         recording = self._recording
         workers: list[Worker] = [w.recent.worker(w.info) for w in recording.drainer.workers.values() if not w.closed]

@@ -66,6 +66,10 @@ class Budget:
         """The time earned and not spent; negative if overdrawn."""
         return int(self.share * (now_ns - self._began_ns)) - self.spent_ns
 
+    def ahead_ns(self, now_ns: int) -> int:
+        """The time earned and not spent, or what is left of what a first look may cost ahead of its earning."""
+        return max(self.balance_ns(now_ns), first_look_ns(self.share) - self.spent_ns)
+
     def age_ns(self, now_ns: int) -> int:
         """Time since it was opened."""
         return now_ns - self._began_ns

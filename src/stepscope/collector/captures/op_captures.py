@@ -26,7 +26,7 @@ from stepscope.model.session.session import CaptureInfo
 from stepscope.store import layout
 from stepscope.wire import commands
 from stepscope.wire.env import RAW_PREFIX
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,6 +53,9 @@ YOUNG_NS = 30_000_000_000
 """Age of a job up to which captures without a request are read after its end."""
 SETTLE_NS = 6_000_000_000
 """Maximum time to wait for the untraced steps after an answer."""
+SERIES = 6
+"""Calls of others without a step between them after which no steps are waited for."""
+_STEPS = frozenset(map(int, kinds_with(Trait.STEP)))
 _COSTS = (
     *("ratio", "low", "high", "traced", "neighbours"),
     *("step_ns", "slower_ns", "export_delay_ns", "cost_ns"),
@@ -106,6 +109,8 @@ class Asked:
     """Id of the request."""
     margin: int = 0
     """Untraced steps before and after the traced ones, for comparison; 0: the usual number."""
+    at_once: bool = False
+    """It does not wait for untraced steps before it: enough of them have come already."""
     aim: Aim | None = None
     """When it begins; None: at once."""
     when: str = ""
@@ -123,6 +128,19 @@ class _Flight:
     worker: WorkerDrain
     deadline_ns: int
     settled_ns: int = 0
+    counts: tuple[int, int] = (0, 0)
+    """(calls of the step, calls of what else may be one) when it was answered."""
+
+    def counted(self) -> tuple[int, int]:
+        """The same at this moment."""
+        calls = self.worker.recent.counts.items()
+        mine = sum(count for pair, count in calls if pair in self.asked.anchors)
+        return mine, sum(count for (kind, _), count in calls if kind in _STEPS) - mine
+
+    def waits(self, now_ns: int) -> bool:
+        """Whether untraced steps may follow: not where other calls have come instead."""
+        mine, others = self.counted()
+        return now_ns < self.settled_ns and (mine != self.counts[0] or others - self.counts[1] < SERIES)
 
 
 class OpCaptures:
@@ -163,6 +181,8 @@ class OpCaptures:
             "request": asked.request,
             "title": asked.title,
         }
+        if asked.at_once:
+            command["before"] = 0
         if asked.aim is not None:
             command["aim"] = {**asdict(asked.aim), "pairs": [list(pair) for pair in asked.aim.pairs]}
         try:
@@ -201,8 +221,9 @@ class OpCaptures:
             why = "the process ended first" if gone else f"no answer in {ANSWER_NS // 10**9} s"
             return self._end(flight, msgspec.structs.replace(_about(flight), outcome="failed", text=why))
         if answer.outcome == "done" and not (final or flight.worker.closed):
-            flight.settled_ns = flight.settled_ns or now_ns + _settle_ns(answer, flight.asked.steps)
-            if now_ns < flight.settled_ns:
+            if not flight.settled_ns:
+                flight.settled_ns, flight.counts = now_ns + _settle_ns(answer, flight.asked.steps), flight.counted()
+            if flight.waits(now_ns):
                 return None
         return self._answered(flight, answer, young=not final and self._age_ns(now_ns) < YOUNG_NS)
 

@@ -39,7 +39,12 @@ def per_step(index: GraphIndex, graphs: Collection[int], call_ns: float, cores: 
     }
     counted = _Counted(index)
     nodes = sum(counted.of(graph) for graph in graphs if graph not in called)
-    by_time = call_ns / OP_NS if counted.unknown else 0.0
+    return by_count(nodes, call_ns, cores, loops=counted.unknown)
+
+
+def by_count(nodes: float, call_ns: float, cores: int, *, loops: bool) -> float:
+    """The same of so many nodes; ``loops``: whether there are some with an unknown number of iterations."""
+    by_time = call_ns / OP_NS if loops else 0.0
     return max(NODE_EVENTS * nodes, by_time) + call_ns * min(max(1, cores), MAX_CORES) / POOL_NS
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace.steps import step_parts
 from stepscope.derive.optrace.trace_view import OpView
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
 
 
 FIRST_LOOK = "first-look"
-"""Requester of a capture that a process took by itself (``agent.capture.first_look``)."""
+"""Requester of a capture that a process took by itself (``agent.capture.first_look``), and of those of later phases."""
+MOST_RATIO = 0.5
+"""Share of a recording that usual steps of the job take, from which the traced calls are parts of these steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,24 +93,29 @@ def _of_other_steps(session: Session, steps: Steps) -> frozenset[str]:
     found = set()
     for capture in session.manifest.captures:
         known = [(kind, name) for kind, name in capture.anchors if name in names]
-        if capture.worker == steps.worker.info.key and (capture.work or _looked(capture)) and known:
+        if capture.worker == steps.worker.info.key and (capture.work or _unasked(capture)) and known:
             mine = any(kind == steps.kind and name in same for kind, name in known)
             if not mine and not (
-                _during(capture, steps) if _looked(capture) else capture.work == step_work.work(steps)
+                _during(capture, steps) if _unasked(capture) else capture.work == step_work.work(steps)
             ):
                 found |= {name.rpartition("/")[2] for name in capture.files}
     return frozenset(found)
 
 
-def _looked(capture: CaptureInfo) -> bool:
-    """Whether the job took it by itself: it then knew less of its steps than is known now."""
-    return capture.asked_by == FIRST_LOOK and not capture.request
+def _unasked(capture: CaptureInfo) -> bool:
+    """Whether the job took it by itself, or its sidecar of a later phase: less was known of the steps than is now."""
+    return capture.asked_by == FIRST_LOOK
 
 
 def _during(capture: CaptureInfo, steps: Steps) -> bool:
-    """Whether the job made its usual steps meanwhile: the traced calls then belong to them."""
-    within = (steps.starts < capture.at_ns + capture.recorded_ns) & (steps.ends > capture.at_ns)
-    return bool((within & steps.recurring).any())
+    """Whether the job made its usual steps for most of it: the traced calls then belong to them.
+
+    A recording ends when it is noticed that other calls have begun.
+    """
+    end_ns = capture.at_ns + capture.recorded_ns
+    within = np.minimum(steps.ends, end_ns) - np.maximum(steps.starts, capture.at_ns)
+    covered = int(np.maximum(within, 0)[steps.recurring].sum())
+    return covered >= MOST_RATIO * max(1, capture.recorded_ns)
 
 
 def _level_0(steps: Steps) -> dict[str, Intervals]:

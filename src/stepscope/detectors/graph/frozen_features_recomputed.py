@@ -11,9 +11,9 @@ be trained: small layers on small arrays.
 
 ## Evidence
 From the graph: products that depend on the batch and on weights that nothing writes, through deterministic ops.
-`frozen_ratio`: share of the traced steps in these nodes, in those that prepare the batch for them, and in those that
-depend on them alone. `saved_ratio`: the same without the first pass. `frozen_products`: the number of products and
-convolutions among them. `passes`: observed passes over the same data.
+`frozen_ratio`: share of the traced steps (without a trace: of the work by shapes) in these nodes, in those that prepare
+the batch for them, and in those that depend on them alone. `saved_ratio`: the same without the first pass.
+`frozen_products`: the number of products and convolutions among them. `passes`: observed passes over the same data.
 
 Measured (bench/cases/75-frozen-encoder, 20 epochs, TensorFlow 2.21, a single run with other work on the machine): 2.8x
 faster (65 % saved); predicted 64 to 74 %.
@@ -57,7 +57,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.graph.frozen_features_recomputed import FrozenLayers
-    from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
+    from stepscope.derive.optrace.node_costs import OpShare
+    from stepscope.derive.optrace.op_costs import OpCosts
     from stepscope.derive.steps_view import StepsView
 
 
@@ -76,7 +77,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | CaptureRequest]:
     steps, passes = view.steps, same_data.passes(view)
     if passes < params.min_passes:
         return
-    yield from graph_pattern.price(
+    yield from graph_pattern.price_work(
         view,
         graph_pattern.whole(lambda index: frozen_features_recomputed.build(index, step_graphs.build(steps))),
         params.min_ratio,
@@ -86,7 +87,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | CaptureRequest]:
     )
 
 
-def _finding(view: StepsView, ops: NodeCosts, found: FrozenLayers, share: OpShare, passes: int, params: Params) -> Seen:
+def _finding(view: StepsView, ops: OpCosts, found: FrozenLayers, share: OpShare, passes: int, params: Params) -> Seen:
     again = 1 - 1 / passes
     saved = share.ratio * again
     return Seen(
@@ -99,7 +100,7 @@ def _finding(view: StepsView, ops: NodeCosts, found: FrozenLayers, share: OpShar
             Evidence(metric="saved_ratio", value=saved, unit="ratio"),
             Evidence(metric="frozen_products", value=len(found.heavy), unit="ops"),
             Evidence(metric="passes", value=passes, unit="passes", threshold=params.min_passes),
-            trace_evidence.steps(ops.trace),
+            trace_evidence.basis(ops),
         ),
         cost=cost_of(view, saved, low=share.low * again, high=share.high, basis="modelled"),
         remedies=(
@@ -112,7 +113,7 @@ def _finding(view: StepsView, ops: NodeCosts, found: FrozenLayers, share: OpShar
         ),
         explanation="The graph of the step shows products whose weights nothing writes and whose data are the batch as "
         "the dataset yields it, through deterministic ops; the dataset's functions contain nothing random, and the "
-        "same data came in more than one pass. The op trace shows the time of these ops.",
+        "same data came in more than one pass. " + trace_evidence.source(ops),
     )
 
 

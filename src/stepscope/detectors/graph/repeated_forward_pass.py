@@ -10,8 +10,9 @@ A forward pass is a third of a training step. TensorFlow merges equal ops, but n
 the model reads its weights again, so all of it runs again.
 
 ## Evidence
-From the graph: nodes that compute what others compute. From an op trace: `repeated_ratio`, share of the steps in these
-nodes and in their gradients; `repeated_products`, the number of products and convolutions among them.
+From the graph: nodes that compute what others compute. From an op trace, or without one from the shapes in the graph:
+`repeated_ratio`, share of the steps in these nodes and in their gradients; `repeated_products`, the number of products
+and convolutions among them.
 
 ## Known limits
 A second pass after the weight update sees the new weights. It is reported only if metrics alone use it. With the first
@@ -43,7 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stepscope.causes.graph.repeated_forward_pass import Copy
-    from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
+    from stepscope.derive.optrace.node_costs import OpShare
+    from stepscope.derive.optrace.op_costs import OpCosts
     from stepscope.derive.view import SessionView
 
 
@@ -57,7 +59,7 @@ class Params:
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding: all copies of a step."""
-    yield from graph_pattern.price(
+    yield from graph_pattern.price_work(
         view,
         graph_pattern.whole(repeated_forward_pass.build),
         params.min_ratio,
@@ -69,7 +71,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
     )
 
 
-def _finding(view: SessionView, ops: NodeCosts, found: Sequence[Copy], share: OpShare, params: Params) -> Seen:
+def _finding(view: SessionView, ops: OpCosts, found: Sequence[Copy], share: OpShare, params: Params) -> Seen:
     heavy = [row for one in found for row in one.heavy]
     ratio = share.ratio
     return Seen(
@@ -81,7 +83,7 @@ def _finding(view: SessionView, ops: NodeCosts, found: Sequence[Copy], share: Op
         evidence=(
             trace_evidence.evidence(ops.trace, "repeated_ratio", ratio, "ratio", params.min_ratio),
             Evidence(metric="repeated_products", value=len(heavy), unit="ops"),
-            trace_evidence.steps(ops.trace),
+            trace_evidence.basis(ops),
         ),
         cost=cost_of(view, ratio, low=share.low, high=share.high),
         remedies=(
@@ -94,12 +96,12 @@ def _finding(view: SessionView, ops: NodeCosts, found: Sequence[Copy], share: Op
         ),
         explanation="Nodes of the graph that have the same type, read the same variables and get the same inputs "
         "compute the same. A second pass after the weight update sees the new weights and is reported only if metrics "
-        "alone use it: with the first pass's result they describe the old weights, as Keras' own metrics do. The op "
-        "trace shows the time of the part that could be left out.",
+        "alone use it: with the first pass's result they describe the old weights, as Keras' own metrics do. "
+        + trace_evidence.source(ops),
     )
 
 
-def _share(ops: NodeCosts, found: Sequence[Copy]) -> OpShare:
+def _share(ops: OpCosts, found: Sequence[Copy]) -> OpShare:
     """With gradients if both passes have some: they are summed before they reach the pass that stays."""
     gradients = all(one.differentiated for one in found)
     return ops.of_nodes([row for one in found for row in one.nodes], gradients=gradients)
