@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len, set_cell_size
 
 from stepscope.reports import capture_text, ledger_rows, maker_rows, op_trace_text, request_rows, verdict, words
-from stepscope.reports.page import limit_rows, op_rows, traced_rows
+from stepscope.reports.page import input_rows, limit_rows, op_rows, traced_rows
 from stepscope.units import format_ns, format_rate
 
 if TYPE_CHECKING:
@@ -167,6 +167,7 @@ def _header(report: Report, width: int) -> list[Line]:
         *_labelled("the job", HEAD, _wrap_items(ledger_rows.line(report), room)),
         *_labelled("unexplained", HEAD, wrap(verdict.unexplained_text(report), room)),
         *_stages(report, room),
+        *_labelled("input", HEAD, [text for said in input_rows.short(report.input_bound) for text in wrap(said, room)]),
         *_requests(report, room),
         *_members(report, room),
     ]
