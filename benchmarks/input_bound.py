@@ -99,13 +99,21 @@ class Row:
         """Share of the grid's best that the diff reaches; 0 without a diff."""
         return self.rates().get("edited", 0.0) / self.best[1]
 
+    def spread(self) -> str:
+        """Rates of the best pipeline over the rounds."""
+        rates = [
+            m.wall if self.result.name in WAITING else m.cpu for m in self.result.measured if m.point == self.best[0]
+        ]
+        return f"{min(rates):,.0f}-{max(rates):,.0f}"
+
     def line(self) -> str:
         """Line of the table."""
         point, best = self.best
+        highest = f"{best:,.0f} ({self.spread()})"
         edited = self.rates().get("edited")
         loads = [one.load for one in self.result.measured]
         return (
-            f"| {self.result.name} | {self.rates()['as it is']:,.0f} | {self.predicted:,.0f} | {best:,.0f} | {point} "
+            f"| {self.result.name} | {self.rates()['as it is']:,.0f} | {self.predicted:,.0f} | {highest} | {point} "
             f"| {self.predicted / best - 1:+.0%} | {MARKS[self.near]} | {f'{edited:,.0f}' if edited else 'no diff'} "
             f"| {self.reached:.0%} | {MARKS[self.reached >= REACHED]} | {'; '.join(self.result.said.edits)} "
             f"| {min(loads):.1f}-{max(loads):.1f} |"
@@ -118,20 +126,20 @@ HEAD = (
 )
 
 
-def predict(name: str, python: str, seconds: float) -> Said | None:
-    """What the report of one run says; None if it says nothing of the input."""
-    with tempfile.TemporaryDirectory(prefix="stepscope-input-bound-") as scratch:
-        report = Path(scratch) / "report.json"
-        run = [sys.executable, "-m", "stepscope", "run", "--quiet", "--session", f"{scratch}/s.stepscope"]
+def predict(name: str, python: str, seconds: float, session: Path) -> Said | None:
+    """What the report of one run says; None if it says nothing of the input. A session that is there is asked again."""
+    if not session.exists():
+        run = [sys.executable, "-m", "stepscope", "run", "--quiet", "--session", str(session), "--"]
         subprocess.run(
-            [*run, "--report-json", str(report), "--", python, f"{name}.py", "--seconds", str(seconds)],
+            [*run, python, f"{name}.py", "--seconds", str(seconds)],
             cwd=PROGRAMS,
             env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
             check=True,
             stdout=subprocess.DEVNULL,
             timeout=900,
         )
-        bound = json.loads(report.read_text())["input_bound"]
+    report = [sys.executable, "-m", "stepscope", "report", str(session), "--format", "json"]
+    bound = json.loads(subprocess.run(report, check=True, stdout=subprocess.PIPE, text=True).stdout)["input_bound"]
     if bound is None:
         return None
     return Said(
@@ -192,6 +200,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="the input's bound against the best of a grid")
     parser.add_argument("--only", default="", help="programs, comma-separated")
     parser.add_argument("--results", type=Path, default=Path("input-bound.jsonl"), help="results; those in it are kept")
+    parser.add_argument(
+        "--sessions", type=Path, default=Path("input-bound"), help="sessions; those in it are read again"
+    )
     parser.add_argument("--seconds", type=float, default=0.3, help="CPU time of one measurement")
     parser.add_argument("--run-seconds", type=float, default=4.0, help="CPU time of the run under stepscope")
     parser.add_argument("--rounds", type=int, default=5)
@@ -203,16 +214,17 @@ def main() -> int:
     print(HEAD, flush=True)
     rows = []
     for name in names:
-        if name not in known:
-            said = predict(name, options.python, options.run_seconds)
-            if said is None:
-                print(f"| {name} | the report says nothing of the input |", flush=True)
-                continue
+        session = options.sessions.resolve() / f"{name}.stepscope"
+        said = predict(name, options.python, options.run_seconds, session)
+        if said is None:
+            print(f"| {name} | the report says nothing of the input |", flush=True)
+            continue
+        if name not in known or known[name].said.diff != said.diff:
             measured = measure(name, options.python, said, options.seconds, options.rounds)
             known[name] = Result(name=name, said=said, measured=measured)
             with options.results.open("ab") as file:
                 file.write(msgspec.json.encode(known[name]) + b"\n")
-        rows.append(Row(result=known[name]))
+        rows.append(Row(result=msgspec.structs.replace(known[name], said=said)))
         print(rows[-1].line(), flush=True)
     if options.write:
         after = PAGE.read_text().partition("\n## ") if PAGE.exists() else ("", "", "")

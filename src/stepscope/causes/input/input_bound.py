@@ -202,15 +202,15 @@ def _candidates(view: StepsView, work: InputWork) -> Iterator[_Candidate]:
         yield from _batch_first(view, work, at)
     cut = cut_caches.build(view.pipeline.datasets)
     if cut is not None and _again(view):
-        at = next((i for i, s in enumerate(stages) if s.family == "Cache"), None)
-        if at is not None:
+        kept = next((i for i, s in enumerate(stages) if s.family == "Cache"), None)
+        if kept is not None:
             yield _Candidate(
                 kind="take-first",
-                at=frozenset({at}),
+                at=frozenset({kept}),
                 text="take() before cache(): as it is, no pass fills the cache",
                 made=cut.take,
                 changes=(SourceChange(kind="move", made=cut.take, other=cut.cache),),
-                change=lambda layout: bound.cached(layout, at, read=stages[at].elements),
+                change=lambda layout: bound.cached(layout, kept, read=stages[kept].elements),
             )
 
 
@@ -264,7 +264,7 @@ def _batch_first(view: StepsView, work: InputWork, at: int) -> Iterator[_Candida
     stage, mine = work.stages[at], work.layout.stages[at]
     if stage.family not in {"Map", "MapAndBatch"} or stage.elements <= 1 or work.python:
         return
-    if mine.cpu_ns > CALLS_RATIO * bound.CALL_NS * stage.elements:
+    if mine.cpu_ns > CALLS_RATIO * mine.calls_ns:
         return
     mapped = next((d for d in stage.datasets if _family(d) == "Map"), None)
     batch = next((d for s in reversed(work.stages[: at + 1]) for d in s.datasets if _family(d) == "Batch"), None)

@@ -17,7 +17,7 @@ import numpy as np
 
 from stepscope.causes.input import input_cause
 from stepscope.causes.system import contention, gpu
-from stepscope.derive.input.bound import CALL_NS, COPY_BYTES_S, PASS_NS, Consumer, Layout, Work
+from stepscope.derive.input.bound import CALL_NS, COPY_BYTES_S, FILTER_NS, PASS_NS, Consumer, Layout, Work
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,8 +31,8 @@ FAST = 10
 MIN_BLOCKED = 0.2
 """Share of the stages' time that must be neither CPU time nor a wait for a CPU, to count as a wait for something else:
 clocks and samples do not agree better."""
-CALLING = frozenset({"Map", "MapAndBatch"})
-"""Stages that call a function for each element."""
+CALLING = {"Map": CALL_NS, "MapAndBatch": CALL_NS, "Filter": FILTER_NS}
+"""Stages that call a function for each element, by family, with the CPU time of a call."""
 ANY = frozenset({"Map", "MapAndBatch", "Interleave", "FlatMap", "TFRecord", "Batch", "PaddedBatch"})
 """Stages that may have several threads, if they ask for them, by family."""
 PASSING_ON = frozenset(
@@ -42,6 +42,8 @@ PASSING_ON = frozenset(
     }
 )
 """Stages that run no function and read no file, by family."""
+COPYING = frozenset({"Batch", "PaddedBatch", "TensorSlice", "Unbatch", "Shuffle"})
+"""Those that touch what the elements hold."""
 HANDED_NS = 20_000.0
 """CPU time to hand a batch from one thread to another: 10-25 us."""
 MOST = 2.0
@@ -73,7 +75,8 @@ def build(view: StepsView) -> InputWork | None:
     cores = _cores(view)
     cpus = view.get(contention.build)
     cpu = pipe.cpu_ns if pipe.cpu_ns is not None else (cpus.got * wall if cpus is not None else None)
-    raw = [_share(stage) for stage in pipe.stages]
+    calls = [_calls(pipe.stages, at) for at in range(len(pipe.stages))]
+    raw = [_share(stage, called) for stage, called in zip(pipe.stages, calls, strict=True)]
     busy = sum(raw)
     used = _input_cpu(view, busy, step, cpu, cores)
     queued = (cpus.wanted - cpus.got) * wall if cpus is not None else None
@@ -87,6 +90,7 @@ def build(view: StepsView) -> InputWork | None:
         Work(
             name=stage.name,
             cpu_ns=used * (time / busy if busy else 0.0),
+            calls_ns=used * (called / busy if busy else 0.0),
             blocked_ns=blocked * time / waits if may and waits else 0.0,
             most=math.inf if _is_parallel(stage) else 1.0,
             stretch=stage.stretch,
@@ -94,7 +98,7 @@ def build(view: StepsView) -> InputWork | None:
             elements=stage.elements,
             bytes=stage.bytes,
         )
-        for stage, time, may in zip(pipe.stages, raw, waiting, strict=True)
+        for stage, time, called, may in zip(pipe.stages, raw, calls, waiting, strict=True)
     )
     consumer = Consumer(
         cores=cores,
@@ -107,14 +111,21 @@ def build(view: StepsView) -> InputWork | None:
     return InputWork(layout=Layout(stages=work, consumer=consumer), stages=pipe.stages, wall_ns=wall, python=python)
 
 
-def _share(stage: Stage) -> float:
-    """By what the input's CPU time divides: the stage's time, at least that of the calls of its function, and, if it only
+def _share(stage: Stage, calls: float) -> float:
+    """By what the input's CPU time divides: the stage's time, with that of the calls of its function, and, if it only
     passes elements on, at most what passing takes. The clock also counts waits for a CPU and between two threads.
     """
     if stage.family in PASSING_ON:
-        copied = 1e9 * stage.bytes / COPY_BYTES_S
+        copied = 1e9 * stage.bytes / COPY_BYTES_S if stage.family in COPYING else 0.0
         return min(stage.self_ns, HANDED_NS + MOST * (PASS_NS * stage.elements + copied))
-    return max(stage.self_ns, CALL_NS * stage.elements if stage.family in CALLING else 0.0)
+    return stage.self_ns + calls
+
+
+def _calls(stages: Sequence[Stage], at: int) -> float:
+    """CPU time of the calls of a stage's function, which its clock does not show. A filter's sees what it discards."""
+    stage = stages[at]
+    seen = stages[at + 1] if stage.family == "Filter" and at + 1 < len(stages) else stage
+    return CALLING.get(stage.family, 0.0) * seen.elements
 
 
 def _input_cpu(view: StepsView, busy: float, step: float, cpu: float | None, cores: float) -> float:
