@@ -18,7 +18,7 @@ from stepscope.reports import (
     verdict,
     words,
 )
-from stepscope.reports.page import limit_rows, op_rows, traced_rows
+from stepscope.reports.page import input_rows, limit_rows, op_rows, traced_rows
 from stepscope.reports.page.excerpt import excerpt
 from stepscope.units import format_ns
 
@@ -41,6 +41,7 @@ def render(report: Report, *, sources: Mapping[str, str] | None = None) -> str:
         _traced(report),
         *_findings(report, sources or {}),
         _stages(report),
+        _input(report),
     ]
     blocks += [_tasks(report), _ops(report), _limits(report), _checked(report), _source(report)]
     return "\n\n".join(filter(None, [*blocks, _diagnostics(report)])) + "\n"
@@ -239,6 +240,21 @@ def _ops(report: Report) -> str:
     head = [f" {title}" if title in numeric else title for title in titles]
     body = table(head, [[_op_cell(*cell) for cell in zip(titles, row, strict=True)] for row in shown])
     return f"### Ops\n\n{escape(op_rows.summary(report.ops))}.\n\n{body}"
+
+
+def _input(report: Report) -> str:
+    """What the input could reach, if it is more than it reaches."""
+    bound = report.input_bound
+    said = input_rows.short(bound)
+    if bound is None or not said:
+        return ""
+    rows = [
+        [code(cell) if i in (1, 4) else escape(cell) for i, cell in enumerate(row)] for row in input_rows.edits(bound)
+    ]
+    fence = f"```diff\n{bound.diff}```" if bound.diff and "```" not in bound.diff else ""
+    return "\n\n".join(
+        filter(None, ["### Input at best", f"{escape(bound.text)}.", table(input_rows.EDITS, rows), fence])
+    )
 
 
 def _limits(report: Report) -> str:

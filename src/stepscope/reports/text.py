@@ -22,8 +22,8 @@ from stepscope.reports import (
     verdict,
     words,
 )
-from stepscope.reports.page import limit_rows, op_rows, traced_rows
-from stepscope.units import format_ns
+from stepscope.reports.page import input_rows, limit_rows, op_rows, traced_rows
+from stepscope.units import format_ns, format_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -187,6 +187,7 @@ def _header(report: Report, width: int) -> list[Line]:
         *_labelled("the job", HEAD, _wrap_items(ledger_rows.line(report), room)),
         *_labelled("unexplained", HEAD, wrap(verdict.unexplained_text(report), room)),
         *_stages(report, room),
+        *_labelled("input", HEAD, [text for said in input_rows.short(report.input_bound) for text in wrap(said, room)]),
         *_requests(report, room),
         *_members(report, room),
     ]

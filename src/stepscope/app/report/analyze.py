@@ -26,6 +26,7 @@ from stepscope.app.report import (
     step_summary,
     traced_steps,
 )
+from stepscope.app.report.input import bound as input_bound
 from stepscope.causes.host import tasks, thread_deaths
 from stepscope.causes.host.line_heat import HotLines
 from stepscope.causes.system import translation
@@ -128,6 +129,7 @@ def report_of_view(view: SessionView) -> Report:
         tasks=view.get(tasks.build),
         ops=ops,
         limits=limits.build(view),
+        input_bound=input_bound.build(view),
         line_heat=_line_heat(view, lines),
         source_check=source_check,
         slow_steps=step_detail.slow_steps(view),

@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from stepscope.model.report import place, task
+from stepscope.model.report.input_bound import InputBound
 from stepscope.model.report.ledger import LedgerEntry
 from stepscope.model.report.limits import Limits
 from stepscope.model.report.memory_map import MemoryMap
@@ -329,6 +330,8 @@ class Report(Struct, frozen=True, kw_only=True):
     """Op time; null if the session holds no op trace."""
     limits: Limits | None = None
     """Whether the ops of the step are as fast as they can be here; null if none were run alone after the job."""
+    input_bound: InputBound | None = None
+    """What the input could reach at best, and the edits that reach it; null if tf.data's model was not read."""
     line_heat: tuple[LineHeat, ...] = ()
     """Costliest lines, at most 100, from 0.5 %."""
     source_check: SourceCheck | None = None

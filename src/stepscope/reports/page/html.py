@@ -12,6 +12,7 @@ from stepscope.reports import capture_text, checked_words, maker_rows, task_rows
 from stepscope.reports.page import (
     bars,
     charts,
+    input_rows,
     ledger_page,
     limit_rows,
     memory_page,
@@ -60,6 +61,7 @@ def _body(report: Report, sources: Mapping[str, str]) -> str:
         ("memory", "Memory", memory_page.page(report.memory)),
         ("metrics", "Metrics logged by the program", figures("", *metric_charts.metrics(report.series))),
         ("stages", "Pipeline stages", _stages(report)),
+        ("input", "Input at best", input_rows.page(report.input_bound)),
         ("tasks", "Tasks", _tasks(report)),
         ("traced", "Traced steps", traced_page.page(report)),
         ("ops", "Ops", op_rows.page(report.ops)),
