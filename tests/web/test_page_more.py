@@ -8,8 +8,11 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
-from tests.web.browser import CHROMIUM, FLAGS, Tab, tab_of
+from tests.web.browser import AXE, CHROMIUM, FITS, FLAGS, NAMELESS, SERIOUS, Tab, tab_of
+
+from stepscope.model.report.op_table import MakerTime, OpTable, OpTime, TypeTime
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -147,3 +150,71 @@ def test_compare(tab: Tab, pair: Pair) -> None:
     page.go_back()
     page.wait_for_url(f"**/compare?before={before}&after={after}**")
     page.get_by_role("row", name=re.compile("^callbacks")).get_by_text("71 %").wait_for()
+
+
+TABLE = OpTable(
+    trace="ops-001",
+    steps=10,
+    ns=1_000_000_000,
+    joined_ratio=0.9,
+    named_ratio=0.8,
+    makers=(
+        MakerTime(layer="dense", layer_type="Dense", file="train.py", line=30, calls=20, ns=600_000_000, ratio=0.6),
+        MakerTime(layer="dense", layer_type="Dense", file="train.py", line=31, calls=20, ns=200_000_000, ratio=0.2),
+    ),
+    ops=(
+        OpTime(
+            name="a/MatMul",
+            type="MatMul",
+            file="train.py",
+            line=30,
+            device="/host:CPU",
+            calls=10,
+            ns=600_000_000,
+            ratio=0.6,
+        ),
+        OpTime(name="b/Relu", type="Relu", device="/host:CPU", calls=90, ns=300_000_000, ratio=0.3),
+    ),
+    types=(TypeTime(type="MatMul", calls=10, ns=600_000_000, ratio=0.6),),
+)
+
+
+def test_ops(tab: Tab, recorded: Recorded) -> None:
+    """The report's own table by each grouping, sorted, searched, with links to lines; each adds up to all of it."""
+    page = tab.page
+    page.route(
+        "**/api/v1/sessions/*/ops",
+        lambda route: route.fulfill(body=msgspec.json.encode(TABLE), content_type="application/json"),
+    )
+    tab.open(f"/sessions/{recorded.key}/ops")
+    rows = page.locator("tbody tr")
+    rows.first.wait_for()
+    names = rows.locator("b").all_inner_texts
+    assert names() == ["a/MatMul", "b/Relu", "all others"]
+    assert "60 %" in rows.first.inner_text()
+    page.get_by_role("button", name="Calls").click()
+    page.wait_for_url("**sort=calls")
+    assert names()[0] == "b/Relu"
+    page.get_by_label("Find").fill("matmul")
+    page.wait_for_url("**find=matmul**")
+    assert names() == ["a/MatMul"]
+    page.get_by_role("link", name="train.py:30").click()
+    page.locator("#line-30.chosen").wait_for()
+    for way, first in (("type", "MatMul"), ("layer", "dense"), ("line", "train.py:30"), ("device", "/host:CPU")):
+        tab.open(f"/sessions/{recorded.key}/ops?by={way}")
+        rows.first.wait_for()
+        assert names()[0] == first
+        assert names()[-1] == "all others"
+    assert tab.page.evaluate(FITS) <= 0
+    assert tab.page.evaluate(NAMELESS) == []
+    page.evaluate(AXE.read_text())
+    assert page.evaluate(SERIOUS) == []
+    assert tab.problems == []
+
+
+def test_no_op_trace(tab: Tab, recorded: Recorded) -> None:
+    """A session without an op trace says how to take one."""
+    tab.open(f"/sessions/{recorded.key}/ops")
+    tab.page.get_by_text("stepscope trace JOB").wait_for()
+    assert [problem for problem in tab.problems if "404" not in problem] == []
+    tab.problems.clear()

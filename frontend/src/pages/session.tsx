@@ -7,6 +7,7 @@ import { Failed, Frame, State, Waiting } from "../parts/common";
 import { CodePage } from "./code";
 import { FlamePage } from "./flame";
 import { MemoryPage } from "./memory";
+import { OpsPage } from "./ops";
 import { Overview } from "./overview";
 import { Tasks } from "./tasks";
 import { TimelinePage } from "./timeline";
@@ -20,6 +21,7 @@ const PAGES: [string, string, ((view: View) => JSX.Element) | null][] = [
   ["", "Overview", Overview],
   ["tasks", "Tasks", Tasks],
   ["timeline", "Timeline", null],
+  ["ops", "Ops", OpsPage],
   ["flame", "Flame graph", FlamePage],
   ["code", "Code", CodePage],
   ["memory", "Memory", MemoryPage],
