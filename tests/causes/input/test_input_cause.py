@@ -8,7 +8,8 @@ from tests.derive.with_steps import view_of
 from tests.detectors.jobs import PERIOD, STEPS, pulled, train_loop
 
 from stepscope.causes.input import input_cause
-from stepscope.causes.input.input_cause import BY_CACHES, InputCause
+from stepscope.causes.input.input_cause import InputCause
+from stepscope.causes.system import caches
 from stepscope.wire.kinds import Flag
 
 
@@ -147,4 +148,4 @@ def test_evaluations_that_the_same_python_feeds_get_its_time_back() -> None:
 
 def test_the_rest_may_be_slower_by_sharing_caches() -> None:
     """At most: the likely cost does not count on it."""
-    assert crowded().saved_high == pytest.approx(crowded().saved_ratio + 0.2 * (1 - 1 / BY_CACHES), abs=0.02)
+    assert crowded().saved_high == pytest.approx(crowded().saved_ratio + caches.freed(0.2), abs=0.02)

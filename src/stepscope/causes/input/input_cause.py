@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from stepscope.causes.job import hidden_wait
-from stepscope.causes.system import contention, network, producer, slow_disk_input, uploads_squeeze_input
+from stepscope.causes.system import caches, contention, network, producer, slow_disk_input, uploads_squeeze_input
 from stepscope.derive.input import pipeline_python
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import anatomy
@@ -41,10 +41,6 @@ SQUEEZED_RATIO = 0.5
 """Uploads that explain this share of the wait are its cause."""
 MIN_FED_RATIO = 0.5
 """Share of the evaluations' time in which the input's Python runs, from which it is what they wait for."""
-BY_CACHES = 1.7
-"""Factor on the CPU time of steps whose CPU a thread shares that reads much memory. Measured: 0.8
-(batch-3/03-ecg-archive of benchmarks/strangers), 1.5 and 1.7 (two runs of batch-3/13-spectra-archive, whose input reads
-29 MB for each batch)."""
 GENERATOR_ROLES = frozenset({"generator", "pydataset"})
 OP_ROLES = frozenset({"py_function", "numpy_function", "generator"})
 """User Python that ops call: TensorFlow's C++ side enters the interpreter for each call."""
@@ -182,7 +178,7 @@ def _saved(view: StepsView, made: Producer | None, wait: float, least: float, fe
         return wait, least, least
     stretched = parts.ratio("call") + parts.ratio("framework") + fed
     low, high = (wait + max(0.0, stretched - own) for own in reversed(made.step_ratio()))
-    most = high + max(0.0, min(stretched, made.step_ratio()[0]) * (1.0 - 1.0 / BY_CACHES)) if crowded else high
+    most = high + caches.freed(min(stretched, made.step_ratio()[0])) if crowded else high
     likely = max(least, (low + high) / 2)
     return low if view.get(hidden_wait.build) else wait, likely, min(1.0, max(likely, most))
 
