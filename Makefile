@@ -150,6 +150,10 @@ bench-deepperf: $(VENV)/.stamp ## is everything seen that DeepPerf reports? ARGS
 bench-input-truth: $(VENV)/.stamp ## input wait against inputs of known cost
 	@$(BIN)/python benchmarks/input_truth.py $(ARGS)
 
+.PHONY: bench-input-bound
+bench-input-bound: $(VENV)/.stamp ## what the input could reach, against the best of a grid
+	@$(BIN)/python benchmarks/input_bound.py $(ARGS)
+
 .PHONY: bench-graph-table
 bench-graph-table: $(VENV)/.stamp ## op time joined to graph nodes, and what knowing them costs
 	@$(BIN)/python benchmarks/graph_table.py $(ARGS)

@@ -59,7 +59,18 @@ export function measured(value: number, unit: string): string {
   if (unit === "bytes") return bytes(value);
   if (unit === "bytes/s") return `${bytes(value)}/s`;
   if (unit === "ratio") return percent(value);
-  return `${digits(value)}${unit && unit !== "count" ? ` ${unit}` : ""}`;
+  const number = digits(value);
+  return `${number}${unit && unit !== "count" ? ` ${number === "1" ? singular(unit) : unit}` : ""}`;
+}
+
+/** `thread` for `threads`; a unit that is no plural word stays as it is. */
+function singular(unit: string): string {
+  return /^[a-z]{2,}s$/.test(unit) ? unit.replace(/(ch|ss)es$|s$/, "$1") : unit;
+}
+
+/** `1 step`, `2 steps`. */
+export function plural(value: number, word: string): string {
+  return `${count(value)} ${word}${value === 1 ? "" : "s"}`;
 }
 
 export function when(unix_s: number): string {

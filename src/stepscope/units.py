@@ -61,3 +61,14 @@ def format_rate(value: float) -> str:
     """Rate with three significant digits and a thousands separator: ``format_rate(1812.4) == "1,812"``."""
     digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2  # noqa: PLR2004 - three digits
     return f"{value:,.{digits}f}"
+
+
+MIN_PLURAL = 3
+"""Letters of a plural word: ``s`` and ``ns`` are units of time."""
+
+
+def singular(unit: str) -> str:
+    """``thread`` for ``threads``; a unit that is no plural word stays as it is."""
+    if not unit.isalpha() or len(unit) < MIN_PLURAL or not unit.endswith("s"):
+        return unit
+    return unit[:-2] if unit.endswith(("ches", "sses")) else unit[:-1]

@@ -12,10 +12,12 @@ from click.testing import CliRunner, Result
 from tests.derive.sessions import MS, SCRIPT, Frame, Job
 from tests.derive.stack_profiles import lines_of, of_text
 
+from stepscope.app import flame as app_flame
 from stepscope.cli import main
 from stepscope.errors import FormatError, SessionError, UsageError
 from stepscope.formats.stacks import detect
 from stepscope.model.session.session import Session
+from stepscope.reports.flame import text as flame_text
 
 STEP = Frame(SCRIPT, "step", 9)
 LOAD = Frame(SCRIPT, "load", 3)
@@ -87,6 +89,18 @@ def test_a_session_shows_its_steady_steps(session: Path) -> None:
     assert "% of the samples are outside them" in shown.output
     assert "load" not in shown.output
     assert "load" in flame(session, "--event", "python", "--window", "all").output
+
+
+def test_samples_outside_the_steady_steps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A profile none of whose samples lies in a steady step shows all of them and says so."""
+    job = Job(ended_ns=6_600 * MS)
+    job.function(call_file=SCRIPT, call_line=9, call_function="main").every(100 * MS, 60, dur=60 * MS, start=500 * MS)
+    job.samples([50 * MS, 100 * MS], LOAD)
+    monkeypatch.setattr("stepscope.app.bundle.open_session", lambda _: job.session())
+    shown = flame(tmp_path)
+    assert "load" in shown.output
+    assert "the whole run: no sample of python lies in the" in shown.output
+    assert isinstance(flame(tmp_path, "--window", "steady").exception, UsageError)
 
 
 def test_events_of_a_session(session: Path) -> None:
@@ -170,3 +184,9 @@ def test_two_events_are_not_compared(session: Path, tmp_path: Path) -> None:
     other.write_text("a 1/1 5.0001: 1 cpu-clock: \n\t 1 f+0x1 (/a)\n\n")
     failed = flame("diff", session, other, "--event", "page-faults")
     assert isinstance(failed.exception, UsageError)
+
+
+def test_the_hottest_functions(folded: Path) -> None:
+    """The functions that used the most, one a line, for the end of a report."""
+    shown = flame_text.hottest(app_flame.choose(folded).graph, 2)
+    assert shown == "hot          77 %  matmul\n             19 %  input\n"

@@ -208,7 +208,7 @@ def test_a_session_is_never_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "a.xplane.pb"
     path.write_bytes(_xspace())
     import_files([path], tmp_path / "s.stepscope")
-    with pytest.raises(SessionError, match="already exists"):
+    with pytest.raises(SessionError, match=r"already exists; .* --output"):
         import_files([path], tmp_path / "s.stepscope")
 
 

@@ -41,6 +41,7 @@ def node(stage: Node) -> bytes:
         message(2, stage.name.encode()),
         number(3, 1),
         number(5, stage.buffered_elements),
+        number(7, stage.bytes_produced),
         number(8, stage.num_elements),
         number(9, stage.processing_ns),
         *(message(11, message(1, name.encode()) + double(2, value)) for name, value in stage.parameters.items()),

@@ -382,17 +382,12 @@ def node(
     *inputs: int,
     elements: int = 0,
     busy: int = 0,
+    produced: int = 0,
     parameters: Mapping[str, float] | None = None,
 ) -> Node:
-    """A stage of tf.data's live model. ``busy``: its self time so far."""
-    return Node(
-        id=number,
-        name=name,
-        num_elements=elements,
-        processing_ns=busy,
-        parameters=dict(parameters or {}),
-        inputs=inputs,
-    )
+    """A stage of tf.data's live model. ``busy``: its self time so far; ``produced``: bytes that it gave."""
+    counts = {"num_elements": elements, "processing_ns": busy, "bytes_produced": produced}
+    return Node(id=number, name=name, parameters=dict(parameters or {}), inputs=inputs, **counts)
 
 
 TRACED = int(Flag.TRACED)

@@ -79,6 +79,16 @@ def test_only_fits_of_keras_are_tried_without_callbacks() -> None:
     assert tried[0] - tried[1] == {"no-callbacks", "steps-per-execution"}
 
 
+@pytest.mark.parametrize(("doing", "tried"), [("", ["gc-off"]), (" (gc.collect)", ["gc-off", "gc-calls-off"])])
+def test_calls_of_the_collector_are_left_out_where_there_are_some(doing: str, tried: list[str]) -> None:
+    """Python also collects by itself."""
+    found = msgspec.structs.replace(
+        finding("HST004"), code="GEN010", where=(), title=f"Python's garbage collection takes 40 %, often in run{doing}"
+    )
+    report = msgspec.structs.replace(_report(gc=0.4), findings=(found,))
+    assert [one.trial for one in plan.candidates(report)] == tried
+
+
 def test_the_remedy_decides_where_a_detector_has_several() -> None:
     """Summaries and checkpoints are found by one detector, and tried by two trials."""
     blocking = msgspec.structs.replace(finding("HST004"), code="HST006")

@@ -29,13 +29,15 @@ def test_results_are_those_of_a_plain_run(run: Any) -> None:
 
 
 def test_settings_are_told(run: Any) -> None:
-    """What turns eager functions, checks of numbers or the debug mode of tf.data on or off, with its line."""
+    """What turns eager functions, checks of numbers, double precision or the debug mode of tf.data on or off."""
     said = [(s.name, s.value, s.line, s.function) for s in run.all(Setting)]
     assert said == [
         ("run_functions_eagerly", True, run.line("on"), "main"),
         ("run_functions_eagerly", False, run.line("off"), "main"),
         ("check_numerics", True, run.line("checks on"), "debugging"),
         ("check_numerics", False, run.line("checks off"), "debugging"),
+        ("double_precision", True, run.line("double"), "debugging"),
+        ("double_precision", False, run.line("single"), "debugging"),
         ("data_debug_mode", True, run.line("data"), "debugging"),
         ("op_determinism", True, run.line("repeatable"), "debugging"),
     ]

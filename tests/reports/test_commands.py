@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 from stepscope.app.report import analyze
 from stepscope.checker import registry as checker_registry
 from stepscope.cli import main, rule
+from stepscope.cli.progress import Progress
 from stepscope.detectors import registry
 from stepscope.errors import SessionError, UsageError
 from stepscope.model.session.session import Session
@@ -123,7 +125,8 @@ def test_rule(detector: Any) -> None:
 def test_rules_are_listed() -> None:
     """Without a code every detector and every rule is listed, sorted by code."""
     lines = call("rule").stdout.splitlines()
-    assert [line.split() for line in lines] == sorted(
+    assert all(len(line.split(None, 2)[2]) > 20 for line in lines)
+    assert [line.split()[:2] for line in lines] == sorted(
         [*([d.code, d.name] for d in registry.EVERY), *([r.code, r.name] for r in checker_registry.ALL)]
     )
 
@@ -133,3 +136,53 @@ def test_unknown_rule() -> None:
     with pytest.raises(UsageError, match=r"no rule or detector is called 'inp03'; did you mean INP003"):
         call("rule", "inp03")
     assert rule.unknown("zzz", ["INP003"]) == "no rule or detector is called 'zzz'; list all: stepscope rule"
+
+
+def test_no_text_under_another_name(session: Path, tmp_path: Path) -> None:
+    """A file whose extension is of no format is not written; with --format it is."""
+    refused = CliRunner().invoke(main.cli, ["report", str(session), "-o", str(tmp_path / "x.pdf")])
+    assert isinstance(refused.exception, UsageError)
+    assert ".html" in str(refused.exception)
+    assert not (tmp_path / "x.pdf").exists()
+    done = CliRunner().invoke(main.cli, ["report", str(session), "-o", str(tmp_path / "x.pdf"), "--format", "md"])
+    assert done.exit_code == 0
+    assert (tmp_path / "x.pdf").read_text().startswith("## stepscope")
+
+
+def test_the_latest_session(session: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without SESSION: the one of the folder that was written last; without any, how to make one."""
+    monkeypatch.chdir(session.parent)
+    monkeypatch.setenv("STEPSCOPE_SESSIONS", str(session.parent / "none"))
+    with pytest.raises(SessionError, match=r"no session in the current folder or .*stepscope run"):
+        call("report")
+    for number, name in enumerate(("b.stepscope", "a.stepscope", "c.stepscope")):
+        (session.parent / name).mkdir()
+        (session.parent / name / "manifest.json").touch()
+        os.utime(session.parent / name / "manifest.json", (0, 10 - abs(number - 1)))
+    (session.parent / "no.stepscope").mkdir()
+    done = call("report")
+    assert done.stderr == "stepscope: a.stepscope\n"
+    assert done.stdout.startswith("stepscope   600 steps")
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("rep", "no such command 'rep'; did you mean report?"),
+        ("atach", "did you mean attach or trace?"),
+        ("train.py", "did you mean: stepscope run train.py?"),
+        ("zzzz", "no such command 'zzzz'"),
+    ],
+)
+def test_unknown_command(word: str, said: str) -> None:
+    """A slip is answered with what may have been meant."""
+    assert main.unknown_command(word).endswith(said)
+
+
+def test_progress_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """What takes long is said on stderr, a line each time where that is no terminal."""
+    progress = Progress("reading a.pb")
+    progress.draw(2.2)
+    progress.say("analysing")
+    progress.draw(12.0)
+    assert capsys.readouterr() == ("", "stepscope: reading a.pb \u00b7 2 s\nstepscope: analysing \u00b7 12 s\n")

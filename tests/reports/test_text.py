@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.cells import cell_len
 
-from stepscope.reports import text, words
+from stepscope.reports import checked_words, text, words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,12 +116,37 @@ def test_root_reason_first(samples: ModuleType) -> None:
         return Checked(detector="X", name="x", outcome="not-applicable", missing=missing, hint=hint)
 
     rows = [blind("samples", "steps", hint="a"), blind("steps", hint="b"), blind("host", "steps", hint="c")]
-    assert words.blind_reasons(rows) == ["no steps (b)"]
-    assert words.blind_reasons([*rows, blind("host", hint="d")]) == ["no steps (b)", "no host (d)"]
-    assert words.blind_reasons(rows[:1]) == ["no samples"]
+
+    def said(*given: Checked) -> list[str]:
+        return [reason.text for reason in checked_words.blind_reasons(given)]
+
+    assert said(*rows) == ["no steps (b)"]
+    assert said(*rows, blind("host", hint="d")) == ["no steps (b)", "no host (d)"]
+    assert said(*rows[:1]) == ["no samples"]
 
 
 @pytest.mark.parametrize(("ratio", "times"), [(0.0, "1.0"), (0.58, "2.4"), (0.9, "10"), (0.99, "100"), (1.0, "100")])
 def test_speedup(ratio: float, times: str) -> None:
     """The predicted gain is bounded and has two digits."""
     assert words.speedup_text(ratio) == times
+
+
+def test_the_command_that_helps_most() -> None:
+    """Of several reasons the line names the one that a command would decide, and where the others are listed."""
+    from stepscope.model.report.finding import Checked
+
+    def blind(code: str, missing: str, hint: str) -> Checked:
+        return Checked(detector=code, name="x", outcome="undecided", missing=(missing,), hint=hint)
+
+    rows = [blind("A1", "op trace", "run stepscope trace JOB --kind ops while it runs")]
+    rows += [blind(code, "memory", "the steady part must last 8 s; or more") for code in ("B1", "B2")]
+    short = checked_words.checked_short(rows)
+    assert (
+        short
+        == "0 clear \u00b7 3 could not decide: no op trace (stepscope trace JOB --kind ops); 1 more reason: --verbose"
+    )
+    assert checked_words.checked_long(rows) == [
+        "0 clear",
+        "2 could not decide: no memory (the steady part must last 8 s; or more): B1, B2",
+        "1 could not decide: no op trace (run stepscope trace JOB --kind ops while it runs): A1",
+    ]

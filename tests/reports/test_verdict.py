@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from tests.reports import samples
 
-from stepscope.model.report.finding import Cost, Finding, Place, Report
+from stepscope.model.report.finding import Cost, Diagnostic, Finding, Place, Report, SessionSummary
 from stepscope.model.report.ledger import LedgerEntry
 from stepscope.model.report.step_summary import StepTimes
 from stepscope.reports import json_report, markdown, text, verdict
@@ -101,3 +101,43 @@ def test_a_report_says_that_steps_are_the_smaller_part() -> None:
         step_times=msgspec.convert({**STEADY, "warmup_ns": 0, "source": "steps"}, StepTimes),
     )
     assert verdict.steps_note(replace(few, session=times)) == ""  # evaluations within the steps
+
+
+@pytest.mark.parametrize(
+    ("code", "end", "said"),
+    [
+        (0, "code", ""),
+        (3, "code", "exit code 3"),
+        (-9, "code", "ended by signal 9"),
+        (-9, "memory", "killed for lack of memory (signal 9)"),
+        (None, "clean", "ended, exit code not observed"),
+        (None, "outside", ""),
+        (None, "unknown", "end not recorded"),
+    ],
+)
+def test_how_the_job_ended(code: int | None, end: str, said: str) -> None:
+    """A job that ran to its end without a launcher is not said to have been lost sight of."""
+    given = {"id": "a", "command": (), "framework": "", "hosts": 1, "steps": 0, "throughput": {}}
+    summary = msgspec.convert({**given, "exit_code": code, "end": end}, SessionSummary)
+    assert verdict.exit_text(summary) == said
+
+
+def test_a_crash_takes_three_lines() -> None:
+    """A job that failed before its first step has a line on what it was, why there is no more, and the report's."""
+    lines = text.render(replace(samples.no_steps(), series={}), html_path="a.html").splitlines()
+    assert [line.split()[0] for line in lines] == ["stepscope", "why", "report"]
+    assert "exit code 3" in lines[0]
+    assert "ended before its first step" in lines[1]
+    assert len(text.render(samples.no_steps(), verbose=True).splitlines()) > 5
+
+
+def test_nothing_to_measure_takes_three_lines() -> None:
+    """A job without a framework says so once; a failure of the agent comes first."""
+    report = replace(samples.no_steps(), series={})
+    session = replace(report.session, exit_code=0, end="code")
+    none = (Diagnostic(code="DX108", text="no process imported TensorFlow, so only processes were measured"),)
+    lines = text.render(replace(report, session=session, diagnostics=none), html_path="a.html").splitlines()
+    assert lines[1] == "why         DX108 no process imported TensorFlow \u00b7 more: --verbose"
+    assert len(lines) == 3
+    failed = (*none, Diagnostic(code="DX115", text="process 3 was not measured"))
+    assert "DX115 process 3" in text.render(replace(report, session=session, diagnostics=failed)).splitlines()[1]

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from stepscope.model.report.finding import Checked
-from stepscope.reports import words
+from stepscope.reports import checked_words, words
 
 
 @pytest.mark.parametrize(
@@ -24,4 +24,21 @@ def test_what_could_not_look(outcome: str, missing: tuple[str, ...], *, blind: b
     """What a run cannot have yet is nothing that it lacks; what it could have had is."""
     given = {"detector": "EXP001", "name": "needless-work", "outcome": outcome, "missing": missing}
     checked = msgspec.convert(given, Checked)
-    assert words.could_not_look(checked) == blind
+    assert checked_words.could_not_look(checked) == blind
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "said"),
+    [
+        (1.0, "threads", "1 thread"),
+        (2.0, "threads", "2 threads"),
+        (1.0, "switches", "1 switch"),
+        (1.0, "passes", "1 pass"),
+        (1.0, "s", "1 s"),
+        (1.0, "MB/s", "1 MB/s"),
+        (1.04, "cores", "1.04 cores"),
+    ],
+)
+def test_one_of_a_unit(value: float, unit: str, said: str) -> None:
+    """One of something is not written as several."""
+    assert words.value_text(value, unit) == said

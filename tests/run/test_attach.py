@@ -88,3 +88,11 @@ def test_another_users_process() -> None:
     done = attach("1")
     assert done.returncode == 67
     assert "sudo stepscope attach 1" in done.stderr
+
+
+@pytest.mark.parametrize("word", ["abc", "0", "-1", "1.5"])
+def test_what_is_no_process_id(word: str) -> None:
+    """A name or a number that no process has is refused with where to find one."""
+    done = attach("--", word)
+    assert (done.returncode, done.stdout) == (64, "")
+    assert f"'{word}' is not a process id; expected a number" in done.stderr

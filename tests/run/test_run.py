@@ -11,7 +11,7 @@ import pytest
 
 from stepscope.wire.kinds import Kind
 
-from .conftest import Project, environment
+from .conftest import Project, environment, wait_for
 
 
 def test_every_record_of_the_job_is_in_the_session(project: Project) -> None:
@@ -95,6 +95,20 @@ def test_options_of_the_script_are_its_own(project: Project) -> None:
     project.script("args.py", "import sys; print(sys.argv[1:])")
     done = project.run("run", "args.py", "--quiet", "-m", "--", "--session", "x")
     assert done.stdout == "['--quiet', '-m', '--', '--session', 'x']\n"
+
+
+def test_sources_are_copied_while_the_job_runs(project: Project) -> None:
+    """The copy is of what runs: there before the job ends, and not what the file is edited to meanwhile."""
+    text = "import os, time\n" + project.root.joinpath("steps.py").read_text()
+    text += "while not os.path.exists('stop'):\n    stepscope.step()\n    time.sleep(0.001)\n"
+    script = project.script("edited.py", text)
+    job = project.start("run", "-q", "--session", "a.stepscope", "edited.py", "3")
+    index = project.root / "a.stepscope" / "captures" / "sources" / "index.json"
+    wait_for(index.is_file, "the copies of the sources")
+    script.write_text("changed = True\n")
+    (project.root / "stop").touch()
+    job.communicate(timeout=60)
+    assert project.session().sources == {str(script): text}
 
 
 def test_names_do_not_collide(project: Project) -> None:

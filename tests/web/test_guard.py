@@ -32,6 +32,24 @@ def test_without_token_nothing_is_answered(app: ASGIApp, path: str) -> None:
     assert "WWW-Authenticate" in answer.headers
 
 
+@pytest.mark.parametrize("path", ["/", "/sessions/0123456789abcdef"])
+def test_somebody_without_token_reads_why(app: ASGIApp, path: str) -> None:
+    """A browser that opens an address gets a page and no JSON; it names nothing but the way in."""
+    answer = browser(app).get(path, headers={"Accept": "text/html,*/*;q=0.8"})
+    assert (answer.status_code, answer.headers["content-type"]) == (401, "text/html; charset=utf-8")
+    assert "stepscope view" in answer.text
+
+
+def test_an_unknown_address_leads_back(client: TestClient) -> None:
+    """A page that does not exist says so, escaped, with a link to all sessions; the REST interface answers JSON."""
+    answer = client.get("/no<b>thing", headers={"Accept": "text/html"})
+    assert answer.status_code == 404
+    assert "no&lt;b&gt;thing" in answer.text
+    assert '<a href="/">' in answer.text
+    refused = client.get("/api/v1/nothing", headers={"Accept": "text/html"})
+    assert refused.headers["content-type"] == "application/problem+json"
+
+
 @pytest.mark.parametrize("word", ["", "wrong", TOKEN[:-1], TOKEN + "0", "é"])
 def test_a_wrong_token_is_refused(app: ASGIApp, word: str) -> None:
     """In the header, in the address, in the cookie."""
@@ -66,7 +84,21 @@ def test_the_redirect_stays_on_this_server(app: ASGIApp) -> None:
     assert answer.headers["location"] == "/evil.example/"
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example:7330", "", "localhost.evil:7330", "10.0.0.1"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "127.0.0.1.evil.example:7330",
+        "",
+        "localhost.evil:7330",
+        "10.0.0.1",
+        "127.0.0.1:7400.evil.example",
+        "127.0.0.1:7400@evil.example",
+        "localhost:7330@evil.example",
+        "127.0.0.1:",
+        "[::1]:x",
+    ],
+)
 def test_another_host_name_is_refused(app: ASGIApp, host: str) -> None:
     """A name that somebody had rebound to this machine opens nothing, even with the token."""
     answer = browser(app).get(SESSIONS, headers={**BEARER, "Host": host})

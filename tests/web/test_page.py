@@ -168,6 +168,16 @@ def test_without_the_token_there_is_nothing(browser: Browser, url: str) -> None:
     context.close()
 
 
+def test_a_session_that_is_gone_leads_back(tab: Tab, recorded: Recorded) -> None:
+    """The page of a deleted session, and a page that no session has, name the way back."""
+    tab.open("/sessions/0123456789abcdef")
+    tab.page.get_by_role("link", name="All sessions and running jobs").click()
+    tab.page.wait_for_url(f"{tab.url}/")
+    tab.open(f"/sessions/{recorded.key}/nothing")
+    tab.page.get_by_role("alert").get_by_role("link", name="Overview").click()
+    tab.page.get_by_role("button", name=re.compile("HST004")).wait_for()
+
+
 @pytest.mark.tf
 @pytest.mark.slow
 def test_trace_on_a_task_of_a_training(browser: Browser, url: str, training: int) -> None:

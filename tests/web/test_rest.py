@@ -170,6 +170,15 @@ def test_a_packed_session_is_the_same(client: TestClient, recorded: Recorded, ac
     assert other.get(f"{url}/pack").content == answer.content
 
 
+def test_a_pack_has_any_name(recorded: Recorded, tmp_path: Path) -> None:
+    """Folders list a session that was packed as ``good.zip``, and no other zip file."""
+    bundle.pack(recorded.path, tmp_path / "good.zip")
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as other:
+        other.writestr("manifest.json", "{}")
+    (tmp_path / "empty.zip").touch()
+    assert [brief.name for brief in SessionCatalogue([tmp_path]).briefs() if brief.packed] == ["good"]
+
+
 def test_tags_spare_the_work(client: TestClient, recorded: Recorded) -> None:
     """What the client has is not sent again, and not even made; another address has another tag."""
     tags = set()

@@ -568,6 +568,7 @@ export interface SessionSummary {
   throughput: Throughput;
   wall_ns: number;
   exit_code: number | null;
+  end: "clean" | "code" | "memory" | "outside" | "unknown";
   processes: number;
   step_times: StepTimes | null;
   members: ProcessSummary[];

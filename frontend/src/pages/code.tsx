@@ -20,7 +20,7 @@ export function CodePage({ brief, stamp, query }: View) {
     return (
       <p class="quiet">
         {brief.pid
-          ? "Copies of the sources are made after the job has ended."
+          ? "No line of a file was named yet: copies of the sources are made soon after the first record that names one."
           : "The session has no sources: none was seen running, or it was recorded with --no-sources."}
       </p>
     );
@@ -198,7 +198,7 @@ function Known({ file, path, findings }: { file: CodeFile; path: string; finding
   return (
     <section aria-labelledby="file-title">
       <h2 id="file-title">{file.file}</h2>
-      <p class="quiet">The session has no copy of this file.</p>
+      <p class="quiet">The session has no copy of this file: it is not the user's own, or was recorded with --no-sources.</p>
       <ul>
         {file.known.map((line) => (
           <li key={line.line}>

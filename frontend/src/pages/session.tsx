@@ -57,11 +57,17 @@ export function SessionPage({ session, page, query }: { session: string; page: s
     </>
   );
   const stamp = `${job?.status.analysed_unix_s ?? 0} ${done(job)} ${ended}`;
-  const Shown = PAGES.find(([name]) => name === page)?.[2] ?? Overview;
+  const known = PAGES.find(([name]) => name === page);
+  const Shown = known ? known[2] : NoPage;
   const view = { job: ended ? null : job, stamp, query };
   return (
     <Frame title={brief.value?.name ?? ""} nav={nav}>
       {brief.problem && <Failed problem={brief.problem} again={brief.again} />}
+      {brief.problem?.status === 404 && (
+        <p>
+          It may have been deleted or moved. <a href="/">All sessions and running jobs</a>
+        </p>
+      )}
       {brief.value?.problem && (
         <p class="failed" role="alert">
           {brief.value.problem}
@@ -69,8 +75,16 @@ export function SessionPage({ session, page, query }: { session: string; page: s
       )}
       {page === "timeline" && (brief.value || !brief.problem) && <TimelinePage session={session} {...view} />}
       {page !== "timeline" && !brief.value && !brief.problem && <Waiting what="Opening the session" />}
-      {page !== "timeline" && brief.value && <Shown brief={brief.value} {...view} />}
+      {Shown && brief.value && <Shown brief={brief.value} {...view} />}
     </Frame>
+  );
+}
+
+function NoPage({ brief }: View) {
+  return (
+    <p class="failed" role="alert">
+      There is no such page of this session. <a href={`/sessions/${brief.key}`}>Overview</a>
+    </p>
   );
 }
 

@@ -29,7 +29,7 @@ export function CapturePanel({ stored, live, asked, running }: Captures) {
         ))}
         {[...live].reverse().map((capture) => (
           <li key={`${capture.request} ${capture.number}`} class={`capture capture-${capture.state}`}>
-            <b>{capture.state}</b> {capture.title} {capture.steps > 0 && `${capture.steps} steps`}{" "}
+            <b>{capture.state}</b> {capture.title} {capture.steps > 0 && format.plural(capture.steps, "step")}{" "}
             {capture.state === "done" && (
               <span>
                 {format.bytes(capture.bytes)}, cost {format.ns(capture.cost_ns)}
@@ -43,7 +43,7 @@ export function CapturePanel({ stored, live, asked, running }: Captures) {
         ))}
         {earlier.map((capture) => (
           <li key={capture.id} class={`capture capture-${capture.outcome}`}>
-            <b>{capture.id}</b> {capture.title} {capture.steps > 0 && `${capture.steps} steps`} at {format.ns(capture.at_ns)},{" "}
+            <b>{capture.id}</b> {capture.title} {capture.steps > 0 && format.plural(capture.steps, "step")} at {format.ns(capture.at_ns)},{" "}
             {format.bytes(capture.bytes)}, cost {format.ns(capture.cost_ns)}{" "}
             <span class="quiet">
               {capture.outcome} {capture.when && `waits for ${capture.when}: `}{capture.text} asked by {capture.asked_by}

@@ -20,7 +20,8 @@ export function FindingCard({ finding, index, session, query }: Card) {
   const open = query.get("finding") === name;
   const place = finding.where[0];
   const { cost } = finding;
-  const referred = finding.evidence.some((row) => onTimeline(row) !== null);
+  const refs = finding.evidence.map(onTimeline);
+  const referred = refs.some((ref) => ref !== null);
   return (
     <article class={`card severity-${finding.severity}`}>
       <h3>
@@ -69,7 +70,7 @@ export function FindingCard({ finding, index, session, query }: Card) {
                   <td class="number">{row.threshold === null ? "" : format.measured(row.threshold, row.unit)}</td>
                   {referred && (
                     <td>
-                      <OnTimeline session={session} row={row} />
+                      <OnTimeline session={session} row={row} again={at > 0 && refs.indexOf(onTimeline(row)) < at} />
                     </td>
                   )}
                 </tr>
@@ -101,9 +102,10 @@ function onTimeline(row: Evidence): string | null {
   return known.find((ref) => ref.startsWith("capture:")) ?? known[0] ?? null;
 }
 
-function OnTimeline({ session, row }: { session: string; row: Evidence }) {
+/** `again`: a row above leads to the same place. */
+function OnTimeline({ session, row, again }: { session: string; row: Evidence; again: boolean }) {
   const ref = onTimeline(row);
-  if (ref === null) return null;
+  if (ref === null || again) return null;
   const words = ref.startsWith("capture:") ? ref.replace(":", " ") : "timeline";
   return (
     <a href={`/sessions/${session}/timeline?${new URLSearchParams({ show: ref })}`} aria-label={`${words}: ${row.metric.replaceAll("_", " ")}`}>

@@ -32,10 +32,12 @@ from stepscope.reports import text
 from stepscope.store import layout
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 MODE = "attach"
 LOOK_S = 1.0
+MOST_HOT = 5
+"""Functions that are listed at the end."""
 BEFORE_WINDOW_S = 5.0
 """Duration of the first phase, in which only counters are read; they determine the sampling rate of the window."""
 
@@ -50,8 +52,8 @@ class AttachOptions:
     report_json: Path | None = None
 
 
-def attach(options: AttachOptions) -> str:
-    """Observe the process and return the report for the terminal.
+def attach(options: AttachOptions, say: Callable[[str], object] = lambda _: None) -> str:
+    """Observe the process and return the report for the terminal; ``say`` is called with what is being done.
 
     Raises:
         TargetError: there is no such process, or we may not read it.
@@ -60,7 +62,7 @@ def attach(options: AttachOptions) -> str:
         CaptureError: nothing can be recorded.
     """
     pid = options.pid
-    command = _command(pid)
+    command = command_of(pid)
     if any(pid == job.status.pid for job in jobs.running()):
         raise UsageError(
             f"{pid} is already being measured; use stepscope trace {pid} --kind native, or stepscope top {pid}"
@@ -69,7 +71,8 @@ def attach(options: AttachOptions) -> str:
     run = rundir.make(session, time.monotonic_ns())
     try:
         recording = _begin(run, session, pid, command)
-        _look(recording, options.seconds)
+        _look(recording, options.seconds, say)
+        say("analysing")
         problems = [*said, *recording.finish()]
         report = analyze.write_reports(session)
     finally:
@@ -83,11 +86,23 @@ def attach(options: AttachOptions) -> str:
         width=shutil.get_terminal_size((120, 24)).columns,
         session_path=shown(session),
         html_path=shown(session / "report.html"),
-    )
+    ) + hot_functions(session)  # fmt: skip
 
 
-def _command(pid: int) -> list[str]:
-    """The command of the process; we must be allowed to read its memory map.
+def hot_functions(session: Path) -> str:
+    """The functions that used the most CPU time, one a line; "" if no stacks were sampled."""
+    from stepscope.app import flame
+    from stepscope.reports.flame import text as flame_text
+
+    try:
+        chosen = flame.choose(session)
+    except UsageError:
+        return ""
+    return flame_text.hottest(chosen.graph, MOST_HOT)
+
+
+def command_of(pid: int, option: str = "") -> list[str]:
+    """The command of the process; we must be allowed to read its memory map. ``option``: of the command to advise.
 
     Raises:
         TargetError: there is no such process, it runs no program, or we may not read it.
@@ -100,7 +115,7 @@ def _command(pid: int) -> list[str]:
     except OSError as error:
         raise TargetError(
             f"cannot attach to {pid}: {error.strerror}; expected one of your own processes, else run: "
-            f"sudo stepscope attach {pid}"
+            f"sudo stepscope attach {pid}{option}"
         ) from error
     if not words[0]:
         raise TargetError(f"cannot attach to {pid}: it is a kernel thread, or has ended")
@@ -140,7 +155,7 @@ def _begin(run: Path, session: Path, pid: int, command: Sequence[str]) -> Record
     return Recording(run, session)
 
 
-def _look(recording: Recording, seconds: float) -> None:
+def _look(recording: Recording, seconds: float, say: Callable[[str], object]) -> None:
     """Sample until the time is up, the process ends or the user interrupts; includes one window of native stacks."""
     began = time.monotonic()
     asked = False
@@ -152,6 +167,8 @@ def _look(recording: Recording, seconds: float) -> None:
                 asked = True
                 _window(recording, min(SECONDS, seconds / 3), now_ns)
             recording.native.poll(now_ns)
+            left = max(0.0, seconds - (time.monotonic() - began))
+            say(f"{'native stacks and counters' if asked else 'counters'} of the process, {left:.0f} s left")
             time.sleep(recording.sampling.pause_s(LOOK_S))
     except KeyboardInterrupt:
         return

@@ -61,6 +61,8 @@ def unpack(packed: Path, target: Path | None = None) -> Path:
     if not packed.is_file():
         raise SessionError(f"{packed}: no such file; expected a file written by `stepscope pack`")
     if target is None:
-        name = packed.name.removesuffix(layout.PACKED_SUFFIX).removesuffix(layout.SUFFIX)
+        name = (
+            packed.name.removesuffix(layout.PACKED_SUFFIX).removesuffix(layout.ZIP_SUFFIX).removesuffix(layout.SUFFIX)
+        )
         target = packed.with_name(name + layout.SUFFIX)
     return bundle.unpack(packed, target)

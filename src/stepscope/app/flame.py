@@ -76,12 +76,21 @@ def of_session(session: Session, path: Path, event: str = "", window: Window | N
         part = session_stacks.within(profile, list(zip(lows.tolist(), highs.tolist(), strict=True)))
         work = _steps_sampled(session, profile.event, steps)
         share = 1 - part.total / profile.total if profile.total else 0.0
-        said = f"{work:,.0f} steady steps of {steps.title}; {100 * share:.0f} % of the samples are outside them"
+        said = f"{_count(work, 'steady step')} of {steps.title}; {100 * share:.0f} % of the samples are outside them"
+        if not len(part.samples):
+            none = f"no sample of {profile.event} lies in the {_count(steps.steady_count, 'steady step')}"
+            if window == "steady":
+                raise UsageError(f"{path}: {none} of {steps.title}; use --window all")
+            part, steady, work, said = profile, False, 1.0, f"the whole run: {none} of {steps.title}"
     return Chosen(
         graph=graph(part, source=str(path), window=said, hidden=profile.total - part.total),
         work=max(work, 1.0),
         counts_steps=steady,
     )
+
+
+def _count(number: float, word: str) -> str:
+    return f"{number:,.0f} {word}{'' if number == 1 else 's'}"
 
 
 def _steps_sampled(session: Session, event: str, steps: Steps) -> float:

@@ -59,7 +59,7 @@ def import_files(paths: Sequence[Path], target: Path | None = None) -> Imported:
             traces.append(registry.read(file))
     session = target or Path(_stem(files[0].name) + layout.SUFFIX)
     try:
-        layout.claim(session)
+        layout.claim(session, "--output")
         _write(session, traces, profiles)
     except OSError as error:
         raise UsageError(f"{session} cannot be written: {error.strerror or error}") from error

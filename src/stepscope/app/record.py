@@ -38,6 +38,7 @@ class RecordOptions:
     keep_raw: bool = False
     sources: bool = True
     quiet: bool = False
+    verbose: bool = False
     apply: tuple[str, ...] = ()
     beside: launch.Beside | None = None
 
@@ -64,8 +65,8 @@ def job_command(words: Sequence[str], *, module: str | None = None, verbatim: bo
         return tuple(words)
     script = words[0]
     if _is_program(script):
-        here = os.sep not in script and os.path.exists(script)  # noqa: PTH110
-        return (os.path.join(os.curdir, script) if here else script, *words[1:])  # noqa: PTH118 - Path drops the dot
+        here = os.sep not in script and Path(script).exists()
+        return (f"{os.curdir}{os.sep}{script}" if here else script, *words[1:])
     if script != "-" and not os.path.exists(script):  # noqa: PTH110
         raise TargetError(
             f"cannot run {script}: no such file in {_cwd()}; expected a Python script "
@@ -76,9 +77,9 @@ def job_command(words: Sequence[str], *, module: str | None = None, verbatim: bo
 
 def _is_program(word: str) -> bool:
     """Whether a word is a program that no Python can read: one of PATH, a binary, a script of another language."""
-    if not os.path.exists(word):  # noqa: PTH110
+    if not Path(word).exists():
         return os.sep not in word and shutil.which(word) is not None
-    if not os.path.isfile(word) or not os.access(word, os.X_OK):  # noqa: PTH113
+    if not Path(word).is_file() or not os.access(word, os.X_OK):
         return False
     try:
         with Path(word).open("rb") as file:
@@ -142,7 +143,7 @@ def _show(options: RecordOptions, outcome: launch.Outcome) -> None:
         _line(f"stepscope: the report is still being written, to {shown(outcome.session / REPORT_TEXT)}")
         return
     if not options.quiet:
-        text = _report_text(outcome.session)
+        text = _report_text(outcome.session, verbose=options.verbose)
         _line(text.rstrip("\n") if text else f"stepscope: session {shown(outcome.session)}")
     if options.report_json is not None:
         copy_json(outcome.session / REPORT_JSON, options.report_json)
@@ -161,7 +162,7 @@ def _line(text: str) -> None:
     sys.stderr.flush()
 
 
-def _report_text(session: Path) -> str:
+def _report_text(session: Path, *, verbose: bool) -> str:
     """The report for this terminal; if it cannot be rendered again, the text stored in the session."""
     import msgspec
 
@@ -178,6 +179,7 @@ def _report_text(session: Path) -> str:
         width=shutil.get_terminal_size((120, 24)).columns,
         session_path=shown(session),
         html_path=shown(session / "report.html"),
+        verbose=verbose,
     )
 
 

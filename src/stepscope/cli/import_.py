@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from stepscope.cli.progress import Progress
 from stepscope.reports import op_trace_text
 from stepscope.reports.words import printable
 
@@ -22,7 +23,8 @@ def import_(files: tuple[Path, ...], output: Path | None) -> None:
     """
     from stepscope.app.importing import import_files  # noqa: PLC0415 - numpy and pyarrow: not for --help
 
-    done = import_files(files, output)
+    with Progress(f"reading {', '.join(printable(file.name) for file in files)}"):
+        done = import_files(files, output)
     for trace in done.traces:
         click.echo(op_trace_text.render(trace), nl=False)
     for text in done.notes:

@@ -5,6 +5,7 @@ The only place that turns an error into a line on stderr and an exit code (docs/
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 import sys
@@ -62,11 +63,33 @@ class LazyGroup(click.Group):
             raise TypeError(f"{COMMANDS[cmd_name][0]} is not a command")
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the words name.
+
+        Raises:
+            click.UsageError: there is none; it names near ones.
+        """
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            ctx.fail(unknown_command(args[0]))
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, without loading them."""
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl([(name, help_line) for name, (_, help_line) in COMMANDS.items()])
+
+
+def unknown_command(word: str) -> str:
+    """No such command, and those that may have been meant: an abbreviation, a slip, or a file to run."""
+    near = [name for name in COMMANDS if len(word) > 1 and name.startswith(word)]
+    near += [name for name in difflib.get_close_matches(word, COMMANDS, n=3) if name not in near]
+    said = f"no such command {word!r}"
+    if near:
+        return f"{said}; did you mean {' or '.join(near)}?"
+    return f"{said}; did you mean: stepscope run {word}?" if word.endswith(".py") else said
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -6,16 +6,30 @@ from pathlib import Path
 
 import click
 
+from stepscope.cli.progress import Progress
 from stepscope.units import format_bytes
 
 
 @click.command(short_help="Pack a session into one file.")
 @click.argument("session", type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The file to write. Default: SESSION.zip.")
-def pack(session: Path, output: Path | None) -> None:
+@click.option(
+    "--redact",
+    is_flag=True,
+    help="Replace paths, names and arguments by pseudonyms, leave out the sources, and make the reports again. "
+    "Equal words get equal pseudonyms, in all packs of this user. Default file: redacted-PSEUDONYM.stepscope.zip.",
+)
+def pack(session: Path, output: Path | None, *, redact: bool) -> None:
     """Pack a session into one file, to send or archive it."""
-    from stepscope.app import bundle  # noqa: PLC0415 - --help needs none of it
+    from stepscope.app import bundle, redacting  # noqa: PLC0415 - --help needs none of it
 
+    if redact:
+        with Progress(f"redacting {session}"):
+            target, size, left_out = redacting.pack(session, output)
+        click.echo(f"{target}  {format_bytes(size)}")
+        if left_out:
+            click.echo(f"left out: {', '.join(left_out)}", err=True)
+        return
     target, size = bundle.pack(session, output)
     click.echo(f"{target}  {format_bytes(size)}")
 

@@ -10,16 +10,21 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stepscope.app.latest import latest
+from stepscope.cli.progress import Progress
 from stepscope.errors import UsageError
 
 if TYPE_CHECKING:
     from stepscope.model.report.finding import Report
 
 FORMATS = ("text", "json", "html", "md")
+ENDINGS = {"": "text", ".txt": "text", ".text": "text", ".log": "text", ".json": "json"}
+ENDINGS |= {".html": "html", ".htm": "html", ".md": "md", ".markdown": "md"}
+"""Format by the extension of the file to write."""
 
 
 @click.command(short_help="Show the report of a session.")
-@click.argument("session", type=click.Path(path_type=Path))
+@click.argument("session", type=click.Path(path_type=Path), required=False)
 @click.option(
     "--format",
     "format_",
@@ -37,19 +42,35 @@ FORMATS = ("text", "json", "html", "md")
     help="Show one step next to the median step: why was this one slow? N counts from 0; `slowest` takes the slowest "
     "outlier, `slowest:3` the slowest three. As text, json or md.",
 )
-def report(session: Path, format_: str | None, output: Path | None, step: str | None, *, tasks: bool) -> None:
-    """Analyse SESSION (a .stepscope directory or a packed file) and show what was found."""
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="With text: every reason why detectors could not decide, and their codes.",
+)
+def report(
+    session: Path | None, format_: str | None, output: Path | None, step: str | None, *, tasks: bool, verbose: bool
+) -> None:
+    """Analyse SESSION (a .stepscope directory or a packed file) and show what was found. Without SESSION: the latest
+    in the current folder, else the latest of enable.
+    """
     from stepscope.app.report import analyze, rendering  # noqa: PLC0415 - numpy and pyarrow: not for --help
 
     form = format_ or _format_of(output)
+    if session is None:
+        session = latest()
+        click.echo(f"stepscope: {session}", err=True)
     if step is not None:
         _only_in_text(form, tasks=tasks)
-        _write(rendering.steps(session, step, form), output)
+        with Progress(f"analysing {session}"):
+            shown = rendering.steps(session, step, form)
+        _write(shown, output)
         return
-    found = analyze.analyze(session)
+    with Progress(f"analysing {session}"):
+        found = analyze.analyze(session)
     if form == "text":
         color = output is None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-        data = _text(found, session, color=color, tasks=tasks)
+        data = _text(found, session, color=color, tasks=tasks, verbose=verbose)
     else:
         data = rendering.render(found, session, form)
     _write(data, output)
@@ -72,15 +93,23 @@ def _only_in_text(form: str, *, tasks: bool) -> None:
 
 
 def _format_of(output: Path | None) -> str:
-    ending = output.suffix.lstrip(".").lower() if output is not None else ""
-    return {"htm": "html", "markdown": "md"}.get(ending, ending if ending in FORMATS else "text")
+    """The format of a file's extension; text without one.
+
+    Raises:
+        UsageError: it is the extension of something else, such as a PDF.
+    """
+    ending = output.suffix.lower() if output is not None else ""
+    if ending not in ENDINGS:
+        known = ", ".join(filter(None, ENDINGS))
+        raise UsageError(f"{output}: no report is written as {ending}; expected {known}, or --format")
+    return ENDINGS[ending]
 
 
-def _text(found: Report, session: Path, *, color: bool, tasks: bool) -> str:
+def _text(found: Report, session: Path, *, color: bool, tasks: bool, verbose: bool) -> str:
     from stepscope.reports import task_rows, text  # noqa: PLC0415 - as above
 
     page = session / "report.html"
     width = shutil.get_terminal_size((120, 24)).columns
     where = {"session_path": str(session), "html_path": str(page) if page.is_file() else ""}
-    shown = text.render(found, color=color, width=width, **where)
+    shown = text.render(found, color=color, width=width, verbose=verbose, **where)
     return f"{shown}\n{task_rows.render(found, width=width)}" if tasks else shown

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import re
+import shutil
 import sys
 from typing import TYPE_CHECKING
 
@@ -22,14 +23,18 @@ NEAR = 3
 @click.command(short_help="Explain a finding's code.")
 @click.argument("code", required=False)
 def rule(code: str | None) -> None:
-    """Explain the rule of `check` or the detector of `run` with this CODE or name. Without CODE: list all."""
+    """Explain the rule of `check` or the detector of `run` with this CODE or name. Without CODE: list all, with a line
+    about each.
+    """
     from stepscope.checker.registry import ALL as RULES  # noqa: PLC0415 - not for --help
     from stepscope.detectors.registry import EVERY as DETECTORS  # noqa: PLC0415 - numpy: not for --help
 
     every = sorted([*((d.code, d.name, d.doc) for d in DETECTORS), *((r.code, r.name, r.doc) for r in RULES)])
     if code is None:
-        for one, name, _ in every:
-            click.echo(f"{one}  {name}")
+        width = shutil.get_terminal_size((10_000, 24)).columns if sys.stdout.isatty() else 0
+        for one, name, doc in every:
+            line = f"{one}  {name:<{max(len(name) for _, name, _ in every)}}  {summary(doc)}"
+            click.echo(line if not width or len(line) <= width else f"{line[: width - 1]}\u2026")
         return
     wanted = code.lower()
     for one, name, doc in every:
@@ -37,6 +42,11 @@ def rule(code: str | None) -> None:
             click.echo(page(one, name, doc, color=sys.stdout.isatty()), nl=False)
             return
     raise UsageError(unknown(code, [word for one, name, _ in every for word in (one, name)]))
+
+
+def summary(doc: str) -> str:
+    """The first sentence of a documentation."""
+    return " ".join(inspect.cleandoc(doc).partition("\n\n")[0].split())
 
 
 def page(code: str, name: str, doc: str, *, color: bool = False) -> str:

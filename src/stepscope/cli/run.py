@@ -53,19 +53,24 @@ def _beside(port: str | None) -> beside.BesideJob | None:
 )
 @click.option("--no-sources", is_flag=True, help="Do not store copies of the user's source files.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no report at the end.")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Also print every reason why detectors could not decide, and their codes."
+)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def run(
     ctx: click.Context,
+    *,
     module: str | None,
     session: Path | None,
     report_json: Path | None,
     budget: str,
-    keep_raw: bool,  # noqa: FBT001
+    keep_raw: bool,
     remedies: tuple[str, ...],
     port: str | None,
-    no_sources: bool,  # noqa: FBT001
-    quiet: bool,  # noqa: FBT001
+    no_sources: bool,
+    quiet: bool,
+    verbose: bool,
     command: tuple[str, ...],
 ) -> None:
     """Measure a job and report why it is slow.
@@ -88,6 +93,7 @@ def run(
         keep_raw=keep_raw,
         sources=not no_sources,
         quiet=quiet,
+        verbose=verbose,
         apply=remedies,
         beside=_beside(port),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from stepscope.cli.progress import Progress
 from stepscope.model.api.capture_ask import DEFAULT_WAIT_S, DEFAULT_WHEN_WAIT_S, KINDS, MAX_STEPS
 
 
@@ -53,5 +54,11 @@ def trace(job: str, timeout: float, **asked: str | float | None) -> None:
 
     if asked.get("when"):
         use_case.check_when(asked)
-    text = use_case.trace(job, asked, lambda words: click.echo(f"stepscope: {words}", err=True), timeout)
+    with Progress(f"waiting for the capture of {job}") as progress:
+
+        def say(words: str) -> None:
+            progress.tell(words)
+            progress.say(words)
+
+        text = use_case.trace(job, asked, say, timeout)
     click.echo(text, nl=False)

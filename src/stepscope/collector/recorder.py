@@ -14,6 +14,7 @@ import msgspec
 from stepscope.collector.always_on.session_quota import Limits, SessionQuota
 from stepscope.collector.captures.native_captures import NativeCaptures
 from stepscope.collector.captures.op_captures import OpCaptures
+from stepscope.collector.cgroups import memory_kills
 from stepscope.collector.launch import apply, rundir
 from stepscope.collector.launch.mask import mask_text
 from stepscope.collector.memory import allocator
@@ -63,6 +64,7 @@ class Recording:
         self.captures = OpCaptures(self)
         self.native = NativeCaptures(self)
         self._look_schedule = LookSchedule(self, time.monotonic_ns())
+        self._sources = sources.SourceCopies(self.writer)
         self._next_drain_ns = 0
         self._next_sample_ns = 0
         self._next_flush_ns = time.monotonic_ns() + _FLUSH_NS
@@ -77,7 +79,13 @@ class Recording:
                 "was lost, but the host samples have gaps",
             )
         host = msgspec.structs.replace(host_info(), gpus=self.sampling.gpu.count, gpu_problem=self.sampling.gpu.problem)
-        self.manifest = msgspec.structs.replace(self.manifest, sidecar_starts=starts, host=host)
+        before = self.manifest.memory_kills_before
+        self.manifest = msgspec.structs.replace(
+            self.manifest,
+            sidecar_starts=starts,
+            host=host,
+            memory_kills_before=memory_kills.count() if before is None else before,
+        )
         try:
             self._write_manifest()
         except OSError as error:  # a full disk: there may be room later
@@ -115,6 +123,7 @@ class Recording:
             self.drainer.flush()
             self.drainer.retire_dead(now_ns)
             self._look_at_allocators()
+            self._copy_sources()
             self.sampling.flush()
             if self.quota is not None and now_ns >= self._next_trim_ns:
                 self._next_trim_ns = now_ns + _TRIM_NS
@@ -206,6 +215,7 @@ class Recording:
             state=state if not problems else "running",
             ended_ns=(ended.at_ns if ended else now_ns) - self._origin_ns,
             exit_code=ended.exit_code if ended else None,
+            memory_killed=memory_kills.count() > (self.manifest.memory_kills_before or 0),
             signals=self._signals(),
         )
         try:
@@ -217,13 +227,17 @@ class Recording:
                 worker.close(remove=False)
         return problems
 
+    def _copy_sources(self) -> None:
+        if self.job is None or self.job.sources:
+            self._sources.store(self.drainer.files(), self.manifest.cwd)
+
     def _store_rest(self) -> list[str]:
         try:
             self.drainer.flush()
             self.sampling.flush(final=True)
-            if self.job is None or self.job.sources:
-                for text in sources.store_sources(self.writer, self.drainer.files(), self.manifest.cwd):
-                    self.note("DX111", text)
+            self._copy_sources()
+            for text in self._sources.problems():
+                self.note("DX111", text)
         except OSError as error:
             waiting = f"{self.drainer.pending()} records are waiting in {self.run}; the newest samples are lost"
             text = f"{self.session}: {error.strerror}: {waiting}"

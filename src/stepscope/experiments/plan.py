@@ -35,6 +35,8 @@ FIT_ONLY = frozenset(
     }
 )
 """Interventions that reach nothing where no Keras model is trained by fit."""
+GC_CALL = "gc.collect"
+"""How the title of a finding says that the program calls the garbage collector: only then can its calls be left out."""
 REMOVED: Mapping[str, float] = {
     "compute-only": 1.0,
     "no-callbacks": 1.0,
@@ -90,8 +92,10 @@ def candidates(report: Report) -> tuple[Candidate, ...]:
     """The trials that a report suggests, each once, the best first."""
     found: dict[str, Candidate] = {}
     fits = _fits(report)
+    called = any(GC_CALL in finding.title for finding in report.findings)
     for candidate in (*_of_findings(report.findings), *_of_ledger(report), *_of_components(report)):
-        if not fits and trials.split(candidate.trial)[0] in FIT_ONLY:
+        name = trials.split(candidate.trial)[0]
+        if (not fits and name in FIT_ONLY) or (name == "gc-calls-off" and not called):
             continue
         known = found.get(candidate.trial)
         if known is None or known.expected_ratio < candidate.expected_ratio:

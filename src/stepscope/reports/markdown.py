@@ -8,8 +8,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stepscope.reports import capture_text, ledger_rows, maker_rows, op_trace_text, task_rows, verdict, words
-from stepscope.reports.page import limit_rows, op_rows, traced_rows
+from stepscope.reports import (
+    capture_text,
+    checked_words,
+    ledger_rows,
+    maker_rows,
+    op_trace_text,
+    task_rows,
+    verdict,
+    words,
+)
+from stepscope.reports.page import input_rows, limit_rows, op_rows, traced_rows
 from stepscope.reports.page.excerpt import excerpt
 from stepscope.units import format_ns
 
@@ -32,6 +41,7 @@ def render(report: Report, *, sources: Mapping[str, str] | None = None) -> str:
         _traced(report),
         *_findings(report, sources or {}),
         _stages(report),
+        _input(report),
     ]
     blocks += [_tasks(report), _ops(report), _limits(report), _checked(report), _source(report)]
     return "\n\n".join(filter(None, [*blocks, _diagnostics(report)])) + "\n"
@@ -69,7 +79,7 @@ def _head(report: Report) -> str:
         mean, p95 = words.time_pair(times.mean_ns, times.p95_ns)
         items.append(f"step {mean} (p95 {p95})")
     items.append(verdict.gpu_text(report))
-    items += [escape(words.framework_text(summary)), words.exit_text(summary.exit_code)]
+    items += [escape(words.framework_text(summary)), verdict.exit_text(summary)]
     items += map(escape, words.process_role_items(summary))
     items += map(escape, words.inference_items(summary))
     items.append(words.overhead_text(report.overhead, steps=summary.steps))
@@ -232,6 +242,21 @@ def _ops(report: Report) -> str:
     return f"### Ops\n\n{escape(op_rows.summary(report.ops))}.\n\n{body}"
 
 
+def _input(report: Report) -> str:
+    """What the input could reach, if it is more than it reaches."""
+    bound = report.input_bound
+    said = input_rows.short(bound)
+    if bound is None or not said:
+        return ""
+    rows = [
+        [code(cell) if i in (1, 4) else escape(cell) for i, cell in enumerate(row)] for row in input_rows.edits(bound)
+    ]
+    fence = f"```diff\n{bound.diff}```" if bound.diff and "```" not in bound.diff else ""
+    return "\n\n".join(
+        filter(None, ["### Input at best", f"{escape(bound.text)}.", table(input_rows.EDITS, rows), fence])
+    )
+
+
 def _limits(report: Report) -> str:
     if report.limits is None:
         return ""
@@ -247,8 +272,8 @@ def _op_cell(title: str, text: str) -> str:
 
 
 def _checked(report: Report) -> str:
-    rows = [(code(c.detector), escape(c.name), c.outcome, escape(words.why_not(c))) for c in report.checked]
-    summary = escape(" \u00b7 ".join(words.checked_items(report.checked)))
+    rows = [(code(c.detector), escape(c.name), c.outcome, escape(checked_words.why_not(c))) for c in report.checked]
+    summary = escape(" \u00b7 ".join(checked_words.checked_items(report.checked)))
     body = table(("detector", "name", "outcome", "why"), rows)
     return f"### Checked\n\n{summary}\n\n{body}" if rows else f"### Checked\n\n{summary}"
 

@@ -12,8 +12,17 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
-from stepscope.reports import capture_text, ledger_rows, maker_rows, op_trace_text, request_rows, verdict, words
-from stepscope.reports.page import limit_rows, op_rows, traced_rows
+from stepscope.reports import (
+    capture_text,
+    checked_words,
+    ledger_rows,
+    maker_rows,
+    op_trace_text,
+    request_rows,
+    verdict,
+    words,
+)
+from stepscope.reports.page import input_rows, limit_rows, op_rows, traced_rows
 from stepscope.units import format_ns, format_rate
 
 if TYPE_CHECKING:
@@ -63,7 +72,13 @@ Line = tuple[Piece, ...]
 
 
 def render(
-    report: Report, *, color: bool = False, width: int = 120, session_path: str = "", html_path: str = ""
+    report: Report,
+    *,
+    color: bool = False,
+    width: int = 120,
+    session_path: str = "",
+    html_path: str = "",
+    verbose: bool = False,
 ) -> str:
     """The report as lines of text that end in a newline.
 
@@ -73,9 +88,18 @@ def render(
         width: columns of the terminal; at least 60 are used.
         session_path: path of the session, for the command that opens it again.
         html_path: path of the page.
+        verbose: with every reason why detectors could not decide.
     """
     width = max(width, MIN_WIDTH)
-    lines = [*_header(report, width), (), *_findings(report, width), *_checked(report, width)]
+    if (why := verdict.nothing_to_show(report)) and not verbose:
+        lines = [
+            *_first(report, width - HEAD, cost=False),
+            *_labelled("why", HEAD, wrap(f"{why}{SEPARATOR}more: --verbose", width - HEAD)),
+        ]
+        lines += _labelled("measured", HEAD, _wrap_items(words.measured_items(report), width - HEAD))
+        lines += _paths(session_path, html_path, width)
+        return "".join(_paint(line, color=color) + "\n" for line in lines)
+    lines = [*_header(report, width), (), *_findings(report, width), *_checked(report, width, verbose=verbose)]
     lines += [*_captured(report, width), *_traced(report, width), *_ops(report, width), *_limits(report, width)]
     lines += [*_source(report, width), *_diagnostics(report, width), *_slowest(report, session_path, width)]
     lines += _paths(session_path, html_path, width)
@@ -139,13 +163,9 @@ def _header(report: Report, width: int) -> list[Line]:
     if words.is_imported(report):
         return _imported(report, room)
     if not summary.steps:
-        items = ["no steps seen", words.framework_text(summary), format_ns(summary.wall_ns)]
-        items.append(words.plural(summary.processes, "process") if summary.processes else "")
-        items.append(words.exit_text(summary.exit_code))
-        items.append(words.overhead_text(report.overhead, steps=0))
-        measured = _wrap_items(measured_items(report), room)
+        measured = _wrap_items(words.measured_items(report), room)
         return [
-            *_labelled("stepscope", HEAD, _wrap_items(filter(None, items), room)),
+            *_first(report, room),
             *_labelled("the job", HEAD, _wrap_items(ledger_rows.line(report), room)),
             *_labelled("unexplained", HEAD, wrap(verdict.unexplained_text(report), room)),
             *_labelled("measured", HEAD, measured or ["nothing: the job was too short, or no sampler ran"]),
@@ -157,7 +177,7 @@ def _header(report: Report, width: int) -> list[Line]:
     if times is not None:
         mean, p95 = words.time_pair(times.mean_ns, times.p95_ns)
         items.append(f"step {mean} (p95 {p95})")
-    items += [verdict.gpu_text(report), words.exit_text(summary.exit_code), words.overhead_text(report.overhead)]
+    items += [verdict.gpu_text(report), verdict.exit_text(summary), words.overhead_text(report.overhead)]
     return [
         *_labelled("stepscope", HEAD, _wrap_items(filter(None, items), room)),
         *_labelled("makers", HEAD, [text for line in maker_rows.lines(summary) for text in wrap(line, room)]),
@@ -167,9 +187,19 @@ def _header(report: Report, width: int) -> list[Line]:
         *_labelled("the job", HEAD, _wrap_items(ledger_rows.line(report), room)),
         *_labelled("unexplained", HEAD, wrap(verdict.unexplained_text(report), room)),
         *_stages(report, room),
+        *_labelled("input", HEAD, [text for said in input_rows.short(report.input_bound) for text in wrap(said, room)]),
         *_requests(report, room),
         *_members(report, room),
     ]
+
+
+def _first(report: Report, room: int, *, cost: bool = True) -> list[Line]:
+    """The first line about a job without steps."""
+    summary = report.session
+    items = ["no steps seen", words.framework_text(summary), format_ns(summary.wall_ns)]
+    items.append(words.plural(summary.processes, "process") if summary.processes else "")
+    items += [verdict.exit_text(summary), words.overhead_text(report.overhead, steps=0) if cost else ""]
+    return _labelled("stepscope", HEAD, _wrap_items(filter(None, items), room))
 
 
 def _imported(report: Report, room: int) -> list[Line]:
@@ -203,28 +233,6 @@ def _anatomy(report: Report) -> list[str]:
     shown = sorted((c for c in shares if shares[c] >= SMALL_SHARE), key=lambda c: -shares[c])
     items = [f"{words.component_word(c)} {100 * shares[c]:.0f} %" for c in shown]
     return items or ["no breakdown available"]
-
-
-def measured_items(report: Report) -> list[str]:
-    """What the samplers measured of a job, with or without steps."""
-    series = report.series
-
-    def mean(key: str) -> float | None:
-        values = series.get(key)
-        return sum(values) / len(values) if values else None
-
-    items: list[str] = []
-    if (cores := mean("res:cpu_cores")) is not None:
-        others = mean("res:others_cores")
-        items.append(f"CPU {cores:.1f} cores" + (f" (others {others:.1f})" if others is not None else ""))
-    if (wait := mean("res:wait_cores")) is not None:
-        items.append(f"waiting for a CPU {wait:.1f} cores")
-    if memory := series.get("res:rss_mb"):
-        items.append(f"peak memory {format_rate(max(memory))} MB")
-    for key, word in (("res:read_mb_s", "read"), ("res:write_mb_s", "written")):
-        if (rate := mean(key)) is not None:
-            items.append(f"{word} {rate:.1f} MB/s")
-    return items
 
 
 def _findings(report: Report, width: int) -> list[Line]:
@@ -301,8 +309,12 @@ def _shorten(place: str, room: int) -> str:
     return place
 
 
-def _checked(report: Report, width: int) -> list[Line]:
-    return _labelled("checked", TAIL, [_one_line(words.checked_short(report.checked), width - TAIL)])
+def _checked(report: Report, width: int, *, verbose: bool) -> list[Line]:
+    room = width - TAIL
+    texts = [_one_line(checked_words.checked_short(report.checked), room)]
+    if verbose:
+        texts = [line for text in checked_words.checked_long(report.checked) for line in wrap(text, room)]
+    return _labelled("checked", TAIL, texts)
 
 
 def _one_line(text: str, room: int) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from stepscope.reports import ledger_rows, words
 
 if TYPE_CHECKING:
-    from stepscope.model.report.finding import Finding, Report
+    from stepscope.model.report.finding import Finding, Report, SessionSummary
     from stepscope.model.report.ledger import LedgerEntry
 
 NOTHING = "nothing significant found"
@@ -28,14 +28,34 @@ FEW_STEPS = 0.5
 MAX_LISTED = 3
 MAX_PARTS = 3
 MAX_PLACES = 2
+NOT_MEASURED = ("DX115", "DX108")
+"""Diagnostics that say why no process was measured: the agent failed, or there was nothing to measure."""
 GENERAL = "GEN"
 """Codes of general findings begin so."""
+
+
+def nothing_to_show(report: Report) -> str:
+    """Why a job without steps and findings is shown in three lines: it ended too early, or nothing of it was measured.
+    "" if there is more to say.
+    """
+    summary = report.session
+    more = summary.steps or words.is_imported(report) or summary.end == "outside" or words.significant(report)
+    if more or listed(report):
+        return ""
+    known = {d.code: d.text for d in report.diagnostics}
+    said = next((f"{code} {words.printable(known[code])}" for code in NOT_MEASURED if code in known), "")
+    if NOT_MEASURED[0] not in known and (summary.exit_code or summary.end == "unknown"):
+        what = "its memory ran out" if summary.end == "memory" else "it ended"
+        return f"{what} before its first step"
+    return said.partition(", so ")[0] if words.framework_text(summary) == words.NO_FRAMEWORK else ""
 
 
 def nothing_text(report: Report) -> str:
     """Text for a report without findings above info: what is not explained, or why detectors could not run."""
     if words.is_imported(report):
         return "no findings: the job was not measured, so only its op traces were analysed"
+    if why := nothing_to_show(report):
+        return why
     if not report.session.steps:
         return "no steps were seen, so there are no findings about them"
     if missing := unexplained_text(report):
@@ -87,6 +107,24 @@ def gpu_text(report: Report) -> str:
     """``GPU busy 12 %`` of the steady steps; "" where no GPU was sampled."""
     busy = report.session.gpu_busy_ratio
     return f"GPU busy {words.percent(busy)} %" if busy is not None else ""
+
+
+def exit_text(summary: SessionSummary) -> str:
+    """How the job ended; empty for success, and for a job that was only observed for some time."""
+    code = summary.exit_code
+    if summary.end == "memory":
+        return "killed for lack of memory" + (" (signal 9)" if code is not None else "")
+    if code is None:
+        return {"clean": "ended, exit code not observed", "outside": ""}.get(summary.end, "end not recorded")
+    if code < 0:
+        return f"ended by signal {-code}"
+    return f"exit code {code}" if code else ""
+
+
+def end_text(summary: SessionSummary) -> str:
+    """How the job ended, success included."""
+    good = "observed from outside" if summary.end == "outside" else "exit code 0"
+    return exit_text(summary) or good
 
 
 def is_general(finding: Finding) -> bool:

@@ -13,13 +13,12 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from stepscope.model.report.components import COMPONENTS
-from stepscope.units import format_bytes, format_ns, format_rate
+from stepscope.units import format_bytes, format_ns, format_rate, singular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from stepscope.model.report.finding import (
-        Checked,
         Cost,
         Diagnostic,
         Finding,
@@ -64,6 +63,7 @@ ROLE_COUNT_WORDS = {
 SHORT_STAGE_WORDS = {"forward-backward": "forward/backward", "output-processing": "output"}
 """Short names for the line that lists all eight stages."""
 
+NO_FRAMEWORK = "no framework in the job"
 SEPARATOR = " \u00b7 "
 """Between the items of a line."""
 
@@ -74,8 +74,6 @@ SHOWN_FROM = 0.005
 """Smaller values print as 0, which is clearer than 0.00."""
 MIN_ADDED = 0.0005
 """A smaller share prints as 0.0 %."""
-MISSING_LIMIT = 3
-"""Number of reasons that a one-line summary gives for detectors that could not decide."""
 
 
 def printable(text: str) -> str:
@@ -206,19 +204,10 @@ def throughput_text(summary: SessionSummary) -> str:
     return f"{format_rate(rates.steps_per_s)} steps/s" if rates.steps_per_s is not None else ""
 
 
-def exit_text(code: int | None) -> str:
-    """How the job ended; empty for success."""
-    if code is None:
-        return "end not recorded"
-    if code < 0:
-        return f"ended by signal {-code}"
-    return f"exit code {code}" if code else ""
-
-
 def framework_text(summary: SessionSummary) -> str:
     """The framework, or a note that there was none."""
     name = printable(summary.framework)
-    return name if name not in ("", "none") else "no framework in the job"
+    return name if name not in ("", "none") else NO_FRAMEWORK
 
 
 def value_text(value: float, unit: str) -> str:
@@ -233,7 +222,7 @@ def value_text(value: float, unit: str) -> str:
         return format_bytes(value)
     whole = value == int(value) or abs(value) < SHOWN_FROM
     number = f"{value:,.0f}" if whole else format_rate(value)
-    return number if unit in ("", "count") else f"{number} {printable(unit)}"
+    return number if unit in ("", "count") else f"{number} {printable(singular(unit) if number == '1' else unit)}"
 
 
 METRIC_WORDS = {"ns": "time", "ratio": "share", "us": "time", "ms": "time"}
@@ -260,15 +249,6 @@ def plural(count: int, word: str) -> str:
     """``1 step``, ``2 steps``, ``2 processes``."""
     ending = "" if count == 1 else "es" if word.endswith("s") else "s"
     return f"{count:,} {word}{ending}"
-
-
-def why_not(checked: Checked) -> str:
-    """Why a detector could not decide: ``no host samples (hint)``."""
-    missing = ", ".join(f"no {printable(m).replace('-', ' ')}" for m in checked.missing)
-    hint = printable(checked.hint)
-    if missing and hint:
-        return f"{missing} ({hint})"
-    return missing or hint
 
 
 def basis_text(stage: StageShare) -> str:
@@ -306,72 +286,6 @@ def _all(names: list[str]) -> str:
     return "all eight" if len(names) == len(STAGE_WORDS) - 1 else ", ".join(names)
 
 
-LATER = frozenset({"experiment", "snapshots of memory"})
-"""Signals that a run has only afterwards, or from its second minute on: without them a detector does not apply."""
-
-
-def could_not_look(checked: Checked) -> bool:
-    """Whether the detector applies, but lacks data that this run could have had."""
-    if checked.outcome == "not-applicable":
-        return not LATER.issuperset(checked.missing)
-    return checked.outcome == "undecided"
-
-
-def blind_reasons(blind: Iterable[Checked]) -> list[str]:
-    """Why detectors could not decide, in short: the most frequently missing signal first, each detector once."""
-    left = list(blind)
-    reasons: list[str] = []
-    while left:
-        counts = Counter(m for c in left for m in c.missing)
-        if not counts:
-            return reasons + sorted({why_not(c) or printable(c.detector) for c in left})
-        signal, _ = counts.most_common(1)[0]
-        hit = [c for c in left if signal in c.missing]
-        plain = next((c for c in hit if c.missing == (signal,)), None)
-        reasons.append(why_not(plain) if plain is not None else f"no {printable(signal).replace('-', ' ')}")
-        left = [c for c in left if signal not in c.missing]
-    return reasons
-
-
-def checked_short(checked: Iterable[Checked]) -> str:
-    """``47 clear, 10 could not decide: no op trace (stepscope trace JOB)``: with the one command that helps most."""
-    rows = list(checked)
-    blind = [c for c in rows if could_not_look(c)]
-    items = [f"{sum(c.outcome == 'clear' for c in rows)} clear" if rows else "no detector ran"]
-    if failed := [printable(c.detector) for c in rows if c.outcome == "failed"]:
-        items.append(f"{len(failed)} failed: {', '.join(failed)}")
-    if blind:
-        first, *more = blind_reasons(blind)
-        others = f"; {plural(len(more), 'more reason')}" if more else ""
-        items.append(f"{len(blind)} could not decide: {first}{others}")
-    return SEPARATOR.join(items)
-
-
-def checked_items(checked: Iterable[Checked], *, found: bool = False) -> list[str]:
-    """Outcomes of the detectors: ``21 clear``, ``3 could not decide: no perf (...)``; the only place that counts them.
-
-    ``found``: also count those that found something, for places where the findings are not listed right above.
-    """
-    rows = list(checked)
-    clear = sum(c.outcome == "clear" for c in rows)
-    idle = sum(c.outcome == "not-applicable" and not could_not_look(c) for c in rows)
-    blind = [c for c in rows if could_not_look(c)]
-    failed = [printable(c.detector) for c in rows if c.outcome == "failed"]
-    hits = sum(c.outcome == "found" for c in rows)
-    items = [f"{hits} found"] if found and hits else []
-    items.append(f"{clear} clear" if rows else "no detector ran")
-    if blind:
-        reasons = blind_reasons(blind)
-        more = len(reasons) - MISSING_LIMIT
-        named = "; ".join([*reasons[:MISSING_LIMIT], *([plural(more, "more reason")] if more > 0 else [])])
-        items.append(f"{len(blind)} could not decide: {named}")
-    if idle:
-        items.append(f"{idle} not applicable")
-    if failed:
-        items.append(f"{len(failed)} failed: {', '.join(failed)}")
-    return items
-
-
 def source_items(check: SourceCheck | None) -> list[str]:
     """Static findings without a measured counterpart: ``2 static findings on lines not seen in this run``."""
     if check is None:
@@ -397,3 +311,25 @@ def merged_diagnostics(diagnostics: Iterable[Diagnostic]) -> list[tuple[str, str
     """Diagnostics (code, text, how often), duplicates merged, in order of first appearance."""
     counts = Counter((printable(d.code), printable(d.text)) for d in diagnostics)
     return [(code, text, count) for (code, text), count in counts.items()]
+
+
+def measured_items(report: Report) -> list[str]:
+    """What the samplers measured of a job, with or without steps."""
+    series = report.series
+
+    def mean(key: str) -> float | None:
+        values = series.get(key)
+        return sum(values) / len(values) if values else None
+
+    items: list[str] = []
+    if (cores := mean("res:cpu_cores")) is not None:
+        others = mean("res:others_cores")
+        items.append(f"CPU {cores:.1f} cores" + (f" (others {others:.1f})" if others is not None else ""))
+    if (wait := mean("res:wait_cores")) is not None:
+        items.append(f"waiting for a CPU {wait:.1f} cores")
+    if memory := series.get("res:rss_mb"):
+        items.append(f"peak memory {format_rate(max(memory))} MB")
+    for key, word in (("res:read_mb_s", "read"), ("res:write_mb_s", "written")):
+        if (rate := mean(key)) is not None:
+            items.append(f"{word} {rate:.1f} MB/s")
+    return items

@@ -36,6 +36,8 @@ _COPY_BYTES = 1 << 20
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _NOT_PORTABLE = {"derived"}
 _MAGIC = b"PK\x03\x04"
+_NAME_AT = 30
+"""Bytes before the name in the header of a zip file's entry (APPNOTE.TXT 4.3.7)."""
 _UNREADABLE = (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, RuntimeError, zlib.error, struct.error)
 """Errors that ``zipfile`` raises for altered bytes."""
 
@@ -165,6 +167,16 @@ def is_packed(path: Path) -> bool:
         return False
 
 
+def begins_as_packed(path: Path) -> bool:
+    """Whether a file begins as ``pack`` writes it: a zip file whose first entry is the digests. Reads 36 bytes."""
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(_NAME_AT + len(DIGEST))
+    except OSError:
+        return False
+    return head.startswith(_MAGIC) and head[_NAME_AT:] == DIGEST.encode()
+
+
 def _damaged(path: Path, what: str) -> DamagedError:
     return DamagedError(f"damaged: {path}: {what}; copy it again from its origin, or pack the session again")
 
@@ -242,7 +254,7 @@ def pack(session: Path, target: Path) -> int:
     """
     if not layout.is_session(session):
         raise SessionError(f"{session}: not a session; expected a directory with a {layout.MANIFEST}")
-    names = _portable_names(session)
+    names = portable_names(session)
     digests = {name: _digest_of(session / name) for name in names}
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
@@ -264,7 +276,8 @@ def pack(session: Path, target: Path) -> int:
     return target.stat().st_size
 
 
-def _portable_names(session: Path) -> list[str]:
+def portable_names(session: Path) -> list[str]:
+    """The names of all files that belong to a session: no caches, no links."""
     names = []
     for folder, folders, files in os.walk(session):
         relative = Path(folder).relative_to(session)

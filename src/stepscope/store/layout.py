@@ -20,6 +20,9 @@ SUFFIX = ".stepscope"
 PACKED_SUFFIX = ".stepscope.zip"
 """Suffix of a packed session's name."""
 
+ZIP_SUFFIX = ".zip"
+"""Suffix of a packed session under any name that the user chose."""
+
 MANIFEST = "manifest.json"
 WORKERS = "workers"
 TABLES = "tables"
@@ -68,8 +71,8 @@ def is_session(path: Path) -> bool:
     return (path / MANIFEST).is_file()
 
 
-def claim(path: Path) -> None:
-    """Make the directory of a new session; two runs never share one.
+def claim(path: Path, option: str = "--session") -> None:
+    """Make the directory of a new session; two runs never share one. ``option``: the one that chooses another place.
 
     Raises:
         SessionError: the path exists already.
@@ -80,6 +83,4 @@ def claim(path: Path) -> None:
     except FileExistsError:
         if path.is_dir() and not any(path.iterdir()):
             return
-        raise SessionError(
-            f"{path} already exists; each run needs a new session, choose another with --session"
-        ) from None
+        raise SessionError(f"{path} already exists; expected a new directory: choose another with {option}") from None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MAX_HEAD_BYTES = 1 << 30
 """Maximum unpacked size of the metadata: some ten million stacks."""
-_KEY = "profile"
+HEAD_KEY = "profile"
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +74,7 @@ def encode(profile: StackProfile) -> bytes:
         leaves=tuple(profile.stacks.frame.tolist()),
     )
     packed = base64.b64encode(zlib.compress(msgspec.json.encode(head), 1)).decode()
-    return tables.encode(tables.columns_of(profile.samples), {_KEY: packed})
+    return tables.encode(tables.columns_of(profile.samples), {HEAD_KEY: packed})
 
 
 def decode(data: bytes) -> StackProfile:
@@ -84,7 +84,7 @@ def decode(data: bytes) -> StackProfile:
         ValueError: it is damaged, or not a stack profile.
     """
     columns, metadata = tables.read_columns(data)
-    head = _head(metadata.get(_KEY, ""))
+    head = _head(metadata.get(HEAD_KEY, ""))
     if len(head.parents) != len(head.leaves):
         raise ValueError(f"{len(head.parents)} callers of {len(head.leaves)} stacks")
     samples: dict[str, np.ndarray] = {}
@@ -120,4 +120,4 @@ def _head(packed: str) -> Head:
         text = zlib.decompressobj().decompress(base64.b64decode(packed, validate=True), MAX_HEAD_BYTES)
         return msgspec.json.decode(text, type=Head)
     except (zlib.error, ValueError) as error:
-        raise ValueError(f"its metadata {_KEY!r} is missing or damaged: {error}") from error
+        raise ValueError(f"its metadata {HEAD_KEY!r} is missing or damaged: {error}") from error

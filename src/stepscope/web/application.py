@@ -176,12 +176,11 @@ async def _document(request: Request) -> Response:
 
 
 async def _refused(request: Request, refused: Exception) -> Response:
-    del request
     if not isinstance(refused, Refused):
         raise refused
     if refused.status == HTTPStatus.NOT_MODIFIED:
         return Response(status_code=int(refused.status), headers=refused.headers)
-    return problems.response(refused)
+    return problems.response(refused, request.scope)
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
@@ -192,10 +191,10 @@ async def _http_error(request: Request, error: Exception) -> Response:
         HTTPStatus.NOT_FOUND: f"nothing is at {request.url.path[:200]}; expected an address in {PREFIX}/openapi.json",
         HTTPStatus.METHOD_NOT_ALLOWED: f"{request.method} is not allowed here",
     }.get(status, status.phrase)
-    return problems.response(Refused(status, detail, dict(error.headers or {})))
+    return problems.response(Refused(status, detail, dict(error.headers or {})), request.scope)
 
 
 async def _failed(request: Request, error: Exception) -> Response:
     """An internal error: the client gets its type; the traceback goes to the server's terminal."""
     detail = f"{request.url.path[:200]} failed: {type(error).__name__}; the server's terminal shows the traceback"
-    return problems.response(Refused(HTTPStatus.INTERNAL_SERVER_ERROR, detail))
+    return problems.response(Refused(HTTPStatus.INTERNAL_SERVER_ERROR, detail), request.scope)

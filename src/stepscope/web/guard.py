@@ -6,6 +6,7 @@ comes from, then the token. Nothing else runs before all of them are valid.
 
 from __future__ import annotations
 
+import re
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 MAX_BODY_BYTES = 16 << 10
 MAX_PATH = 512
 MAX_QUERY = 2_048
+HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[^\s:@/?#\[\]]+)(?::[0-9]{1,5})?")
+"""A host name or address with an optional port, and nothing else (RFC 9110, 7.2)."""
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -65,7 +68,7 @@ class Guard:
                 return
             await self._app(scope, _bounded(receive), said)
         except Refused as refused:
-            await response(refused)(scope, receive, said)
+            await response(refused, scope)(scope, receive, said)
 
     def _check(self, scope: Scope) -> RedirectResponse | None:
         """Validate a request; return a redirect for a browser that sends the token in its address.
@@ -83,8 +86,8 @@ class Guard:
         return self._check_token(scope, headers, origin)
 
     def _check_host(self, host: str) -> None:
-        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-        if name.lower() not in self._access.hosts:
+        found = HOST.fullmatch(host)
+        if found is None or found["name"].lower() not in self._access.hosts:
             raise Refused(HTTPStatus.FORBIDDEN, f"host {host!r} is not a name of this server")
 
     def _check_token(self, scope: Scope, headers: Headers, origin: str | None) -> RedirectResponse | None:

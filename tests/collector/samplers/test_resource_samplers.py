@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stepscope.collector.cgroups.cgroup import folders
 from stepscope.collector.samplers import sockets
 from stepscope.collector.samplers.base import TICK_NS, Targets
-from stepscope.collector.samplers.cgroup import folders
 from stepscope.collector.samplers.cores import CoreSampler
 from stepscope.collector.samplers.disks import DiskSampler, read_limits
 from stepscope.collector.samplers.links import LinkSampler, link_speed

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.derive.sessions import SCRIPT
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
 from tests.detectors.graph_jobs import LINE
 from tests.detectors.replay_jobs import replayed, times
 from tests.detectors.traced_jobs import TRACE, untraced
@@ -12,6 +13,7 @@ from stepscope.derive.steps_view import StepsView
 from stepscope.derive.view import SessionView
 from stepscope.detectors.base import Seen
 from stepscope.detectors.device.cheaper_way_measured import DETECTOR
+from stepscope.model.log.program import Setting
 
 FIXTURES = Fixtures(
     firing=lambda: replayed(60_000, times(60_000), times(30_000, "float32"), kind="float64"),
@@ -38,6 +40,16 @@ FIXTURES = Fixtures(
 def test_fixtures(claim: Claim) -> None:
     """It finds its case, is silent where it must be, says what it lacks, and turns at its threshold."""
     claim(DETECTOR, FIXTURES)
+
+
+@pytest.mark.parametrize(("values", "lines"), [((True,), [3, LINE]), ((True, False), [LINE]), ((), [LINE])])
+def test_the_line_that_chose_double_precision_comes_first(values: tuple[bool, ...], lines: list[int]) -> None:
+    """It is the one to change, if it is still in effect."""
+    job = replayed(60_000, times(60_000), times(30_000, "float32"), kind="float64")
+    for value in values:
+        job.event(Setting(name="double_precision", value=value, file=SCRIPT, line=3, function="main"))
+    (found,) = look(DETECTOR, job)[0]
+    assert [place.line for place in found.where] == lines
 
 
 def test_half_precision_is_information() -> None:

@@ -31,9 +31,9 @@ def collecting(dur: int, *, every: int = 1, same_length: bool = True) -> Job:
 FIXTURES = Fixtures(
     firing=lambda: collecting(30 * MS),
     expected=Expected(
-        severity="info",
-        cost=0.0,
-        basis="unknown",
+        severity="high",
+        cost=0.3,
+        basis="modelled",
         where=(("train.py", CALL),),
         metrics=("gc_ratio", "collections"),
         title=("garbage collection takes 30 % of the steps", "in every step"),
@@ -53,6 +53,13 @@ FIXTURES = Fixtures(
 def test_fixtures(claim: Claim) -> None:
     """It tells where its component's time goes, from the least share on that a report must explain."""
     claim(DETECTOR, FIXTURES)
+
+
+@pytest.mark.parametrize(("dur", "severity"), [(9 * MS, "info"), (11 * MS, "medium")])
+def test_collections_in_every_step_are_a_loss_from_a_tenth_on(dur: int, severity: str) -> None:
+    """There is no step without one to compare with, but the thread does nothing else meanwhile."""
+    ((found,), _) = look(DETECTOR, collecting(dur))
+    assert found.severity == severity
 
 
 def test_a_saving_is_claimed_if_steps_without_a_collection_show_it() -> None:

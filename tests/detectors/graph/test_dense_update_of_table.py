@@ -85,6 +85,58 @@ def test_a_regularizer_on_the_table_is_named() -> None:
     assert "regularizer" not in other.title
 
 
+def session_tables(*, computed: bool) -> Tables:
+    """The graph of a session that looks up rows of a variable, or of what a line makes of all of it."""
+    tables = Tables()
+    graph = tables.graph()
+    spec = "float32[1000000,32]"
+    handle = graph.op("users", "VarHandleOp", outputs="resource[]")
+    source = read = graph.op("Read", "ReadVariableOp", handle, outputs=spec)
+    if computed:
+        norm = graph.op("norm", "Sum", read, outputs="float32[1000000,1]", line=30, function="tables")
+        source = graph.op("adam/Mul", "Mul", read, norm, outputs=spec, line=30, function="tables")
+    ids = graph.op("ids", "Placeholder", outputs="int64[256]")
+    graph.op("Gather", "GatherV2", source, ids, outputs="float32[256,32]", line=LINE)
+    gradient = graph.op("gradients/Gather_grad/UnsortedSegmentSum", "UnsortedSegmentSum", ids, outputs=spec)
+    if not computed:
+        gradient = graph.op("adam/Mul", "Mul", gradient, outputs=spec)
+    graph.op("update", "ResourceApplyAdagrad", handle, gradient)
+    return tables
+
+
+def test_a_variable_of_a_session_is_a_table() -> None:
+    """A session's graph lists no variables: those that an optimizer's op changes are known by their reads."""
+    (found,) = look(DETECTOR, looked_up(60_000, session_tables(computed=False)))[0]
+    assert "256 of the 1,000,000 rows" in found.title
+    assert [place.line for place in found.where] == [LINE]
+
+
+def test_the_first_value_of_a_variable_is_no_work_of_the_steps() -> None:
+    """A session's graph has the ops that make and assign it; nothing is asked about them."""
+    tables = Tables()
+    graph = tables.graph()
+    spec = "float32[1000000,32]"
+    handle = graph.op("users", "VarHandleOp", outputs="resource[]")
+    graph.op("Read", "ReadVariableOp", handle, outputs=spec)
+    drawn = graph.op("init/RandomUniform", "RandomUniform", graph.op("shape", "Const"), outputs=spec)
+    graph.op("Assign", "AssignVariableOp", handle, drawn)
+    ids = graph.op("ids", "Placeholder", outputs="int64[256]")
+    graph.op("Gather", "ResourceGather", handle, ids, outputs="float32[256,32]", line=LINE)
+    rows = graph.op("rows", "Sum", ids, outputs="float32[256,32]")
+    graph.op("update", "ResourceSparseApplyAdagrad", handle, rows, ids)
+    assert asked(tables) == []
+    graph.op("decay", "Mul", graph.op("Read_1", "ReadVariableOp", handle, outputs=spec), outputs=spec)
+    assert asked(tables) == ["GRF012"]
+
+
+def test_work_on_the_whole_table_before_the_look_up_is_named() -> None:
+    """It is no regularizer: its rows are looked up afterwards."""
+    (found,) = look(DETECTOR, looked_up(60_000, session_tables(computed=True)))[0]
+    assert "because tables (line 30) changes the whole table before rows of it are looked up" in found.title
+    assert [remedy.id for remedy in found.remedies] == ["look-up-first", "update-looked-up-rows"]
+    assert [place.line for place in found.where] == [30, LINE]
+
+
 def test_what_work_on_a_table_costs_is_asked() -> None:
     """The graph alone does not say it."""
     assert asked(table_tables()) == ["GRF012"]

@@ -6,7 +6,7 @@ import pytest
 from tests.derive.graph_tables import Tables
 from tests.derive.sessions import Job
 from tests.detectors.asking import codes
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
 from tests.detectors.graph_jobs import LINE, graph_only, running
 
 from stepscope.detectors.graph.partly_used_results import DETECTOR
@@ -88,3 +88,78 @@ def test_what_needs_all_of_it(made: Tables, between: str, found: list[str]) -> N
 def test_a_product_that_is_used_whole_is_not_counted() -> None:
     """The search ends at what something else needs whole: a tenth of the step is left, too little for a finding."""
     assert codes(computing(38_000, tables(used_whole=True))) == []
+
+
+def positions(*, last: str = "float32[32,64]", places: str = "?") -> Tables:
+    """Two products on every position, of which a node takes one."""
+    made = Tables()
+    step = made.graph()
+    data = step.op("data", "Placeholder", outputs=f"float32[32,{places},128]")
+    hidden = data
+    for at in (1, 2):
+        rows = step.op(f"rows_{at}", "Reshape", hidden, outputs="float32[?,128]")
+        weight = step.variable(f"w_{at}", "float32[128,128]")
+        product = step.op(f"product_{at}", "MatMul", rows, weight, outputs="float32[?,128]", line=LINE + at)
+        hidden = step.op(f"hidden_{at}", "Reshape", product, outputs=f"float32[32,{places},128]")
+    step.op("last", "StridedSlice", hidden, outputs=last, line=LINE)
+    return made
+
+
+def on_positions(made: Tables) -> Job:
+    return running(made, ("product_1:MatMul", 40_000), ("product_2:MatMul", 40_000), ("other:Conv2D", 20_000))
+
+
+@pytest.mark.parametrize(
+    ("made", "cost", "said"),
+    [
+        (positions(last="float32[32,128]"), 0.8 * 7 / 8, "only one place"),
+        (positions(last="float32[32,1,128]"), 0.8 * 7 / 8, "only one place"),
+        (positions(last="float32[32,128]", places="40"), 0.8 * 39 / 40, "only 1/40"),
+        (positions(last="float32[32,40,2]", places="40"), 0.4 * 63 / 64, "only 1/64"),
+    ],
+    ids=["open-size", "kept-axis", "known-size", "columns"],
+)
+def test_one_place_of_an_axis(made: Tables, cost: float, said: str) -> None:
+    """Rows that are not used need no product, and none before it; of columns only the last product is spared."""
+    (found,) = look(DETECTOR, on_positions(made))[0]
+    assert found.cost is not None
+    assert found.cost.ratio == pytest.approx(cost, abs=0.01)
+    assert said in found.title
+
+
+def jacobian(*, takes: str = "Einsum", kept: str = "float32[32,6,2]", name: str = "MatMul/pfor/MatMul") -> Tables:
+    """The Jacobian of 32 samples' six results by 32 samples' two inputs, and what takes its blocks."""
+    made = Tables()
+    step = made.graph()
+    data = step.op("data", "Placeholder", outputs="float32[192,32,2]")
+    gradient = step.op(f"gradient_tape/{name}", "MatMul", data, outputs="float32[192,32,2]", line=LINE)
+    whole = step.op("Reshape_1", "Reshape", gradient, outputs="float32[32,6,32,2]", line=LINE)
+    step.op("blocks", takes, whole, outputs=kept, line=LINE + 1)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("made", "name", "found"),
+    [
+        (jacobian(), "MatMul/pfor/MatMul", ["GRF020"]),
+        (jacobian(takes="Sum"), "MatMul/pfor/MatMul", ["GRF020"]),
+        (jacobian(kept="float32[32,6,32]"), "MatMul/pfor/MatMul", []),
+        (jacobian(name="MatMul"), "MatMul", []),
+    ],
+    ids=["einsum", "sum", "another-axis", "no-jacobian"],
+)
+def test_diagonal_blocks_of_a_jacobian(made: Tables, name: str, found: list[str]) -> None:
+    """A gradient that TensorFlow vectorised over all results, of which one block a sample is used."""
+    job = running(made, (f"gradient_tape/{name}:MatMul", 60_000), ("other:Conv2D", 40_000))
+    assert codes(job) == found
+
+
+def test_a_jacobian_is_called_one() -> None:
+    """Its remedy is another method of the tape."""
+    job = running(jacobian(), ("gradient_tape/MatMul/pfor/MatMul:MatMul", 60_000), ("other:Conv2D", 40_000))
+    (found,) = look(DETECTOR, job)[0]
+    assert (
+        "a full Jacobian of step is made, 32 x 6 x 32 x 2 elements, of which the 32 diagonal blocks are used"
+        in found.title
+    )
+    assert [remedy.id for remedy in found.remedies] == ["batch-jacobian"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
 from tests.detectors.traced_jobs import TRACE, fed, untraced
 
 from stepscope.detectors.input.stateful_sequential_map import DETECTOR
@@ -39,3 +41,10 @@ FIXTURES = Fixtures(
 def test_fixtures(claim: Claim) -> None:
     """It finds its case, is silent where it must be, says what it lacks, and turns at its threshold."""
     claim(DETECTOR, FIXTURES)
+
+
+def test_without_a_second_cpu_one_element_at_a_time_is_no_cause() -> None:
+    """More threads would share the one CPU; what the input waits for is another detector's."""
+    job = fed(60_000, work=0.9, kind="RandomUniform")
+    few = replace(DETECTOR, params=replace(DETECTOR.params, assumed_cpus=1))
+    assert look(few, job)[0] == ()

@@ -30,6 +30,8 @@ def debugging():
     tf.debugging.enable_check_numerics()  # checks on
     print("checked", float(tf.constant(2.0) * 3.0))
     tf.debugging.disable_check_numerics()  # checks off
+    tf.keras.backend.set_floatx("float64")  # double
+    tf.keras.backend.set_floatx("float32")  # single
     tf.data.experimental.enable_debug_mode()  # data
     print("debugged", [int(x) for x in tf.data.Dataset.range(2).map(lambda x: x + 1)])
     sys.modules["tensorflow.python.data.ops.debug_mode"].toggle_debug_mode(False)

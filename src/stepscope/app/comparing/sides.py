@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.errors import SessionError, UsageError
-from stepscope.store import layout
+from stepscope.store import bundle, layout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,4 +52,5 @@ def _of(path: Path, side: str) -> list[Path]:
 
 def _is_session(path: Path) -> bool:
     packed = path.name.endswith(layout.PACKED_SUFFIX) and path.is_file()
+    packed = packed or (path.suffix == layout.ZIP_SUFFIX and bundle.begins_as_packed(path))
     return packed or (path.is_dir() and layout.is_session(path))

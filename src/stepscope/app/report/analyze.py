@@ -26,6 +26,7 @@ from stepscope.app.report import (
     step_summary,
     traced_steps,
 )
+from stepscope.app.report.input import bound as input_bound
 from stepscope.causes.host import tasks, thread_deaths
 from stepscope.causes.host.line_heat import HotLines
 from stepscope.causes.system import translation
@@ -46,10 +47,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stepscope.derive.steps.steps import Steps
-    from stepscope.model.report.finding import Checked, Finding
+    from stepscope.model.report.finding import Checked, Finding, JobEnd
     from stepscope.model.report.op_summary import TracedSteps
     from stepscope.model.session.session import Session
 
+KILLED = frozenset({-9, 137})
+"""Exit codes of a job that SIGKILL ended: its own, and a shell's that had started it."""
 HANGS = "HNG001"
 """The detector that names a dead thread where the job waits for it."""
 MAX_DIAGNOSTICS = 20
@@ -126,6 +129,7 @@ def report_of_view(view: SessionView) -> Report:
         tasks=view.get(tasks.build),
         ops=ops,
         limits=limits.build(view),
+        input_bound=input_bound.build(view),
         line_heat=_line_heat(view, lines),
         source_check=source_check,
         slow_steps=step_detail.slow_steps(view),
@@ -197,6 +201,7 @@ def _summary(view: SessionView) -> SessionSummary:
         throughput=step_summary.throughput(makers),
         wall_ns=manifest.ended_ns,
         exit_code=manifest.exit_code,
+        end=_end(session),
         processes=len(session.workers),
         step_times=_step_times(steps) if steps else None,
         members=process_roles.build(view),
@@ -205,6 +210,18 @@ def _summary(view: SessionView) -> SessionSummary:
         step_choice=step_summary.choice(view),
         gpu_busy_ratio=step_summary.gpu_busy_ratio(view),
     )
+
+
+def _end(session: Session) -> JobEnd:
+    code = session.manifest.exit_code
+    if session.manifest.memory_killed and (code in KILLED or code is None):
+        return "memory"
+    if code is not None:
+        return "code"
+    if session.manifest.mode == "attach":
+        return "outside"
+    infos = session.manifest.workers
+    return "clean" if infos and all(info.clean_exit for info in infos) else "unknown"
 
 
 def _step_times(steps: Steps) -> StepTimes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections import defaultdict
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -107,11 +108,17 @@ def _environment(manifest: Manifest) -> dict[str, str]:
 
 
 def parts(recipes: list[Recipe], threads: int, cores: int, *, roofs: bool) -> tuple[ReplayPart, ...]:
-    """What is measured: the ops as they are, then in other types and batches, then with other threads."""
+    """What is measured: the ops as they are, then in other types and batches, then with other threads.
+
+    What ops in double precision take in single precision comes first after each: it may be half of the step.
+    """
     plain = [_order(recipe, "") for recipe in recipes]
-    varied = [_order(recipe, kind) for kind in recipe_variants.KINDS for recipe in recipes[:VARIED]]
+    single = [_order(recipe, "float32") for recipe in recipes[:VARIED]]
+    paired = [one for pair in zip_longest(plain, single) for one in pair]
+    later = [kind for kind in recipe_variants.KINDS if kind != "float32"]
+    varied = [*paired, *(_order(recipe, kind) for kind in later for recipe in recipes[:VARIED])]
     other = cores if 0 < threads < cores else 1
-    found = [ReplayPart(threads=threads, roofs=roofs, recipes=tuple(o for o in (*plain, *varied) if o is not None))]
+    found = [ReplayPart(threads=threads, roofs=roofs, recipes=tuple(o for o in varied if o is not None))]
     if cores > 1:
         found.append(ReplayPart(threads=other, recipes=tuple(o for o in plain[:THREADED] if o is not None)))
     return tuple(found)

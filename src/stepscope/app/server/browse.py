@@ -46,7 +46,7 @@ RESOURCES = ("res_t", "res:")
 
 def detail(opened: Opened, brief: SessionBrief) -> SessionDetail:
     """The overview."""
-    from stepscope.reports import verdict, words
+    from stepscope.reports import checked_words, verdict, words
 
     report = opened.report
     return SessionDetail(
@@ -59,7 +59,7 @@ def detail(opened: Opened, brief: SessionBrief) -> SessionDetail:
         captures=len(opened.manifest.captures),
         checked=dict(sorted(Counter(c.outcome for c in report.checked).items())),
         diagnostics=tuple(f"{d.code} {d.text}" for d in report.diagnostics),
-        checked_said=tuple(words.checked_items(report.checked, found=True)),
+        checked_said=tuple(checked_words.checked_items(report.checked, found=True)),
         nothing_said=verdict.nothing_text(report),
         imported=_imported(report) if words.is_imported(report) else None,
     )

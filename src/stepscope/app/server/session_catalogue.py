@@ -131,7 +131,7 @@ class SessionCatalogue:
                 found = sorted(root.iterdir())
             except OSError:
                 continue
-            ours = [p for p in found if p.name.endswith(_ENDINGS) and not p.name.startswith(".")]
+            ours = [p for p in found if not p.name.startswith(".") and (p.name.endswith(_ENDINGS) or _is_pack(p))]
             yield from ours[:MAX_SESSIONS]
 
     def briefs(self, words: str = "", state: str = "") -> list[SessionBrief]:
@@ -162,6 +162,11 @@ class SessionCatalogue:
 
 def _is_session(path: Path) -> bool:
     return layout.is_session(path) or path.is_file()
+
+
+def _is_pack(path: Path) -> bool:
+    """Whether a zip file is a session that was packed under another name."""
+    return path.suffix == layout.ZIP_SUFFIX and bundle.begins_as_packed(path)
 
 
 def job_of(job: RunningJob) -> Job:
@@ -201,7 +206,7 @@ def _stamp(path: Path) -> tuple[int, ...]:
 
 def _read(entry: Entry) -> SessionBrief:
     path = entry.path
-    name = path.name.removesuffix(layout.PACKED_SUFFIX).removesuffix(layout.SUFFIX)
+    name = path.name.removesuffix(layout.PACKED_SUFFIX).removesuffix(layout.ZIP_SUFFIX).removesuffix(layout.SUFFIX)
     brief = SessionBrief(key=entry.key, name=shown(name), path=shown(path), state="damaged", packed=path.is_file())
     try:
         if path.is_dir():

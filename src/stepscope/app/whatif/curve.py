@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from stepscope.app.whatif import result
-from stepscope.collector.samplers import cgroup
+from stepscope.collector.cgroups import cgroup
 from stepscope.experiments import curves
 from stepscope.experiments.curves import KNEE, Sampled, size_of
 from stepscope.experiments.schedule import UNCHANGED

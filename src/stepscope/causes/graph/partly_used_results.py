@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.derive.graph.full_shapes import FullShapes
 from stepscope.derive.graph.index import NOT_FOUND
+from stepscope.model.log.graph import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,6 +41,8 @@ POINTWISE = (
     | {"Softsign", "Sqrt", "Square", "SquaredDifference", "Sub", "Tanh"}
 )
 """Types of which each element depends on the elements at its own place."""
+FEWEST = 8
+"""Places that an axis of unknown size is taken to have, where one of them is used; sequences mostly have more."""
 _ASIDE = frozenset({"Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike", "NoOp"})
 """Consumers that take no value."""
 
@@ -53,9 +56,11 @@ class PartlyUsed:
     nodes: tuple[int, ...]
     """Rows of the nodes whose results are only used through them, the result's own node first."""
     shape: tuple[int, ...]
-    """Shape of the result; 0: unknown."""
+    """Shape of the result; ``UNKNOWN``: left open."""
     used_ratio: float
     """Share of its elements that is used, at most."""
+    jacobian_of: int = 0
+    """Samples, if the result is a Jacobian of all samples by all samples."""
 
     @property
     def made_by(self) -> int:
@@ -100,12 +105,13 @@ def _of_graph(
         taken = users.get(source, [])
         if source == NOT_FOUND or not _computed(index, source) or not all(_selects(index, u, source) for u in taken):
             continue
-        shape = shapes.of(source, 0)
-        parts = [_part(shape, shapes.of(user, 0)) for user in taken]
+        shape = _shape(index, shapes, source)
+        parts = [_part(shape, _shape(index, shapes, user)) for user in taken]
         used = sum(part for part in parts if part is not None)
         if shape is None or None in parts or not 0 < used <= most or _count(shape) < min_elements:
             continue
-        nodes = _behind(index, shapes, users, source, _count(shape))
+        by_rows = all(_takes_rows(shape, _shape(index, shapes, user)) for user in taken)
+        nodes = _behind(index, shapes, users, source, by_rows=by_rows)
         yield PartlyUsed(selecting=tuple(taken), nodes=nodes, shape=tuple(shape), used_ratio=used)
 
 
@@ -120,7 +126,14 @@ def _selects(index: GraphIndex, user: int, source: int) -> bool:
     return index.table.type_of(user) in SELECTING and inputs[0] == source and inputs.count(source) == 1
 
 
+def _shape(index: GraphIndex, shapes: FullShapes, row: int) -> tuple[int, ...] | None:
+    """Shape of a node's first output, with what the graph leaves open; None if its rank is unknown."""
+    (spec, *_) = index.table.specs_of(row) or (None,)
+    return shapes.of(row, 0) or (spec.shape if spec is not None else None)
+
+
 def _count(shape: tuple[int, ...]) -> int:
+    """Elements, at least."""
     count = 1
     for size in shape:
         count *= max(1, size)
@@ -128,28 +141,57 @@ def _count(shape: tuple[int, ...]) -> int:
 
 
 def _part(whole: tuple[int, ...] | None, part: tuple[int, ...] | None) -> float | None:
-    """Share of the elements that is taken; None if a shape leaves more open than the other."""
-    if whole is None or part is None or sum(s <= 0 for s in whole) != sum(s <= 0 for s in part):
+    """Share of the elements that is taken; None if a shape leaves more open than the other.
+
+    An axis of unknown size of which one place is taken counts as one of ``FEWEST``.
+    """
+    if whole is None or part is None:
+        return None
+    if _taken_axis(whole, part) is not None:
+        at = _taken_axis(whole, part)
+        return 1 / (FEWEST if at is None or whole[at] == UNKNOWN else whole[at])
+    if sum(size == UNKNOWN for size in whole) != sum(size == UNKNOWN for size in part):
         return None
     return _count(part) / _count(whole)
 
 
+def _taken_axis(whole: tuple[int, ...], part: tuple[int, ...]) -> int | None:
+    """The axis of which a part has one place, if it has all of the others; None if there is no such axis."""
+    for at, size in enumerate(whole):
+        left = (*whole[:at], *whole[at + 1 :])
+        if size not in {0, 1} and part in {left, (*whole[:at], 1, *whole[at + 1 :])}:
+            return at
+    return None
+
+
+def _takes_rows(whole: tuple[int, ...], part: tuple[int, ...] | None) -> bool:
+    """Whether a part has whole rows: all of the last axis."""
+    at = _taken_axis(whole, part) if part is not None else None
+    return at is not None and at < len(whole) - 1
+
+
 def _behind(
-    index: GraphIndex, shapes: FullShapes, users: Mapping[int, list[int]], source: int, elements: int
+    index: GraphIndex, shapes: FullShapes, users: Mapping[int, list[int]], source: int, *, by_rows: bool
 ) -> tuple[int, ...]:
-    """The nodes that serve only a result, the result's own first."""
+    """The nodes that serve only a result, the result's own first; ``by_rows``: whole rows of it are used, or not."""
     table = index.table
+    elements = _count(_shape(index, shapes, source) or ())
     found, left = {source: None}, [source]
     while left:
         row = left.pop(0)
         kind = table.type_of(row)
-        if kind in PRODUCTS:
+        rowwise = by_rows and kind == "MatMul"
+        if kind in PRODUCTS and not rowwise:
             continue
-        for producer in table.inputs_of(row).tolist():
+        own = _shape(index, shapes, row)
+        for at, producer in enumerate(table.inputs_of(row).tolist()):
             if producer == NOT_FOUND or producer in found or not _computed(index, producer):
                 continue
-            shape = shapes.of(producer, 0)
-            whole = shape is not None and _count(shape) >= elements
+            shape = _shape(index, shapes, producer)
+            if kind in PASSING or rowwise:
+                whole = at == 0
+            else:
+                whole = shape is not None and (shape == own or (UNKNOWN not in shape and _count(shape) >= elements))
             if whole and all(user in found for user in users.get(producer, ())):
                 found[producer] = None
                 left.append(producer)

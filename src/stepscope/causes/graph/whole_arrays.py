@@ -5,17 +5,20 @@ Serves oversized_weight_after_flatten and double_precision_in_step.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.graph.index import NOT_FOUND
 from stepscope.model.log.graph import UNKNOWN, specs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.graph.index import GraphIndex
+    from stepscope.model.log.graph import TensorSpec
 
 Shape = tuple[int, ...]
 MATRIX, IMAGES = 2, 4
@@ -23,6 +26,9 @@ MATRIX, IMAGES = 2, 4
 PASSES_ON = frozenset({"Identity", "Cast", "Mul", "SelectV2", "Relu", "Transpose"})
 """Types allowed between a Flatten and the product: dropout, activation, precision."""
 MAX_CHAIN = 8
+_REFERENCES = ("Variable", "VariableV2")
+"""Types of variables of which ops get a reference, as programs without resource variables have them."""
+_OPTIMIZER_OP = re.compile(r"(Resource)?(Sparse)?Apply[A-Z]\w*$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +59,31 @@ def weights(index: GraphIndex) -> frozenset[Weight]:
     """The trainable variables with known shapes."""
     texts = {text for graph in index.graphs.values() for _, _, text, trainable in graph.variables if trainable}
     found = [spec for text in texts for spec in specs(text)[:1]]
+    of_sessions = variables_of_sessions(index)
+    found += [of_sessions[row] for row in _changed_by_optimizers(index) if row in of_sessions]
     return frozenset(
         Weight(dtype=spec.dtype, shape=spec.shape) for spec in found if spec.shape and UNKNOWN not in spec.shape
     )
+
+
+def variables_of_sessions(index: GraphIndex) -> dict[int, TensorSpec]:
+    """Row of each variable's node in the graphs of sessions -> its type and shape, as its reads show them."""
+    table = index.table
+    found = {row: table.specs_of(row)[0] for row in table.of_types(*_REFERENCES).tolist() if table.specs_of(row)}
+    handles = set(table.of_types("VarHandleOp").tolist())
+    for row in table.of_types("ReadVariableOp").tolist():
+        (handle, *_) = table.inputs_of(row).tolist() or (NOT_FOUND,)
+        if handle in handles and table.specs_of(row):
+            found.setdefault(handle, table.specs_of(row)[0])
+    return found
+
+
+def _changed_by_optimizers(index: GraphIndex) -> set[int]:
+    """Rows of the variables of sessions that an op of an optimizer changes."""
+    table = index.table
+    kinds = [text for text in table.strings if _OPTIMIZER_OP.match(text)]
+    taken = (table.inputs_of(row).tolist() for row in table.of_types(*kinds).tolist())
+    return {inputs[0] for inputs in taken if inputs}
 
 
 def working_on(index: GraphIndex, shape: Shape) -> frozenset[int]:

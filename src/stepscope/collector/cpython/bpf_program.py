@@ -35,7 +35,7 @@ MAX_FRAMES = 160
 MAX_THREADS = 256
 """Maximum number of threads searched for the sampled one, newest first."""
 _HEAD, _FRAME, _U64 = struct.Struct("<4Q"), struct.Struct("<4Q"), struct.Struct("<Q")
-_ON_C_STACK = 3
+ON_C_STACK = 3
 """Owner value of a frame that stands for a loop. Source: FRAME_OWNED_BY_CSTACK."""
 _STATE, _ROW, _AT, _COUNT = 6, 7, 8, 9
 """Registers that calls preserve."""
@@ -285,10 +285,10 @@ def rows_of(layout: Layout, told: bytes) -> tuple[int, Row]:
     for place in range(min(count, MAX_FRAMES)):
         _, code, at, marks = _FRAME.unpack_from(told, _HEAD.size + place * _FRAME.size)
         if layout.entry == EACH:
-            loops.append((Watched(code, _number(at)),))
+            loops.append((Watched(code, number_of(at)),))
             continue
         owner = marks >> 8 * layout.owner & 0xFF
-        own = layout.entry == BEHIND and owner == _ON_C_STACK
+        own = layout.entry == BEHIND and owner == ON_C_STACK
         if not own:
             loop.append(Watched(code, at))
         if own or (layout.entry >= 0 and marks >> 8 * layout.entry & 0xFF):
@@ -298,6 +298,6 @@ def rows_of(layout: Layout, told: bytes) -> tuple[int, Row]:
     return int(tid), Row(at_ns, tuple(loops), whole)
 
 
-def _number(word: int) -> int:
+def number_of(word: int) -> int:
     """The number of an instruction: the lower half, signed."""
     return (word & 0xFFFFFFFF ^ 1 << 31) - (1 << 31)

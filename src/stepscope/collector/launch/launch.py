@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from stepscope._version import __version__
+from stepscope.collector.cgroups import memory_kills
 from stepscope.collector.launch import apply, arm, caretaker, isolation, mask, offline, peers, rundir, session_place
 from stepscope.collector.launch.sidecar_process import SidecarProcess
 from stepscope.errors import CaptureError, TargetError
@@ -242,6 +243,7 @@ def _write_first_manifest(
     except OSError:
         cwd = ""
     manifest = {
+        "memory_kills_before": memory_kills.count(),
         "schema_version": 1,
         "stepscope_version": __version__,
         "id": os.urandom(8).hex(),

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from stepscope.collector.samplers import cgroup
+from stepscope.collector.cgroups import cgroup
 from stepscope.model.session.page_walks import PageWalks
 from stepscope.model.session.replays import Roofs
 from stepscope.store import layout, page_walks

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from stepscope.collector.cgroups import cgroup
 from stepscope.collector.machine.host import Host
-from stepscope.collector.samplers import cgroup
 from stepscope.model.report.doctor import Check, Outcome
 
 _POOLS = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
@@ -52,12 +52,16 @@ def _quota(host: Host) -> Check:
     wanted = {name: host.environment.get(name, "") for name in _POOLS}
     if all(value.isdigit() and 0 < int(value) <= max(threads, cores) for value in wanted.values()):
         return _check("cpu-quota", title, "ok", f"{found}; pools are set to it by {', '.join(_POOLS)}")
-    why = f"TensorFlow, tf.data and OpenMP make {cpus} threads each: they use up the quota, then all of them stop"
+    why = f"TensorFlow, tf.data and OpenMP make {_threads(cpus)} each: they use up the quota, then all of them stop"
     remedy = (
         " ".join(f"{name}={threads}" for name in _POOLS)
         + f", and tf.data's options.threading.private_threadpool_size={threads}"
     )
     return _check("cpu-quota", title, "change", found, why, remedy)
+
+
+def _threads(count: int) -> str:
+    return "1 thread" if count == 1 else f"{count} threads"
 
 
 def _throttled(host: Host) -> Iterator[Check]:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from stepscope.collector.cgroups import cgroup
 from stepscope.collector.machine.host import Host
-from stepscope.collector.samplers import cgroup
 from stepscope.model.report.doctor import Check, Outcome
 from stepscope.model.report.remedies import HUGE_PAGES
 from stepscope.units import format_bytes

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from stepscope.collector.cgroups import cgroup
 from stepscope.collector.launch import own_python
 from stepscope.collector.memory.chase import Chase
-from stepscope.collector.samplers import cgroup
 from stepscope.errors import TargetError
 from stepscope.model.session.page_walks import PageWalks, WalkPoint
 

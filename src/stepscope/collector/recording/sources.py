@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepscope.collector.launch.mask import mask_source
+from stepscope.store import layout
 from stepscope.wire.env import ARM_NAME
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 MAX_FILES = 200
 MAX_BYTES = 1_000_000
+_INDEX = layout.SOURCES_INDEX.rsplit("/", 1)[1]
 _OWN = Path(__file__).resolve().parents[2]
 _RUN_PREFIX = "stepscope-"
 _FOREIGN_PARTS = frozenset({"site-packages", "dist-packages"})
@@ -40,40 +42,72 @@ def is_user_file(name: str) -> bool:
     )
 
 
-def store_sources(writer: SessionWriter, names: Iterable[str], cwd: str) -> list[str]:
-    """Copy the sources; return lines about those omitted.
-
-    Args:
-        writer: the session's writer.
-        names: files that records and log lines name.
-        cwd: the job's working directory: files below it come first.
+class SourceCopies:
+    """The copies of one session. Each file is copied once, soon after a record has named it: a later edit is not what
+    ran.
     """
-    wanted = sorted({n for n in names if is_user_file(n)}, key=lambda n: (not n.startswith(cwd + "/"), n))
-    problems = []
-    if len(wanted) > MAX_FILES:
-        problems.append(
-            f"{len(wanted) - MAX_FILES} of {len(wanted)} source files were not stored: {MAX_FILES} are kept"
-        )
-    index = []
-    for number, name in enumerate(wanted[:MAX_FILES]):
+
+    def __init__(self, writer: SessionWriter) -> None:
+        """Continue with the copies that an earlier sidecar made."""
+        self._writer = writer
+        self._copied = _copied(writer.root)
+        self._problems: dict[str, str] = {}
+
+    def store(self, names: Iterable[str], cwd: str) -> None:
+        """Copy files that have no copy yet.
+
+        Args:
+            names: files that records and log lines name.
+            cwd: the job's working directory: files below it come first.
+
+        Raises:
+            OSError: no space, or no rights.
+        """
+        fresh = {n for n in names if n not in self._copied and n not in self._problems and is_user_file(n)}
+        before = len(self._copied)
+        for name in sorted(fresh, key=lambda n: (not n.startswith(cwd + "/"), n)):
+            self._copy(name)
+        if len(self._copied) > before:
+            index = [{"path": name, "file": file} for name, file in self._copied.items()]
+            self._writer.write_source(_INDEX, json.dumps({"files": index}, indent=1).encode())
+
+    def _copy(self, name: str) -> None:
+        if len(self._copied) >= MAX_FILES:
+            self._problems[name] = ""
+            return
         try:
             path = Path(name)
             if not path.is_file():
-                continue
+                return
             with path.open("rb") as stream:
                 data = stream.read(MAX_BYTES + 1)
         except OSError as error:
-            problems.append(f"{name} was not stored: {error.strerror}")
-            continue
+            self._problems[name] = f"{name} was not stored: {error.strerror}"
+            return
         if len(data) > MAX_BYTES:
-            problems.append(f"{name} was not stored: larger than {MAX_BYTES} bytes")
-            continue
-        file = f"{number:03d}-{_safe(path.name)}"
-        writer.write_source(file, mask_source(data.decode("utf-8", "replace")).encode())
-        index.append({"path": name, "file": file})
-    if index:
-        writer.write_source("index.json", json.dumps({"files": index}, indent=1).encode())
-    return problems
+            self._problems[name] = f"{name} was not stored: larger than {MAX_BYTES} bytes"
+            return
+        file = f"{len(self._copied):03d}-{_safe(path.name)}"
+        self._writer.write_source(file, mask_source(data.decode("utf-8", "replace")).encode())
+        self._copied[name] = file
+
+    def problems(self) -> list[str]:
+        """Lines about files without a copy."""
+        too_many = sum(not text for text in self._problems.values())
+        lines = [text for text in self._problems.values() if text]
+        if too_many:
+            every = too_many + len(self._copied)
+            lines.insert(0, f"{too_many} of {every} source files were not stored: {MAX_FILES} are kept")
+        return lines
+
+
+def _copied(session: Path) -> dict[str, str]:
+    """File names of the copies in a session by path."""
+    try:
+        index = json.loads((session / layout.SOURCES / _INDEX).read_bytes())
+        return {str(entry["path"]): str(entry["file"]) for entry in index["files"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
 
 
 def _safe(name: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.collector.samplers import cgroup
+from stepscope.collector.cgroups import cgroup
 from stepscope.collector.samplers.base import Rows, Targets
 from stepscope.collector.samplers.host import whole_disks
 from stepscope.model.records import DiskTable

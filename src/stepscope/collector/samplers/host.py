@@ -10,7 +10,7 @@ import os
 import time
 from pathlib import Path
 
-from stepscope.collector.samplers import cgroup
+from stepscope.collector.cgroups import cgroup
 from stepscope.collector.samplers.base import TICK_NS, ProcFile, Rows, Targets
 from stepscope.model.records import HostTable
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.collector.samplers import cgroup
+from stepscope.collector.cgroups import cgroup
 from stepscope.collector.samplers.base import ProcFile, Rows, Targets
 from stepscope.collector.samplers.fault_cost import FaultProbe, FaultRound
 from stepscope.model.records import MemoryTable

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """One read of the model. ``executions``: calls of the consumer that had ended by then."""
+    """One read of the model. ``executions``: calls of the consumer that had ended by then; ``cpu_ns``: CPU time of the
+    process, 0 if unknown."""
 
     at: int
     iterator: int
     executions: int
     data: IteratorModelData
+    cpu_ns: int = 0
 
     @property
     def elements(self) -> int:
@@ -42,5 +44,7 @@ def read_all(worker: Worker) -> tuple[list[Read], list[str]]:
         except (ValueError, ProtoError) as error:  # ValueError: not base64
             broken.append(f"a read of tf.data's model could not be used: {error}")
             continue
-        reads.append(Read(at=event.at, iterator=event.iterator, executions=event.executions, data=data))
+        reads.append(
+            Read(at=event.at, iterator=event.iterator, executions=event.executions, data=data, cpu_ns=event.cpu_ns)
+        )
     return sorted(reads, key=lambda r: r.at), broken

@@ -58,6 +58,9 @@ class Pipeline:
     """Python time to take a batch that is ready, per step; this is not a wait for the pipeline."""
     pulled_gaps_ns: tuple[int, ...] = ()
     """Times between two batches that were pulled from Python, spent by the consumer."""
+    batches_per_step: float = 1.0
+    cpu_ns: float | None = None
+    """CPU time of the whole process per batch, between reads of the model; None if unknown."""
     captures: tuple[str, ...] = ()
     """The captures ("capture:ID") that gave the wait and the stages if there was no model to read."""
     traced_steps: int = 0
@@ -141,6 +144,8 @@ def build(steps: Steps, traces: Sequence[OpView] = ()) -> Pipeline:
         datasets=tuple(chain),
         iterators=tuple(iterators[i] for i in sorted(used) if i in iterators),
         iterators_made=len(iterators),
+        batches_per_step=_batches_per_step(steps, pulled, reads),
+        cpu_ns=_cpu_ns(steps, reads),
         captures=traced.refs if traced is not None else (),
         traced_steps=len(traced.waits) if traced is not None else 0,
         error=errors[0] if errors and not reads else "",
@@ -236,6 +241,24 @@ def _traced_windows(steps: Steps, traced: TracedInput) -> Iterator[WaitWindow]:
     usual = float((steps.call_ends - steps.starts)[steps.steady].mean())
     for wait in traced.waits:
         yield WaitWindow(start_ns=wait.start_ns, end_ns=wait.end_ns, executions=1, wait_ns=wait.ratio * usual)
+
+
+def _batches_per_step(steps: Steps, pulled: set[int], reads: list[Read]) -> float:
+    if pulled:
+        return max(1.0, len(_pulls(steps)[1]) / max(1, steps.steady_count))
+    return float(max((_per_execution(steps, read) for read in reads[-1:]), default=1))
+
+
+def _cpu_ns(steps: Steps, reads: list[Read]) -> float | None:
+    """CPU time per batch: between the first and the last read of each iterator within the steady steps."""
+    lo, hi = steps.windows
+    cpu = batches = 0
+    for iterator in {r.iterator for r in reads}:
+        series = [r for r in reads if r.iterator == iterator and r.cpu_ns and len(lo) and lo[0] <= r.at <= hi[-1]]
+        if len(series) > 1:
+            cpu += series[-1].cpu_ns - series[0].cpu_ns
+            batches += series[-1].elements - series[0].elements
+    return cpu / batches if batches > 0 else None
 
 
 def _per_execution(steps: Steps, read: Read) -> int:

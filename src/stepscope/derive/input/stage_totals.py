@@ -70,6 +70,7 @@ class _Sums:
     """Sums of one stage over the nodes that were seen of it."""
 
     elements: float = 0.0
+    bytes: float = 0.0
     busy_ns: float = 0.0
     parallelism: float = 1.0
     threads: bool = False
@@ -97,6 +98,7 @@ class StageTotals:
         for key, row in other.sums.items():
             mine = self.sums.setdefault(key, _Sums())
             mine.elements += row.elements
+            mine.bytes += row.bytes
             mine.busy_ns += row.busy_ns
             mine.parallelism = max(mine.parallelism, row.parallelism)
             mine.threads = mine.threads or row.threads
@@ -128,6 +130,7 @@ def of_series(first: IteratorModelData | None, reads: Sequence[IteratorModelData
         for node in latest[key].values():
             earlier = before.get(node.id)
             row.elements += node.num_elements - (earlier.num_elements if earlier else 0)
+            row.bytes += node.bytes_produced - (earlier.bytes_produced if earlier else 0)
             row.busy_ns += node.processing_ns - (earlier.processing_ns if earlier else 0)
             row.parallelism = max(row.parallelism, node.parameters.get("parallelism", 1.0))
             row.threads = row.threads or "parallelism" in node.parameters
@@ -155,6 +158,8 @@ class PerBatch:
     parallelism: float
     buffered: float
     """Elements that were ready when the model was read."""
+    bytes: float
+    """Memory of the elements that it gives."""
     stretch: int
     """Number of its stretch: the stages of one run one after the other."""
 
@@ -176,6 +181,7 @@ def per_batch(totals: StageTotals) -> dict[Key, PerBatch]:
             elements=sum(totals.sums[k].elements * scale[k] for k in worked or (key,)) / batches,
             parallelism=row.parallelism * threads[key],
             buffered=row.buffered / max(1, totals.series),
+            bytes=row.bytes * scale[key] / batches,
             stretch=stretch[key],
         )
     return rows

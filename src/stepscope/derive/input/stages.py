@@ -38,6 +38,10 @@ class Stage:
     datasets: tuple[DatasetMade, ...] = ()
     """The constructions it came from; two for a fused stage, none for one inserted by tf.data."""
     buffered: float = 0.0
+    bytes: float = 0.0
+    """Memory of the elements that it gives for a batch."""
+    depth: int = 0
+    """Stages between it and the consumer: those that feed it follow it, deeper than it."""
     stretch: int = 0
     """Number of its stretch: stages of one stretch run one after the other, those of others at the same time."""
 
@@ -114,6 +118,8 @@ def _stages(totals: StageTotals, matched: dict[Key, tuple[DatasetMade, ...]]) ->
             parallelism=row.parallelism,
             elements=row.elements,
             buffered=row.buffered,
+            bytes=row.bytes,
+            depth=len(key),
             stretch=row.stretch,
             datasets=matched.get(key, ()),
         )

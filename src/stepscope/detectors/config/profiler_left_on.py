@@ -83,11 +83,7 @@ def _finding(view: StepsView, found: Profiled, params: Params) -> Seen:
     known = found.slower is not None
     started = found.started
     lost, low, high = (_lost(found, slower) for slower in (_slower(found), *SLOWER[started.way][1:]))
-    how = (
-        f"recorded steps take {format_ratio(found.slower)} longer"
-        if found.slower is not None
-        else "their slowdown is unknown, because there are no others to compare with"
-    )
+    how = _how(found.slower)
     if found.stop_ns:
         how += f"; stopping it took {format_ns(found.stop_ns)}"
     compared = (Evidence(metric="slower_ratio", value=found.slower, unit="ratio"),) if found.slower is not None else ()
@@ -113,6 +109,12 @@ def _finding(view: StepsView, found: Profiled, params: Params) -> Seen:
         explanation="The log of the run says when the profiler was started and stopped: steps with and without it "
         "are compared.",
     )
+
+
+def _how(slower: float | None) -> str:
+    if slower is None:
+        return "their slowdown is unknown, because there are no others to compare with"
+    return f"recorded steps take {format_ratio(slower)} longer" if slower > 0 else "recorded steps take no longer"
 
 
 _SOME_STEPS = (

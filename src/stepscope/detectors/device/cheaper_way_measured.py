@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING
 from stepscope.causes.graph import op_limits
 from stepscope.detectors import graph_pattern, trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
+from stepscope.model.log.program import Setting
 from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ratio
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
     from stepscope.causes.graph.op_limits import Cheaper, OpLimit, OpLimits
     from stepscope.derive.view import SessionView
+    from stepscope.model.report.finding import Place
 
     Way = tuple[str, int]
 
@@ -101,12 +103,12 @@ def _seen(view: SessionView, limits: OpLimits, variant: str, found: list[tuple[O
     types = ", ".join(dict.fromkeys(limit.type for limit, _ in found[:3]))
     trace = limits.heavy.trace
     identity, text = _REMEDIES[variant]
+    rows = [row for limit, _ in found for row in limit.op.rows[:1]]
+    places = graph_pattern.places(view, view.graphs, rows) if view.graphs is not None else ()
     return Seen(
         title=f"{types}, {format_ratio(share)} of the step, are {found[0][1].text} alone on this machine",
         confidence=0.6,
-        where=graph_pattern.places(view, view.graphs, [row for limit, _ in found for row in limit.op.rows[:1]])
-        if view.graphs is not None
-        else (),
+        where=(*(_set_to_double(view) if variant == "float32" else ()), *places),
         evidence=(
             trace_evidence.evidence(trace, "faster_ratio", share, "ratio"),
             trace_evidence.evidence(trace, "factor", found[0][1].factor, "times"),
@@ -118,6 +120,15 @@ def _seen(view: SessionView, limits: OpLimits, variant: str, found: list[tuple[O
         explanation="The ops were run alone after the job as they are, and in this way.",
         severity="info" if variant in INFORMATION else None,
     )
+
+
+def _set_to_double(view: SessionView) -> tuple[Place, ...]:
+    """The line that made Keras compute in double precision."""
+    settings = view.worker.all(Setting) if view.worker is not None else []
+    last = next((one for one in reversed(settings) if one.name == "double_precision"), None)
+    if last is None or not last.value or not last.file:
+        return ()
+    return (view.place(last.file, last.line, function=last.function),)
 
 
 DETECTOR = Detector(

@@ -15,8 +15,9 @@ end of its 95 % interval as the threshold.
 
 ## Known limits
 Reported only where no specific finding explains the time. If every step collects, the run does not show what a step
-without it takes, and no saving is claimed. The line is the one that ran when the collector started, which need not be
-the one that makes the garbage.
+without it takes: from a tenth of the steps on, all of it counts as saved at best (`modelled`), as nothing else runs on
+the thread meanwhile. The line is the one that ran when the collector started, which need not be the one that makes the
+garbage.
 
 ## Remedy
 `gc.freeze()` after loading, no `gc.collect()` in the loop, fewer long-lived container objects (arrays instead of
@@ -36,6 +37,9 @@ from stepscope.detectors.base import Detector, Signal
 from stepscope.detectors.general_loss import Params
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.wire.kinds import Kind
+
+CLEAR = 0.1
+"""Share of the steps from which collections in every step are a loss without a comparison."""
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,6 +69,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
             Remedy(id="fewer-objects", text="or keep data in arrays instead of many Python objects"),
         ),
         explanation="A full collection walks all container objects of the process.",
+        clear_ratio=loss.ratio if loss.saving is None and loss.ratio >= CLEAR else 0.0,
     )
 
 

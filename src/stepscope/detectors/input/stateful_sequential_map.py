@@ -48,6 +48,8 @@ class Params:
 
     min_wait_ratio: Ratio = Ratio(0.15)
     """Of the traced steps; see INP001."""
+    min_cpus: float = 1.5
+    """CPUs for the job: with fewer, one element at a time is what there is time for (INP001 says what it waits for)."""
     assumed_cpus: int = 2
     """If the host's CPUs are not known."""
 
@@ -64,7 +66,9 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     drawn = map_kind.drawn(stage)
     others = view.get(contention.build)
     cpus = others.available if others is not None else params.assumed_cpus
-    saved = wait * (1 - 1 / max(1.0, cpus))
+    if cpus < params.min_cpus:
+        return
+    saved = wait * (1 - 1 / cpus)
     per_batch = trace.pipeline.per_batch(stage.self_ns)
     yield Seen(
         title=f"a map of the input pipeline runs one element at a time, {format_ns(per_batch)} per batch, because its "

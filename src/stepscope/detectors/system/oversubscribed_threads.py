@@ -72,8 +72,9 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         return
     own = found.python_ratio >= params.min_python_ratio and found.spot is not None
     where = found.spot.function if own and found.spot is not None else ""
+    cpus = "1 CPU" if found.available == 1 else f"{found.available:.3g} CPUs"
     yield Seen(
-        title=f"oversubscribed threads: {found.sharing:.0f} threads share {found.available:.3g} CPUs, "
+        title=f"oversubscribed threads: {found.sharing:.0f} threads share {cpus}, "
         f"{found.runnable:.0f} are runnable at once{f', many in {where}' if where else ''}: switching costs "
         f"{format_ratio(ratio)} of the time",
         confidence=0.85,

@@ -27,6 +27,8 @@ class Node:
     id: int
     name: str
     num_elements: int = 0
+    bytes_produced: int = 0
+    """Memory of the elements that it gave."""
     processing_ns: int = 0
     """Self time, summed over the stage's threads."""
     buffered_elements: int = 0
@@ -88,6 +90,7 @@ def _node(data: bytes) -> Node:
         name=text(values.get(2, b"")),
         buffered_elements=number(values.get(5, 0)),
         num_elements=number(values.get(8, 0)),
+        bytes_produced=number(values.get(7, 0)),
         processing_ns=number(values.get(9, 0)),
         parameters=parameters,
         inputs=tuple(inputs),

@@ -1,4 +1,4 @@
-"""Demangled C++ symbols, from the C++ library's own demangler; unchanged if there is none."""
+"""Demangled symbols: of C++ by the C++ library's demangler (unchanged if there is none), of Rust by ``rust_names``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import ctypes
 import ctypes.util
 import functools
 from typing import TYPE_CHECKING
+
+from stepscope.formats.native import rust_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,10 +21,13 @@ def demangle(symbol: str) -> str:
 
     Source: Itanium C++ ABI, 3.4, ``__cxa_demangle``. Cost: about 3 us for a name of TensorFlow's.
     """
+    if symbol.startswith("_R"):
+        return rust_names.demangle(symbol)
     if not symbol.startswith("_Z") or len(symbol) > MAX_NAME:
         return symbol
     function = _library()
-    return function(symbol) if function is not None else symbol
+    mangled, at, version = symbol.partition("@")  # foo@plt, foo@@GLIBCXX_3.4
+    return f"{rust_names.without_hash(function(mangled))}{at}{version}" if function is not None else symbol
 
 
 @functools.cache

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from stepscope.formats.native.demangle import demangle
 from stepscope.formats.stacks.labels import KERNEL_MODULE, UNKNOWN_NAME
 from stepscope.formats.stacks.modules import kind_of_module, plain_module, stand_in
 from stepscope.model.session.stacks import UNKNOWN, Frame, FrameKind, StackBuilder
@@ -111,7 +112,7 @@ def _frame(address: bytes, symbol: bytes, module: bytes) -> Frame:
         return Frame(stand_in(where, kind), module=where, kind=kind, resolved=False)
     if found := _TRAMPOLINE.fullmatch(name):
         return Frame(found["function"], file=found["file"], kind=FrameKind.PYTHON)
-    return Frame(name, module=where, kind=kind)
+    return Frame(demangle(name), module=where, kind=kind)
 
 
 def _is_of_kernel(address: bytes) -> bool:

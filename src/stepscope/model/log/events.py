@@ -202,6 +202,8 @@ class IteratorModel(Event, tag="itermodel", frozen=True, kw_only=True):
     """Number of calls of the consuming compiled function that had ended when the model was read."""
     in_call: bool = False
     """Flag: such a call was running at that moment."""
+    cpu_ns: int = 0
+    """CPU time of the process at that moment; 0: unknown. Since 0.1."""
     proto: str = ""
     error: str = ""
 

@@ -11,7 +11,9 @@ class Setting(Event, tag="setting", frozen=True, kw_only=True):
     """A setting of the framework that changes how everything runs was set."""
 
     name: str
-    """Name: run_functions_eagerly | check_numerics | dump_debug_info | data_debug_mode | op_determinism."""
+    """Name: run_functions_eagerly | check_numerics | dump_debug_info | data_debug_mode | op_determinism |
+    double_precision.
+    """
     value: bool
     file: str = ""
     line: int = 0

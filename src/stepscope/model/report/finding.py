@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from stepscope.model.report import place, task
+from stepscope.model.report.input_bound import InputBound
 from stepscope.model.report.ledger import LedgerEntry
 from stepscope.model.report.limits import Limits
 from stepscope.model.report.memory_map import MemoryMap
@@ -253,6 +254,9 @@ class StepMaker(Struct, frozen=True, kw_only=True):
     """Share of the steady steps that lies within its calls; null if it runs on another thread than they do."""
 
 
+JobEnd = Literal["code", "memory", "clean", "outside", "unknown"]
+
+
 class SessionSummary(Struct, frozen=True, kw_only=True):
     """The run."""
 
@@ -264,6 +268,10 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
     throughput: Throughput
     wall_ns: int = 0
     exit_code: int | None = None
+    end: JobEnd = "unknown"
+    """How the job's end was observed. code: ``exit_code`` says it. memory: killed, while the kernel killed for lack of
+    memory. clean: no launcher saw it, but all processes ran their exit handlers. outside: observed for some time
+    (``attach``). unknown: killed, or lost sight of."""
     processes: int = 1
     step_times: StepTimes | None = None
     members: tuple[ProcessSummary, ...] = ()
@@ -322,6 +330,8 @@ class Report(Struct, frozen=True, kw_only=True):
     """Op time; null if the session holds no op trace."""
     limits: Limits | None = None
     """Whether the ops of the step are as fast as they can be here; null if none were run alone after the job."""
+    input_bound: InputBound | None = None
+    """What the input could reach at best, and the edits that reach it; null if tf.data's model was not read."""
     line_heat: tuple[LineHeat, ...] = ()
     """Costliest lines, at most 100, from 0.5 %."""
     source_check: SourceCheck | None = None

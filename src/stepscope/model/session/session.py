@@ -168,6 +168,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     ended_ns: int = 0
     exit_code: int | None = None
     """Exit code of the job, negative for a signal; None while it runs or if its end was not observed."""
+    memory_kills_before: int | None = None
+    """Counters of processes killed for lack of memory when the session began; None: not read. Since 0.1."""
+    memory_killed: bool = False
+    """Flag: the kernel killed a process for lack of memory while the job ran, in its control groups or elsewhere on the
+    host. Since 0.1."""
     mode: str = "run"
     """Origin: run | enable | attach | import"""
     state: str = "running"

@@ -34,6 +34,15 @@ def render(shown: Graph) -> str:
     return "\n".join(lines) + "\n"
 
 
+def hottest(shown: Graph, most: int) -> str:
+    """The functions with the largest own share, one a line, below the event."""
+    profile = shown.profile
+    total = profile.total or 1.0
+    rows = [row for row in top_functions(profile, most) if row.self_weight > 0]
+    lines = [f"{words.percent(row.self_weight / total):>7}  {_name(row.function)}" for row in rows]
+    return "".join(f"{'hot' if not i else '':<9} {line}\n" for i, line in enumerate(lines))
+
+
 def render_compared(compared: Compared) -> str:
     """A difference."""
     found, unit = compared.difference, compared.after.profile.unit

@@ -8,10 +8,11 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from stepscope.reports import capture_text, maker_rows, task_rows, words
+from stepscope.reports import capture_text, checked_words, maker_rows, task_rows, verdict, words
 from stepscope.reports.page import (
     bars,
     charts,
+    input_rows,
     ledger_page,
     limit_rows,
     memory_page,
@@ -60,6 +61,7 @@ def _body(report: Report, sources: Mapping[str, str]) -> str:
         ("memory", "Memory", memory_page.page(report.memory)),
         ("metrics", "Metrics logged by the program", figures("", *metric_charts.metrics(report.series))),
         ("stages", "Pipeline stages", _stages(report)),
+        ("input", "Input at best", input_rows.page(report.input_bound)),
         ("tasks", "Tasks", _tasks(report)),
         ("traced", "Traced steps", traced_page.page(report)),
         ("ops", "Ops", op_rows.page(report.ops)),
@@ -158,11 +160,11 @@ def _checked(report: Report) -> str:
     if not report.checked:
         return '<p class="card calm">No detector ran.</p>'
     order = {outcome: i for i, outcome in enumerate(("found", "failed", "undecided", "not-applicable", "clear"))}
-    blind = any(words.why_not(c) for c in report.checked)
+    blind = any(checked_words.why_not(c) for c in report.checked)
     rows = []
     for c in sorted(report.checked, key=lambda c: (order[c.outcome], not c.missing, c.detector)):
         said = "missing data" if c.outcome == "not-applicable" and c.missing else OUTCOMES[c.outcome]
-        why = f"<td>{escape(words.why_not(c))}</td>" if blind else ""
+        why = f"<td>{escape(checked_words.why_not(c))}</td>" if blind else ""
         rows.append(
             f'<th scope="row">{escape(c.detector)}</th><td>{escape(c.name)}</td>'
             f'<td><span class="outcome o-{c.outcome}">{said}</span></td>{why}'
@@ -209,7 +211,7 @@ def _about(report: Report) -> str:
         *((("Roles", escape(", ".join(members))),) if (members := words.process_role_items(summary)) else ()),
         *((("ONNX Runtime", "<br>".join(map(escape, setups))),) if (setups := words.inference_items(summary)) else ()),
         ("Run time", format_ns(summary.wall_ns) if summary.wall_ns else "unknown"),
-        ("End", escape(words.exit_text(summary.exit_code)) or "exit code 0"),
+        ("End", escape(verdict.end_text(summary))),
     ]
     cost = [
         ("Share of step time", f"{100 * overhead.ratio:.2f} % ({100 * overhead.low:.2f}-{100 * overhead.high:.2f})"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.reports import verdict, words
+from stepscope.reports import checked_words, verdict, words
 from stepscope.reports.page import traced_rows
 from stepscope.reports.page.svg import escape
 from stepscope.units import format_ns, format_rate
@@ -35,7 +35,7 @@ def _verdict(report: Report) -> str:
     elif not found:
         said = verdict.nothing_text(report)
         head = escape(said[0].upper() + said[1:])
-        more = f"{escape(MIDDLE_DOT.join(words.checked_items(report.checked)))}."
+        more = f"{escape(MIDDLE_DOT.join(checked_words.checked_items(report.checked)))}."
     else:
         first = found[0]
         cost = first.cost
@@ -80,7 +80,7 @@ def _tiles(report: Report) -> list[tuple[str, str, str]]:
                 tiles.append((label, words.value_text(value(series), unit), "whole job"))
         if summary.processes:
             tiles.append(("Processes", f"{summary.processes}", words.framework_text(summary)))
-    ended = words.exit_text(summary.exit_code) or "exit code 0"
+    ended = verdict.end_text(summary)
     tiles.append(("Run time", format_ns(summary.wall_ns) if summary.wall_ns else "unknown", ended))
     if not summary.steps:
         tiles.append(("Profiling overhead", f"{100 * overhead.sidecar_core_ratio:.1f} %", "of one core"))

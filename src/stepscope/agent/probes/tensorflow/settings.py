@@ -1,4 +1,4 @@
-"""Settings of TensorFlow that change how everything runs: tf.functions that run eagerly, determinism, debugging."""
+"""Settings that change how everything runs: tf.functions that run eagerly, determinism, debugging, Keras' precision."""
 
 from __future__ import annotations
 
@@ -21,10 +21,13 @@ class Switch(NamedTuple):
     value: bool | None
     """Value that it sets; None means its first argument."""
     parameters: tuple[str, ...] = ()
+    on: str = ""
+    """Argument that turns it on, as text; "": any true one."""
 
 
 CHECKS = "tensorflow.python.debug.lib.check_numerics_callback"
 DUMPS = "tensorflow.python.debug.lib.dumping_callback"
+FLOATS = ("keras.src.backend.config", "keras.src.backend_config", "tf_keras.src.backend_config")
 SWITCHES = {
     "tensorflow.python.eager.polymorphic_function.eager_function_run": (
         Switch("run_functions_eagerly", "run_functions_eagerly", None, ("run_eagerly",)),
@@ -39,6 +42,7 @@ SWITCHES = {
     ),
     "tensorflow.python.framework.config": (Switch("enable_op_determinism", "op_determinism", True),),
     "tensorflow.python.data.ops.debug_mode": (Switch("enable_debug_mode", "data_debug_mode", True),),
+    **dict.fromkeys(FLOATS, (Switch("set_floatx", "double_precision", None, ("value",), "float64"),)),
 }
 """Switches by the module that defines them: they are patched there before TensorFlow's API imports them."""
 
@@ -57,7 +61,8 @@ def _telling(state: AgentState, switch: Switch) -> Callable[..., None]:
     def tell(_: object, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         value = switch.value
         if value is None:
-            value = bool(args[0] if args else next(iter(kwargs.values())))
+            given = args[0] if args else next(iter(kwargs.values()))
+            value = str(given) == switch.on if switch.on else bool(given)
         file, function, line = leaf(user_stack())
         where = {"file": file, "line": line, "function": function}
         state.log({"t": "setting", "at": state.now(), "name": switch.setting, "value": value, **where})

@@ -132,7 +132,7 @@ class Reader:
                 break
         at = self._state.now()
         consumed.reads = [at, ended]
-        line.update(at=at, executions=ended, in_call=running > 0)
+        line.update(at=at, executions=ended, in_call=running > 0, cpu_ns=time.process_time_ns())
         if "error" not in line:
             line["proto"] = base64.b64encode(proto).decode("ascii")
         self._state.log(line)

@@ -1,0 +1,236 @@
+"""Does the model of the input say what the best of a grid reaches, and does its diff reach it?
+
+Ten programs with a badly made input (benchmarks/programs/input_bound). Each runs once under stepscope, whose report
+says a rate at best and a diff. Then one process measures, in turn, the pipeline as it is, a grid of others, and the one
+with the diff. Predicted: the rate as it is, measured there, times the report's gain. On a machine with other work,
+rates are per second of CPU time of the process, except where the input or the step waits for something else.
+
+Asked of each: the prediction is within 15 % of the grid's best, and the diff reaches 90 % of that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import msgspec
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAMS = ROOT / "benchmarks" / "programs" / "input_bound"
+PAGE = ROOT / "docs" / "benchmarks" / "input-bound.md"
+NAMES = (
+    *("no_cache", "cache_before_map", "map_before_batch", "filter_last", "shard_last"),
+    *("augmented", "cut_cache", "parsed_records", "python_rows", "no_prefetch"),
+)
+WAITING = frozenset({"no_prefetch"})
+"""Programs whose rate is that of wall time."""
+NEAR, REACHED = 0.15, 0.9
+MARKS = {True: "yes", False: "NO"}
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """What the report said. Rates in samples a second."""
+
+    now: float
+    best: float
+    binds: str
+    edits: tuple[str, ...]
+    diff: str
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """One measurement of one pipeline: samples a second of wall time and of CPU time, and the load meanwhile."""
+
+    point: str
+    wall: float
+    cpu: float
+    load: float
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """One program, as one line of the file of results."""
+
+    name: str
+    said: Said
+    measured: tuple[Measured, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One program: medians over the rounds."""
+
+    result: Result
+
+    def rates(self) -> dict[str, float]:
+        """Rate of each pipeline."""
+        by_point: dict[str, list[float]] = {}
+        for one in self.result.measured:
+            rate = one.wall if self.result.name in WAITING else one.cpu
+            by_point.setdefault(one.point, []).append(rate)
+        return {point: median(rates) for point, rates in by_point.items()}
+
+    @property
+    def predicted(self) -> float:
+        """The report's gain, from the rate as it is."""
+        return self.rates()["as it is"] * self.result.said.best / self.result.said.now
+
+    @property
+    def best(self) -> tuple[str, float]:
+        """The grid's best."""
+        grid = {point: rate for point, rate in self.rates().items() if point != "edited"}
+        return max(grid.items(), key=lambda item: item[1])
+
+    @property
+    def near(self) -> bool:
+        """Whether the prediction is right."""
+        return abs(self.predicted / self.best[1] - 1) <= NEAR
+
+    @property
+    def reached(self) -> float:
+        """Share of the grid's best that the diff reaches; 0 without a diff."""
+        return self.rates().get("edited", 0.0) / self.best[1]
+
+    def spread(self) -> str:
+        """Rates of the best pipeline over the rounds."""
+        rates = [
+            m.wall if self.result.name in WAITING else m.cpu for m in self.result.measured if m.point == self.best[0]
+        ]
+        return f"{min(rates):,.0f}-{max(rates):,.0f}"
+
+    def line(self) -> str:
+        """Line of the table."""
+        point, best = self.best
+        highest = f"{best:,.0f} ({self.spread()})"
+        edited = self.rates().get("edited")
+        loads = [one.load for one in self.result.measured]
+        return (
+            f"| {self.result.name} | {self.rates()['as it is']:,.0f} | {self.predicted:,.0f} | {highest} | {point} "
+            f"| {self.predicted / best - 1:+.0%} | {MARKS[self.near]} | {f'{edited:,.0f}' if edited else 'no diff'} "
+            f"| {self.reached:.0%} | {MARKS[self.reached >= REACHED]} | {'; '.join(self.result.said.edits)} "
+            f"| {min(loads):.1f}-{max(loads):.1f} |"
+        )
+
+
+HEAD = (
+    "| program | as it is | predicted | best of the grid | which | predicted / best | within 15 % | with the diff "
+    "| of the best | 90 % | edits | load |\n|---|---|---|---|---|---|---|---|---|---|---|---|"
+)
+
+
+def predict(name: str, python: str, seconds: float, session: Path) -> Said | None:
+    """What the report of one run says; None if it says nothing of the input. A session that is there is asked again."""
+    if not session.exists():
+        run = [sys.executable, "-m", "stepscope", "run", "--quiet", "--session", str(session), "--"]
+        subprocess.run(
+            [*run, python, f"{name}.py", "--seconds", str(seconds)],
+            cwd=PROGRAMS,
+            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+            check=True,
+            stdout=subprocess.DEVNULL,
+            timeout=900,
+        )
+    report = [sys.executable, "-m", "stepscope", "report", str(session), "--format", "json"]
+    bound = json.loads(subprocess.run(report, check=True, stdout=subprocess.PIPE, text=True).stdout)["input_bound"]
+    if bound is None:
+        return None
+    return Said(
+        now=bound["now_per_s"],
+        best=bound["best_per_s"],
+        binds=bound["binds"],
+        edits=tuple(edit["text"] for edit in bound["edits"]),
+        diff=bound["diff"],
+    )
+
+
+def measure(name: str, python: str, said: Said, seconds: float, rounds: int) -> tuple[Measured, ...]:
+    """The grid, and the program with the diff, in one process."""
+    with tempfile.TemporaryDirectory(prefix="stepscope-input-bound-") as scratch:
+        arguments = ["--grid", "--seconds", str(seconds), "--rounds", str(rounds)]
+        if said.diff:
+            shutil.copy(PROGRAMS / f"{name}.py", scratch)
+            subprocess.run(
+                ["patch", "-p1"], cwd=scratch, input=said.diff, text=True, check=True, stdout=subprocess.DEVNULL
+            )
+            arguments += ["--edited", f"{scratch}/{name}.py"]
+        done = subprocess.run(
+            [python, f"{name}.py", *arguments],
+            cwd=PROGRAMS,
+            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=1800,
+        )
+    return tuple(msgspec.json.decode(line, type=Measured) for line in done.stdout.splitlines() if line.startswith("{"))
+
+
+def load(path: Path) -> dict[str, Result]:
+    """Results of earlier calls, by program."""
+    if not path.exists():
+        return {}
+    found = [msgspec.json.decode(line, type=Result) for line in path.read_bytes().splitlines() if line]
+    return {result.name: result for result in found}
+
+
+def page(rows: Sequence[Row]) -> str:
+    """The page, without what was written by hand after it."""
+    near, reached = sum(r.near for r in rows), sum(r.reached >= REACHED for r in rows)
+    head = (
+        "# Does the model of the input say what it could reach?\n\n"
+        "Printed by `make bench-input-bound ARGS=--write`. Ten badly made inputs; the bound and the diff of one report "
+        "each, against a grid of pipelines measured in turn in one process (medians of the rounds). Rates are samples "
+        "per second of CPU time, with one core; for no_prefetch, of wall time. Predicted: the rate as it is times the "
+        f"report's gain.\n\nWithin 15 % of the grid's best: {near} of {len(rows)}. The diff reaches 90 % of it: "
+        f"{reached} of {len(rows)}.\n\n"
+    )
+    return head + HEAD + "\n" + "".join(row.line() + "\n" for row in rows)
+
+
+def main() -> int:
+    """Measure what is not measured yet, print the table."""
+    parser = argparse.ArgumentParser(description="the input's bound against the best of a grid")
+    parser.add_argument("--only", default="", help="programs, comma-separated")
+    parser.add_argument("--results", type=Path, default=Path("input-bound.jsonl"), help="results; those in it are kept")
+    parser.add_argument(
+        "--sessions", type=Path, default=Path("input-bound"), help="sessions; those in it are read again"
+    )
+    parser.add_argument("--seconds", type=float, default=0.3, help="CPU time of one measurement")
+    parser.add_argument("--run-seconds", type=float, default=4.0, help="CPU time of the run under stepscope")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--python", default=sys.executable, help="the job's Python")
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks/input-bound.md")
+    options = parser.parse_args()
+    names = [name for name in NAMES if not options.only or name in options.only.split(",")]
+    known = load(options.results)
+    print(HEAD, flush=True)
+    rows = []
+    for name in names:
+        session = options.sessions.resolve() / f"{name}.stepscope"
+        said = predict(name, options.python, options.run_seconds, session)
+        if said is None:
+            print(f"| {name} | the report says nothing of the input |", flush=True)
+            continue
+        if name not in known or known[name].said.diff != said.diff:
+            measured = measure(name, options.python, said, options.seconds, options.rounds)
+            known[name] = Result(name=name, said=said, measured=measured)
+            with options.results.open("ab") as file:
+                file.write(msgspec.json.encode(known[name]) + b"\n")
+        rows.append(Row(result=msgspec.structs.replace(known[name], said=said)))
+        print(rows[-1].line(), flush=True)
+    if options.write:
+        after = PAGE.read_text().partition("\n## ") if PAGE.exists() else ("", "", "")
+        PAGE.write_text(page(rows) + after[1] + after[2])
+    return 0 if sum(row.near and row.reached >= REACHED for row in rows) >= 0.8 * len(names) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

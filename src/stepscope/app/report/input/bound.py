@@ -1,0 +1,149 @@
+"""The report's part on what the input could reach."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from stepscope.app.report.input import chains
+from stepscope.causes.input import input_bound
+from stepscope.derive import steps_view
+from stepscope.model.report.input_bound import InputBound, InputEdit, InputStage
+from stepscope.units import format_bytes, format_rate
+
+if TYPE_CHECKING:
+    from stepscope.causes.input.input_bound import Edit
+    from stepscope.derive.view import SessionView
+    from stepscope.model.log.events import DatasetMade
+    from stepscope.model.report.input_bound import RateUnit
+    from stepscope.model.report.place import Place
+
+MIN_GAIN = 1.1
+"""Rate at best over that of now, from which it is worth a line."""
+BINDING = {
+    "cores": "the cores bind",
+    "step": "then the step binds",
+    "disk": "the disk binds",
+    "network": "the link binds",
+}
+
+
+def build(view: SessionView) -> InputBound | None:
+    """None without steps, or if tf.data's model was not read."""
+    steps = steps_view.of(view)
+    found = steps.get(input_bound.build) if steps is not None else None
+    if found is None:
+        return None
+    consumer = found.work.layout.consumer
+    unit: RateUnit = "samples" if found.samples else "batches"
+    each = found.samples or 1.0
+
+    def rate(ns: float) -> float:
+        return each * 1e9 / ns if ns > 0 else 0.0
+
+    text_of_changes, why = _diff(view, found.edits)
+    now = rate(found.now_ns)
+    best = found.best
+    stage = found.work.stages[best.stage].name if best.stage >= 0 else ""
+    edits = tuple(_edit(view, one, rate(one.after.ns)) for one in found.edits)
+    without = max(now, rate(found.without_cache.ns))
+    return InputBound(
+        text=_text(edits, unit, (now, without, max(now, rate(best.ns))), _binds(best.binds, stage), consumer.cores),
+        unit=unit,
+        now_per_s=now,
+        best_per_s=max(now, rate(best.ns)),
+        without_cache_per_s=without,
+        binds=best.binds,
+        stage=stage,
+        cores=consumer.cores,
+        step_ns=round(consumer.step_ns),
+        step_cpu_ns=round(consumer.step_cpu_ns),
+        memory_bytes=float(view.session.manifest.host.memory_bytes),
+        too_large_bytes=found.too_large,
+        edits=edits,
+        diff=text_of_changes,
+        no_diff=why,
+        stages=tuple(
+            InputStage(
+                name=work.name,
+                file=place.file if (place := _place(view, one.datasets)) is not None else "",
+                line=place.line if place is not None else 0,
+                cpu_ns=round(work.cpu_ns),
+                blocked_ns=round(work.blocked_ns),
+                parallel=work.most > 1,
+                elements=work.elements,
+                bytes=work.bytes,
+            )
+            for work, one in zip(found.work.layout.stages, found.work.stages, strict=True)
+        ),
+    )
+
+
+def _place(view: SessionView, made: tuple[DatasetMade, ...]) -> Place | None:
+    return next((p for d in made if (p := view.dataset_place(d)) is not None), None)
+
+
+def _edit(view: SessionView, edit: Edit, per_s: float) -> InputEdit:
+    place = view.dataset_place(edit.made) if edit.made is not None else None
+    manifest = view.session.manifest
+    known = edit.trial and manifest.mode == "run" and manifest.command
+    return InputEdit(
+        kind=edit.kind,
+        text=edit.text,
+        file=place.file if place is not None else "",
+        line=place.line if place is not None else 0,
+        per_s=per_s,
+        binds=edit.after.binds,
+        note=edit.note,
+        bytes=edit.bytes,
+        what_if=f"stepscope whatif --try {edit.trial} -- {shlex.join(manifest.command)}" if known else None,
+    )
+
+
+def _binds(binds: str, stage: str) -> str:
+    return BINDING.get(binds, f"{stage} binds, on one thread")
+
+
+def _text(edits: tuple[InputEdit, ...], unit: str, rates: tuple[float, float, float], binds: str, cores: float) -> str:
+    """The answer in a sentence: now, at best without more memory, with a cache."""
+    now, without, best = rates
+    on = f"{cores:.3g} core{'' if cores == 1 else 's'}"
+    if best < MIN_GAIN * now:
+        return f"{format_rate(now)} {unit}/s; no edit of the pipeline that is known here gains on {on}: {binds}"
+    said = f"{format_rate(now)} {unit}/s now, {format_rate(best)} at best on {on} ({binds}): "
+    said += ", then ".join(_edit_text(edit) for edit in edits)
+    if any(edit.kind == "cache" for edit in edits):
+        said += f"; {format_rate(without)} without a cache"
+    return said
+
+
+def _edit_text(edit: InputEdit) -> str:
+    said = edit.text + (f" (line {edit.line})" if edit.line else "")
+    if edit.bytes:
+        said += f", {format_bytes(edit.bytes)} of memory"
+    return f"{said} {edit.note}".rstrip()
+
+
+def _diff(view: SessionView, edits: tuple[Edit, ...]) -> tuple[str, str]:
+    """The edits as a diff, and why some are not in it. An edit that cannot be made in the text is left out whole."""
+    texts: dict[str, str] = {}
+    why: list[str] = []
+    changes = [(edit, change) for edit in edits for change in edit.changes]
+    methods = {d.id: input_bound.method(d) for _, c in changes for d in (c.made, c.other) if d is not None}
+    files = list(dict.fromkeys(change.made.file for _, change in changes))
+    found = ""
+    for file in files:
+        source = view.source_of(file)
+        if source is None:
+            why.append(f"the text of {view.place(file, 1).file} is not in the session")
+            continue
+        mine = [change for _, change in changes if change.made.file == file]
+        try:
+            texts[file] = chains.edited(source, mine, methods)
+        except chains.RefusedError as error:
+            why.append(str(error))
+            continue
+        found += chains.diff(view.place(file, 1).file, source, texts[file])
+    if any(not edit.changes for edit in edits):
+        why.append("one of the edits stands at no line of the user's")
+    return found, "; ".join(why)

@@ -1,0 +1,44 @@
+"""Where a traced input spends the time of its ops: the lines of the functions of its maps and filters.
+
+Serves slow_input_stage.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.causes.general.compute_lines import of_input
+from stepscope.derive.optrace import line_times
+
+if TYPE_CHECKING:
+    from stepscope.derive.optrace.line_times import Line
+    from stepscope.derive.view import SessionView
+    from stepscope.model.report.finding import Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionLine:
+    """A line of user code in a function of the input."""
+
+    place: Place
+    ratio: float
+    """Share of the time of all ops of the input's functions."""
+
+
+def build(view: SessionView) -> tuple[FunctionLine, ...]:
+    """The lines, the costliest first; none without an op trace that shows ops of the input."""
+    trace, index = view.traces.shown, view.graphs
+    if trace is None or index is None:
+        return ()
+    time: Counter[Line | None] = Counter()
+    for op in line_times.build(trace.trace, index).ops:
+        if of_input(index, op):
+            time[op.line] += op.self_ps
+    whole = sum(time.values())
+    return tuple(
+        FunctionLine(place=view.place(line.file, line.line, function=line.function), ratio=spent / whole)
+        for line, spent in time.most_common()
+        if line is not None and spent
+    )

@@ -1,0 +1,1 @@
+"""Control groups of processes: their limits, and what the kernel counts in them."""

@@ -1,0 +1,187 @@
+"""How fast a pipeline could be: its stages' work for a batch, divided over the cores in the best way.
+
+Work can be divided as one likes among stages that may have any number of threads, so the best division of n cores is
+known in closed form: a batch takes no less than the CPU time of all stages and of the step over n, no less than what
+runs on one thread, and no less than the step. The largest of these binds.
+
+Source: Kuchnik et al., Plumber, MLSys 2022, section 4.3 (a linear programme over the cores' shares, whose solution this
+is), 4.4 (caching).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+Binds = Literal["cores", "stage", "step", "disk", "network"]
+
+CALL_NS = 18_000.0
+"""CPU time of one call of a map's function, whatever it does: 17-18 us for one op, TensorFlow 2.21, batches of 512. The
+model does not count it: the clock of the stage shows 1-6 us of 26-31."""
+FILTER_NS = 9_000.0
+"""The same of a filter's."""
+PASS_NS = 400.0
+"""CPU time to pass on one small element: 0.3-0.5 us for a batch of rows, a shuffle, a cache that is read."""
+COPY_BYTES_S = 12e9
+"""Copying elements into a batch: rows of 12 KB take 0.7-1.1 us longer than rows of 16 bytes (same programs)."""
+MIN_GAIN = 1.03
+"""An edit that gains less is not one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """One stage's work for a batch."""
+
+    name: str
+    cpu_ns: float
+    """CPU time over all its threads."""
+    calls_ns: float = 0.0
+    """What of it goes into the calls of its function, whatever that does."""
+    blocked_ns: float = 0.0
+    """Time for which it waits for something else than its inputs: a file, a connection, a sleep."""
+    most: float = 1.0
+    """Threads that it may have; infinity: as many as there are."""
+    stretch: int = 0
+    """Stages of one stretch without own threads run one after the other."""
+    depth: int = 0
+    """Stages between it and the consumer: its inputs follow it, deeper than it."""
+    elements: float = 1.0
+    """Elements that it works on."""
+    bytes: float = 0.0
+    """Memory of the elements that it gives."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consumer:
+    """What takes the batches, and on what machine."""
+
+    cores: float
+    """CPUs that the job may use."""
+    step_ns: float
+    """Time of the step, for a batch, without its wait."""
+    step_cpu_ns: float
+    """CPU time of the same."""
+    overlaps: bool
+    """Whether batches are made while the step computes: a prefetch, or own threads, stand before it."""
+    outside_ns: float = 0.0
+    """Time in which a full disk or link delivers a batch; 0: neither is full."""
+    outside: Literal["disk", "network"] = "disk"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """The least time for a batch, and what sets it."""
+
+    ns: float
+    binds: Binds
+    stage: int = -1
+    """Place of the stage with most of the time, if a stage binds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """A pipeline and its consumer."""
+
+    stages: tuple[Work, ...]
+    """From the consumer to the sources, as in ``derive.input.stages``."""
+    consumer: Consumer
+
+
+def pace(layout: Layout) -> Pace:
+    """The least time for a batch at the best division of the cores."""
+    to, stages = layout.consumer, layout.stages
+    cores = max(to.cores, 1e-3)
+    found = [Pace(ns=(sum(s.cpu_ns for s in stages) + to.step_cpu_ns) / cores, binds="cores")]
+    for stretch in sorted({s.stretch for s in stages}):
+        mine = [at for at, s in enumerate(stages) if s.stretch == stretch]
+        longest = max(mine, key=lambda at: _alone(stages[at], cores))
+        found.append(Pace(ns=sum(_alone(stages[at], cores) for at in mine), binds="stage", stage=longest))
+    if to.outside_ns:
+        found.append(Pace(ns=to.outside_ns, binds=to.outside))
+    slowest = max(found, key=lambda p: p.ns)
+    if to.overlaps:
+        own = Pace(ns=to.step_ns, binds="step")
+        return max(slowest, own, key=lambda p: p.ns)
+    made = max((p for p in found if p.binds != "cores"), key=lambda p: p.ns, default=Pace(ns=0.0, binds="step"))
+    return max(replace(made, ns=made.ns + to.step_ns), slowest, key=lambda p: p.ns)
+
+
+def _alone(stage: Work, cores: float) -> float:
+    """The least time in which a stage does its work for a batch."""
+    if math.isinf(stage.most):
+        return stage.cpu_ns / cores
+    threads = max(1.0, stage.most)
+    return stage.cpu_ns / min(threads, max(1.0, cores)) + stage.blocked_ns / threads
+
+
+def below(stages: Sequence[Work], at: int) -> range:
+    """Places of the stages that feed one."""
+    end = at + 1
+    while end < len(stages) and stages[end].depth > stages[at].depth:
+        end += 1
+    return range(at + 1, end)
+
+
+def parallel(layout: Layout, at: int) -> Layout:
+    """A stage may have any number of threads."""
+    return _with(layout, at, lambda stage: replace(stage, most=math.inf))
+
+
+def prefetched(layout: Layout) -> Layout:
+    """Batches are made while the step computes."""
+    return replace(layout, consumer=replace(layout.consumer, overlaps=True))
+
+
+def fewer(layout: Layout, at: int, ratio: float) -> Layout:
+    """A stage works on a part of its elements, because a later stage that discards the others comes before it."""
+    return _with(layout, at, lambda stage: _part(stage, ratio))
+
+
+def _part(stage: Work, ratio: float) -> Work:
+    return replace(
+        stage,
+        cpu_ns=stage.cpu_ns * ratio,
+        calls_ns=stage.calls_ns * ratio,
+        blocked_ns=stage.blocked_ns * ratio,
+        elements=stage.elements * ratio,
+        bytes=stage.bytes * ratio,
+    )
+
+
+def batched(layout: Layout, at: int) -> Layout:
+    """A stage's function gets whole batches: one call instead of one for each element."""
+
+    def change(stage: Work) -> Work:
+        once = stage.calls_ns / max(1.0, stage.elements)
+        work = max(0.0, stage.cpu_ns - stage.calls_ns) + 1e9 * stage.bytes / COPY_BYTES_S
+        return replace(stage, cpu_ns=once + work, calls_ns=once, elements=1.0)
+
+    return _with(layout, at, change)
+
+
+def cached(layout: Layout, at: int, *, read: float, batch_bytes: float = 0.0, shuffled: float = 0.0) -> Layout:
+    """What a stage gives is kept in memory: nothing that it needs is made again.
+
+    Args:
+        layout: the pipeline.
+        at: the stage.
+        read: elements that are read for a batch.
+        batch_bytes: of the batch that the stage still makes of them, if it is a map and a batch in one.
+        shuffled: elements that are shuffled after the cache, and were before it.
+    """
+    gone = set(below(layout.stages, at))
+    passed = read + shuffled + (read if batch_bytes else 0.0)
+    left = min(PASS_NS * passed + 1e9 * batch_bytes / COPY_BYTES_S, layout.stages[at].cpu_ns)
+    stages = tuple(replace(s, cpu_ns=0.0, blocked_ns=0.0) if i in gone else s for i, s in enumerate(layout.stages))
+    changed = replace(layout, stages=stages, consumer=replace(layout.consumer, outside_ns=0.0))
+    return _with(changed, at, lambda stage: replace(stage, cpu_ns=left, calls_ns=0.0, blocked_ns=0.0))
+
+
+def _with(layout: Layout, at: int, change: Callable[[Work], Work]) -> Layout:
+    stages = list(layout.stages)
+    stages[at] = change(stages[at])
+    return replace(layout, stages=tuple(stages))

@@ -1,0 +1,100 @@
+"""What the input could reach, as rows shared by terminal, Markdown and page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from stepscope.reports import words
+from stepscope.reports.page import tables
+from stepscope.reports.page.svg import escape
+from stepscope.units import format_bytes, format_ns, format_rate
+
+if TYPE_CHECKING:
+    from stepscope.model.report.input_bound import InputBound
+
+HEAD = ("stage", "where", "elements a batch", "CPU a batch", "waits", "threads", "memory a batch")
+NUMERIC = frozenset(HEAD[2:5] + HEAD[6:])
+EDITS = ("edit", "where", "predicted", "if", "try it")
+MIN_GAIN = 1.1
+"""Rate at best over that of now, from which the terminal shows it."""
+
+
+class Row(NamedTuple):
+    """One stage, as text; columns as ``HEAD``."""
+
+    stage: str
+    where: str
+    elements: str
+    cpu: str
+    waits: str
+    threads: str
+    memory: str
+
+
+def short(bound: InputBound | None) -> list[str]:
+    """Texts for the terminal; none where the input has nothing to gain."""
+    if bound is None or bound.best_per_s < MIN_GAIN * bound.now_per_s:
+        return []
+    said = [words.printable(bound.text)]
+    if bound.diff:
+        said.append("the edit as a diff: report.json, input_bound.diff; report.html, Input at best")
+    elif bound.no_diff:
+        said.append(f"no diff: {words.printable(bound.no_diff)}")
+    return said
+
+
+def rows(bound: InputBound) -> list[Row]:
+    """The stages, from the consumer to the sources."""
+    return [
+        Row(
+            words.printable(stage.name),
+            f"{words.printable(stage.file)}:{stage.line}" if stage.file else "",
+            format_rate(stage.elements),
+            format_ns(stage.cpu_ns),
+            format_ns(stage.blocked_ns) if stage.blocked_ns else "",
+            "several" if stage.parallel else "one",
+            format_bytes(stage.bytes),
+        )
+        for stage in bound.stages
+    ]
+
+
+def edits(bound: InputBound) -> list[tuple[str, str, str, str, str]]:
+    """The edits in their order; columns as ``EDITS``."""
+    return [
+        (
+            words.printable(edit.text),
+            f"{words.printable(edit.file)}:{edit.line}" if edit.file else "",
+            f"{format_rate(edit.per_s)} {bound.unit}/s",
+            words.printable(edit.note.removeprefix("if ")),
+            words.printable(edit.what_if or ""),
+        )
+        for edit in bound.edits
+    ]
+
+
+def page(bound: InputBound | None) -> str:
+    """The section of the page; empty without a model."""
+    if bound is None:
+        return ""
+    said = f"<p>{escape(bound.text)}.</p>"
+    if bound.edits:
+        body = [
+            "".join(f"<td>{tables.code(t) if i in (1, 4) and t else escape(t)}</td>" for i, t in enumerate(row))
+            for row in edits(bound)
+        ]
+        said += tables.table([title.capitalize() for title in EDITS], body, numeric=[])
+    if bound.diff:
+        said += f"<pre><code>{escape(bound.diff)}</code></pre>"
+    if bound.no_diff:
+        said += f"<p>Not in a diff: {escape(bound.no_diff)}.</p>"
+    body = [
+        "".join(
+            f'<td class="n">{escape(text)}</td>' if title in NUMERIC else f"<td>{escape(text)}</td>"
+            for title, text in zip(HEAD, row, strict=True)
+        )
+        for row in rows(bound)
+    ]
+    places = [i for i, title in enumerate(HEAD) if title in NUMERIC]
+    said += tables.table([title.capitalize() for title in HEAD], body, numeric=places)
+    return f'<div class="card">{said}</div>'

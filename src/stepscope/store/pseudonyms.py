@@ -1,0 +1,148 @@
+"""Stable pseudonyms for what a session says of its user: paths, names, arguments, hosts, addresses.
+
+Words that are not known to be public are replaced, wherever they stand: what is forgotten here is hidden, not shown.
+A pseudonym is the keyed hash of the word (HMAC-SHA256), so that equal words stay equal, in other sessions packed with
+the same key too, and words cannot be tried out without it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import hmac
+import keyword
+import re
+import sys
+from functools import cache
+from pathlib import Path
+
+_HEX = 8
+_SHORT = 2
+"""Words of at most so many letters say nothing."""
+_PATH = r"(?<![\w.<])/(?:[^\s/:;,'\"()<>|*?]+/?)+"
+_FILE = r"[^\s/:;,'\"()<>|*?=]+\.pyw?\b"
+_ADDRESS = r"\b\d{1,3}(?:\.\d{1,3}){3}\b|\b[0-9a-fA-F]{1,4}(?::[0-9a-fA-F]{0,4}){3,7}\b"
+_TEXT = re.compile(
+    rf"(?P<path>{_PATH})|(?P<file>{_FILE})|(?P<address>{_ADDRESS})|(?P<word>[^\W\d]\w*)|(?P<number>\d{{5,}})"
+)
+_NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>(?:_\d{1,4})*)")
+_WORD = re.compile(r"[^\W\d]\w*")
+_KEPT = re.compile(r"\.{0,2}|usr|lib|lib32|lib64|bin|sbin|local|home|root|tmp|var|opt|proc|sys|dev|shm|etc|self")
+_DEVICE = re.compile(r"/(?:host|device|job|replica|task)")
+"""Parts of a device's name: /job:worker/replica:0/task:0/device:CPU:0."""
+_PYTHON = re.compile(r"python3\.\d+|pypy3\.\d+|site-packages|dist-packages|\.?venv")
+_PACKAGES = frozenset({"site-packages", "dist-packages"})
+_PUBLIC_ROOTS = ("/usr/lib/", "/lib/", "/lib64/", "/proc/self/", "/sys/")
+
+
+_TF_DATA = """
+    AssertCardinality AutoShard Batch Bijective Concatenate DirectedInterleave EmptyRepeat EmptySkip EmptyTake
+    Generator FileReader FileWriter Filter FiniteRepeat FiniteSkip FiniteTake FixedLengthRecord FlatMap
+    ForeverRepeat FromTensor GroupByWindow Interleave Iterator MapAndBatch MaxIntraOpParallelism MemoryReader
+    MemoryWriter ModelDataset OptionsDataset PaddedBatch ParallelBatch ParallelInterleaveV4 ParallelMapV2
+    Prefetch PrivateThreadPool Rebatch Root Sampling Scan Shuffle Snapshot SparseTensorSlice TFRecord TakeWhile
+    TensorSlice TextLine Unbatch Unique Window Zip
+"""
+"""Names of tf.data's iterators (tensorflow/core/kernels/data), which its model holds."""
+
+
+@cache
+def public_words() -> frozenset[str]:
+    """Words that stepscope's own sources hold, and Python's: a session's field names, kinds, types of ops, modules."""
+    found = {*sys.stdlib_module_names, *keyword.kwlist, *dir(builtins), *_TF_DATA.split()}
+    for file in sorted(Path(__file__).resolve().parents[1].rglob("*.py")):
+        found.update(_WORD.findall(file.read_text("utf-8")))
+    return frozenset(found)
+
+
+class Pseudonyms:
+    """Replaces words; remembers which, so that they can be looked for afterwards."""
+
+    def __init__(self, key: bytes) -> None:
+        """Pseudonyms of this key, of 16 bytes or more."""
+        self._key = key
+        self.hidden: set[str] = set()
+        """Words that were replaced and are not public."""
+        self.shown: set[str] = set()
+        """Words of the paths of public packages, which stay."""
+        self._done: dict[str, str] = {}
+
+    def of(self, word: str) -> str:
+        """The pseudonym of any word."""
+        if word not in public_words():
+            self.hidden.add(word)
+        return "w" + hmac.new(self._key, word.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:_HEX]
+
+    def text(self, text: str) -> str:
+        """A text in which every word that is not public is replaced."""
+        found = self._done.get(text)
+        if found is None:
+            found = self._done[text] = _TEXT.sub(self._replace, text)
+        return found
+
+    def argument(self, word: str) -> str:
+        """A word of a command line: an option keeps its name if that is public, its value never stays."""
+        if word.startswith("/"):
+            return self.path(word)
+        option, equals, value = word.partition("=")
+        if word.startswith("-"):
+            return self.text(option) + (equals + self.part(value) if equals else "")
+        return self.part(word)
+
+    def path(self, path: str) -> str:
+        """A path: folders of the system stay, and what lies in Python's library or in a public package."""
+        if path.startswith(_PUBLIC_ROOTS) or _DEVICE.fullmatch(path):
+            return self._public(path)
+        parts = path.split("/")
+        made: list[str] = []
+        for at, part in enumerate(parts):
+            above = parts[at - 1] if at else ""
+            if above.startswith("lib") and _PYTHON.fullmatch(part) and not _PACKAGES.intersection(parts):
+                return "/".join([*made, self._public("/".join(parts[at:]))])
+            if above in _PACKAGES and part.partition(".")[0] in public_words():
+                return "/".join([*made, self._public("/".join(parts[at:]))])
+            kept = _KEPT.fullmatch(part) or _PYTHON.fullmatch(part)
+            made.append(part if kept else self.part(part))
+        return "/".join(made)
+
+    def _public(self, path: str) -> str:
+        self.shown |= words_of(path)
+        return path
+
+    def part(self, part: str) -> str:
+        """The name of a file or folder, or another word that is replaced as a whole: a short extension stays."""
+        stem, dot, ending = part.rpartition(".")
+        if not stem or not ending.isalnum() or ending not in public_words():
+            stem, dot, ending = part, "", ""
+        if not stem:
+            return part
+        for word in _WORD.findall(stem):
+            if len(word) > _SHORT and word not in public_words():
+                self.hidden.add(word)
+        return f"{self.of(stem)}{dot}{ending}"
+
+    def _replace(self, found: re.Match[str]) -> str:
+        kind, text = found.lastgroup, found[0]
+        if kind == "path":
+            return self.path(text)
+        if kind == "file":
+            return self.part(text)
+        if kind == "word":
+            return self._word(text)
+        return self.of(text)
+
+    def is_public(self, word: str) -> bool:
+        """Whether a word says nothing of the user."""
+        return self._word(word, hide=False) == word
+
+    def _word(self, word: str, *, hide: bool = True) -> str:
+        numbered = _NUMBERED.fullmatch(word)
+        stem, number = (numbered["stem"], numbered["number"]) if numbered is not None else (word, "")
+        if len(stem) <= _SHORT or word in public_words() or stem in public_words():
+            return word
+        return self.of(stem) + number if hide else ""
+
+
+def words_of(text: str) -> set[str]:
+    """The words of a text, as they are hidden."""
+    return {found["stem"] for word in _WORD.findall(text) if (found := _NUMBERED.fullmatch(word)) is not None}

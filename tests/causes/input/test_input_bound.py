@@ -1,0 +1,144 @@
+"""What the input could reach, and by which edits, from jobs whose stages' times are known."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from tests.derive.sessions import MS, SCRIPT, US, Job, node
+from tests.detectors.input.test_slow_input_stage import filtered
+from tests.detectors.jobs import PERIOD
+
+from stepscope.causes.input import input_bound
+from stepscope.causes.input.input_bound import InputBound
+from stepscope.derive import steps_view
+from stepscope.formats.agent_files.iterator_model import Node
+from stepscope.model.log.events import DatasetMade
+from stepscope.model.session.session import HostInfo
+
+ROWS = 32
+"""Elements of a batch."""
+
+
+def bound(job: Job) -> InputBound:
+    """The job's bound."""
+    view = steps_view.of(job.view())
+    assert view is not None
+    found = view.get(input_bound.build)
+    assert found is not None
+    return found
+
+
+def job_of(job: Job, root: DatasetMade, *nodes: Node) -> Job:
+    """Steps of 20 ms that wait 60 ms for a pipeline."""
+    iterator = job.iterator(root, batch=ROWS)
+    job.function().every(PERIOD, 100, dur=20 * MS, start=60 * MS)
+    job.nexts().every(PERIOD, 100, dur=60 * MS, arg=iterator)
+    job.model(iterator, 90 * PERIOD, nodes)
+    return job
+
+
+def mapped(*, again: bool = True, cardinality: int = 6400, shuffled: bool = False, line: int = 15) -> Job:
+    """A map of 60 ms for a batch, over rows of 1,000 bytes, that is batched, prefetched and maybe repeated."""
+    job = Job()
+    made = job.dataset("TensorSliceDataset", line=70, cardinality=cardinality)
+    if shuffled:
+        made = job.dataset("ShuffleDataset", made, line=71, cardinality=cardinality)
+    own = {"fn_file": SCRIPT, "fn_line": line, "fn_end_line": line + 1, "cardinality": cardinality}
+    made = job.dataset("MapDataset", made, line=72, **own)
+    made = job.dataset("BatchDataset", made, line=73, batch=ROWS)
+    if again:
+        made = job.dataset("RepeatDataset", made, line=74)
+    made = job.dataset("PrefetchDataset", made, line=75)
+    names = ["Prefetch", *(["ForeverRepeat"] if again else []), "BatchV2", "Map"]
+    names += [*(["Shuffle"] if shuffled else []), "TensorSlice"]
+    busy = {"Map": 60 * MS, "BatchV2": 100 * US}
+    nodes = [
+        node(
+            at,
+            name,
+            *([at + 1] if at < len(names) else []),
+            elements=90 * (1 if name in {"Prefetch", "ForeverRepeat", "BatchV2"} else ROWS),
+            busy=90 * busy.get(name, 1 * US),
+            produced=90 * ROWS * 1000,
+        )
+        for at, name in enumerate(names, 1)
+    ]
+    return job_of(job, made, *nodes)
+
+
+def test_a_filter_comes_before_the_map_whose_elements_it_discards() -> None:
+    """The map's time shrinks with what is left, and the edit names both lines."""
+    found = bound(filtered(16))
+    edit = next(e for e in found.edits if e.kind == "earlier")
+    assert (edit.text, edit.note) == ("filter before map", "if filter does not need what map makes")
+    change = edit.changes[0]
+    assert change.other is not None
+    assert (change.kind, change.made.line, change.other.line) == ("move", 72, 71)
+    assert found.best.ns < 0.6 * found.now_ns
+
+
+def test_no_filter_moves_that_stands_before_the_map() -> None:
+    """There is nothing to gain by order."""
+    assert not [e for e in bound(filtered(16, before=True)).edits if e.kind == "earlier"]
+
+
+def test_a_map_is_cached_if_its_data_come_again() -> None:
+    """A pass of 6,400 rows of 1,000 bytes fits into memory; nothing is shuffled, so the batches are kept."""
+    found = bound(mapped())
+    edit = next(e for e in found.edits if e.kind == "cache")
+    assert edit.text == "cache() after batch"
+    assert edit.bytes == pytest.approx(6400 * 1000)
+    assert [(c.kind, c.made.line, c.text) for c in edit.changes] == [("insert", 73, "cache()")]
+    assert found.best.ns < found.without_cache.ns
+
+
+def test_a_shuffle_stays_after_the_cache() -> None:
+    """Else each pass would come in the order of the first."""
+    edit = next(e for e in bound(mapped(shuffled=True)).edits if e.kind == "cache")
+    assert edit.text == "cache() after map, shuffle after it"
+    assert [(c.kind, c.made.line, c.other.line if c.other else 0) for c in edit.changes] == [
+        ("move", 72, 71),
+        ("insert", 72, 0),
+    ]
+
+
+def test_one_pass_needs_no_cache() -> None:
+    """What is read once is not kept."""
+    assert not [e for e in bound(mapped(again=False)).edits if e.kind == "cache"]
+
+
+def test_a_cache_that_does_not_fit_is_said_and_not_advised() -> None:
+    """Its size remains as the reason."""
+    job = mapped()
+    job.host = HostInfo(memory_bytes=10_000_000)
+    found = bound(job)
+    assert not [e for e in found.edits if e.kind == "cache"]
+    assert found.too_large == pytest.approx(6_400_000)
+
+
+def test_a_sequential_map_is_given_threads_where_cores_are_free() -> None:
+    """The edit is a keyword of the map, and what-if can try it."""
+    job = mapped(again=False)
+    job.machine(10, cpus=4, got=1.0)
+    found = bound(job)
+    edit = next(e for e in found.edits if e.kind == "parallel")
+    assert (edit.trial, edit.changes[0].kind, edit.changes[0].made.line) == ("parallel-map", "keyword", 72)
+    assert found.best.ns < found.now_ns / 2
+    job.machine(10, cpus=1, got=1.0)
+    assert not [e for e in bound(job).edits if e.kind == "parallel"]
+
+
+def test_what_is_drawn_anew_is_not_cached() -> None:
+    """A cache would freeze it."""
+    job = mapped(line=3)
+    job.sources[SCRIPT] = "import tensorflow as tf\n\ndef augment(x):\n    return x + tf.random.uniform(())\n"
+    assert not [e for e in bound(job).edits if e.kind == "cache"]
+
+
+def test_edits_never_make_the_model_slower() -> None:
+    """Each edit is there because it gains."""
+    for job in (mapped(), mapped(shuffled=True), filtered(8)):
+        found = bound(job)
+        paces = [found.now_ns, *(e.after.ns for e in found.edits)]
+        assert all(later < earlier for earlier, later in itertools.pairwise(paces))

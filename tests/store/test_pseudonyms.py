@@ -1,0 +1,80 @@
+"""Pseudonyms: what is replaced, what stays, and that equal words stay equal."""
+
+from __future__ import annotations
+
+import pytest
+
+from stepscope.store.pseudonyms import Pseudonyms, words_of
+
+KEY = bytes(range(16))
+
+
+def pseudonyms() -> Pseudonyms:
+    return Pseudonyms(KEY)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "MatMul",
+        "gradient_tape/MatMul_1",
+        "INP003",
+        "fit",
+        "/usr/lib/x86_64-linux-gnu/libc.so.6",
+        "/host:CPU",
+        "2.21.0",
+    ],
+)
+def test_public_text_stays(text: str) -> None:
+    """Ops, codes, system libraries, devices and versions say nothing of the user."""
+    names = pseudonyms()
+    assert names.text(text) == text
+    assert names.hidden == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("zebra_layer_3/MatMul", "zebra_layer"),
+        ("/home/ann/proj x/fraud.py:41 score", "fraud"),
+        ("models/acme/train.py", "train"),
+        ("call of Zebra.predict_churn", "predict_churn"),
+        ("10.11.12.13:2222", "10.11.12.13"),
+        ("fe80::1c2d:3e4f:5a6b:7c8d", "1c2d"),
+        ("customer 4711815", "4711815"),
+        ("/opt/acme/lib/python3.11/site-packages/acmelib/core.py", "acme"),
+    ],
+)
+def test_what_is_of_the_user_is_replaced(text: str, secret: str) -> None:
+    """Names, files, addresses and long numbers are replaced wherever they stand, and always by the same."""
+    names = pseudonyms()
+    made = names.text(text)
+    assert secret not in made
+    assert made == pseudonyms().text(text) != Pseudonyms(b"another key 4567").text(text)
+
+
+def test_parts_of_a_path() -> None:
+    """The shape of a path stays, and so do its extension and what lies in Python's library or a public package."""
+    names = pseudonyms()
+    folder, file = names.of("ann"), names.of("train")
+    assert names.path("/home/ann/train.py") == f"/home/{folder}/{file}.py"
+    inside = names.path("/home/ann/venv/lib/python3.11/site-packages/keras/src/x_y.py")
+    assert inside == f"/home/{folder}/venv/lib/python3.11/site-packages/keras/src/x_y.py"
+    assert names.path("/home/ann/lib/python3.11/json/decoder.py").endswith("/lib/python3.11/json/decoder.py")
+    assert "acmelib" not in names.path("/x/lib/python3.11/site-packages/acmelib/core.py")
+
+
+def test_arguments() -> None:
+    """Values of options are replaced as a whole, numbers too; the name of a public option stays."""
+    names = pseudonyms()
+    assert names.argument("--batch=64") == f"--batch={names.of('64')}"
+    assert "acme" not in names.argument("--acme-mode=on")
+    assert names.argument("train") != "train"
+
+
+def test_hidden_words_are_known() -> None:
+    """What was replaced can be looked for afterwards, whatever number it ends in."""
+    names = pseudonyms()
+    names.text("zebra_7 and /home/ann/fraud_model.py")
+    assert {"zebra", "ann", "fraud_model"} <= names.hidden
+    assert words_of("the zebra_12") & names.hidden == {"zebra"}
