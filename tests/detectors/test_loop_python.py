@@ -8,6 +8,7 @@ from tests.derive.sessions import MS, SCRIPT, Frame, Job
 from tests.detectors.jobs import CALL, MAKE, PERIOD, REPORT, STEPS, sampled, train_loop
 from tests.detectors.trend_jobs import rising, stalled
 
+from stepscope.causes.system import caches
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
 from stepscope.model.log.events import Code, Stack
@@ -110,3 +111,10 @@ def test_measuring_takes_its_part_of_the_time_from_nobody() -> None:
     job.samples([i * PERIOD + 60 * MS for i in range(STEPS)], Frame(SCRIPT, "main", REPORT), *TELLING)
     job.samples([i * PERIOD + 80 * MS for i in range(STEPS)], Frame(SCRIPT, "main", REPORT), Frame(SCRIPT, "report", 8))
     assert found(job).cost.ratio == pytest.approx(0.3, abs=0.02)
+
+
+def test_at_most_the_calls_get_back_what_the_python_took_of_the_caches() -> None:
+    """All samples are on the code, so that the interval of samples ends at its share: the rest is of the calls."""
+    cost = found(inlined(around(sampled(after=40 * MS)), "report")).cost
+    assert cost.ratio == pytest.approx(0.4, abs=0.01)
+    assert cost.high == pytest.approx(0.4 + caches.freed(0.6), abs=0.02)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.general import waits
 from stepscope.causes.host import user_spans
+from stepscope.causes.system import caches
 from stepscope.derive.numeric import proportion
 from stepscope.derive.python import doing, stack_samples
 from stepscope.detectors.base import cost_of
@@ -107,9 +108,10 @@ class LoopPython:
         )
 
     def cost(self, view: StepsView) -> Cost:
-        """With the interval of the samples."""
+        """With the interval of the samples, and at most what the step's calls get back of the caches."""
         low, high = proportion.interval(self.part, self.samples)
-        return cost_of(view, self.ratio, low=self.share * low, high=self.share * high)
+        most = min(1.0, self.share * high + caches.freed(view.anatomy.ratio("call")))
+        return cost_of(view, self.ratio, low=self.share * low, high=most)
 
 
 def is_loop(view: StepsView, spot: Spot) -> bool:

@@ -9,6 +9,8 @@ from tests.detectors.jobs import PERIOD, STEPS, pulled, train_loop
 
 from stepscope.causes.input import input_cause
 from stepscope.causes.input.input_cause import InputCause
+from stepscope.causes.system import caches
+from stepscope.wire.kinds import Flag
 
 
 def cause(job: Job) -> InputCause:
@@ -125,3 +127,25 @@ def test_python_takes_no_more_from_the_step_than_its_threads_computed() -> None:
 def test_a_process_on_several_cores_is_not_held_by_the_lock() -> None:
     """Where more than one core is used, things do run side by side."""
     assert locked(calls=400, cpu=95, got=1.6).disturbed_ratio == 0
+
+
+def crowded(*, evaluated: int = 0, fed: bool = True) -> InputCause:
+    """A PyDataset takes 60 of 100 ms on the one CPU, the rest of the process 20; ``evaluated``: ms of an evaluation."""
+    job = pulled(50 * MS, python=60 * MS, role="pydataset")
+    job.loop("evaluate").every(PERIOD, STEPS, dur=evaluated * MS, start=75 * MS, flags=Flag.NESTED)
+    if fed:
+        job.python("pydataset", "test_batches").every(PERIOD, STEPS, dur=evaluated * MS, start=75 * MS, thread=POOL)
+    job.machine(10, cpus=1, got=0.8, waiting=0.2)
+    job.thread_cpu(10, {MAIN: 20, POOL: 60})
+    return cause(job)
+
+
+def test_evaluations_that_the_same_python_feeds_get_its_time_back() -> None:
+    """Where the CPUs are full: what else the process computes bounds them like the steps; others stay as they are."""
+    assert crowded(evaluated=20).saved_ratio == pytest.approx(crowded().saved_ratio + 0.2, abs=0.02)
+    assert crowded(evaluated=20, fed=False).saved_ratio == pytest.approx(crowded().saved_ratio, abs=0.02)
+
+
+def test_the_rest_may_be_slower_by_sharing_caches() -> None:
+    """At most: the likely cost does not count on it."""
+    assert crowded().saved_high == pytest.approx(crowded().saved_ratio + caches.freed(0.2), abs=0.02)

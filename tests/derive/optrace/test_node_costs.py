@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 from tests.derive.graph_tables import Tables
-from tests.detectors.graph_jobs import running
+from tests.derive.op_traces import Maker
+from tests.detectors.graph_jobs import read, running
+from tests.detectors.traced_jobs import holding
 
 from stepscope.derive.optrace.node_costs import OpShare
+
+STALLED = (2, 5, 8)
 
 
 def test_a_moment_that_others_share_counts_half() -> None:
@@ -20,3 +24,23 @@ def test_a_moment_that_others_share_counts_half() -> None:
     assert isinstance(share, OpShare)
     assert (share.low, share.ratio, share.high) == pytest.approx((0.2, 0.3, 0.4), abs=0.001)
     assert share.calls_per_step == 1
+
+
+@pytest.mark.parametrize(("stalls", "busy", "expected"), [(1, 0, 0.5), (3, 0, 0.032), (1, 8, 0.085)])
+def test_a_single_stall_is_no_step(stalls: int, busy: int, expected: float) -> None:
+    """One of ten steps in which the job stood still says nothing of the others; several do, and one that worked."""
+    made, tables = Maker(), Tables()
+    node, pool, at = tables.graph().op("model/MatMul", "MatMul"), made.thread("tf_Compute"), 0.0
+    for i in range(10):
+        length = 50_000.0 if i in STALLED[:stalls] else 1_000.0
+        made.step(at, length - 1, i)
+        made.op(pool, "model/MatMul:MatMul", at + 10, 500)
+        if length > 1_000.0 and busy:
+            made.op(pool, "other:Conv2D", at + 1_000, busy * 1_000)
+        at += length
+    job = holding(made.trace())
+    read(job, tables)
+    view = job.view()
+    assert view.node_costs is not None
+    assert view.graphs is not None
+    assert view.node_costs.of_nodes([view.graphs.node_of(node.name)]).low == pytest.approx(expected, rel=0.1)

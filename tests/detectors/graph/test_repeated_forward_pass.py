@@ -72,8 +72,8 @@ def test_passes_that_are_the_same(tables: Tables, found: list[str]) -> None:
     assert asked(tables) == found
 
 
-def wide(width: int) -> Job:
-    """Two passes of ``width`` x ``width`` products in a step of 60 ms that was not traced."""
+def wide(width: int, *, passes: int = 2) -> Job:
+    """Passes of ``width`` x ``width`` products in a step of 60 ms that was not traced."""
     job = train_loop(60 * MS)
     tables = Tables()
     graph = tables.graph(of=job.trace(0, MS, owner="user", updates=1).id)
@@ -81,7 +81,7 @@ def wide(width: int) -> Job:
     square = f"float32[{width},{width}]"
     graph.variables.append((handle.number, "kernel:0", square, True))
     x = graph.op("x", "Placeholder", outputs=square)
-    for i in range(2):
+    for i in range(passes):
         weight = graph.op(f"pass_{i}/ReadVariableOp", "ReadVariableOp", handle, outputs=square)
         product = graph.op(f"pass_{i}/MatMul", "MatMul", x, weight, outputs=square, line=LINE + i)
         graph.op(f"pass_{i}/Relu", "Relu", product, outputs=square, line=LINE + i)
@@ -97,3 +97,10 @@ def test_without_a_trace_the_cost_is_counted_from_shapes() -> None:
     findings, checked = look(DETECTOR, wide(16))
     assert findings == ()
     assert (checked.outcome, checked.capture) == ("undecided", "ops")
+
+
+@pytest.mark.parametrize(("passes", "said"), [(2, "forward pass twice"), (5, "forward pass 5 times")])
+def test_the_number_of_passes_is_named(passes: int, said: str) -> None:
+    """Of the pass that runs most often, the first included."""
+    ((found,), _) = look(DETECTOR, wide(1024, passes=passes))
+    assert said in found.title

@@ -116,7 +116,7 @@ class FirstLook:
                 ceased.begin(self._count(), now_ns)
 
     def takes(self, done: CaptureInfo, wanted: WantedCapture, now_ns: int) -> bool:
-        """Note a capture made without a request. Returns whether more of its steps are of use: not of a doubtful one."""
+        """Note a capture without a request. Returns whether more of its steps are of use: not of a doubtful one."""
         if wanted.phase is not None:
             self.made(done, now_ns)
         elif done.work in OTHER_WORK:

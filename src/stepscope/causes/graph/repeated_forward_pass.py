@@ -42,6 +42,8 @@ class Copy:
     """Rows."""
     heavy: tuple[int, ...]
     """Rows of products and convolutions, in order of creation."""
+    originals: tuple[int, ...]
+    """Row that each of ``heavy`` repeats."""
     differentiated: bool
     """Whether gradients are taken of both it and the part it repeats: one of the two would suffice."""
 
@@ -65,7 +67,8 @@ def _in_graph(index: GraphIndex, graph: int) -> list[Copy]:
         ):
             continue
         both = not differentiated.isdisjoint(part) and any(first[row] in differentiated for row in part)
-        found.append(Copy(nodes=tuple(part), heavy=heavy, differentiated=both))
+        originals = tuple(first[row] for row in heavy)
+        found.append(Copy(nodes=tuple(part), heavy=heavy, originals=originals, differentiated=both))
     return found
 
 

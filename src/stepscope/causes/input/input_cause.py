@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from stepscope.causes.job import hidden_wait
-from stepscope.causes.system import contention, network, producer, slow_disk_input, uploads_squeeze_input
+from stepscope.causes.system import caches, contention, network, producer, slow_disk_input, uploads_squeeze_input
 from stepscope.derive.input import pipeline_python
+from stepscope.derive.numeric import intervals
+from stepscope.derive.steps import anatomy
 
 if TYPE_CHECKING:
     from stepscope.causes.system.producer import Producer
@@ -37,6 +39,8 @@ MAX_OWN_RATIO = 0.7
 than this; otherwise the two may just be equally fast."""
 SQUEEZED_RATIO = 0.5
 """Uploads that explain this share of the wait are its cause."""
+MIN_FED_RATIO = 0.5
+"""Share of the evaluations' time in which the input's Python runs, from which it is what they wait for."""
 GENERATOR_ROLES = frozenset({"generator", "pydataset"})
 OP_ROLES = frozenset({"py_function", "numpy_function", "generator"})
 """User Python that ops call: TensorFlow's C++ side enters the interpreter for each call."""
@@ -84,23 +88,24 @@ class InputCause:
 
 def build(view: StepsView) -> InputCause | None:
     """The cause of the wait; None without steps."""
-    steps, anatomy, pipe = view.steps, view.anatomy, view.pipeline
-    if anatomy.wall_ns == 0:
+    steps, parts, pipe = view.steps, view.anatomy, view.pipeline
+    if parts.wall_ns == 0:
         return None
     others = view.get(contention.build)
     free = 1.0 - (others.lost_ratio if others else 0.0)
-    mean_ns = anatomy.wall_ns / steps.steady_count
-    functions = [f for f in pipe.functions if not f.step_thread or anatomy.mean_ns("input-wait") > 0]
+    mean_ns = parts.wall_ns / steps.steady_count
+    functions = [f for f in pipe.functions if not f.step_thread or parts.mean_ns("input-wait") > 0]
     python_ratio = pipeline_python.python_ratio(steps, functions)
     made = producer.build(view, functions)
-    wait = max(0.0, anatomy.ratio("input-wait") - pipe.handover_ns / mean_ns)
+    wait = max(0.0, parts.ratio("input-wait") - pipe.handover_ns / mean_ns)
     limit, function = _limit(pipe, functions, steps, wait, python_ratio)
     gil = _gil_ratio(view, functions, made)
     limit = _outside(view, wait) or limit
     if limit in {"network", "disk"}:
         free = 1.0  # bytes that have not arrived do not wait for a CPU
     disturbed = max(0.0, free * python_ratio * pipe.disturbed_ns() / mean_ns, gil - wait)
-    low, likely, high = _saved(view, made, wait * free, min(1.0, wait * free + disturbed))
+    fed = _fed_evaluations(view, functions)
+    low, likely, high = _saved(view, made, wait * free, min(1.0, wait * free + disturbed), fed)
     return InputCause(
         wait_ratio=wait * free,
         wait_ns_per_step=wait * free * mean_ns,
@@ -147,23 +152,35 @@ def _gil_ratio(view: StepsView, functions: list[PythonFunction], made: Producer 
     return min(made.python_ratio + around, made.cpu_ratio, 1.0)
 
 
-def _saved(view: StepsView, made: Producer | None, wait: float, least: float) -> tuple[float, float, float]:
+def _fed_evaluations(view: StepsView, functions: list[PythonFunction]) -> float:
+    """Share of the wall time in evaluations within the steps, if the functions ran for most of it: they feed these."""
+    steps = view.steps
+    spans = intervals.clip(anatomy.when(steps, "evaluation"), steps.windows)
+    ran = intervals.clip(intervals.merge(*pipeline_python.calls(steps, functions)), spans)
+    long = intervals.total(spans)
+    return view.anatomy.ratio("evaluation") if long and intervals.total(ran) >= MIN_FED_RATIO * long else 0.0
+
+
+def _saved(view: StepsView, made: Producer | None, wait: float, least: float, fed: float) -> tuple[float, float, float]:
     """Savings without the input's Python: at least, likely, at most. Shares of steady wall time.
 
     If interpreter lock or CPUs are scarce, the compiled call and Keras' own loop take longer than they would alone, and
-    the call may contain the wait; the computation of the rest of the job bounds their time (``producer``). The likely
-    figure is the middle.
+    the call may contain the wait; the computation of the rest of the job bounds their time (``producer``). So it does
+    for evaluations that the same Python feeds (``fed``). The likely figure is the middle. Threads that share a CPU also
+    share its caches: at most, the rest would compute in less time alone.
     """
-    anatomy, others = view.anatomy, view.get(contention.build)
+    parts, others = view.anatomy, view.get(contention.build)
     if made is None or others is None:
         return wait, least, least
     serial = others.got <= SERIAL_CORES < others.available
     crowded = others.wanted >= CROWDED_RATIO * others.available
     if not (view.get(hidden_wait.build) or serial or crowded):
         return wait, least, least
-    stretched = anatomy.ratio("call") + anatomy.ratio("framework")
+    stretched = parts.ratio("call") + parts.ratio("framework") + fed
     low, high = (wait + max(0.0, stretched - own) for own in reversed(made.step_ratio()))
-    return low if view.get(hidden_wait.build) else wait, max(least, (low + high) / 2), max(least, high)
+    most = high + caches.freed(min(stretched, made.step_ratio()[0])) if crowded else high
+    likely = max(least, (low + high) / 2)
+    return low if view.get(hidden_wait.build) else wait, likely, min(1.0, max(likely, most))
 
 
 def _limit(

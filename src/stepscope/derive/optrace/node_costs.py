@@ -22,11 +22,18 @@ if TYPE_CHECKING:
     from stepscope.derive.graph.independent_loops import LoopPart
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.numeric.intervals import Intervals
+    from stepscope.derive.optrace.steps.step_periods import Periods
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.model.records import I64, Bool
 
 BY_OTHERS = 0.5
 """Weight of a moment in which other ops run too."""
+STALL_FACTOR = 5.0
+"""Times the usual traced step from which one is a stall if its ops took no longer than usual."""
+MAX_STALLS_RATIO = 0.2
+"""Of the traced steps: more of them are how the job is."""
+MIN_STEPS = 5
+"""Traced steps without which none is usual."""
 NEVER, FOREVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
@@ -78,10 +85,11 @@ class NodeCosts:
         self._label = trace.labels.index[rows]
         self._start = trace.trace.events.start_ns[rows]
         self._end = trace.trace.events.end_ns[rows]
-        self._period = np.searchsorted(trace.periods.start_ns, self._start, "right") - 1
-        inside = (self._period >= 0) & (self._start < trace.periods.end_ns[np.maximum(self._period, 0)])
+        self._periods = _without_stalls(trace.periods, intervals.merge(self._start, self._end))
+        self._period = np.searchsorted(self._periods.start_ns, self._start, "right") - 1
+        inside = (self._period >= 0) & (self._start < self._periods.end_ns[np.maximum(self._period, 0)])
         self._inside: Bool = inside
-        self._wall = max(1, intervals.total(trace.periods.windows))
+        self._wall = max(1, intervals.total(self._periods.windows))
 
     @property
     def nodes(self) -> int:
@@ -140,7 +148,7 @@ class NodeCosts:
         return found
 
     def _turns(self, ops: Bool) -> float:
-        return int(np.bincount(self._label[ops]).max()) / len(self.trace.periods) if ops.any() else 0.0
+        return int(np.bincount(self._label[ops]).max()) / len(self._periods) if ops.any() else 0.0
 
     def _unseen(self, parts: Sequence[LoopPart], shown: Intervals, turns: float) -> float:
         """Time of loops during which no op was recorded."""
@@ -152,7 +160,7 @@ class NodeCosts:
             _, begin = self._bounds(self._mine(part.before) & self._inside)
             end, _ = self._bounds(self._mine(part.after) & self._inside)
             known = (begin > NEVER) & (end < FOREVER) & (begin < end)
-            around = intervals.clip(intervals.merge(begin[known], end[known]), self.trace.periods.windows)
+            around = intervals.clip(intervals.merge(begin[known], end[known]), self._periods.windows)
             own = turns * len(part.body)
             free = intervals.total(around) - intervals.total(intervals.clip(around, taken))
             found += free * own / max(1.0, own + part.beside)
@@ -161,7 +169,7 @@ class NodeCosts:
 
     def _bounds(self, ops: Bool) -> tuple[I64, I64]:
         """Start of the first and end of the last of these ops in each step; ``FOREVER``, ``NEVER`` without one."""
-        count = len(self.trace.periods)
+        count = len(self._periods)
         first = np.full(count, FOREVER)
         last = np.full(count, NEVER)
         np.minimum.at(first, self._period[ops], self._start[ops])
@@ -169,7 +177,7 @@ class NodeCosts:
         return first, last
 
     def _share(self, spans: Intervals, mine: Bool) -> OpShare:
-        windows = self.trace.periods.windows
+        windows = self._periods.windows
         spans = intervals.clip(spans, windows)
         others = intervals.merge(self._start[~mine], self._end[~mine])
         beside = intervals.total(intervals.clip(spans, others))
@@ -177,5 +185,21 @@ class NodeCosts:
         return OpShare(
             alone=(intervals.total(spans) - beside) / self._wall,
             beside=beside / self._wall,
-            calls_per_step=len(calls) / max(1, len(self.trace.periods)),
+            calls_per_step=len(calls) / max(1, len(self._periods)),
         )
+
+
+def _without_stalls(periods: Periods, busy: Intervals) -> Periods:
+    """The traced steps without single ones in which the job stood still for longer than all others took.
+
+    Of ten traced steps one such stall would make the shares of all ops small; of the job's steps it is one of hundreds.
+    """
+    dur = periods.dur_ns
+    if len(periods) < MIN_STEPS:
+        return periods
+    ran = intervals.clipped_sum(periods.start_ns, periods.end_ns, busy)
+    stalled = (dur > STALL_FACTOR * np.median(dur)) & (ran <= 2 * np.median(ran))
+    if not stalled.any() or stalled.sum() > MAX_STALLS_RATIO * len(periods):
+        return periods
+    keep = ~stalled
+    return replace(periods, start_ns=periods.start_ns[keep], end_ns=periods.end_ns[keep], number=periods.number[keep])

@@ -30,6 +30,7 @@ Keras guide "Writing a training loop from scratch"; FSE'22 study, inefficient AP
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -75,7 +76,7 @@ def _finding(view: SessionView, ops: OpCosts, found: Sequence[Copy], share: OpSh
     heavy = [row for one in found for row in one.heavy]
     ratio = share.ratio
     return Seen(
-        title=f"the step runs the same forward pass twice on the same input, {_counted(len(heavy))}: "
+        title=f"the step runs the same forward pass {_times(found)} on the same input, {_counted(len(heavy))}: "
         f"{format_ratio(ratio)} of the step",
         confidence=0.85,
         introduced_stage="training" if view.get(purpose.trains) else "prediction",
@@ -105,6 +106,11 @@ def _share(ops: OpCosts, found: Sequence[Copy]) -> OpShare:
     """With gradients if both passes have some: they are summed before they reach the pass that stays."""
     gradients = all(one.differentiated for one in found)
     return ops.of_nodes([row for one in found for row in one.nodes], gradients=gradients)
+
+
+def _times(found: Sequence[Copy]) -> str:
+    runs = 1 + max(Counter(row for one in found for row in one.originals).values())
+    return "twice" if runs == 1 + 1 else f"{runs:,} times"
 
 
 def _counted(count: int) -> str:

@@ -15,7 +15,8 @@ at least half of that time are named, with their share.
 
 ## Known limits
 While a C call holds the interpreter lock, its sample is attributed to the next line. At 20 samples a second, a run of
-10 s gives shares within about 6 points.
+10 s gives shares within about 6 points. Code that reads much memory evicts what the step's ops read: what their calls
+may get back is part of the cost's upper end alone.
 
 ## Remedy
 Do it every N steps, vectorise it, move it to another thread or process, or into the compiled step. The loop's own
