@@ -158,6 +158,15 @@ def models_of(run: Any, fit: Any) -> list[IteratorModel]:
     return [m for m in run.all(IteratorModel) if fit.start <= m.at <= fit.end + 5_000_000]
 
 
+def test_reads_of_a_model_carry_the_cpu_time_of_the_process(run: Any, has_models: bool) -> None:
+    """It grows from read to read: what the stages do between two reads is a part of it."""
+    reads = sorted((m for m in run.all(IteratorModel) if m.proto), key=lambda m: m.at)
+    times = [m.cpu_ns for m in reads]
+    assert times == sorted(times)
+    assert all(time > 0 for time in times)
+    assert bool(times) == has_models
+
+
 def test_padding_is_told_with_the_line_that_pads(run: Recorded) -> None:
     """Lengths of padded sequences: at the line of pad_sequences, else where a dataset is made of them."""
     said = [(p.rows, p.columns, p.p95, p.line) for p in run.all(Padding)]

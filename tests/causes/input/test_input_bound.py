@@ -6,7 +6,6 @@ import itertools
 
 import pytest
 from tests.derive.sessions import MS, SCRIPT, US, Job, node
-from tests.detectors.input.test_slow_input_stage import filtered
 from tests.detectors.jobs import PERIOD
 
 from stepscope.causes.input import input_bound
@@ -65,6 +64,23 @@ def mapped(*, again: bool = True, cardinality: int = 6400, shuffled: bool = Fals
         for at, name in enumerate(names, 1)
     ]
     return job_of(job, made, *nodes)
+
+
+def filtered(kept: int, *, before: bool = False) -> Job:
+    """A map of 60 ms for 64 elements of a batch, of which a filter leaves ``kept``; or the filter stands before it."""
+    job = Job()
+    source = job.dataset("RangeDataset", line=70)
+    names = ("Map", "Filter") if before else ("Filter", "Map")
+    lower = job.dataset(f"{names[1]}Dataset", source, line=71)
+    root = job.dataset("BatchDataset", job.dataset(f"{names[0]}Dataset", lower, line=72), line=73, batch=kept)
+    given = {"Filter": kept, "Map": kept if before else 64}
+    busy = {"Filter": 1 * MS, "Map": 60 * MS}
+    stages = [
+        node(at, name, at + 1, elements=90 * given[name], busy=90 * busy[name]) for at, name in enumerate(names, 2)
+    ]
+    return job_of(
+        job, root, node(1, "BatchV2", 2, elements=90, busy=90 * MS), *stages, node(4, "Range", elements=90 * 64)
+    )
 
 
 def test_a_filter_comes_before_the_map_whose_elements_it_discards() -> None:
