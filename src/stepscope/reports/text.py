@@ -23,7 +23,7 @@ from stepscope.reports import (
     words,
 )
 from stepscope.reports.page import input_rows, limit_rows, op_rows, traced_rows
-from stepscope.units import format_ns, format_rate
+from stepscope.units import format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
