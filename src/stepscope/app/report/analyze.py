@@ -113,6 +113,7 @@ def report_of_view(view: SessionView) -> Report:
     ops, unread = op_table.build(view)
     traces, told = op_trace_summaries.build(session)
     traced, unseen = traced_steps.build(view)
+    reach, unreached = input_bound.build(view)
     return Report(
         session=_summary(view),
         overhead=capture_account.with_captures(overhead.account(view), session.manifest, traces, view.traces.others),
@@ -122,14 +123,14 @@ def report_of_view(view: SessionView) -> Report:
         checked=(*checked, *settled.checked),
         diagnostics=_diagnostics(
             view,
-            (*failures, *settled.failures, *problems, *unread, *told, *unseen, *overlaps),
+            (*failures, *settled.failures, *problems, *unread, *told, *unseen, *unreached, *overlaps),
             traced=traced,
             hangs=any(f.code == HANGS for f in specific),
         ),
         tasks=view.get(tasks.build),
         ops=ops,
         limits=limits.build(view),
-        input_bound=input_bound.build(view),
+        input_bound=reach,
         line_heat=_line_heat(view, lines),
         source_check=source_check,
         slow_steps=step_detail.slow_steps(view),

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from stepscope.app.report.input import chains
 from stepscope.causes.input import input_bound
 from stepscope.derive import steps_view
+from stepscope.errors import DamagedError, StepscopeError
+from stepscope.model.report.finding import Diagnostic
 from stepscope.model.report.input_bound import InputBound, InputEdit, InputStage
 from stepscope.units import format_bytes, format_rate
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from stepscope.model.report.input_bound import RateUnit
     from stepscope.model.report.place import Place
 
+FAILED = "DX076"
+"""The input's bound could not be computed."""
 MIN_GAIN = 1.1
 """Rate at best over that of now, from which it is worth a line."""
 BINDING = {
@@ -28,8 +32,18 @@ BINDING = {
 }
 
 
-def build(view: SessionView) -> InputBound | None:
-    """None without steps, or if tf.data's model was not read."""
+def build(view: SessionView) -> tuple[InputBound | None, tuple[Diagnostic, ...]]:
+    """What the input could reach; None without steps, or if tf.data's model was not read."""
+    try:
+        return _build(view), ()
+    except DamagedError:
+        raise
+    except (StepscopeError, ArithmeticError, LookupError, ValueError) as error:  # tf.data's model, and users' sources
+        text = f"what the input could reach was not computed: {type(error).__name__}: {error}"
+        return None, (Diagnostic(code=FAILED, text=text),)
+
+
+def _build(view: SessionView) -> InputBound | None:
     steps = steps_view.of(view)
     found = steps.get(input_bound.build) if steps is not None else None
     if found is None:
