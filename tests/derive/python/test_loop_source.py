@@ -43,6 +43,21 @@ CASES: dict[str, tuple[str, Role]] = {
         """,
         "call",
     ),
+    "a comprehension that is the loop": (
+        """
+        losses = [step(x) for x in batches()]  # CALL HOT
+        """,
+        "call",
+    ),
+    "the iterable of a comprehension": (
+        """
+        losses = [
+            step(x)  # CALL
+            for x in batches()  # HOT
+        ]
+        """,
+        "unknown",
+    ),
     "filled in place": (
         """
         while True:

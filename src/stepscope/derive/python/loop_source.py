@@ -36,7 +36,7 @@ def role_of_line(source: str, call_line: int, hot_line: int, model_lines: Collec
         return "unknown"
     loop = _enclosing_loop(tree, call_line)
     if loop is None or not _covers(loop, hot_line):
-        return "unknown"
+        return "call" if _in_one_comprehension(tree, call_line, hot_line) else "unknown"
     statements = _statements(loop)
     call = _at(statements, call_line)
     hot = _at(statements, hot_line)
@@ -146,6 +146,13 @@ def _enclosing_loop(tree: ast.AST, line: int) -> ast.For | ast.While | None:
     """The innermost for or while statement around a line, within one function."""
     loops = [n for n in ast.walk(tree) if isinstance(n, ast.For | ast.While) and _covers(n, line)]
     return max(loops, key=lambda n: n.lineno, default=None)
+
+
+def _in_one_comprehension(tree: ast.AST, call_line: int, hot_line: int) -> bool:
+    """Whether both lines belong to what a comprehension makes for each element: ``[step(x) for x in data]``."""
+    kinds = (ast.ListComp, ast.SetComp, ast.GeneratorExp)
+    made = [n.elt for n in ast.walk(tree) if isinstance(n, kinds)]
+    return any(n.lineno <= call_line <= (n.end_lineno or 0) >= hot_line >= n.lineno for n in made)
 
 
 class _Unit:
