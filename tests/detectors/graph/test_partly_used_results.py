@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 from tests.derive.graph_tables import Tables
-from tests.derive.sessions import Job
-from tests.detectors.asking import codes
+from tests.derive.sessions import MS, Job
+from tests.detectors.asking import asked, codes
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
-from tests.detectors.graph_jobs import LINE, graph_only, running
+from tests.detectors.graph_jobs import LINE, NODES, read, running
+from tests.detectors.jobs import train_loop
+from tests.detectors.traced_jobs import untraced
 
 from stepscope.detectors.graph.partly_used_results import DETECTOR
+from stepscope.detectors.graph_pattern import LEAST_MODELLED
 
 USED = 1 / 64
 
@@ -55,8 +58,8 @@ FIXTURES = Fixtures(
         remedy="select-first",
     ),
     silent=lambda: computing(60_000, tables(kept="float32[32,40]")),
-    not_applicable=lambda: graph_only(tables()),
-    missing="op trace of some steps",
+    not_applicable=untraced,
+    missing=NODES,
     below=lambda: computing(10_100),
     at=lambda: computing(10_400),
 )
@@ -163,3 +166,32 @@ def test_a_jacobian_is_called_one() -> None:
         in found.title
     )
     assert [remedy.id for remedy in found.remedies] == ["batch-jacobian"]
+
+
+def wide(columns: int, *, of: int = 0) -> Tables:
+    """A product of 32 x ``columns`` elements of which one column is used."""
+    made = Tables()
+    step = made.graph(of=of)
+    data = step.op("data", "Placeholder", outputs="float32[32,512]")
+    weight = step.variable("w", f"float32[512,{columns}]")
+    attributes = '{"transpose_a":false,"transpose_b":false}'
+    product = step.op(
+        "product", "MatMul", data, weight, outputs=f"float32[32,{columns}]", line=LINE, attributes=attributes
+    )
+    step.op("last", "StridedSlice", product, outputs="float32[32]", line=LINE + 2)
+    return made
+
+
+def test_without_a_trace_the_cost_is_counted_from_shapes_and_asked() -> None:
+    """Nearly all multiplications of this step make what is not used."""
+    job = train_loop(60 * MS)
+    read(job, wide(65_536, of=job.trace(0, MS, owner="user", updates=1).id))
+    (found,) = look(DETECTOR, job)[0]
+    assert found.cost.basis == "modelled"
+    assert found.cost.low >= LEAST_MODELLED
+    assert [one.metric for one in found.evidence][-1] == "counted_nodes"
+    assert asked(wide(65_536)) == ["GRF020"]
+
+
+def test_a_small_result_is_not_asked_about() -> None:
+    assert asked(wide(64)) == []

@@ -63,6 +63,11 @@ class PartlyUsed:
     """Samples, if the result is a Jacobian of all samples by all samples."""
 
     @property
+    def elements(self) -> int:
+        """Elements of the result, at least."""
+        return _count(self.shape)
+
+    @property
     def made_by(self) -> int:
         """Row of the node that makes the result."""
         return self.nodes[0]

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from stepscope.causes.graph.partly_used_results import PartlyUsed
     from stepscope.derive.graph.index import GraphIndex
-    from stepscope.derive.optrace.node_costs import NodeCosts
+    from stepscope.derive.optrace.op_costs import OpCosts
     from stepscope.derive.steps_view import StepsView
 
 
@@ -68,6 +68,8 @@ class Params:
     """Share of the elements: if more is used, selecting first saves less than it complicates."""
     min_elements: int = 1_000
     """Of the result: smaller ones cost what an op costs at least."""
+    min_asked: int = 100_000
+    """Of the result, without a trace: smaller ones are not worth one."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | CaptureRequest]:
@@ -76,26 +78,33 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | CaptureRequest]:
 
     def find(index: GraphIndex) -> Sequence[PartlyUsed]:
         given = index, samples, params.max_used, params.min_elements
-        return (*partly_used_results.build(*given), *full_jacobians.build(*given))
+        every = (*partly_used_results.build(*given), *full_jacobians.build(*given))
+        return sorted(every, key=lambda one: -one.elements)
 
-    yield from graph_pattern.price(
+    yield from graph_pattern.price_work(
         view,
         find,
         params.min_ratio,
-        ask=lambda _: "",
+        ask=lambda largest: _suspicion(largest, params),
         weigh=_saving,
         see=lambda ops, found, saving: _finding(view, ops, found, saving, params),
     )
 
 
-def _saving(ops: NodeCosts, found: PartlyUsed) -> Saving:
+def _suspicion(largest: PartlyUsed, params: Params) -> str:
+    if largest.elements < params.min_asked:
+        return ""
+    return f"only {_part_text(largest)} of a result of {_shape_text(largest)} elements is used"
+
+
+def _saving(ops: OpCosts, found: PartlyUsed) -> Saving:
     left = 1 - found.used_ratio
     return Saving(share=ops.of_nodes(found.nodes, gradients=True), part=left, least=0.5 * left, most=1.0)
 
 
-def _finding(view: StepsView, ops: NodeCosts, found: PartlyUsed, saving: Saving, params: Params) -> Seen:
+def _finding(view: StepsView, ops: OpCosts, found: PartlyUsed, saving: Saving, params: Params) -> Seen:
     makers = [*ops.costliest(found.nodes), found.made_by]
-    shape = " x ".join(str(size) if size != UNKNOWN else "?" for size in found.shape)
+    shape = _shape_text(found)
     made = graph_pattern.places(view, ops.index, makers)
     selected = graph_pattern.places(view, ops.index, found.selecting)
     who = f" of {made[0].function}" if made and made[0].function not in {"", "<module>"} else ""
@@ -112,12 +121,12 @@ def _finding(view: StepsView, ops: NodeCosts, found: PartlyUsed, saving: Saving,
         evidence=(
             trace_evidence.evidence(ops.trace, "result_ratio", saving.share.ratio, "ratio", params.min_ratio),
             Evidence(metric="used_ratio", value=found.used_ratio, unit="ratio", threshold=params.max_used),
-            trace_evidence.steps(ops.trace),
+            trace_evidence.basis(ops),
         ),
         cost=cost_of(view, saving.ratio, low=saving.low, high=min(1.0, saving.high), basis="modelled"),
         remedies=(_BATCH_JACOBIAN if found.jacobian_of else _SELECT_FIRST,),
-        explanation="In the graph, everything that uses this result only selects from it; the op trace shows the time "
-        "of the ops that serve nothing else, and of their gradients. The saving is counted in elements.",
+        explanation="In the graph, everything that uses this result only selects from it. "
+        f"{trace_evidence.source(ops)} The saving is counted in elements.",
     )
 
 
@@ -135,6 +144,11 @@ _BATCH_JACOBIAN = Remedy(
 )
 
 
+def _shape_text(found: PartlyUsed) -> str:
+    """``128 x ? x 1500``."""
+    return " x ".join(str(size) if size != UNKNOWN else "?" for size in found.shape)
+
+
 def _part_text(found: PartlyUsed) -> str:
     """``1/256``, or percent."""
     if UNKNOWN in found.shape and found.used_ratio * partly_used_results.FEWEST >= 1:
@@ -148,7 +162,7 @@ DETECTOR = Detector(
     cause="Model: inefficient model structure",
     introduced_stage="model building",
     pipeline_stage="forward-backward",
-    needs=frozenset({Signal.STEPS, Signal.NODES, Signal.OP_TRACE}),
+    needs=frozenset({Signal.STEPS, Signal.NODES}),
     params=Params(),
     detect=detect,
 )
