@@ -210,7 +210,7 @@ def trace_one(tab: Tab, cluster: Cluster) -> None:
     assert trained > looked  # exact: no "at least" before either
     page.get_by_role("button", name=f"Trace {TRAIN}").click()
     page.locator(".capture-done").wait_for()
-    assert f"Session.run {TRAIN} 1 steps" in page.locator(".capture-done").inner_text()
+    assert f"Session.run {TRAIN} 1 step" in page.locator(".capture-done").inner_text()
     page.get_by_role("link", name="Timeline").click()
     for device in DEVICES:
         group = page.locator(".tl-group", has_text=device)
