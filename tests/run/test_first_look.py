@@ -82,29 +82,3 @@ def test_a_job_looks_at_its_steps_by_itself(project: Project, program: str, titl
     report = json.loads((path / "report.json").read_text())
     assert all(told["joined"] for told in report["overhead"]["captures"])
     assert any(op["file"] or op["layer"] for op in report["ops"]["ops"])
-
-
-def _looks(run: Path) -> int:
-    """How many looks have been answered."""
-    lines = [line for log in run.glob("procs/*/log-*.jsonl") for line in log.read_text().splitlines()]
-    return sum('"t":"capture"' in line and '"outcome":"done"' in line for line in lines)
-
-
-@pytest.mark.tf
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_what_follows_a_short_training_is_looked_at_as_well(project: Project) -> None:
-    """The op trace of the training says nothing of it; the report is about the phase that takes the time."""
-    told = project.root / "told"
-    launcher = project.start("run", str(PROGRAMS / "late_predictions.py"), str(told))
-    assert job_of(launcher.pid)
-    (path,) = project.sessions()
-    run = Path(json.loads((path / "manifest.json").read_text())["run_dir"])
-    wait_for(lambda: _looks(run) > 1, "the second look's end")
-    told.touch()
-    out, errors = launcher.communicate(timeout=200)
-    assert (launcher.returncode, out) == (0, "done\n"), errors
-    first, second = sorted(project.session().manifest.captures, key=lambda one: one.at_ns)[:2]
-    assert {first.asked_by, second.asked_by} == {"first-look"}
-    assert set(first.anchors).isdisjoint(second.anchors)
-    assert second.title == "tf.function sampled"
