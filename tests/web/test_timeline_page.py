@@ -290,7 +290,7 @@ def test_resources_of_a_span_by_keys(tab: Tab, page_of: str) -> None:
     page.keyboard.press("m")
     page.get_by_role("heading", name="Resources in the selection").wait_for()
     cpu = page.get_by_role("row", name=re.compile("^CPU"))
-    assert cpu.inner_text().split("\t")[1:4] == ["1 cores", "1 cores", "1 cores"]
+    assert cpu.inner_text().split("\t")[1:4] == ["1 core", "1 core", "1 core"]
     fold = page.get_by_role("button", name=re.compile("resources"))
     fold.press("Enter")
     page.wait_for_url(re.compile("fold=resources"))
