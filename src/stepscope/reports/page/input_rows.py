@@ -32,8 +32,8 @@ class Row(NamedTuple):
 
 
 def short(bound: InputBound | None) -> list[str]:
-    """Texts for the terminal; none where the input has nothing to gain."""
-    if bound is None or bound.best_per_s < MIN_GAIN * bound.now_per_s:
+    """Texts for the terminal; none where the input has nothing to gain, or no edit is known that gains it."""
+    if bound is None or not bound.edits or bound.best_per_s < MIN_GAIN * bound.now_per_s:
         return []
     said = [words.printable(bound.text)]
     if bound.diff:
