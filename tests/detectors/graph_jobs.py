@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.derive.graph_tables import Graph, Node, Tables
 from tests.derive.op_traces import Maker
 from tests.derive.sessions import MS, POOL, SCRIPT, Job
-from tests.detectors.jobs import PERIOD, STEPS, keras_fit, train_loop, unrolled
+from tests.detectors.jobs import LAYER_SOURCE, PERIOD, STEPS, keras_fit, train_loop, unrolled
 from tests.detectors.traced_jobs import STEP, TRACED, holding
 
 from stepscope.model.log.program import Padding, Setting
@@ -282,21 +282,33 @@ def python_in_step(dur: int, *, of_data: bool = False) -> Job:
 def unrolled_and_read(tracing: int, *, turns: int = 80, layers: bool = False, weights: bool = False) -> Job:
     """As ``unrolled``, and the graph was read: a loop's turns over one cell, over layers, or over weights."""
     job = unrolled(tracing, nodes=1_000, variables=-1)
-    tables = Tables()
-    graph = tables.graph(of=1)
-    for turn in range(turns):
-        _turn(tables, graph, turn, own_layer=layers, own_weight=weights)
-    while graph.count < 1_000:
-        graph.op(f"gradient_tape/Mul_{graph.count}")
-    read(job, tables)
+    read_turns(job, turns, layers=layers, weights=weights)
     return job
 
 
-def _turn(tables: Tables, graph: Graph, turn: int, *, own_layer: bool, own_weight: bool) -> None:
+def read_turns(job: Job, turns: int, *, layers: bool = False, weights: bool = False, in_turn: bool = False) -> None:
+    """The graph of a loop's turns; ``in_turn``: each takes the result of the one before."""
+    job.sources["/job/layer.py"] = LAYER_SOURCE
+    tables = Tables()
+    graph = tables.graph(of=1)
+    last = None
+    for turn in range(turns):
+        last = _turn(tables, graph, turn, last if in_turn else None, own_layer=layers, own_weight=weights)
+    while graph.count < 1_000:
+        graph.op(f"gradient_tape/Mul_{graph.count}")
+    read(job, tables)
+
+
+def _turn(
+    tables: Tables, graph: Graph, turn: int, last: Node | None, *, own_layer: bool, own_weight: bool
+) -> Node | None:
+    """The ops of one turn; after ``last``, each takes the result of the one before."""
     layer = tables.layer(f"dense_{turn}") if own_layer else 0
-    inputs: tuple[Node, ...] = ()
-    if own_weight:
-        inputs = (graph.variable(f"kernel_{turn}", "float32[64,64]"),)
+    weights = (graph.variable(f"kernel_{turn}", "float32[64,64]"),) if own_weight else ()
+    made = None
     for i, kind in enumerate(TURN_OPS):
         name = f"loop_{turn}/{kind}_{i}"
-        graph.op(name, kind, *inputs, layer=layer, line=5, file="/job/layer.py", function="call")
+        before = (made or last,) if last is not None else ()
+        inputs = (*weights, *(node for node in before if node is not None))
+        made = graph.op(name, kind, *inputs, layer=layer, line=5, file="/job/layer.py", function="call")
+    return made

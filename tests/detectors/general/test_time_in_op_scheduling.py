@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 from tests.derive.op_traces import Maker
-from tests.derive.sessions import Job
+from tests.derive.sessions import MS, Job
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.graph_jobs import read_turns
 from tests.detectors.traced_jobs import STEP, TRACED, holding, untraced
 
+from stepscope.detectors.base import run
 from stepscope.detectors.general.time_in_op_scheduling import DETECTOR
 
 
@@ -46,3 +48,18 @@ FIXTURES = Fixtures(
 def test_fixtures(claim: Claim) -> None:
     """It tells where its component's time goes, from the least share on that a report must explain."""
     claim(DETECTOR, FIXTURES)
+
+
+@pytest.mark.parametrize(
+    ("turns", "layers", "in_turn", "severity"),
+    [(80, False, False, "high"), (12, False, False, "info"), (80, True, False, "info"), (80, False, True, "info")],
+)
+def test_a_loop_that_made_the_ops(turns: int, layers: bool, in_turn: bool, severity: str) -> None:
+    """It is named where the graph has its iterations many times, and they could be computed at once."""
+    job = scheduled(60_000.0)
+    job.trace(0, 9 * MS, cause="first", nodes=1_000, variables=-1)
+    read_turns(job, turns, layers=layers, in_turn=in_turn)
+    (found,), _, failures = run([DETECTOR], job.view())
+    assert failures == ()
+    assert found.severity == severity
+    assert ("loop in call made the same small ops 80 times" in found.title) == (severity == "high")

@@ -26,7 +26,7 @@ FIXTURES = Fixtures(
         introduced="model building",
         exposed="initialization",
         pipeline_stage="forward-backward",
-        remedy="loop-in-graph",
+        remedy="vectorise",
     ),
     silent=lambda: unrolled_and_read(UNROLLED_STEPS, turns=12),
     not_applicable=lambda: keras_fit(20 * MS),

@@ -7,12 +7,16 @@ from _thread import get_ident
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import CodeType
     from typing import Optional
+
+    from stepscope.agent.core.foreign import Foreign
 
     Origins = dict[tuple[str, int], tuple[str, int, Optional[str]]]
 
 PREFIX = "__autograph_generated_file"
 """Prefix of the names of generated files."""
+_API = "tensorflow.python.autograph.impl.api"
 
 
 def origins() -> Origins:
@@ -30,3 +34,24 @@ def origin(file: str, first: int, last: int) -> tuple[str, int, int]:
         return file, first, last
     lines = [place[1] for place in made if place[0] == made[0][0]]
     return made[0][0], min(lines), max(lines)
+
+
+def converted(file: str) -> Optional[tuple[CodeType, dict[int, tuple[str, int, str]]]]:
+    """The user's code behind a generated file, and its lines: of the file -> (user's file, line, function).
+
+    Known on every thread and after the trace, from AutoGraph's cache; None if it does not hold the file, or changed
+    while it was searched.
+    """
+    cache: Foreign = getattr(getattr(sys.modules.get(_API), "_TRANSPILER", None), "_cache", None)
+    try:
+        for code, factories in list(cache._cache.items()):
+            for factory in list(factories.values()):
+                if getattr(factory.module, "__file__", "") == file:
+                    lines = {
+                        made.lineno: (origin.loc.filename, origin.loc.lineno, origin.function_name or code.co_name)
+                        for made, origin in factory.source_map.items()
+                    }
+                    return code, lines
+    except (AttributeError, RuntimeError):  # another version of AutoGraph; or the cache grew during the search
+        return None
+    return None

@@ -5,7 +5,7 @@ Code objects are known by identity and kept alive: hashing one means hashing all
 
 from __future__ import annotations
 
-from stepscope.agent.core import frames
+from stepscope.agent.core import autograph, frames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ class StackTable:
         self._codes: dict[int, tuple[int, CodeType, bool]] = {}
         self._seen: dict[tuple[int, ...], tuple[int, bool]] = {}
         self._stacks: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
+        self._origins: dict[int, dict[int, tuple[int, int]]] = {}
+        """By identity of a code object that AutoGraph made: its lines -> (id of the user's function, user's line)."""
+        self._functions: dict[tuple[str, str], int] = {}
 
     def stack(self, leaf: FrameType, wait: int = 0) -> tuple[int, bool]:
         """Id of the stack that ends in ``leaf``, and whether user code is in it; ``wait``: id of a ``wait`` line.
@@ -54,6 +57,7 @@ class StackTable:
                 self._seen.clear()
                 self._stacks.clear()
                 self._codes.clear()
+                self._origins.clear()
             known = self._seen[key] = self._intern(leaf, wait)
         return known
 
@@ -63,8 +67,10 @@ class StackTable:
         frame: Optional[FrameType] = leaf
         while frame is not None:
             code = self._codes.get(id(frame.f_code)) or self._code(frame.f_code)
-            own = own or code[2]
-            chain.append((code[0], frame.f_lineno or 0))
+            line = frame.f_lineno or 0
+            origin = self._origins[id(frame.f_code)].get(line) if id(frame.f_code) in self._origins else None
+            own = own or code[2] or origin is not None
+            chain.append(origin or (code[0], line))
             frame = frame.f_back
         if len(chain) > MAX_FRAMES:
             chain[MAX_FRAMES - ROOT_FRAMES : len(chain) - ROOT_FRAMES] = []
@@ -87,4 +93,29 @@ class StackTable:
         line.update(file=frames.absolute(code.co_filename), function=frames.function_name(code))
         line.update(line=code.co_firstlineno, own=own)
         self._state.log(line)
+        if autograph.PREFIX in code.co_filename:
+            self._origins[id(code)] = self._user_lines(code.co_filename)
         return known
+
+    def _user_lines(self, generated: str) -> dict[int, tuple[int, int]]:
+        """The user's function and line of each line of a generated file; none if the file is not known."""
+        found = autograph.converted(generated)
+        if found is None:
+            return {}
+        code, lines = found
+        made = {}
+        for line, (file, user_line, function) in lines.items():
+            own_name = function == code.co_name
+            made[line] = (self._function(code, file, frames.function_name(code) if own_name else function), user_line)
+        return made
+
+    def _function(self, code: CodeType, file: str, function: str) -> int:
+        """Id of a user's function that never runs itself, because AutoGraph's version of it does."""
+        key = (frames.absolute(file), function)
+        number = self._functions.get(key)
+        if number is None:
+            number = self._functions[key] = self._state.new_id("code")
+            line: dict[str, object] = {"t": "code", "at": self._state.now(), "id": number}
+            line.update(file=key[0], function=function, line=code.co_firstlineno, own=frames.is_own(file))
+            self._state.log(line)
+        return number

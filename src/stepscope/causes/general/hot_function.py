@@ -155,10 +155,12 @@ def _function(view: SessionView, index: GraphIndex, ops: list[_Timed], depth: in
 
 
 def _reads_weights(index: GraphIndex, rows: Sequence[int]) -> bool | None:
-    """Whether nodes depend on variables that are trained; None if they are in graphs that others call."""
+    """Whether nodes depend on variables that are trained; None if they are in graphs that others call, or in ones that
+    were not read to their end.
+    """
     table = index.table
     graphs = {int(table.graph[row]) for row in rows}
-    if any(graph in index.caller for graph in graphs):
+    if any(graph in index.caller or graph not in index.graphs for graph in graphs):
         return None
     trained = {
         row

@@ -42,7 +42,9 @@ def build(index: GraphIndex) -> tuple[MetricWork, ...]:
     """Metric work of the graphs that take gradients."""
     table = index.table
     graphs = sorted({int(table.graph[row]) for row in table.of_types(*_WRITES).tolist()})
-    return tuple(one for graph in graphs if not index.of_data(graph) for one in _of_graph(index, graph))
+    return tuple(
+        one for graph in graphs if graph in index.graphs and not index.of_data(graph) for one in _of_graph(index, graph)
+    )
 
 
 def _of_graph(index: GraphIndex, graph: int) -> Iterator[MetricWork]:

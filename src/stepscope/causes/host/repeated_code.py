@@ -39,8 +39,10 @@ class Repeated:
     optimizer's."""
     variables: int
     """Number of variables that it reads."""
+    in_turn: bool
+    """Whether most of it needs the result of an earlier repetition, as the steps of a recurrent cell do."""
     loop: tuple[str, str, int, int] | None
-    """(file, function, first line, last line) of the ``for ... in range(...)`` around most of it, if there is one."""
+    """(file, function, first line, last line) of the Python loop around most of it, if there is one."""
 
 
 def build(index: GraphIndex, graph: int, sources: Mapping[str, str], min_turns: int) -> Repeated | None:
@@ -64,8 +66,26 @@ def build(index: GraphIndex, graph: int, sources: Mapping[str, str], min_turns: 
         nodes=len(nodes),
         ratio=len(nodes) / len(forward),
         variables=len({v for row in nodes for v in _variables(index, row)}),
+        in_turn=_in_turn(index, rows, repeated),
         loop=_loop(index, nodes, sources),
     )
+
+
+def _in_turn(index: GraphIndex, rows: slice, groups: list[list[int]]) -> bool:
+    """Whether half of the groups, by their nodes, have members most of which depend on another member."""
+    inputs = {row: [i for i in index.table.inputs_of(row).tolist() if i >= 0] for row in range(rows.start, rows.stop)}
+    dependent = sum(len(group) for group in groups if _depend(inputs, group))
+    return 2 * dependent > sum(len(group) for group in groups)
+
+
+def _depend(inputs: Mapping[int, list[int]], group: list[int]) -> bool:
+    members, reached = set(group), set[int]()
+    behind = 0
+    for row, given in inputs.items():
+        if any(one in members or one in reached for one in given):
+            reached.add(row)
+            behind += row in members
+    return 2 * behind > len(group)
 
 
 def _forward(index: GraphIndex, rows: slice) -> list[int]:
@@ -92,7 +112,7 @@ def _loop(index: GraphIndex, nodes: list[int], sources: Mapping[str, str]) -> tu
     loops: Counter[tuple[str, str, int, int]] = Counter()
     for (file, function, line), count in weight.items():
         source = sources.get(file)
-        lines = loop_source.range_loop_at(source, line) if source is not None else None
+        lines = loop_source.repeating_at(source, line) if source is not None else None
         if lines is not None:
             loops[file, function, lines[0], lines[1]] += count
     return max(loops, key=lambda loop: loops[loop], default=None)

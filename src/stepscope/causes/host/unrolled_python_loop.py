@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.causes.host import repeated_code
 from stepscope.derive.numeric import intervals
 from stepscope.derive.python import loop_source, stack_samples
 from stepscope.model.log.events import ModelBuilt, Traced
@@ -23,13 +24,19 @@ if TYPE_CHECKING:
     from stepscope.derive.steps_view import StepsView
     from stepscope.model.session.session import Worker
 
+MIN_TURNS = 16
+"""Iterations; a dozen make a graph no larger than those of deep networks."""
+MIN_NODES_PER_VARIABLE = 100.0
+"""Of a graph that was not read. Measured: layers in a loop 8 to 20, time steps in a loop 380 to 2,400."""
+MIN_SAMPLES = 10
+"""Fewer are too few to name lines."""
 ALIKE = 0.7
 """Share of a graph's nodes: a second trace of the same code lacks the ops that make variables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnrolledLoop:
-    """A ``for ... in range(...)`` of user code whose body ran while a graph was made."""
+    """A loop or comprehension of user code whose body ran while a graph was made."""
 
     file: str
     function: str
@@ -68,6 +75,50 @@ class FirstTraces:
     def per_step(self, ratio: float) -> int:
         """A share of the span, spread over all steps of the run: ns."""
         return round(ratio * self.span_ns / max(1, self.steps))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeats:
+    """The loop that made most of a graph."""
+
+    place: tuple[str, str, int, int]
+    """File, function, first and last line."""
+    ratio: float
+    """Share of the graph's nodes, or of the samples taken while it was made."""
+    turns: int
+    """How often the same line made the same kind of op in the same layer; 0 if the graph was not read."""
+    variables: int
+    """Number of variables that the repeated nodes read."""
+    in_turn: bool | None
+    """Whether iterations need the results of earlier ones; None if the graph was not read."""
+    samples: int
+    """On which ``ratio`` rests; 0 if it rests on nodes."""
+
+
+def worst(view: StepsView, traces: FirstTraces) -> Repeats | None:
+    """The loop whose iterations one graph contains, by its nodes, else by the samples taken while it was made.
+
+    Iterations that read their own weights are a loop over layers, which a model needs: None.
+    """
+    index = view.graphs
+    sampled = traces.loops[0] if traces.loops and traces.loops[0].samples >= MIN_SAMPLES else None
+    place = (sampled.file, sampled.function, sampled.line, sampled.end_line) if sampled is not None else None
+    if index is not None and traces.graph in index.graphs:
+        found = repeated_code.build(index, traces.graph, view.session.sources, MIN_TURNS)
+        place = place or (found.loop if found is not None else None)
+        if found is None or found.variables >= found.turns or place is None:
+            return None
+        return Repeats(
+            place=place,
+            ratio=found.ratio,
+            turns=found.turns,
+            variables=found.variables,
+            in_turn=found.in_turn,
+            samples=0,
+        )
+    if sampled is None or place is None or traces.nodes_per_variable < MIN_NODES_PER_VARIABLE:
+        return None
+    return Repeats(place=place, ratio=sampled.ratio, turns=0, variables=0, in_turn=None, samples=sampled.samples)
 
 
 def build(view: StepsView) -> FirstTraces | None:
@@ -120,7 +171,7 @@ def _loops(view: StepsView, inside: list[Sample]) -> tuple[UnrolledLoop, ...]:
                 continue
             forward = True
             source = view.source_of(frame.file)
-            lines = loop_source.range_loop_at(source, frame.line) if source is not None else None
+            lines = loop_source.repeating_at(source, frame.line) if source is not None else None
             if lines is not None:
                 seen.add((frame.file, frame.function, *lines))
         whole += sample.weight_ns if forward else 0

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
 Role = Literal["feeds", "carries", "call", "uses", "other", "unknown"]
+_REPEATING = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def role_of_line(source: str, call_line: int, hot_line: int, model_lines: Collection[int] = ()) -> Role:
@@ -109,10 +110,10 @@ def parsed(source: str) -> ast.Module | None:
         return None
 
 
-def range_loop_at(source: str, line: int) -> tuple[int, int] | None:
-    """First and last line of the outermost ``for ... in range(...)`` around a line, within its innermost function.
+def repeating_at(source: str, line: int) -> tuple[int, int] | None:
+    """First and last line of the outermost loop or comprehension around a line, within its innermost function.
 
-    Comprehensions do not count. None when there is none or the source does not parse.
+    None when there is none or the source does not parse.
     """
     tree = parsed(source)
     if tree is None:
@@ -122,23 +123,12 @@ def range_loop_at(source: str, line: int) -> tuple[int, int] | None:
     if not functions:
         return None
     inner = max(functions, key=lambda n: n.lineno)
-    loops = [n for n in ast.walk(inner) if isinstance(n, ast.For) and _covers(n, line) and _is_range(n.iter)]
+    loops = [n for n in ast.walk(inner) if isinstance(n, _REPEATING) and _covers(n, line)]
     first = min(loops, key=lambda n: n.lineno, default=None)
     return (first.lineno, first.end_lineno or first.lineno) if first is not None else None
 
 
-def _is_range(node: ast.expr) -> bool:
-    """Whether it is ``range(...)``, also inside ``reversed`` or ``enumerate``."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        if node.func.id == "range":
-            return True
-        if node.func.id not in {"reversed", "enumerate", "list", "tuple"} or not node.args:
-            return False
-        node = node.args[0]
-    return False
-
-
-def _covers(node: ast.stmt, line: int) -> bool:
+def _covers(node: ast.stmt | ast.expr, line: int) -> bool:
     return node.lineno <= line <= (node.end_lineno or node.lineno)
 
 

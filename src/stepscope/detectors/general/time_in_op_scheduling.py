@@ -10,15 +10,18 @@ that, not by its work: a faster processor or fewer samples change little.
 
 ## Evidence
 `runtime_ratio`: share of the traced steps in the framework's runtime; `ops_ratio`: share in ops on the host and in
-kernels of a device.
+kernels of a device. Where the graph's nodes show that one Python loop made most of it, `turns` and `loop_ratio` as of
+GRF002: such a step pays for each op of each iteration. Unless the iterations need the results of earlier ones, they can
+be computed at once, and the finding is above information.
 
 ## Known limits
 Reported only where no specific finding explains the time. Tracing lengthens the time between ops; the cost of the
 capture is stated with it. What fewer, larger steps would save is not measured.
 
 ## Remedy
-Fewer, larger steps: larger batches, several steps in one call (`steps_per_execution`, a loop inside the tf.function);
-or fewer, larger ops (`jit_compile=True`).
+Where a loop made the ops: compute its iterations at once, on tensors with one more axis. Else fewer, larger steps:
+larger batches, several steps in one call (`steps_per_execution`, a loop inside the tf.function); or fewer, larger ops
+(`jit_compile=True`).
 
 ## References
 TensorFlow guide on XLA; Keras documentation of Model.compile, steps_per_execution.
@@ -30,6 +33,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.general import spent_lines
+from stepscope.causes.host import unrolled_python_loop
 from stepscope.detectors import general_loss, trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
@@ -38,10 +42,13 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from stepscope.causes.host.unrolled_python_loop import Repeats
     from stepscope.derive.steps_view import StepsView
 
 RUNTIME = ("runtime", "launch")
 WORK = ("host-compute", "device-compute", "host-python")
+SURE = 0.5
+"""Share of a loop's part that larger ops save at least: a few of them stay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +57,8 @@ class Params:
 
     min_ratio: Ratio = Ratio(0.20)
     """Of the traced steps, and more than the ops themselves: below it the ops are what the step does."""
+    min_loop_ratio: Ratio = Ratio(0.30)
+    """Of the graph's nodes that one loop made."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
@@ -61,18 +70,24 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     if ratio < params.min_ratio or ratio < work:
         return
     share = min(ratio, view.anatomy.ratio("call") + view.anatomy.ratio("framework"))
+    text = f"the framework around the ops takes {format_ratio(ratio)} of the traced steps, the ops themselves "
+    evidence = (
+        trace_evidence.evidence(trace, "runtime_ratio", ratio, "ratio", params.min_ratio),
+        trace_evidence.evidence(trace, "ops_ratio", work, "ratio"),
+        Evidence(metric="call_ratio", value=view.anatomy.ratio("call"), unit="ratio", refs=("component:call",)),
+    )
+    traces = unrolled_python_loop.build(view)
+    loop = unrolled_python_loop.worst(view, traces) if traces is not None else None
+    if loop is not None and loop.in_turn is False and loop.ratio >= params.min_loop_ratio:
+        yield _of_loop(view, loop, share, text + format_ratio(work), evidence)
+        return
     place = spent_lines.of_steps(view)
     yield Seen(
-        title=f"many small ops: the framework around the ops takes {format_ratio(ratio)} of the traced steps, the ops "
-        f"themselves {format_ratio(work)}",
+        title=f"many small ops: {text}{format_ratio(work)}",
         severity="info",
         confidence=general_loss.CONFIDENCE,
         where=(place,) if place is not None else (),
-        evidence=(
-            trace_evidence.evidence(trace, "runtime_ratio", ratio, "ratio", params.min_ratio),
-            trace_evidence.evidence(trace, "ops_ratio", work, "ratio"),
-            Evidence(metric="call_ratio", value=view.anatomy.ratio("call"), unit="ratio", refs=("component:call",)),
-        ),
+        evidence=evidence,
         cost=cost_of(view, 0.0, high=share, basis="unknown"),
         remedies=(
             Remedy(
@@ -83,6 +98,32 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
             Remedy(id="fuse-ops", text="or fewer, larger ops: jit_compile=True, one op for the whole batch"),
         ),
         explanation="Scheduling an op costs the same whatever the op does.",
+    )
+
+
+def _of_loop(view: StepsView, loop: Repeats, share: float, text: str, evidence: tuple[Evidence, ...]) -> Seen:
+    file, function, line, end_line = loop.place
+    cost = loop.ratio * share
+    return Seen(
+        title=f"the Python loop in {function} made the same small ops {loop.turns:,} times: {text}",
+        confidence=general_loss.CONFIDENCE,
+        where=(view.place(file, line, end_line, function),),
+        evidence=(
+            *evidence,
+            Evidence(metric="loop_ratio", value=loop.ratio, unit="ratio"),
+            Evidence(metric="turns", value=loop.turns, unit="turns"),
+        ),
+        cost=cost_of(view, cost, low=SURE * cost, high=view.anatomy.ratio("call"), basis="modelled"),
+        remedies=(
+            Remedy(
+                id="vectorise",
+                text="compute the iterations at once, vectorised: on tensors with one more axis (broadcasting, "
+                "tf.vectorized_map); no iteration needs the result of an earlier one",
+            ),
+            Remedy(id="fuse-ops", text="or let XLA fuse the ops: jit_compile=True"),
+        ),
+        explanation="The loop is Python: each iteration added its own ops. Scheduling one costs the same whatever it "
+        "does.",
     )
 
 

@@ -1,8 +1,8 @@
 """A Python loop was unrolled into the graph, and building that graph takes a large part of the job.
 
 ## What it detects
-A `for ... in range(...)` of user code that ran while a function was traced, so that the graph contains its body once
-per iteration, in a job that spends a large part of its time from model building to the last step on tracing.
+A Python loop or comprehension of user code that ran while a function was traced, so that the graph contains its body
+once per iteration, in a job that spends a large part of its time from model building to the last step on tracing.
 
 ## Why it matters
 Every iteration adds its ops, their gradients and their optimisation. Graphs of thousands of nodes take seconds to
@@ -19,7 +19,7 @@ samples taken in user code during tracing: the share that has the loop on the st
 steps from layers: 12 transformer blocks have 20, 80 steps of a recurrent cell 400 or more.
 
 ## Known limits
-Only loops over a range are examined. The cost of the large graph in each step is not included. The cost is paid once:
+The cost of the large graph in each step is not included: GEN002 states that. The cost is paid once:
 `ratio` is its share of the time from model building to the last step, and `ns_per_step` the same time divided by the
 steps of the run, so that a longer run has a smaller one.
 
@@ -37,7 +37,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.host import repeated_code, unrolled_python_loop
+from stepscope.causes.host import unrolled_python_loop
 from stepscope.derive.python import stack_samples
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
@@ -46,7 +46,7 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.host.unrolled_python_loop import FirstTraces
+    from stepscope.causes.host.unrolled_python_loop import FirstTraces, Repeats
     from stepscope.derive.steps_view import StepsView
 
 
@@ -60,22 +60,6 @@ class Params:
     """Share of the nodes, or of the tracing time sampled in user code."""
     min_nodes: int = 1_000
     """Ops of the largest graph; M3 of the static-check measurements: range(300) made 1,202."""
-    min_turns: int = 16
-    """A dozen iterations make a graph no larger than those of deep networks."""
-    min_nodes_per_variable: float = 100.0
-    """Of the largest graph. Measured: layers in a loop 8 to 20, time steps in a loop 380 to 2,400."""
-    min_samples: int = 10
-    """Fewer are too few to name lines."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Loop:
-    """The loop, and the evidence for it."""
-
-    place: tuple[str, str, int, int]
-    """File, function, first and last line."""
-    ratio: float
-    evidence: tuple[Evidence, ...]
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
@@ -90,56 +74,27 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
             missing=Signal.NODES, hint=f"a graph of {traces.nodes:,} nodes was neither read nor seen being built"
         )
         return
-    loop = _by_nodes(view, traces, params) if known else _by_samples(traces, params)
+    loop = unrolled_python_loop.worst(view, traces)
     if loop is None or loop.ratio < params.min_loop_ratio or traces.ratio * loop.ratio < params.min_ratio:
         return
     yield _finding(view, traces, loop, params)
 
 
-def _by_nodes(view: StepsView, traces: FirstTraces, params: Params) -> _Loop | None:
-    index = view.graphs
-    if index is None:
-        return None
-    found = repeated_code.build(index, traces.graph, view.session.sources, params.min_turns)
-    if found is None or found.variables >= found.turns:
-        return None
-    sampled = traces.loops[0] if traces.loops and traces.loops[0].samples >= params.min_samples else None
-    if sampled is None and found.loop is None:
-        return None
-    place = (sampled.file, sampled.function, sampled.line, sampled.end_line) if sampled is not None else found.loop
-    return place and _Loop(
-        place=place,
-        ratio=found.ratio,
-        evidence=(
-            Evidence(metric="loop_ratio", value=found.ratio, unit="ratio", threshold=params.min_loop_ratio),
-            Evidence(metric="turns", value=found.turns, unit="turns", threshold=params.min_turns),
-            Evidence(metric="variables", value=found.variables, unit="variables"),
-        ),
-    )
+def _evidence(traces: FirstTraces, loop: Repeats, params: Params) -> Iterator[Evidence]:
+    yield Evidence(metric="loop_ratio", value=loop.ratio, unit="ratio", threshold=params.min_loop_ratio)
+    if loop.turns:
+        least = unrolled_python_loop.MIN_TURNS
+        yield Evidence(metric="turns", value=loop.turns, unit="turns", threshold=least)
+        yield Evidence(metric="variables", value=loop.variables, unit="variables")
+        return
+    if math.isfinite(traces.nodes_per_variable):
+        limit = unrolled_python_loop.MIN_NODES_PER_VARIABLE
+        yield Evidence(metric="nodes_per_variable", value=traces.nodes_per_variable, unit="nodes", threshold=limit)
+    limit = unrolled_python_loop.MIN_SAMPLES
+    yield Evidence(metric="samples", value=loop.samples, unit="samples", threshold=limit)
 
 
-def _by_samples(traces: FirstTraces, params: Params) -> _Loop | None:
-    limit = params.min_nodes_per_variable
-    if not traces.loops or traces.nodes_per_variable < limit or traces.loops[0].samples < params.min_samples:
-        return None
-    loop = traces.loops[0]
-    density = (
-        (Evidence(metric="nodes_per_variable", value=traces.nodes_per_variable, unit="nodes", threshold=limit),)
-        if math.isfinite(traces.nodes_per_variable)
-        else ()
-    )
-    return _Loop(
-        place=(loop.file, loop.function, loop.line, loop.end_line),
-        ratio=loop.ratio,
-        evidence=(
-            Evidence(metric="loop_ratio", value=loop.ratio, unit="ratio", threshold=params.min_loop_ratio),
-            *density,
-            Evidence(metric="samples", value=loop.samples, unit="samples", threshold=params.min_samples),
-        ),
-    )
-
-
-def _finding(view: StepsView, traces: FirstTraces, loop: _Loop, params: Params) -> Seen:
+def _finding(view: StepsView, traces: FirstTraces, loop: Repeats, params: Params) -> Seen:
     ratio = traces.ratio * loop.ratio
     file, function, line, end_line = loop.place
     share = format_ratio(traces.ratio)
@@ -151,19 +106,23 @@ def _finding(view: StepsView, traces: FirstTraces, loop: _Loop, params: Params) 
         evidence=(
             Evidence(metric="tracing_ratio", value=traces.ratio, unit="ratio", threshold=params.min_ratio),
             Evidence(metric="graph_nodes", value=traces.nodes, unit="nodes", threshold=params.min_nodes),
-            *loop.evidence,
+            *_evidence(traces, loop, params),
         ),
         cost=cost_of(view, ratio, low=0.8 * ratio, high=traces.ratio, ns_per_step=traces.per_step(ratio)),
-        remedies=(
-            Remedy(
-                id="loop-in-graph",
-                text="loop inside the graph: keras.layers.RNN with a cell, tf.while_loop, tf.scan, or tf.range under "
-                "AutoGraph",
-            ),
-            Remedy(id="vectorise", text="or compute all time steps at once, if they do not depend on each other"),
-        ),
+        remedies=_remedies(loop),
         explanation="The loop is Python: tracing runs each iteration and adds its ops to the graph each time.",
     )
+
+
+def _remedies(loop: Repeats) -> tuple[Remedy, ...]:
+    text = "a loop inside the graph: keras.layers.RNN with a cell, tf.while_loop, tf.scan, or tf.range under AutoGraph"
+    at_once = "compute all iterations at once, vectorised"
+    in_graph = Remedy(id="loop-in-graph", text=text)
+    if loop.in_turn is None:
+        return in_graph, Remedy(id="vectorise", text=f"or {at_once}, if none needs the result of an earlier one")
+    if loop.in_turn:
+        return (in_graph,)
+    return Remedy(id="vectorise", text=f"{at_once}: none needs the result of an earlier one"), in_graph
 
 
 DETECTOR = Detector(
