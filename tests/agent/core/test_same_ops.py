@@ -85,11 +85,12 @@ def test_random_numbers_are_new(noted: Noted) -> None:
 
 
 @pytest.mark.parametrize(("changed", "again"), [(0.0, True), (1.0, False)], ids=["same", "other"])
-def test_an_array_is_known_by_what_it_holds(noted: Noted, changed: float, *, again: bool) -> None:
+@pytest.mark.parametrize("rows", [50, 50_000], ids=["small", "large"])
+def test_an_array_is_known_by_what_it_holds(noted: Noted, rows: int, changed: float, *, again: bool) -> None:
     """An array that is converted in each call makes new tensors, which hold the same or something else."""
-    array = np.ones((50, 50), np.float32)
+    array = np.ones((rows, 50), np.float32)
     tf.square(tf.constant(array))
-    array[-1, -1] += changed
+    array[:, -1] += changed
     tf.square(tf.constant(array))
     assert known(noted, "Square") == [False, again]
 

@@ -26,7 +26,7 @@ def build(view: SessionView) -> EagerTime | None:
     if found is None or looks is None:
         return found
     # A sample cannot tell an op's work from Python of the same line; a look times each op.
-    python = min(found.python_ratio, 1.0 - looks.ops_ratio)
+    python = min(found.python_ratio, looks.python_ratio)
     return replace(found, python_ratio=python, dispatch_ratio=looks.dispatch_ratio)
 
 

@@ -20,6 +20,9 @@ MIN_WITHIN = 0.5
 DISPATCH_NS = 40_000
 """Most that the runtime's dispatch of one op takes. Source: ops of next to no work, Keras 3 on a busy CPU; docs of
 ``derive.python.eager`` for what Python takes."""
+PYTHON_NS = 500_000
+"""Most that Python takes for one op, with the layers around it. Measured: 30 to 120 us an op, with Keras' layers. What
+is beyond that copies or converts data, or computes, and no graph saves it."""
 NOTHING_NEW_RATIO = 0.02
 """Share of ops that give something new below which a loop does the same from turn to turn: a benchmark."""
 
@@ -44,6 +47,11 @@ class EagerLooks:
     def ratio(self, of: Callable[[EagerOp], float], rows: Iterable[EagerOp] | None = None) -> float:
         """A time summed over some rows, as a share of that of the looks."""
         return sum(map(of, self.rows if rows is None else rows)) / self.ns
+
+    @property
+    def python_ratio(self) -> float:
+        """Most that Python takes for its ops."""
+        return min(1.0 - self.ops_ratio, self.ops * PYTHON_NS / self.ns)
 
     @property
     def dispatch_ratio(self) -> float:

@@ -18,7 +18,8 @@ were given: an op without state gives the same for the same inputs, and variable
 Whole calls of compiled functions count as ops if they change nothing and draw nothing; what is computed twice within
 one is seen in its graph. A loop in which next to nothing is new is a benchmark, or waits for the look to last longer
 than one of its turns: information. Ops on a GPU run while Python is at the next: their time here is that of the launch.
-NumPy arrays of more than 4 MB that are converted in each call count as new.
+A NumPy array of more than 4 MB that is converted in each call is known by 256 parts of it: a change of a few
+elements is missed.
 
 ## Remedy
 Compute it once, and keep the result: outside of the loop over passes, for as long as the input is the same.
