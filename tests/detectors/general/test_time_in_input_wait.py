@@ -7,14 +7,15 @@ from tests.derive.sessions import MS
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
 from tests.detectors.jobs import nothing, pulled
 
+from stepscope.detectors.base import run
 from stepscope.detectors.general.time_in_input_wait import DETECTOR
 
 FIXTURES = Fixtures(
     firing=lambda: pulled(30 * MS),
     expected=Expected(
-        severity="info",
-        cost=0.0,
-        basis="unknown",
+        severity="high",
+        cost=0.29,
+        basis="modelled",
         where=(("train.py", 15), ("train.py", 71)),
         metrics=("input_wait_ratio", "part at train.py:15"),
         title=("wait for input", "30 % of the steps", "decode"),
@@ -35,3 +36,10 @@ FIXTURES = Fixtures(
 def test_fixtures(claim: Claim) -> None:
     """It tells where its component's time goes, from the least share on that a report must explain."""
     claim(DETECTOR, FIXTURES)
+
+
+@pytest.mark.parametrize(("wait", "severity"), [(19, "info"), (23, "medium")])
+def test_a_fifth_of_the_steps_is_more_than_information(wait: int, severity: str) -> None:
+    """Silence over it would be one over time that is lost."""
+    (found,), _, _ = run([DETECTOR], pulled(wait * MS).view())
+    assert found.severity == severity

@@ -12,7 +12,8 @@ The device computes nothing while a step waits for its batch.
 
 ## Known limits
 Reported only where no specific finding explains the time. How much a faster pipeline would save is not measured: its
-stages may be limited by the same CPUs as the steps.
+stages may be limited by the same CPUs as the steps. So it is information, unless a fifth of the steps is waited for a
+batch, without what other processes' use of the CPUs explains.
 
 ## Remedy
 Make the named stage cheaper, or run it in parallel and ahead of the steps (`num_parallel_calls`, `prefetch`).
@@ -25,6 +26,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stepscope.causes.input import input_cause
+from stepscope.causes.job import hidden_wait
 from stepscope.detectors import general_loss
 from stepscope.detectors.base import Detector, Signal
 from stepscope.detectors.general_loss import Params
@@ -35,6 +38,9 @@ if TYPE_CHECKING:
 
     from stepscope.derive.steps_view import StepsView
     from stepscope.detectors.base import Seen
+
+MIN_CLEAR_RATIO = 0.20
+"""Of the steady wall time: the wait from which it is more than information."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
@@ -55,7 +61,16 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
             Remedy(id="cache-input", text="or do its work once: cache() behind what does not change between epochs"),
         ),
         explanation="In this time the next batch was not ready; no detector of the input found the reason.",
+        clear_ratio=_clear(view),
     )
+
+
+def _clear(view: StepsView) -> float:
+    """The wait that other processes do not explain, if it is clearly one; else 0."""
+    cause = view.get(input_cause.build)
+    if cause is None or view.get(hidden_wait.build) or cause.wait_ratio < MIN_CLEAR_RATIO:
+        return 0.0
+    return cause.wait_ratio
 
 
 DETECTOR = Detector(

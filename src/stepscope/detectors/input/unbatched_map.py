@@ -16,11 +16,13 @@ percent of wait, or if the function itself takes most of the time.
 
 ## Known limits
 The saving of a batched function is modelled: the time around the calls, less that of one call per batch. Threads that
-wait for a CPU count as time around the function, so nothing is reported if other processes take CPUs from the job.
+wait for a CPU count as time around the function, so the share of the CPUs that other processes take from the job is
+left out of the saving.
 
 ## Remedy
 `batch(n)` before the map, and a function that works on whole batches: `tf.io.parse_example` instead of
-`parse_single_example`, `tf.io.decode_raw` and arithmetic unchanged.
+`parse_single_example`, `tf.io.decode_raw` and arithmetic unchanged. For a `flat_map` over windows of a series:
+`keras.utils.timeseries_dataset_from_array` or `tf.signal.frame`.
 
 ## References
 tf.data performance guide, "Vectorizing mapping"; TensorFlow: captured_function.cc.
@@ -55,8 +57,6 @@ class Params:
 
     min_wait_ratio: Ratio = Ratio(0.15)
     """Of the traced steps; see INP001."""
-    max_lost_ratio: Ratio = Ratio(0.15)
-    """Share of the CPUs that others take; above it time around calls is waiting for a CPU."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
@@ -64,20 +64,23 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     trace = view.traces.main
     if trace is None or trace.pipeline is None:
         return
-    others = view.get(contention.build)
-    if others is not None and others.lost_ratio >= params.max_lost_ratio:
-        return
     wait = trace.breakdown.ratio("input-wait")
     function = trace.pipeline.blocking.function
-    if wait < params.min_wait_ratio or function is None or map_kind.kind(trace.pipeline) != "calls":
+    if wait * _free(view) < params.min_wait_ratio or function is None or map_kind.kind(trace.pipeline) != "calls":
         return
     yield _finding(view, trace, function, wait, params)
+
+
+def _free(view: SessionView) -> float:
+    """Part of the time around calls that does not wait for a CPU which others have."""
+    others = view.get(contention.build)
+    return 1.0 - (others.lost_ratio if others is not None else 0.0)
 
 
 def _finding(view: SessionView, trace: OpView, function: Function, wait: float, params: Params) -> Seen:
     batches = max(1, trace.pipeline.batches if trace.pipeline is not None else 1)
     calls = function.runs / batches
-    saved = wait * function.around_ratio * (1 - 1 / calls)
+    saved = wait * _free(view) * function.around_ratio * (1 - 1 / calls)
     parser = next((kind for kind in function.types if kind in PARSERS), "")
     what = f"parses records one by one ({parser})" if parser else "maps records one by one"
     return Seen(
@@ -94,16 +97,22 @@ def _finding(view: SessionView, trace: OpView, function: Function, wait: float, 
             trace_evidence.steps(trace),
         ),
         cost=cost_of(view, saved, low=saved / 2, high=wait, basis="modelled"),
-        remedies=(
-            Remedy(
-                id="batch-before-map",
-                text="batch before the map, and parse whole batches: tf.io.parse_example, not parse_single_example"
-                if parser
-                else "batch before the map and let its function work on whole batches",
-            ),
-        ),
+        remedies=(Remedy(id="batch-before-map", text=_instead(view, parser)),),
         explanation="The times are those of the traced steps: from the start of a call of the function to the end of "
         "its executor's work, and the part of it in which the executor works.",
+    )
+
+
+def _instead(view: SessionView, parser: str) -> str:
+    if parser:
+        return "batch before the map, and parse whole batches: tf.io.parse_example, not parse_single_example"
+    text = "batch before the map and let its function work on whole batches"
+    pipeline = view.pipeline
+    if pipeline is None or not any("Window" in made.cls for made in pipeline.datasets):
+        return text
+    return (
+        "cut the windows from the whole series at once: keras.utils.timeseries_dataset_from_array, tf.signal.frame, or "
+        f"one gather of all indices of a batch; else {text}"
     )
 
 
