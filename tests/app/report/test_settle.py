@@ -84,6 +84,17 @@ def test_a_general_finding_yields_to_what_explains_half_of_its_component(cost: f
     assert [f.code for f in settle.kept([general], explained, anatomy, 1.0)] == kept
 
 
+@pytest.mark.parametrize(("cost", "severity"), [(0.05, "high"), (0.15, "info")])
+def test_a_general_loss_is_information_where_a_specific_finding_says_more(cost: float, severity: Severity) -> None:
+    """A quarter of a component explained by a finding with a place."""
+    anatomy = parts(call=0.6, input_wait=0.4)
+    explained = settle.of_components([finding(cost, "component:input-wait")], anatomy, {})
+    general = finding(0.3, "component:input-wait", code="GEN003", severity="high")
+    cost_of = msgspec.structs.replace(general.cost, basis="modelled")
+    (found,) = settle.kept([msgspec.structs.replace(general, cost=cost_of)], explained, anatomy, 1.0)
+    assert found.severity == severity
+
+
 @pytest.mark.parametrize(("severity", "kept"), [("info", []), ("high", ["GEN014"])])
 def test_a_loss_with_a_place_is_not_explained_by_a_slow_machine(severity: Severity, kept: list[str]) -> None:
     """Other processes that slow everything explain time without a place; a wait with a place stands all the same."""

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 MIN_SHARE = 0.05
 """Share of the wall time from which a part must be explained. Source: issue "No time unexplained"."""
+SAYS_MORE = 0.25
+"""Part of a component explained by findings with a place, from which the general finding about it is information."""
 ALWAYS = 0.20
 """Share of the steps from which a component other than compute keeps its general finding, however short the steps."""
 SETTLES = 0.5
@@ -206,8 +208,15 @@ def kept(
         rest = shares.get(name, 0.0) * (1.0 - share)
         matters = rest * (steps or 1.0) >= MIN_SHARE or (name != COMPUTE and rest >= ALWAYS)
         if share < SETTLES and matters:
-            found.append(finding)
+            more = share >= SAYS_MORE and finding.cost.basis == "modelled"
+            found.append(_as_information(finding) if more else finding)
     return found
+
+
+def _as_information(finding: Finding) -> Finding:
+    """A general finding beside a specific one about the same time, which says more."""
+    cost = replace(finding.cost, ratio=0.0, low=0.0, ns_per_step=0, basis="unknown")
+    return replace(finding, severity="info", cost=cost)
 
 
 def subject(finding: Finding, prefix: str) -> str:
