@@ -229,17 +229,19 @@ def reloading(dur: int, *, every: int = 1, role: str = "model", train: bool = Fa
     return job
 
 
-def compiled_anew(tracing: int, *, every: int = 1, line: int = 21, steps: int = STEPS, sizes: int = 1) -> Job:
+def compiled_anew(
+    tracing: int, *, every: int = 1, line: int = 21, steps: int = STEPS, sizes: int = 1, same: bool = False
+) -> Job:
     """Keras' fit of one step, on a model that is compiled anew for each ``every``-th; its function traces then.
 
-    ``sizes``: number of sizes that its graph has in turn.
+    ``sizes``: number of sizes that its graph has in turn; ``same``: it is the same model each time.
     """
     job = Job()
     fit, train = job.loop("fit"), job.execution("train")
     for i in range(steps):
         at, new = i * PERIOD, i % every == 0
         if new:
-            job.event(ModelBuilt(at=at, file=SCRIPT, line=line))
+            job.event(ModelBuilt(at=at, file=SCRIPT, line=line, compiles=1 + i // every * same))
             nodes = 100 + i // every % sizes
             job.trace(at + 11 * MS, tracing, nodes=nodes, cause="first", owner="keras", function="one_step_on_data")
         fit.at(at + 10 * MS, 88 * MS)

@@ -12,9 +12,9 @@ from stepscope.detectors.general.time_in_callbacks import DETECTOR
 FIXTURES = Fixtures(
     firing=lambda: called_back(30 * MS),
     expected=Expected(
-        severity="info",
-        cost=0.0,
-        basis="unknown",
+        severity="high",
+        cost=0.3,
+        basis="modelled",
         where=(("train.py", 30),),
         metrics=("callbacks_ratio", "part at train.py:30"),
         title=("callbacks take 30 % of the steps", "Plotter"),

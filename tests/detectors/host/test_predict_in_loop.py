@@ -9,7 +9,7 @@ from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
 from tests.detectors.jobs import LOOP_LINE, PERIOD, STEPS, nothing, predicting, predicting_beside_a_step, train_loop
 
 from stepscope.detectors.host.predict_in_loop import DETECTOR
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Flag, Kind
 
 FIXTURES = Fixtures(
     firing=lambda: predicting(50 * MS),
@@ -109,3 +109,17 @@ def test_predict_on_many_batches_at_once_is_what_it_is_for(batches: int) -> None
     job = predicting(60 * MS)
     job.batch(0, role="predict", size=32, steps=batches)
     assert ("HST003" in [f.code for f in find(job)]) == (batches == 1)
+
+
+@pytest.mark.parametrize(("calls", "found"), [(12, True), (2, False)])
+def test_predictions_one_by_one_in_a_callback(calls: int, *, found: bool) -> None:
+    """A callback that predicts example by example; one that predicts twice is as Keras is meant to be used."""
+    job = train_loop(20 * MS)
+    callback = job.call(Kind.CALLBACK, "Scores.on_epoch_end", role="callback", hook="on_epoch_end", own=True)
+    callback.every(PERIOD, STEPS, dur=calls * 5 * MS + MS, start=21 * MS)
+    for i in range(calls):
+        job.loop("predict", line=46).every(
+            PERIOD, STEPS, dur=5 * MS - US, start=21 * MS + i * 5 * MS, arg=1, flags=int(Flag.NESTED)
+        )
+    titles = [one.title for one in find(job) if one.code == "HST003"]
+    assert [f"{calls} times in each" in title for title in titles] == [True] * found

@@ -70,6 +70,12 @@ def test_a_model_compiled_again_is_placed_at_compile() -> None:
     assert found.introduced_stage == "model building"
 
 
+def test_the_same_model_compiled_again_is_no_trial() -> None:
+    """A model that is compiled for each epoch has its functions traced again for nothing."""
+    (found,) = (f for f in find(compiled_anew(30 * MS, every=2, same=True)) if f.code == "HST007")
+    assert (found.severity, "the same model is compiled again and again" in found.title) == ("medium", True)
+
+
 @pytest.mark.parametrize(("steps", "found"), [(8, True), (5, False)])
 def test_a_few_long_fits_that_compile_are_a_loop(steps: int, *, found: bool) -> None:
     """Of eight epochs that compile the model again only the last are steady: those before count as well."""

@@ -29,6 +29,8 @@ MOST_TRACING = 0.5
 """Share of the tracing from which it belongs to the builds."""
 COMPILED = "compiled"
 """Role of builds that are known only by Keras' ``compile``."""
+RECOMPILED = "recompiled"
+"""The same where it is the same model each time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +38,7 @@ class Builder:
     """One line that builds."""
 
     role: str
-    """model, saved_model, graph, session, variables, or ``COMPILED``."""
+    """model, saved_model, graph, session, variables, ``COMPILED`` or ``RECOMPILED``."""
     text: str
     file: str
     line: int
@@ -150,6 +152,7 @@ def _compiled(view: StepsView, spans: intervals.Intervals, min_builds: int, min_
     lo, hi = steps.windows
     at: dict[tuple[str, int], int] = {}
     steady: dict[tuple[str, int], int] = {}
+    same: dict[tuple[str, int], int] = {}
     events = [m for m in steps.worker.all(ModelBuilt) if m.file and not _within(m.at, spans)]
     earliest = min((m.at for m in events), default=0)
     for event in events:
@@ -157,8 +160,17 @@ def _compiled(view: StepsView, spans: intervals.Intervals, min_builds: int, min_
         if earliest < event.at < hi[-1]:
             at[where] = at.get(where, 0) + 1
             steady[where] = steady.get(where, 0) + (event.at >= lo[0])
+            same[where] = same.get(where, 0) + (event.at >= lo[0] and event.compiles > 1)
     return [
-        Builder(role=COMPILED, text="compile", file=file, line=line, function="", builds=count, total_ns=0)
+        Builder(
+            role=RECOMPILED if 2 * same[file, line] > count else COMPILED,
+            text="compile",
+            file=file,
+            line=line,
+            function="",
+            builds=count,
+            total_ns=0,
+        )
         for (file, line), count in steady.items()
         if count >= min_compiles and at[file, line] >= min_builds
     ]

@@ -2,7 +2,8 @@
 
 ## What it detects
 `model.predict` (or `evaluate`, `fit`) called many times from a loop, where most of each call is not the compiled
-function but Keras' own preparation: a data adapter, a tf.data iterator, callbacks, result collection.
+function but Keras' own preparation: a data adapter, a tf.data iterator, callbacks, result collection. Also within one
+call of a callback: a metric of the validation set, one example at a time.
 
 ## Why it matters
 Such a call spends milliseconds before and after the model runs. On single rows the model itself takes a fraction of
@@ -44,7 +45,9 @@ from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from stepscope.derive.steps.calls import Calls
     from stepscope.derive.steps_view import StepsView
+    from stepscope.model.log.events import Name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,56 +74,74 @@ REMEDIES = {
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
-    """Yield one finding per role that is called too often."""
+    """Yield one finding per role that is called too often, in the loop or in callbacks."""
+    steps = view.steps
+    loops = view.calls(Kind.LOOP).begun_in(steps.windows)
+    nested = loops.flagged(Flag.NESTED)
+    callbacks = view.calls(Kind.CALLBACK).begun_in(steps.windows).spans
+    within = intervals.clipped_sum(loops.starts, loops.ends, callbacks) >= loops.durations
+    for role in REMEDIES:
+        if _batches(view, role) > params.max_batches:
+            continue
+        names = [n.id for n in view.names.values() if n.role == role]
+        yield from _seen(view, role, loops.where(~within & ~nested).named(names), 0, params)
+        inside = loops.where(within).named(names)
+        around = np.unique(np.searchsorted(callbacks[0], inside.starts, side="right"))
+        if len(inside) >= params.min_calls * len(around):
+            yield from _seen(view, role, inside, len(around), params)
+
+
+def _seen(view: StepsView, role: str, rows: Calls, around: int, params: Params) -> Iterator[Seen]:
+    """The finding about some calls; ``around``: number of calls of callbacks that they lie in, 0 outside of all."""
+    steps = view.steps
+    if len(rows) < params.min_calls:
+        return
+    starts, ends, ids = rows.starts, rows.ends, rows.names
+    # Only the steady steps: what a call runs in a gap is not recorded, and is no overhead.
+    whole = intervals.clipped_sum(starts, ends, steps.windows)
+    inner = view.calls(*kinds_with(Trait.COMPILED)).begun_in(steps.windows).spans
+    overhead = whole - intervals.clipped_sum(starts, ends, intervals.clip(inner, steps.windows))
+    ratio = float(overhead.sum()) / steps.steady_ns
+    if ratio < params.min_ratio:
+        return
+    name = view.names[int(np.bincount(ids).argmax())]
+    where = (view.place(name.call_file, name.call_line, function=name.call_function),) if name.call_file else ()
+    mean = float((ends - starts).mean())
+    part = mean * float(overhead.sum()) / float(whole.sum())
+    training = _trains(view)
+    yield Seen(
+        title=f"model.{role} is called {_often(view, name, len(starts), around)}: {format_ns(mean)} a call, "
+        f"{format_ns(part)} of it Keras' own overhead ({format_ratio(ratio)} of the time)",
+        confidence=0.95,
+        introduced_stage=STAGES[role],
+        exposed_stage="training" if training else STAGES[role],
+        where=where,
+        evidence=(
+            Evidence(
+                metric="overhead_ratio",
+                value=ratio,
+                unit="ratio",
+                threshold=params.min_ratio,
+                refs=(*(("component:callbacks",) if around else ()), f"name:{name.id}"),
+            ),
+            Evidence(metric="calls", value=len(starts), unit="calls", threshold=params.min_calls),
+            Evidence(metric="call_ns", value=mean, unit="ns"),
+            Evidence(metric="overhead_ns", value=part, unit="ns"),
+        ),
+        cost=cost_of(view, ratio, low=0.9 * ratio, high=float(whole.sum()) / steps.steady_ns),
+        remedies=(Remedy(id=f"no-{role}-in-loop", text=REMEDIES[role]),),
+        explanation="Every such call builds a data adapter and an iterator and runs callbacks; the compiled "
+        "function is the smaller part of it.",
+    )
+
+
+def _often(view: StepsView, name: Name, calls: int, around: int) -> str:
+    if around:
+        return f"{calls / around:.0f} times in each {name.call_function or 'callback'}"
     steps = view.steps
     lo, hi = steps.windows
     seen = int(((steps.starts >= lo[0]) & (steps.starts < hi[-1])).sum())  # those with a gap in them as well
-    loops = view.calls(Kind.LOOP).begun_in(steps.windows)
-    loops = loops.where(~loops.flagged(Flag.NESTED))
-    inner = view.calls(*kinds_with(Trait.COMPILED)).begun_in(steps.windows).spans
-    callbacks = view.calls(Kind.CALLBACK).begun_in(steps.windows).spans
-    for role, advice in REMEDIES.items():
-        names = [n.id for n in view.names.values() if n.role == role]
-        rows = loops.named(names)
-        rows = rows.where(intervals.clipped_sum(rows.starts, rows.ends, callbacks) < rows.durations)
-        starts, ends, ids = rows.starts, rows.ends, rows.names
-        if len(starts) < params.min_calls or _batches(view, role) > params.max_batches:
-            continue
-        # Only the steady steps: what a call runs in a gap is not recorded, and is no overhead.
-        whole = intervals.clipped_sum(starts, ends, steps.windows)
-        overhead = whole - intervals.clipped_sum(starts, ends, intervals.clip(inner, steps.windows))
-        ratio = float(overhead.sum()) / steps.steady_ns
-        if ratio < params.min_ratio:
-            continue
-        name = view.names[int(np.bincount(ids).argmax())]
-        where = (view.place(name.call_file, name.call_line, function=name.call_function),) if name.call_file else ()
-        mean, often = float((ends - starts).mean()), len(starts) / (seen + steps.skipped)
-        part = mean * float(overhead.sum()) / float(whole.sum())
-        training = _trains(view)
-        yield Seen(
-            title=f"model.{role} is called {often:.2g} times a step in a loop: {format_ns(mean)} a call, "
-            f"{format_ns(part)} of it Keras' own overhead ({format_ratio(ratio)} of the time)",
-            confidence=0.95,
-            introduced_stage=STAGES[role],
-            exposed_stage="training" if training else STAGES[role],
-            where=where,
-            evidence=(
-                Evidence(
-                    metric="overhead_ratio",
-                    value=ratio,
-                    unit="ratio",
-                    threshold=params.min_ratio,
-                    refs=(f"name:{name.id}",),
-                ),
-                Evidence(metric="calls", value=len(starts), unit="calls", threshold=params.min_calls),
-                Evidence(metric="call_ns", value=mean, unit="ns"),
-                Evidence(metric="overhead_ns", value=part, unit="ns"),
-            ),
-            cost=cost_of(view, ratio, low=0.9 * ratio, high=float(whole.sum()) / steps.steady_ns),
-            remedies=(Remedy(id=f"no-{role}-in-loop", text=advice),),
-            explanation="Every such call builds a data adapter and an iterator and runs callbacks; the compiled "
-            "function is the smaller part of it.",
-        )
+    return f"{calls / (seen + steps.skipped):.2g} times a step in a loop"
 
 
 def _batches(view: StepsView, role: str) -> float:

@@ -2,8 +2,8 @@
 
 ## What it detects
 Lines that load or clone a Keras model, load a SavedModel, import a graph, make a session (ONNX Runtime's too) or
-restore its variables, or that build and compile a Keras model, and that run many times in the steady steps: per
-request, per batch, per file.
+restore its variables, or that build and compile a Keras model, or compile the same one again, and that run many
+times in the steady steps: per request, per batch, per file, per epoch.
 
 ## Why it matters
 A load reads files, creates variables and builds layers, and the result is traced and optimised again before its first
@@ -22,7 +22,8 @@ user's tf.function that is created again with the model is reported by GRF001.
 
 ## Remedy
 Load or build once, before the loop (when the service starts), and keep the model, the function or the session. For
-folds and trials: keep the initial weights (`get_weights`) and set them again.
+folds and trials: keep the initial weights (`get_weights`) and set them again. What changes from epoch to epoch, such as
+a learning rate or the weight of a loss, belongs into a variable: compiling a model again throws its functions away.
 
 ## References
 FSE'22 study, confusion with computation model (models loaded repeatedly); TensorFlow guide on SavedModel; Keras
@@ -35,7 +36,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.host import rebuilt_in_loop
-from stepscope.causes.host.rebuilt_in_loop import COMPILED
+from stepscope.causes.host.rebuilt_in_loop import COMPILED, RECOMPILED
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy, Stage
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -76,6 +77,13 @@ WORDS = {
     COMPILED: (
         "the model is built and compiled",
         "build and compile once; set its initial weights again (set_weights)",
+    ),
+    RECOMPILED: (
+        "the same model is compiled",
+        (
+            "compile once, before the loop: each compile throws the traced functions away; change what changes through "
+            "a variable or the optimizer (optimizer.learning_rate.assign, a tf.Variable in the loss)"
+        ),
     ),
 }
 

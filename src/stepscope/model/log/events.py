@@ -241,6 +241,8 @@ class ModelBuilt(Event, tag="model", frozen=True, kw_only=True):
     jit_compile: bool = False
     file: str = ""
     line: int = 0
+    compiles: int = 1
+    """How many times this very model was compiled, this one included."""
 
 
 class InferenceSession(Event, tag="inference-session", frozen=True, kw_only=True):

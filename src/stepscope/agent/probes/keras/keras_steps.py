@@ -13,6 +13,7 @@ import inspect
 import types
 from typing import TYPE_CHECKING
 
+from stepscope.agent.core.weak_ids import WeakIds
 from stepscope.agent.probes.common import OTHER, Loop, shared
 from stepscope.agent.probes.support import drop_our_frame, lacking, leaf, report, user_stack
 from stepscope.wire.kinds import Flag, Kind
@@ -222,9 +223,15 @@ def attach_compile(state: AgentState, module: Foreign) -> None:
     report(state, label, why)
 
 
+_COMPILES = WeakIds()
+"""How many times each model was compiled."""
+
+
 def _tell(state: AgentState, model: Foreign) -> None:
     file, _, line = leaf(user_stack())
     built = bool(getattr(model, "built", False))
+    compiles = (_COMPILES.get(model) or 0) + 1
+    _COMPILES.set(model, compiles)
     state.log(
         {
             "t": "model",
@@ -236,6 +243,7 @@ def _tell(state: AgentState, model: Foreign) -> None:
             "jit_compile": getattr(model, "_jit_compile", getattr(model, "jit_compile", False)) is True,
             "file": file,
             "line": line,
+            "compiles": compiles,
         }
     )
 
