@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stepscope.causes.graph import wasteful_operands
+from stepscope.causes.graph import wasteful_operands, wide_inputs
 from stepscope.derive.graph.index import GraphIndex
 from stepscope.model.log.events import AgentDiagnostic
 from stepscope.model.log.program import InputSeen
@@ -58,10 +58,23 @@ def test_one_value_everywhere_is_no_batch(run: Recorded) -> None:
     assert on(run, "one value everywhere") == []
 
 
+def index_of(run: Recorded) -> GraphIndex:
+    """The graphs that were read."""
+    info = WorkerInfo(key="1", pid=1)
+    return GraphIndex(Worker(info=info, records=RecordTable.empty(), events=run.events, graphs=run.graphs))
+
+
+def test_arguments_that_are_cast_down(run: Recorded) -> None:
+    """An array of which the graph takes the smaller half; not one that is cast up, or used as it is."""
+    found = wide_inputs.build(index_of(run), run.all(InputSeen))
+    assert found is not None
+    assert (found.seen.line, found.seen.dtype, found.used) == (run.line("float64"), "float64", "float32")
+    assert 0.45 < found.needless_ratio < 0.5
+
+
 def test_the_ops_that_work_on_them(run: Recorded) -> None:
     """Equal rows up to the op that joins others, nearly empty matrices in products; not rows that are looked up."""
-    info = WorkerInfo(key="1", pid=1)
-    index = GraphIndex(Worker(info=info, records=RecordTable.empty(), events=run.events, graphs=run.graphs))
+    index = index_of(run)
     found = wasteful_operands.build(index, ROWS, run.all(InputSeen))
     marks = {
         run.line(mark): mark

@@ -46,6 +46,16 @@ def tagged(tags):
 
 
 @tf.function
+def narrowed(given, narrow):
+    return tf.matmul(tf.cast(given, tf.float32), table) + tf.cast(narrow, tf.float32)
+
+
+@tf.function
+def kept(given):
+    return tf.reduce_sum(given) + tf.cast(given[0, 0], tf.float64)
+
+
+@tf.function
 def looked_up(tags):
     return tf.reduce_sum(tf.gather(table, tags), axis=1)
 
@@ -61,6 +71,8 @@ for _ in range(3):
     answer(np.repeat(questions, 8, 0), candidates)
     dense(rng.random((ROWS, COLUMNS), "float32"))
     looked_up(numbers)
+    narrowed(rng.random((ROWS, COLUMNS)), np.arange(ROWS * WIDTH, dtype="uint8").reshape(ROWS, WIDTH))  # float64
+    kept(rng.random((ROWS, 2 * COLUMNS)))
 for tags in tf.data.Dataset.from_tensor_slices(np.tile(bag, (3, 1))).batch(ROWS):  # iterated
     print(tagged(tags).shape)
 dense(tf.zeros((ROWS, COLUMNS)))  # one value everywhere

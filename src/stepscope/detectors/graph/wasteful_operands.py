@@ -61,7 +61,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import wasteful_operands
 from stepscope.detectors import graph_pattern, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, compute_ratio, cost_of
 from stepscope.model.log.program import InputSeen
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.model.session.optrace import PlaneKind
@@ -145,6 +145,8 @@ def _line(index: GraphIndex, row: int) -> object:
 
 def _finding(view: StepsView, ops: OpCosts, cost: _Cost, params: Params) -> Seen:
     work = cost.largest[0]
+    most = compute_ratio(view) or 1.0  # a trace of predict has the batches without what Keras does around them
+    saved = min(most, cost.ratio)
     kind = ops.index.table.type_of(work.op)
     at, made = (graph_pattern.places(view, ops.index, rows) for rows in ([work.op], work.makers))
     if work.seen is not None:
@@ -157,7 +159,7 @@ def _finding(view: StepsView, ops: OpCosts, cost: _Cost, params: Params) -> Seen
     needless = "is work on its zeros" if work.waste in {"diagonal", *_ON_ZEROS} else "is done again for each copy"
     return Seen(
         title=f"{kind}{_at(at)} {_SAYS[work.waste].format(number, _used(work))}, {origin}: "
-        f"{format_ratio(cost.ratio)} of the step {needless}",
+        f"{format_ratio(saved)} of the step {needless}",
         confidence=0.85,
         where=tuple(dict.fromkeys([*at, *made])),
         evidence=(
@@ -168,7 +170,7 @@ def _finding(view: StepsView, ops: OpCosts, cost: _Cost, params: Params) -> Seen
             *_batch(work),
             trace_evidence.basis(ops),
         ),
-        cost=cost_of(view, cost.ratio, low=cost.low, high=cost.high, basis="modelled"),
+        cost=cost_of(view, min(most, cost.ratio), low=min(most, cost.low), high=min(most, cost.high), basis="modelled"),
         remedies=(_ROWS_ONCE if work.seen is not None and work.waste == "all" else _REMEDIES[work.waste],),
         explanation="The graph shows where the operands are made and which ops work on them. "
         f"{trace_evidence.source(ops)} The needless part is counted from their shapes.",
