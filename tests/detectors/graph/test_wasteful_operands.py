@@ -185,14 +185,20 @@ def test_what_is_no_needless_product(job: Job) -> None:
     assert codes(job) == []
 
 
-def given(*, zeros: float = 0.0, distinct: int = 64, position: int = 0, shape: str = "float32[?,8000]") -> Job:
-    """A layer on a batch of which ``zeros`` of the elements are zero, and ``distinct`` of 64 rows differ."""
+def given(
+    *, zeros: float = 0.0, distinct: int = 64, position: int = 0, shape: str = "float32[?,8000]", right: bool = False
+) -> Job:
+    """A layer on a batch of which ``zeros`` of the elements are zero, and ``distinct`` of 64 rows differ.
+
+    ``right``: the array is the second factor.
+    """
     made = Tables()
     step = made.graph()
     data = step.op("data", "Placeholder", outputs=shape)
     columns = shape.rpartition(",")[2].rstrip("]")
     rows = step.variable("rows", f"float32[{columns},256]")
-    step.op("layer/MatMul", "MatMul", data, rows, outputs="float32[?,256]", line=LINE)
+    factors = (rows, data) if right else (data, rows)
+    step.op("layer/MatMul", "MatMul", *factors, outputs="float32[?,256]", line=LINE)
     job = running(made, ("layer/MatMul:MatMul", 60_000))
     seen = InputSeen(
         position=position,
@@ -225,8 +231,14 @@ def test_a_batch_of_equal_rows_is_computed_for_each() -> None:
 
 @pytest.mark.parametrize(
     "job",
-    [given(zeros=0.8), given(distinct=40), given(zeros=0.999, position=1), given(zeros=0.999, shape="float32[?,784]")],
-    ids=["many-are-not-zero", "most-rows-differ", "another-argument", "another-shape"],
+    [
+        given(zeros=0.8),
+        given(distinct=40),
+        given(zeros=0.999, position=1),
+        given(zeros=0.999, shape="float32[?,784]"),
+        given(zeros=0.999, right=True),
+    ],
+    ids=["many-are-not-zero", "most-rows-differ", "another-argument", "another-shape", "filters"],
 )
 def test_batches_without_waste(job: Job) -> None:
     """Zeros and equal rows as most data has them, and what was seen of another tensor."""

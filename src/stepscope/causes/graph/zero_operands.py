@@ -208,7 +208,7 @@ class _Found:
         zeros = self._known[keys[position]]
         columns = zeros.columns or (self._shape(keys[position]) or (0,))[-1]
         part = self._part(row, keys, position, zeros.used)
-        if columns < MIN_COLUMNS or part <= 0:
+        if columns < MIN_COLUMNS or part <= 0 or (zeros.form == "zeros" and self._fixed(row, position)):
             return
         by_category = zeros.form != "zeros" and self._by_category(row, keys, position, columns)
         yield WastefulWork(
@@ -221,6 +221,10 @@ class _Found:
             used=zeros.used,
             seen=zeros.seen,
         )
+
+    def _fixed(self, row: int, position: int) -> bool:
+        """Whether the rows of the matrix are no samples: it stands on the right, such as the filters of a spectrum."""
+        return position > 0 and self._table.type_of(row) != "Einsum"
 
     def _part(self, row: int, keys: list[Key], position: int, used: float) -> float:
         """Share of a product that looking up would save; where sizes are not known of its multiplications alone."""
