@@ -117,21 +117,22 @@ def unseen(loop: float, *, other: float = 0.0, beside: int = 0) -> Job:
     return job
 
 
-def one_hot(product: float, *, depth: int = 12_000, masked: bool = False) -> Job:
-    """Steps multiply a one-hot matrix, or one that was ``masked`` before, for ``product`` us with its gradient."""
-    tables = one_hot_tables(depth, masked=masked)
+def one_hot(product: float, *, depth: int = 12_000, smoothed: bool = False) -> Job:
+    """Steps multiply a one-hot matrix, or one that was ``smoothed`` before, for ``product`` us with its gradient."""
+    tables = one_hot_tables(depth, smoothed=smoothed)
     return running(
         tables, ("table/MatMul:MatMul", product / 2), ("gradient_tape/table/MatMul/MatMul:MatMul", product / 2)
     )
 
 
-def one_hot_tables(depth: int, *, masked: bool = False) -> Tables:
+def one_hot_tables(depth: int, *, smoothed: bool = False) -> Tables:
     """The graph of ``one_hot``."""
     tables = Tables()
     graph = tables.graph()
     hot = graph.op("table/one_hot", "OneHot", outputs=f"float32[768,{depth}]", line=LINE)
-    flat = graph.op("table/Reshape", "Mul" if masked else "Reshape", hot, outputs=f"float32[768,{depth}]")
-    graph.op("table/MatMul", "MatMul", flat, outputs="float32[768,48]", line=LINE)
+    flat = graph.op("table/Reshape", "AddV2" if smoothed else "Reshape", hot, outputs=f"float32[768,{depth}]")
+    rows = graph.variable("rows", f"float32[{depth},48]")
+    graph.op("table/MatMul", "MatMul", flat, rows, outputs="float32[768,48]", line=LINE)
     graph.op("gradient_tape/table/MatMul/MatMul", "MatMul", flat, outputs=f"float32[{depth},48]")
     return tables
 
@@ -165,7 +166,8 @@ def bag_tables(depth: int = 12_000, *, bincount: bool = False, over_columns: boo
         hot = graph.op("encode/one_hot", "OneHot", outputs=f"float32[64,32,{depth}]", line=LINE)
         left = "float32[64,32]" if over_columns else f"float32[64,{depth}]"
         bag = graph.op("encode/Max", "Max", hot, outputs=left)
-    graph.op("table/MatMul", "MatMul", bag, outputs="float32[64,48]", line=LINE)
+    rows = graph.variable("rows", f"float32[{depth},48]")
+    graph.op("table/MatMul", "MatMul", bag, rows, outputs="float32[64,48]", line=LINE)
     graph.op("gradient_tape/table/MatMul/MatMul", "MatMul", bag, outputs=f"float32[{depth},48]")
     return tables
 

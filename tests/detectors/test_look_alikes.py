@@ -25,7 +25,7 @@ def test_compute_is_none() -> None:
 def test_small_things_are_not_asked_about() -> None:
     """What cannot cost anything, whatever its time, does not ask for a trace; what may, does."""
     assert asked(one_hot_tables(10)) == []
-    assert asked(one_hot_tables(12_000)) == ["GRF007"]
+    assert asked(one_hot_tables(12_000)) == ["GRF021"]
     assert asked(double_tables(elements="")) == []
     assert asked(double_tables()) == ["GRF009"]
     assert asked(flattened_tables(units=4)) == []

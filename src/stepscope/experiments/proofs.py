@@ -29,7 +29,6 @@ OF_CODE: dict[str, tuple[str, ...]] = {
     "GRF003": ("graph",),
     "GRF005": (LINES, "xla-on"),
     "GRF006": (STUB,),
-    "GRF007": (LINES,),
     "GRF009": ("float32", LINES),
     "GRF010": ("xla-off",),
     "GRF011": (LINES,),

@@ -346,7 +346,7 @@ def test_a_detector_never_has_whatever_runs_traced(job: Job) -> None:
     """It asked about steps: where there are none any more it is told so, and may ask again later."""
     job.steps = None
     deciding = capturing(job)
-    job.wants(("GRF007", "ops"))
+    job.wants(("GRF021", "ops"))
     deciding.tick(100 * S, "running")
     assert job.captures.asked == []
     assert [c.text for c in job.shown] == ["nothing repeats any more: there are no steps to trace"]
@@ -380,7 +380,7 @@ def test_an_analysis_without_steps_is_made_again_before_a_capture(job: Job) -> N
     """A detector's own look saw steps since: the fresh analysis that had come too early does not count."""
     job.steps, job.seen_now = None, job.steps
     deciding = capturing(job)
-    job.wants(("GRF007", "ops"))
+    job.wants(("GRF021", "ops"))
     deciding.tick(100 * S, "running")
     assert [a.title for a in job.captures.asked] == ["Keras fit"]
 
@@ -388,7 +388,7 @@ def test_an_analysis_without_steps_is_made_again_before_a_capture(job: Job) -> N
 def test_one_capture_answers_all_detectors_that_ask(job: Job) -> None:
     """They look at the same steps; who asks for another kind, or a user, is served as well."""
     deciding = capturing(job)
-    job.wants(("INP001", "ops"), ("GRF007", "ops"), ("MEM002", "native"))
+    job.wants(("INP001", "ops"), ("GRF021", "ops"), ("MEM002", "native"))
     deciding.tick(100 * S, "running")
     job.captures.done = finished()
     job.ask()

@@ -30,7 +30,7 @@ def copied(tables: Tables, node: Node) -> list[int]:
     """Sizes of what is copied in the output of a node, by axis; 1: nothing."""
     index = GraphIndex(tables.worker())
     row = index.table.rows_of(node.graph).start + node.number - 2
-    axes = copied_axes.build(index).get((row, 0), ())
+    axes = copied_axes.build(index, {}).get((row, 0), ())
     return [part.size for part in copies(axes)]
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 from tests.derive.graph_tables import Tables
-from tests.derive.sessions import Job
-from tests.detectors.asking import codes
+from tests.derive.sessions import SCRIPT, Job
+from tests.detectors.asking import asked, codes, find
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
-from tests.detectors.graph_jobs import LINE, NODES, running
+from tests.detectors.graph_jobs import LINE, NODES, bag_tables, category_tables, one_hot, one_hot_tables, running
 from tests.detectors.traced_jobs import untraced
 
 from stepscope.detectors.graph.wasteful_operands import DETECTOR
+from stepscope.model.log.program import InputSeen
 
 COPIES, SIZE = 32, 96
 FACTORS = 2 / 3 * SIZE / (2 / 3 * SIZE + 2)
@@ -139,3 +140,106 @@ def test_products_and_solves_with_a_diagonal_matrix_scale(kind: str) -> None:
     assert found.remedies[0].id == "scale-rows"
     assert f"diagonal matrix, made by MatrixDiagV3 (line {LINE})" in found.title
     assert look(DETECTOR, diagonal(added=True, kind=kind))[0] == ()
+
+
+@pytest.mark.parametrize(
+    ("made", "remedy"),
+    [
+        (one_hot_tables(12_000), "gather"),
+        (category_tables(2048, 512), "segment-sum"),
+        (category_tables(512, 512), "segment-sum"),
+        (category_tables(512, 512, table=True), "gather"),
+    ],
+    ids=["rows", "by-category", "sizes-do-not-tell", "table-of-as-many-rows"],
+)
+def test_products_with_a_one_hot_matrix_are_look_ups_or_sums_by_category(made: Tables, remedy: str) -> None:
+    """With the matrix on its side it is a segment sum."""
+    (name,) = [row.texts[0] for row in made.rows if row.texts[0].endswith("MatMul") and "tape" not in row.texts[0]]
+    (found,) = find(running(made, (f"{name}:MatMul", 60_000)))
+    assert (found.code, found.remedies[0].id) == ("GRF021", remedy)
+    assert ("by category" in found.title) == (remedy == "segment-sum")
+    assert f"made by OneHot (line {LINE})" in found.title
+
+
+@pytest.mark.parametrize("bincount", [False, True], ids=["one-hot-rows-joined", "counted"])
+def test_a_multi_hot_matrix_is_a_sum_of_looked_up_rows(*, bincount: bool) -> None:
+    """Keras' CategoryEncoding counts; written by hand it is the maximum of one-hot rows."""
+    (found,) = find(running(bag_tables(bincount=bincount), ("table/MatMul:MatMul", 60_000)))
+    assert "adds rows up by a product with a multi-hot matrix of 12,000 columns" in found.title
+    assert "sum them" in found.remedies[0].text
+    assert asked(bag_tables(bincount=bincount)) == ["GRF021"]
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        one_hot(60_000, smoothed=True),
+        one_hot(9_900),
+        one_hot(60_000, depth=10),
+        running(bag_tables(over_columns=True), ("table/MatMul:MatMul", 60_000)),
+    ],
+    ids=["smoothed", "little-time", "few-columns", "maximum-over-columns"],
+)
+def test_what_is_no_needless_product(job: Job) -> None:
+    """A matrix without zeros, a small product, and a mask of positions that is left of a one-hot matrix."""
+    assert codes(job) == []
+
+
+def given(
+    *, zeros: float = 0.0, distinct: int = 64, position: int = 0, shape: str = "float32[?,8000]", right: bool = False
+) -> Job:
+    """A layer on a batch of which ``zeros`` of the elements are zero, and ``distinct`` of 64 rows differ.
+
+    ``right``: the array is the second factor.
+    """
+    made = Tables()
+    step = made.graph()
+    data = step.op("data", "Placeholder", outputs=shape)
+    columns = shape.rpartition(",")[2].rstrip("]")
+    rows = step.variable("rows", f"float32[{columns},256]")
+    factors = (rows, data) if right else (data, rows)
+    step.op("layer/MatMul", "MatMul", *factors, outputs="float32[?,256]", line=LINE)
+    job = running(made, ("layer/MatMul:MatMul", 60_000))
+    seen = InputSeen(
+        position=position,
+        shape=(64, 8000),
+        rows=64,
+        distinct=distinct,
+        zeros_ratio=zeros,
+        file=SCRIPT,
+        line=5,
+        function="main",
+    )
+    job.event(seen)
+    return job
+
+
+def test_a_batch_of_nearly_empty_rows_is_multiplied() -> None:
+    """The line that passes the batch is named; a remedy is to look up what is not zero."""
+    (found,) = find(given(zeros=0.999))
+    assert found.remedies[0].id == "look-up"
+    assert "zeros but for 8 of 8,000 columns in each row, of the batches that it is given (line 5)" in found.title
+    assert [place.line for place in found.where] == [LINE, 5]
+
+
+def test_a_batch_of_equal_rows_is_computed_for_each() -> None:
+    """Each row once would do."""
+    (found,) = find(given(distinct=2))
+    assert found.remedies[0].id == "rows-once"
+    assert "computes the same for 32 equal rows" in found.title
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        given(zeros=0.8),
+        given(distinct=40),
+        given(zeros=0.999, position=1),
+        given(zeros=0.999, shape="float32[?,784]"),
+        given(zeros=0.999, right=True),
+    ],
+    ids=["many-are-not-zero", "most-rows-differ", "another-argument", "another-shape", "filters"],
+)
+def test_batches_without_waste(job: Job) -> None:
+    """Zeros and equal rows as most data has them, and what was seen of another tensor."""
+    assert codes(job) == []

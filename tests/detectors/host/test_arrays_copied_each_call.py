@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from tests.derive.graph_tables import Tables
 from tests.derive.sessions import MS
 from tests.detectors.asking import codes
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
+from tests.detectors.graph_jobs import read
 from tests.detectors.jobs import CALL, copying, unsampled
 
 from stepscope.detectors.host.arrays_copied_each_call import DETECTOR
+from stepscope.model.log.events import Traced
+from stepscope.model.log.graph import GraphRead
+from stepscope.model.log.program import InputSeen
 
 FIXTURES = Fixtures(
     firing=lambda: copying(49),
@@ -35,6 +40,22 @@ FIXTURES = Fixtures(
 def test_fixtures(claim: Claim) -> None:
     """It finds its case, is silent where it must be, says what it lacks, and turns at its threshold."""
     claim(DETECTOR, FIXTURES)
+
+
+@pytest.mark.parametrize(("used", "remedy"), [("float32", "narrower-arrays"), ("complex128", "convert-once")])
+def test_arrays_that_the_step_casts_down(used: str, remedy: str) -> None:
+    """Half of the bytes need not be copied: the type is the first remedy, and the least that is saved."""
+    job, made = copying(49), Tables()
+    step = made.graph()
+    wide = step.op("x", "Placeholder", outputs="float64[32,1000]")
+    step.op("x/Cast", "Cast", wide, outputs=f"{used}[32,1000]")
+    read(job, made)
+    (graph,) = made.worker().all(GraphRead)
+    job.event(Traced(id=graph.of, function="step", function_key=1, definition_key="train.py:3"))
+    job.event(InputSeen(position=0, of="train.py:3", shape=(32, 1000), dtype="float64", rows=32, distinct=32))
+    (found,) = look(DETECTOR, job)[0]
+    assert found.remedies[0].id == remedy
+    assert ("float64, which it casts to float32" in found.title) == (used == "float32")
 
 
 @pytest.mark.parametrize(("period", "found"), [(4 * MS, []), (10 * MS, ["HST013"])], ids=["small-arrays", "large"])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.agent.core.weak_ids import WeakIds
 from stepscope.agent.graphs.node_lines import Lines
+from stepscope.agent.inputs import Inputs
 from stepscope.agent.padding import Padding
 from stepscope.agent.probes.support import leaf, user_stack
 
@@ -167,6 +168,8 @@ class Shared:
         """Function that reads the iterator models of a loop that is about to end (tf_data_model)."""
         self.padding: Padding | None = None
         """Examiner of the arrays given to fits and datasets (padding)."""
+        self.inputs: Inputs | None = None
+        """Examiner of the batches given to steps (tf_data, tf_function, session, keras_loops)."""
         self.graphs = WeakIds()
         """Graphs -> ``Made``: lines and layers that made their ops (graph_nodes)."""
         self.lines = Lines(time.monotonic_ns, self.graphs)
@@ -214,3 +217,11 @@ def padding_of(state: AgentState) -> Padding:
     if common.padding is None:
         common.padding = Padding(state, lambda: leaf(user_stack()))
     return common.padding
+
+
+def inputs_of(state: AgentState) -> Inputs:
+    """The examiner of batches in this process."""
+    common = shared(state)
+    if common.inputs is None:
+        common.inputs = Inputs(state, lambda: leaf(user_stack()))
+    return common.inputs

@@ -23,7 +23,7 @@ SAME_ROOT: Mapping[str, frozenset[str]] = {
     "needless-repeated": frozenset({"GRF016", "HST012", "HST014"}),
     "needless-duplicate": frozenset({"GRF014"}),
     "needless-batch-only": frozenset({"GRF017"}),
-    "needless-zeros": frozenset({"GRF007", "GRF012", "GRF021"}),
+    "needless-zeros": frozenset({"GRF012", "GRF021"}),
     "needless-padding": frozenset({"INP008"}),
     "needless-wide-type": frozenset({"GRF009"}),
 }

@@ -33,6 +33,8 @@ class Part:
         return self.maker != NOT_FOUND
 
 
+Key = tuple[int, int]
+"""A tensor: row of its node, and which of its outputs."""
 Axis = tuple[Part, ...]
 """A dimension; empty: one element."""
 Axes = tuple[Axis, ...]

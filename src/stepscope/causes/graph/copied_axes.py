@@ -20,14 +20,12 @@ from stepscope.model.log.graph import UNKNOWN, attributes_of
 from stepscope.wire.replayed_ops import CONSTANT, ELEMENTWISE, REDUCTIONS, VALUE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from stepscope.causes.graph.axis_parts import Axes, Axis
+    from stepscope.causes.graph.axis_parts import Axes, Axis, Key
+    from stepscope.causes.graph.step_inputs import StepInput
     from stepscope.derive.graph.index import GraphIndex
 
-
-Key = tuple[int, int]
-"""A tensor: row of its node, and which of its outputs."""
 
 _MAKERS = frozenset({"Tile", "BroadcastTo", "Fill", "Pack", "ConcatV2"})
 VIEWS = frozenset({"Reshape", "ExpandDims", "Squeeze"})
@@ -37,7 +35,7 @@ _SAME = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot", "C
     "LRN",
 }
 """Types that keep copies along each axis of their first input."""
-PRODUCTS = frozenset({"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"})
+BATCHED = frozenset({"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"})
 SOLVES = frozenset({"MatrixSolve", "MatrixTriangularSolve", "MatrixSolveLs"})
 _MATRIX = 2
 _MATRICES = frozenset({"Cholesky", "MatrixInverse", "Qr", "Svd", "Lu", "SelfAdjointEigV2", "MatrixLogarithm"}) | {
@@ -52,9 +50,10 @@ _CONVOLUTIONS = frozenset({"Conv2D", "Conv3D", "DepthwiseConv2dNative", "MaxPool
 """Types that work on each element of the first axis."""
 
 
-def build(index: GraphIndex) -> dict[Key, Axes]:
-    """The tensors of the steps' graphs that are copies along some axis."""
+def build(index: GraphIndex, inputs: Mapping[Key, StepInput]) -> dict[Key, Axes]:
+    """The tensors of the steps' graphs that are copies along some axis. ``inputs``: what their batches hold."""
     found = _Copies(index)
+    found.known.update(_of_batches(index, inputs))
     todo = [graph for graph in index.graphs if graph not in index.caller and not index.of_data(graph)]
     seen = set[int]()
     while todo:
@@ -66,8 +65,57 @@ def build(index: GraphIndex) -> dict[Key, Axes]:
         for row in range(rows.start, rows.stop):
             found.look(row)
             if index.table.type_of(row) in CALLING:
-                todo += found.into_called(row)
+                for inner, pairs in arguments_of(index, row):
+                    found.known.update((argument, found.known[key]) for argument, key in pairs if key in found.known)
+                    todo.append(inner)
     return found.known
+
+
+def _of_batches(index: GraphIndex, inputs: Mapping[Key, StepInput]) -> dict[Key, Axes]:
+    """Inputs whose rows are copies. Of those whose copies stand in no order one: two need not have the same order."""
+    made: dict[Key, Axes] = {}
+    mixed: dict[int, Key] = {}
+    for (row, slot), one in inputs.items():
+        size = (index.table.specs_of(row)[slot].shape or (UNKNOWN,))[0]
+        if one.copies <= 1 or size == 1:
+            continue
+        known = max(one.distinct, size // one.copies) if size != UNKNOWN else one.distinct or UNKNOWN
+        copied = Part(one.copies, row)
+        if one.every:
+            first: Axis = (Part(size, row),)
+        elif one.block:
+            first = (Part(known), copied)
+        else:
+            first = (copied, Part(one.distinct or UNKNOWN))
+            if not one.distinct:
+                graph = int(index.table.graph[row])
+                other = mixed.setdefault(graph, (row, slot))
+                if other != (row, slot) and inputs[other].copies >= one.copies:
+                    continue
+                made.pop(other, None)
+                mixed[graph] = row, slot
+        made[row, slot] = (first, *(() if size == 1 else (Part(size),) for size in one.shape))
+    return made
+
+
+def arguments_of(index: GraphIndex, row: int) -> Iterator[tuple[int, list[tuple[Key, Key]]]]:
+    """The graphs that a node calls, each with pairs of an argument and the tensor that the node hands to it.
+
+    Of a loop only those that each iteration leaves as they are.
+    """
+    table = index.table
+    for attribute, graph in index.called_by(row):
+        rows = table.rows_of(graph)
+        arguments = [r for r in range(rows.start, rows.stop) if table.type_of(r) == ARGUMENT]
+        inputs = list(zip(table.inputs_of(row).tolist(), table.slots_of(row).tolist(), strict=True))
+        if table.type_of(row) in WHILE:
+            body = graph if attribute == "body" else NOT_FOUND
+            kept = invariant_work_in_loop.kept(index, row, body) if body != NOT_FOUND else frozenset()
+        else:
+            kept = frozenset(arguments)
+            inputs = inputs[len(inputs) - len(arguments) :]  # before them stands what a branch depends on
+        given = zip(arguments, inputs, strict=True) if len(inputs) == len(arguments) else ()
+        yield graph, [((argument, 0), key) for argument, key in given if argument in kept]
 
 
 class _Copies:
@@ -103,26 +151,6 @@ class _Copies:
             if made is not None and len(made) == len(plain) and any(part.copied for axis in made for part in axis):
                 self.known[row, slot] = made
 
-    def into_called(self, row: int) -> list[int]:
-        """Note copies among the arguments of the graphs that a node calls; the graphs."""
-        graphs = []
-        for attribute, graph in self._index.called_by(row):
-            rows = self._table.rows_of(graph)
-            arguments = [r for r in range(rows.start, rows.stop) if self._table.type_of(r) == ARGUMENT]
-            inputs = self.inputs(row)
-            if self._table.type_of(row) in WHILE:
-                body = graph if attribute == "body" else NOT_FOUND
-                kept = invariant_work_in_loop.kept(self._index, row, body) if body != NOT_FOUND else frozenset()
-            else:
-                kept = frozenset(arguments)
-                inputs = inputs[len(inputs) - len(arguments) :]  # before them stands what a branch depends on
-            if len(inputs) == len(arguments):
-                for argument, key in zip(arguments, inputs, strict=True):
-                    if argument in kept and key in self.known:
-                        self.known[argument, 0] = self.known[key]
-            graphs.append(graph)
-        return graphs
-
     def _made(self, row: int, kind: str, inputs: Sequence[Key], plain: Axes) -> Axes | None:
         """The dimensions of a node's output; ``plain``: as its shape alone shows them."""
         if kind in _MAKERS:
@@ -131,7 +159,7 @@ class _Copies:
             return joined([self.axes(key) for key in inputs], plain)
         if kind == "Einsum":
             return self._einsum(row, [self.axes(key) for key in inputs], plain)
-        if kind == "MatMul" or kind in PRODUCTS or kind in SOLVES:
+        if kind == "MatMul" or kind in BATCHED or kind in SOLVES:
             return self._product(row, kind, inputs, plain)
         if kind in {"GatherV2", "ResourceGather"}:
             return self._gathered(row, kind, inputs, plain)

@@ -14,39 +14,55 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import copied_axes, wasteful_work
 from stepscope.causes.graph.axis_parts import copies
-from stepscope.causes.graph.copied_axes import PRODUCTS, SOLVES, VIEWS
+from stepscope.causes.graph.copied_axes import BATCHED, SOLVES, VIEWS
 from stepscope.causes.graph.wasteful_work import BALANCE, BYTES, LU, MATRIX, TRIANGLES, WastefulWork
-from stepscope.derive.graph.index import CALLING
+from stepscope.derive.graph.index import CALLING, PRODUCTS
 from stepscope.model.log.graph import UNKNOWN
 from stepscope.wire.replayed_ops import REDUCTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from stepscope.causes.graph.axis_parts import Axes, Part
-    from stepscope.causes.graph.copied_axes import Key
+    from stepscope.causes.graph.axis_parts import Axes, Key, Part
+    from stepscope.causes.graph.step_inputs import StepInput
     from stepscope.causes.graph.wasteful_work import Waste
     from stepscope.derive.graph.full_shapes import FullShapes
     from stepscope.derive.graph.index import GraphIndex
+    from stepscope.model.log.program import InputSeen
 
 _FREE = VIEWS | CALLING | {"Identity", "StopGradient", "Tile", "BroadcastTo", "Fill", "Pack", "Placeholder", "NoOp"}
 """Types that move no data, or of which the copies are made."""
+_HEAVY = PRODUCTS | SOLVES | {"Conv2D", "Conv3D", "DepthwiseConv2dNative"}
+"""Types without which equal rows of a batch are no loss: labels have few values."""
 UNCOUNTED = 4
 """Copies that are assumed where the graph does not show their number; at least two."""
 
 
-def build(index: GraphIndex, shapes: FullShapes, samples: int) -> tuple[WastefulWork, ...]:
+def build(
+    index: GraphIndex, shapes: FullShapes, samples: int, inputs: Mapping[Key, StepInput]
+) -> tuple[WastefulWork, ...]:
     """The ops of the steps' graphs that work on copies; ``samples``: in a step, 0: unknown."""
-    known = copied_axes.build(index)
+    known = copied_axes.build(index, inputs)
     if not known:
         return ()
-    found = _Found(index, shapes, known, samples)
+    given = {row: one.seen for (row, _), one in reversed([*inputs.items()]) if one.copies > 1}
+    found = _Found(index, shapes, known, samples, given)
     rows = sorted({row for row, _ in known} | found.readers())
-    return tuple(work for row in rows if not index.is_gradient(row) for work in found.of(row))
+    works = [work for row in rows if not index.is_gradient(row) for work in found.of(row)]
+    heavy = {work.seen for work in works if work.seen is not None and index.table.type_of(work.op) in _HEAVY}
+    return tuple(work for work in works if work.seen is None or work.seen in heavy)
 
 
 class _Found:
-    def __init__(self, index: GraphIndex, shapes: FullShapes, known: Mapping[Key, Axes], samples: int) -> None:
+    def __init__(
+        self,
+        index: GraphIndex,
+        shapes: FullShapes,
+        known: Mapping[Key, Axes],
+        samples: int,
+        given: Mapping[int, InputSeen],
+    ) -> None:
+        self._given = given
         self._index = index
         self._table = index.table
         self._shapes = shapes
@@ -71,7 +87,7 @@ class _Found:
         if made:
             yield self._work(row, "all", made, whole=1.0)
             return
-        if kind in PRODUCTS:
+        if kind in BATCHED:
             yield from self._product(row)
         elif kind in SOLVES:
             yield from self._solve(row)
@@ -97,7 +113,8 @@ class _Found:
         makers = tuple(dict.fromkeys(p.maker for p in made))
         sure = 0.9 if waste == "all" else 0.7
         least = sure * part if number else whole / 4
-        return WastefulWork(op=row, waste=waste, makers=makers, copies=number, part=part, least=least)
+        seen = next((self._given[maker] for maker in makers if maker in self._given), None)
+        return WastefulWork(op=row, waste=waste, makers=makers, copies=number, part=part, least=least, seen=seen)
 
     def _shared(self, row: int, position: int) -> tuple[Part, ...]:
         """Copies along the batch of an operand, whose result is none."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.causes.graph.one_hot_into_matmul import PRODUCTS
 from stepscope.causes.graph.whole_arrays import MATRIX, Weight, variables_of_sessions, weights, working_on
 from stepscope.derive.graph.full_shapes import FullShapes
+from stepscope.derive.graph.index import PRODUCTS
 from stepscope.model.log.graph import specs
 
 if TYPE_CHECKING:

@@ -16,9 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph.one_hot_into_matmul import PRODUCTS
 from stepscope.derive.graph import written_variables
-from stepscope.derive.graph.index import CALLING, NOT_FOUND
+from stepscope.derive.graph.index import CALLING, NOT_FOUND, PRODUCTS
 from stepscope.model.log.graph import UNKNOWN
 
 if TYPE_CHECKING:

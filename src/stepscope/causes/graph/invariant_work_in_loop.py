@@ -14,9 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph.one_hot_into_matmul import PRODUCTS
 from stepscope.derive.graph.independent_loops import ADDS, ARGUMENT, RESULT, WHILE
-from stepscope.derive.graph.index import CALLING
+from stepscope.derive.graph.index import CALLING, PRODUCTS
 from stepscope.model.log.graph import UNKNOWN
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph.one_hot_into_matmul import PRODUCTS
-from stepscope.derive.graph.index import NOT_FOUND
+from stepscope.derive.graph.index import NOT_FOUND, PRODUCTS
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable

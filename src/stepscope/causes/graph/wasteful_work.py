@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
     from stepscope.derive.graph.full_shapes import FullShapes
     from stepscope.derive.graph.index import GraphIndex
+    from stepscope.model.log.program import InputSeen
 
-Waste = Literal["all", "solve", "product", "sum", "diagonal"]
+Waste = Literal["all", "solve", "product", "sum", "diagonal", "zeros", "one-hot", "multi-hot", "by-category"]
 """What is needless. For each copy again: everything; the factors of a matrix; reading a matrix; adding up. Or the zeros
-around a diagonal."""
+around a diagonal, or nearly everywhere: of a batch, or in rows that stand for one category, or several; the last adds
+up rows by category."""
 
 BALANCE = 4.0
 """Operations in the time in which one byte is read. Source: 30 to 60 GFLOP/s and 8 to 12 GB/s of a core; the roofs that
@@ -49,6 +51,12 @@ class WastefulWork:
     """Share of its work that could be left out."""
     least: float
     """Lower end of ``part``."""
+    columns: int = 0
+    """Of a matrix that is zero nearly everywhere."""
+    used: float = 0.0
+    """Share of such a matrix that is not zero."""
+    seen: InputSeen | None = None
+    """The batch that shows it, if the operand enters the step as it is."""
     nodes: frozenset[int] = frozenset()
     """Rows of the op, and of copies that are made for ops that need none."""
 
@@ -73,16 +81,19 @@ def with_makers(index: GraphIndex, works: Iterable[WastefulWork]) -> Iterator[Wa
             for producer in set(index.table.inputs_of(row).tolist()):
                 if not index.is_gradient(row):
                     users[producer].append(row)
+    passed = {maker for work in works for maker in work.makers}
     for work in works:
         makers = () if work.waste == "all" else work.makers
-        needless = {maker for maker in makers if _spared(index, maker, spared, users)}
+        needless = {maker for maker in makers if _spared(index, maker, spared, passed, users)}
         yield replace(work, nodes=frozenset({work.op, *needless}))
 
 
-def _spared(index: GraphIndex, row: int, spared: set[int], users: Mapping[int, list[int]]) -> bool:
+def _spared(index: GraphIndex, row: int, spared: set[int], passed: set[int], users: Mapping[int, list[int]]) -> bool:
     """Whether everything that reads what a node made would do without it."""
     kinds = {user: index.table.type_of(user) for user in users[row]}
     return all(
-        user in spared or kind in ELEMENTWISE or (kind in VIEWS and _spared(index, user, spared, users))
+        user in spared
+        or kind in ELEMENTWISE
+        or ((kind in VIEWS or user in passed) and _spared(index, user, spared, passed, users))
         for user, kind in kinds.items()
     )

@@ -39,6 +39,8 @@ CALLING = frozenset(
     }
 )
 """Types of nodes that call graphs."""
+PRODUCTS = frozenset({"MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum"})
+"""Types of products of matrices."""
 _EAGER = ("StatefulPartitionedCall/", "PartitionedCall/")
 """Prefixes that wrap eagerly run ops, in names only."""
 _MARKER = re.compile(r"^(?:body|cond|then|else|branch\d+)/_\d+/")
@@ -67,6 +69,7 @@ class GraphIndex:
             self._note_calls(graph)
         self.roots = self._order()
         owners = {t.id: t.owner for t in worker.all(Traced)}
+        self._definitions = {t.id: t.definition_key for t in worker.all(Traced)}
         self._of_data = {g.id for g in self.graphs.values() if g.role == "function" and owners.get(g.of) == "tf.data"}
         self._found: dict[tuple[str, str, bool], int] = {}
         self._forward: dict[int, int] = {}
@@ -137,6 +140,11 @@ class GraphIndex:
             seen.add(graph)
             caller = self.caller.get(graph, NOT_FOUND)
         return graph in self._of_data
+
+    def definition_of(self, graph: int) -> str:
+        """Place file:line of the Python function whose trace a graph is; "" for another graph."""
+        read = self.graphs.get(graph)
+        return self._definitions.get(read.of, "") if read is not None and read.role == "function" else ""
 
     def maker_of(self, row: int) -> tuple[tuple[str, str, int] | None, Layer | None]:
         """(file, function, line) and layer that made a node; else those of the node that calls its graph."""

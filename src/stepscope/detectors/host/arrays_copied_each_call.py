@@ -10,7 +10,8 @@ as a matrix of embeddings: a hundred megabytes each time.
 
 ## Evidence
 `copy_ratio`: share of the stack samples of the steady steps that fall on the conversion of an argument inside the call;
-`samples`: the number of all samples. `call_ratio`: share of the steady wall time in the calls.
+`samples`: the number of all samples. `call_ratio`: share of the steady wall time in the calls. `needless_ratio`: share
+of the bytes of the arguments that the function's graph leaves out at once, because it casts them to a smaller type.
 
 ## Known limits
 Which argument is large is not determined. Small arrays in short steps are not reported: the fixed cost of making a
@@ -18,8 +19,9 @@ tensor remains, even where it is a fifth of the step. Arrays that change with ea
 does so while the step runs. Conversions in user code (`tf.constant` in the loop) are reported as Python of the loop.
 
 ## Remedy
-Convert what does not change to a tensor (`tf.constant`) or a `tf.Variable` once, before the loop; take what changes
-from a `tf.data.Dataset` with `prefetch`.
+Give what the step computes with: float32 instead of NumPy's float64, or the type that was read (uint8), cast and scaled
+in the step. Convert what does not change to a tensor (`tf.constant`) or a `tf.Variable` once, before the loop; take
+what changes from a `tf.data.Dataset` with `prefetch`.
 
 ## References
 TensorFlow guide on tf.function, "Controlling retracing": pass tensors; FSE'22 study, inefficient data transmission.
@@ -30,10 +32,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.causes.graph import wide_inputs
 from stepscope.derive.numeric import proportion
 from stepscope.derive.python import stack_samples
 from stepscope.derive.python.eager import FUNCTION_CALLS
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.log.program import InputSeen
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
@@ -56,6 +60,8 @@ class Params:
     min_copy_ns: int = 1_000_000
     """Per step. Making a tensor of an array takes up to 0.1 ms whatever its size; a replay batch of five arrays took
     0.4 ms, and none of them could be converted once and kept."""
+    min_needless_ratio: Ratio = Ratio(0.25)
+    """Of the bytes of the arguments, for their type to be a remedy."""
     min_samples: int = 20
     """Fewer are too few to conclude from."""
 
@@ -89,18 +95,24 @@ def _converts(sample: Sample) -> bool:
 
 def _finding(view: StepsView, mine: list[Sample], ratio: float, calls: float, params: Params) -> Seen:
     low, high = proportion.interval(ratio, len(view.samples))
+    wide = wide_inputs.build(view.graphs, view.worker.all(InputSeen)) if view.graphs is not None else None
+    if wide is not None and wide.needless_ratio < params.min_needless_ratio:
+        wide = None
+    what = f"; they are {wide.seen.dtype}, which it casts to {wide.used} at once" if wide is not None else ""
     return Seen(
         title=f"each call copies NumPy arrays into tensors before its function runs, "
-        f"{format_ns(ratio * _mean_ns(view))} a step: {format_ratio(ratio)} of the time",
+        f"{format_ns(ratio * _mean_ns(view))} a step: {format_ratio(ratio)} of the time{what}",
         confidence=0.9,
         where=tuple(view.place(file, first, last, name) for file, name, first, last in stack_samples.lines_of(mine)),
         evidence=(
             Evidence(metric="copy_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
             Evidence(metric="call_ratio", value=calls, unit="ratio"),
             Evidence(metric="samples", value=len(view.samples), unit="samples", threshold=params.min_samples),
+            *([Evidence(metric="needless_ratio", value=wide.needless_ratio, unit="ratio")] if wide is not None else []),
         ),
-        cost=cost_of(view, ratio, low=low, high=high),
+        cost=cost_of(view, ratio, low=low * (wide.needless_ratio if wide is not None else 1), high=high),
         remedies=(
+            *([_NARROWER] if wide is not None else []),
             Remedy(
                 id="convert-once",
                 text="convert arrays that do not change to tensors once, before the loop (tf.constant, or a "
@@ -111,6 +123,13 @@ def _finding(view: StepsView, mine: list[Sample], ratio: float, calls: float, pa
         explanation="These stacks lead from the call of the tf.function into the conversion of its arguments. A "
         "tensor is passed without a copy.",
     )
+
+
+_NARROWER = Remedy(
+    id="narrower-arrays",
+    text="give the arrays in the type that the step computes with (float32), or in which they were read (uint8), and "
+    "cast and scale them in the step: NumPy makes float64 of x / 255.0",
+)
 
 
 DETECTOR = Detector(

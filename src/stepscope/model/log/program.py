@@ -38,6 +38,37 @@ class Padding(Event, tag="padding", frozen=True, kw_only=True):
     """Function of user code that padded them, else that passed them."""
 
 
+class InputSeen(Event, tag="input", frozen=True, kw_only=True):
+    """A batch that steps were given was examined, or the rows of a whole data set. Since 0.1."""
+
+    position: int
+    """Number in the structure that it is part of, from 0, in TensorFlow's order."""
+    name: str = ""
+    """Name of the tensor that was fed; its position means nothing then."""
+    of: str = ""
+    """Place file:line of the function whose argument it is, ":" if unknown; "" for what is no argument."""
+    batch: bool = True
+    """Whether it is the batch of one step."""
+    shape: tuple[int, ...] = ()
+    dtype: str = ""
+    rows: int = 0
+    """Rows examined: the first ones."""
+    distinct: int = 0
+    """Number of these that differ from each other."""
+    block: int = 0
+    """Equal rows that follow each other, if their number is the same for all; else 0."""
+    tiled: bool = False
+    """Whether the same rows follow each other again and again."""
+    zeros_ratio: float = 0.0
+    """Share of zeros in these rows."""
+    file: str = ""
+    line: int = 0
+    function: str = ""
+    """Function of user code that passed it."""
+    spent_ns: int = 0
+    """Time that examining the structure took so far."""
+
+
 class ShapeMet(Event, tag="shape", frozen=True, kw_only=True):
     """A shape that calls were given, and its number: bits 8-15 of the flags of their records (``wire.kinds``)."""
 
@@ -76,6 +107,7 @@ class DeviceMemory(Event, tag="device-memory", frozen=True, kw_only=True):
 ProgramEvent = (
     Setting
     | Padding
+    | InputSeen
     | ShapeMet
     | ThreadDied
     | InterventionEnded

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 S = 1_000_000_000
 LAST = LastAnalysis()
-ASKED = (Wish(by=reason.of("GRF007"), kind="ops"),)
+ASKED = (Wish(by=reason.of("GRF021"), kind="ops"),)
 
 
 @dataclass

@@ -10,7 +10,7 @@ import functools
 import sys
 from typing import TYPE_CHECKING
 
-from stepscope.agent.probes.common import Loop, padding_of, shared
+from stepscope.agent.probes.common import Loop, inputs_of, padding_of, shared
 from stepscope.agent.probes.support import Sites, drop_our_frame, lacking, leading, report, static_leading
 from stepscope.agent.shapes import shape_of, shapes_of
 from stepscope.wire.kinds import Flag, Kind
@@ -62,6 +62,9 @@ def _wrap(state: AgentState, original: Callable[..., Foreign], role: str) -> Cal
     caller = sys._getframe
     shapes = shapes_of(state) if role.startswith("predict") else None
     ours = state.guard("keras_loops.shape")
+    looked = state.guard("keras_loops.batch")
+    inputs = inputs_of(state)
+    on_batch = role in ON_BATCH
 
     @functools.wraps(original)
     def loop(self: Foreign, *args: Foreign, **kwargs: Foreign) -> Foreign:
@@ -70,6 +73,9 @@ def _wrap(state: AgentState, original: Callable[..., Foreign], role: str) -> Cal
         outer = me.loop
         flags = 0 if outer is None else int(Flag.NESTED)
         me.loop = this = Loop(role, now(), outer, name)
+        if on_batch:
+            with looked:
+                inputs.call((args[0] if args else kwargs.get("x"),))
         try:
             return original(self, *args, **kwargs)
         except BaseException as error:
@@ -120,6 +126,7 @@ def _after_init(state: AgentState, cls: Foreign, look: Callable[[AgentState, For
     local = common.local
     original = cls.__dict__["__init__"]
     padding = padding_of(state)
+    inputs = inputs_of(state)
     seen: dict[tuple[Foreign, ...], int] = {}
 
     def tell(handler: Foreign) -> None:
@@ -155,6 +162,7 @@ def _after_init(state: AgentState, cls: Foreign, look: Callable[[AgentState, For
             tell(self)
         with state.guard("keras_loops.padding"):
             padding.look(args[0] if args else kwargs.get("x"))
+            inputs.look((args[0] if args else kwargs.get("x"),), batch=False)
 
     state.patch(cls, "__init__", init)
 

@@ -10,7 +10,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from stepscope.agent.core import frames
-from stepscope.agent.probes.common import shared
+from stepscope.agent.probes.common import inputs_of, shared
 from stepscope.agent.probes.sources import generator_function, user_source
 from stepscope.agent.probes.support import defined, drop_our_frame, lacking, leading, name_of, report, user_stack
 from stepscope.wire.kinds import Kind
@@ -204,6 +204,8 @@ def _wrap_item(state: AgentState, original: Callable[..., Foreign], cls: str) ->
     sizes = shared(state).sizes
     now = state.now
     kind = int(Kind.PYFUNC)
+    inputs = inputs_of(state)
+    ours = state.guard("py_functions.batch")
     state.log({"t": "pyfunction", "at": now(), "name": name, "role": "pydataset", "stack": user_stack()})
 
     @functools.wraps(original)
@@ -225,6 +227,9 @@ def _wrap_item(state: AgentState, original: Callable[..., Foreign], cls: str) ->
             if size and sizes.get(self) is not None:
                 with state.guard("py_functions.size"):
                     _tell_size(state, self, size)
+            if size:
+                with ours:
+                    inputs.call(batch)
 
     setattr(item, MARK, True)
     return item

@@ -19,6 +19,7 @@ from stepscope.agent.capture.runs import Runs
 from stepscope.agent.core import frames
 from stepscope.agent.core.feeds import Feeds
 from stepscope.agent.core.weak_ids import WeakIds
+from stepscope.agent.probes.common import inputs_of
 from stepscope.agent.probes.support import Sites, drop_our_frame, examples, is_open, lacking, leaf, report
 from stepscope.agent.shapes import LEAST_NS, shape_of, shapes_of
 from stepscope.wire.kinds import Flag, Kind
@@ -66,6 +67,7 @@ class Fetches:
         """Whether the program has the newest run traced (RunOptions), which takes as long as a profiler."""
         self._changes = 0
         self.feeds = Feeds(state.now, state.log)
+        self.inputs = inputs_of(state)
         self._lines: dict[tuple[Foreign, int], list[int]] = {}
         """Number of runs of each calling line, and of those whose fetches were new."""
         self._met: set[int] = set()
@@ -200,6 +202,7 @@ def _wrap(state: AgentState, original: Method, names: Fetches) -> Method:
                     if spent >= LEAST_NS and not flags:
                         flags = shapes.flags(shape_of(feed_dict))
                     names.feeds.note(name, feed_dict)
+                    names.inputs.fed(feed_dict)
                 flags |= first
                 if args or kwargs or names.recording:
                     names.trace_of_user(args[0] if args else kwargs.get("options"), start, caller(1))

@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from stepscope.agent.probes.common import Consumed, Loop, padding_of, shared
+from stepscope.agent.inputs import CALLS
+from stepscope.agent.probes.common import Consumed, Loop, inputs_of, padding_of, shared
 from stepscope.agent.probes.sources import user_source
 from stepscope.agent.probes.support import (
     defined,
@@ -117,6 +118,7 @@ def _wrap_init(state: AgentState, original: Callable[..., Foreign], module: Fore
         state.log(told)
         if cls == "TensorSliceDataset" and eager():
             padding.look([_in_memory(tensor) for tensor in dataset._tensors])
+            inputs_of(state).look(list(dataset._tensors), batch=False)
 
     @functools.wraps(original)
     def init(self: Foreign, *args: Foreign, **kwargs: Foreign) -> None:
@@ -356,6 +358,7 @@ def _wrap_next(state: AgentState, original: Callable[..., Foreign], method: str)
     write = state.write
     thread = state.thread
     kind = int(Kind.NEXT)
+    look = state.guard("tf_data.batch")(inputs_of(state).look)
 
     @functools.wraps(original)
     def next_(self: Foreign) -> Foreign:
@@ -372,16 +375,19 @@ def _wrap_next(state: AgentState, original: Callable[..., Foreign], method: str)
         flags = 0
         start = now()
         try:
-            return original(self)
+            batch = original(self)
         except BaseException as error:
             flags = drop_our_frame(error)
             raise
         finally:
             spent = now() - start
-            consumed.ended += 1
+            consumed.ended = ended = consumed.ended + 1
             consumed.running -= 1
             me.thread = number = me.thread or thread()
             write(start, spent, consumed.identity, consumed.name, kind, flags, number)
+        if ended in CALLS:
+            look(batch)
+        return batch
 
     next_.__name__ = method
     return next_

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.agent.core import frames
 from stepscope.agent.core.weak_ids import WeakIds
-from stepscope.agent.probes.common import shared
+from stepscope.agent.inputs import CALLS
+from stepscope.agent.probes.common import inputs_of, shared
 from stepscope.agent.probes.sources import data_function
 from stepscope.agent.probes.support import (
     REPEATS,
@@ -131,7 +132,9 @@ def _wrap_call(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the ne
     nested = int(Flag.NESTED)
     raised = int(Flag.RAISED)
     shapes = shapes_of(state)
+    inputs = inputs_of(state)
     asked = state.guard("tf_function.shape")
+    looked = state.guard("tf_function.batch")
     caller = sys._getframe
 
     def meet(function: Foreign) -> Entry:
@@ -182,6 +185,10 @@ def _wrap_call(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the ne
         elif args and not inside:
             if entry.calls <= LOOK_FIRST:
                 entry.slot = slot_of(args)
+            if not depth and entry.calls + 1 in CALLS:
+                with looked:
+                    about = entry.about or {}
+                    inputs.look((args, kwds), of="%s:%s" % (about.get("file", ""), about.get("line", "")))
             if entry.slot < len(args):
                 held = iterators.get(id(args[entry.slot])) or distributed(args[entry.slot])
                 if held is not None:

@@ -1,0 +1,47 @@
+"""What is seen of the arrays of a batch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stepscope.agent.inputs import MAX_BYTES, examined
+
+RNG = np.random.default_rng(3)
+ROWS = RNG.random((8, 100), "float32")
+
+
+@pytest.mark.parametrize(
+    ("array", "distinct", "block", "tiled"),
+    [
+        (ROWS, 8, 1, True),
+        (np.repeat(ROWS, 4, 0), 8, 4, False),
+        (np.repeat(ROWS, 4, 0)[:30], 8, 4, False),
+        (np.tile(ROWS, (4, 1)), 8, 0, True),
+        (np.repeat(ROWS[:1], 32, 0), 1, 32, True),
+        (ROWS[[0, 1, 1, 0, 2, 1]], 3, 0, False),
+        (np.array([0, 1, 1, 0]), 2, 0, False),
+    ],
+    ids=["all-differ", "blocks", "a-block-is-cut-off", "tiles", "one", "no-order", "numbers"],
+)
+def test_equal_rows(array: np.ndarray, distinct: int, block: int, *, tiled: bool) -> None:
+    """Their number and order."""
+    found = examined(array)
+    assert found is not None
+    assert (found["distinct"], found["block"], found["tiled"]) == (distinct, block, tiled)
+
+
+def test_zeros_and_how_much_is_examined() -> None:
+    """The first rows of a large array stand for it."""
+    array = np.zeros((4_000, 1_000), "float32")
+    array[:, ::10] = 1
+    found = examined(array)
+    assert found is not None
+    assert found["zeros_ratio"] == pytest.approx(0.9)
+    assert found["rows"] == MAX_BYTES // array[0].nbytes
+
+
+@pytest.mark.parametrize("array", [np.zeros((64, 64)), np.ones((3, 1_000_000)), np.full(9, 2)])
+def test_what_is_left_out(array: np.ndarray) -> None:
+    """One value everywhere, and rows of which few can be examined."""
+    assert examined(array) is None
