@@ -121,10 +121,17 @@ def _by_statement(view: SessionView, samples: Sequence[Sample], found: Turns) ->
                 place=view.place(file, line, function=function),
                 ratio=stack_samples.weight_of(sample for sample, _ in group) / total if total else 0.0,
                 what=called.most_common(1)[0][0].rpartition(".")[2] if called and itself else "",
+                framework=_framework(group),
                 caller=None if itself else view.place(statement.file, statement.line, function=statement.function),
             )
         )
     return sorted(spent, key=lambda one: -one.ratio)
+
+
+def _framework(group: Sequence[tuple[Sample, Spot]]) -> float:
+    """Share of the samples' time within TensorFlow or Keras."""
+    inside = stack_samples.weight_of(sample for sample, _ in group if sample.in_tensorflow)
+    return inside / max(1, stack_samples.weight_of(sample for sample, _ in group))
 
 
 def _unnamed(frame: Spot) -> bool:

@@ -18,7 +18,8 @@ in each, and its share of the mean turn.
 ## Known limits
 Reported only where no specific finding explains the time. Some of these phases are wanted, and those that lie in no
 turn weigh less in a longer run: no saving is claimed. One function that the loop around the steps calls between them is
-above information if it takes a fifth of the turns; whether each turn needs it, only the user knows. Lines rest on stack
+above information if it takes a fifth of the turns, and not mostly within the framework, as an evaluation does; whether
+each turn needs it, only the user knows. Lines rest on stack
 samples, 20 a second, which begin with the import of the framework.
 
 ## Remedy
@@ -59,6 +60,9 @@ class Params(general_loss.Params):
     min_clear_ratio: Ratio = Ratio(0.2)
     """Of the turns' time in one function that their loop calls: above information, as in GEN012
     (docs/decisions/0057, 0065)."""
+    max_framework_ratio: Ratio = Ratio(0.5)
+    """Of that function's time: one that mostly runs models or ops between the steps evaluates, which is wanted. Source:
+    HST001."""
 
 
 _KEEP = Remedy(id="keep-what-is-built", text="prepare it once and keep it: prepared data in a file, a saved model")
@@ -102,7 +106,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen]:
 def _clear(part: TurnTime, params: Params) -> Spent | None:
     """The function that the loop of the turns calls between their steps, if it takes enough of them."""
     top = next((spent for spent in part.lines if spent.caller is not None), None)
-    if part.phase != "between-steps" or top is None:
+    if part.phase != "between-steps" or top is None or top.framework > params.max_framework_ratio:
         return None
     return top if part.ratio * top.ratio >= params.min_clear_ratio else None
 
