@@ -81,7 +81,7 @@ def test_folds(project: Project) -> None:
     """Each call of fit at one line is a turn, with its traces, its evaluation and what the loop does between."""
     turns = told(project, FOLDS).turns
     assert turns is not None
-    assert (turns.by, turns.count) == ("fit", 4)
+    assert (turns.call, turns.count) == ("fit", 4)
     assert turns.where.line == line_of(FOLDS, "    model.fit(")
     parts = {part.phase: part for part in turns.parts}
     assert {"steps", "tracing", "evaluation", "between-steps"} <= parts.keys()
@@ -93,7 +93,7 @@ def test_epochs_of_a_loop(project: Project) -> None:
     report = told(project, EPOCHS)
     turns = report.turns
     assert turns is not None
-    assert turns.by == "loop"
+    assert not turns.call
     assert 9 <= turns.count <= 12  # a look may miss a pause on a busy machine
     assert turns.where.line == line_of(EPOCHS, "    for epoch in")
     assert turns.parts[0].phase == "between-steps"

@@ -30,7 +30,7 @@ def test_repetitions_of_a_loop_around_the_steps() -> None:
     times = found(prompts(6))
     assert times is not None
     assert (times.turns.count, times.turns.line, times.turns.function) == (6, OUTER, "main")
-    assert not times.turns.fits
+    assert not times.turns.call
     assert times.turns.exact
     assert times.mean_ns == PAUSE_NS + STEPS * STEP_NS
     assert parts(times) == {"steps": 1000, "between-steps": 500}
@@ -71,7 +71,7 @@ def test_calls_of_fit_at_one_line() -> None:
     times = found(folds(5))
     assert times is not None
     assert (times.turns.count, times.turns.whole, times.turns.line) == (5, 4, 50)
-    assert times.turns.fits
+    assert times.turns.call == "fit"
     assert times.mean_ns == 2 * S
     split = parts(times)
     assert split["between-steps"] == pytest.approx(1000, abs=20)

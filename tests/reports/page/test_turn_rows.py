@@ -22,7 +22,7 @@ def turns() -> Turns:
     """Five folds, of which half is steps."""
     return Turns(
         count=5,
-        by="fit",
+        call="fit",
         where=Place(file="kfold.py", line=31, function="main"),
         mean_ns=2_000 * MS,
         job_ratio=0.8,
@@ -60,7 +60,7 @@ def test_turns_of_little_but_steps_have_no_line(report: Report, turns: Turns) ->
 
 def test_turns_that_may_have_been_missed(turns: Turns) -> None:
     """Where some may not have been seen, there are more and shorter ones."""
-    assert "5 or more of 2 s or less" in turn_rows.title(replace(turns, exact=False, by="loop"))
+    assert "5 or more of 2 s or less" in turn_rows.title(replace(turns, exact=False, call=""))
 
 
 def test_every_format_holds_the_mean_turn(report: Report) -> None:

@@ -25,7 +25,7 @@ def build(view: SessionView) -> Turns | None:
     return Turns(
         count=turns.count,
         exact=turns.exact,
-        by="fit" if turns.fits else "loop",
+        call=turns.call,
         where=view.place(turns.file, turns.line, function=turns.function),
         mean_ns=round(found.mean_ns),
         job_ratio=found.job_ratio,

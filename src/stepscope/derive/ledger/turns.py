@@ -1,8 +1,9 @@
 """Turns: repetitions that hold many steps each, such as a fold, a trial, a prompt, or an epoch of the user's own loop.
 
-Calls of ``fit`` from one line are turns: one lasts from its call to the next. So are the repetitions of a loop of the
-user's code around the loop that makes the steps: stack samples in the pauses between steps lie within the outer loop
-and not in the inner one. Of several such loops the outermost that repeats is taken, since it holds the others.
+Calls of a loop of Keras (``fit``, ``predict``) from one line are turns: one lasts from its call to the next. So are the
+repetitions of a loop of the user's code around the loop that makes the steps: stack samples in the pauses between steps
+lie within the outer loop and not in the inner one. Of several such loops the outermost that repeats is taken, since it
+holds the others.
 """
 
 from __future__ import annotations
@@ -45,16 +46,16 @@ class Turns:
     exact: bool = True
     """Whether there are no more: in gaps a short pause between two turns is not always seen."""
     starts: I64
-    """Marks of which there is one in each turn: calls of fit, or what follows the inner loop. From one to the next is a
-    whole turn. Two at least."""
+    """Marks, one in each turn: calls of Keras, or what follows the inner loop. From one to the next is a whole turn.
+    Two at least."""
     file: str
     line: int
-    """Of the call of fit, or where the loop begins."""
+    """Of the call, or where the loop begins."""
     function: str
     makers: frozenset[tuple[str, str]]
     """(file, function) of the user's functions that make the steps: the loop's own one, and those known within it."""
-    fits: bool
-    """Whether each is a call of ``fit``."""
+    call: str = ""
+    """The loop of Keras that each calls: fit, predict ...; "" for repetitions of a loop of the user's code."""
 
     @property
     def whole(self) -> int:
@@ -80,32 +81,34 @@ def find(steps: Steps, source: Source) -> Turns | None:
     """The turns; None where nothing around the steps is known to repeat."""
     own = own_steps.of(steps)
     if len(own_steps.holding_loops(steps)[0]):
-        return _of_fits(steps)
+        return _of_calls(steps)
     return _of_loops(own, source)
 
 
-def _of_fits(steps: Steps) -> Turns | None:
-    """Calls of fit at one line."""
+def _of_calls(steps: Steps) -> Turns | None:
+    """Calls of a loop of Keras at one line."""
     records, names = steps.worker.records, names_of(steps.worker)
     loops = own_steps.holding_loops(steps)
     mine = (records.kind == Kind.LOOP) & (records.thread == steps.thread) & ((records.flags & Flag.NESTED) == 0)
     starts = records.start_ns[mine]
     held = intervals.overlapping(loops, starts, starts + 1)
-    lines: dict[tuple[str, int, str], list[int]] = {}
+    lines: dict[tuple[str, int, str, str], list[int]] = {}
     for at, number in zip(starts[held].tolist(), records.name[mine][held].tolist(), strict=True):
         name = names.get(number)
         if name is not None and name.call_file:
-            lines.setdefault((name.call_file, name.call_line, name.call_function), []).append(at)
-    (file, line, function), begun = max(lines.items(), key=lambda one: len(one[1]), default=(("", 0, ""), []))
+            key = name.call_file, name.call_line, name.call_function, name.role
+            lines.setdefault(key, []).append(at)
+    begun = max(lines.values(), key=len, default=[])
     if len(begun) < MIN_TURNS:
         return None
+    file, line, function, role = next(key for key, starts in lines.items() if starts is begun)
     return Turns(
         count=len(begun),
         starts=np.array(begun),
         file=file,
         line=line,
         function=function,
-        fits=True,
+        call=role,
         makers=frozenset({(file, function)}),
     )
 
@@ -138,7 +141,6 @@ def _of_loops(own: OwnSteps, source: Source) -> Turns | None:
                 line=around.loop.first,
                 function=top.function,
                 makers=frozenset((spot.file, spot.function) for spot in chain[around.depth :]),
-                fits=False,
             )
     return None
 

@@ -3,8 +3,8 @@
 ## What it detects
 Each phase of the job outside of its steady steps that takes five percent of the run or more: the program's start,
 imports, building up to the first step, first steps, tracing, evaluation, saving, time between steps, and the end; with
-the lines that run in it. If the job has turns (calls of fit at one line, or repetitions of a loop around that of the
-steps: folds, trials, prompts, epochs), how long it lasts in each of them.
+the lines that run in it. If the job has turns (calls of fit or predict at one line, or repetitions of a loop around
+that of the steps: folds, trials, prompts, epochs), how long it lasts in each of them.
 
 ## Why it matters
 Steps may be as fast as they can be and still be a tenth of the run. What happens in the other nine tenths is then what
@@ -19,8 +19,8 @@ in each, and its share of the mean turn.
 Reported only where no specific finding explains the time. Some of these phases are wanted, and those that lie in no
 turn weigh less in a longer run: no saving is claimed. One function that the loop around the steps calls between them is
 above information if it takes a fifth of the turns, and not mostly within the framework, as an evaluation does; whether
-each turn needs it, only the user knows. Lines rest on stack
-samples, 20 a second, which begin with the import of the framework.
+each turn needs it, only the user knows. Lines rest on stack samples, 20 a second, which begin with the import of the
+framework.
 
 ## Remedy
 Depends on the phase: keep what was built (a saved model, prepared data), trace fewer and smaller graphs, evaluate and
@@ -132,7 +132,7 @@ def _in_turns(view: SessionView, turns: TurnTimes, part: TurnTime, top: Spent) -
         cost=cost_of(view, ratio, low=0.0, basis="modelled", ns_per_step=0, turn_ratio=ratio),
         remedies=(turn_words.ONCE, turn_words.AHEAD),
         explanation="The steps of a turn wait until it is over. Shares are of the mean turn, from one "
-        f"{'call of fit' if found.fits else 'repetition of the loop'} to the next.",
+        f"{f'call of {found.call}' if found.call else 'repetition of the loop'} to the next.",
     )
 
 
@@ -175,7 +175,7 @@ def _remedies(time: PhaseTime, turns: TurnTimes | None) -> tuple[Remedy, ...]:
         return (_FEWER_LOOPS,)
     if turns is not None and time.phase == "between-steps":
         return turn_words.ONCE, turn_words.AHEAD
-    if turns is not None and turns.turns.fits and time.phase == "tracing":
+    if turns is not None and turns.turns.call == "fit" and time.phase == "tracing":
         return turn_words.ONE_MODEL, *WHAT[time.phase][1]
     return WHAT[time.phase][1]
 

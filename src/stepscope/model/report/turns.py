@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from stepscope.model.report.ledger import Phase
 from stepscope.model.report.place import Place
 from stepscope.model.structs import Struct
@@ -30,10 +28,11 @@ class Turns(Struct, frozen=True, kw_only=True):
     """Number of turns, the last one included."""
     exact: bool = True
     """False: there may be more, and shorter ones, because some pauses between turns were too short to be seen."""
-    by: Literal["fit", "loop"]
-    """Each is a call of fit, up to the next one; or a repetition of a loop around that of the steps."""
+    call: str = ""
+    """The loop of Keras that each calls (fit, predict): a turn lasts up to the next call. "": each is a repetition of a
+    loop of the user's code around that of the steps."""
     where: Place
-    """The call of fit, or where the loop begins."""
+    """The call, or where the loop begins."""
     mean_ns: int
     job_ratio: float
     """Share of all turns in the job's wall time."""

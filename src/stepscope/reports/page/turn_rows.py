@@ -32,7 +32,7 @@ def line(report: Report) -> list[str]:
 def title(turns: Turns) -> str:
     """``5 turns of 3.1 s at kfold.py:31 main (fit)``."""
     place = words.place_text(turns.where, short=True)
-    what = "fit" if turns.by == "fit" else "loop"
+    what = words.printable(turns.call) or "loop"
     if turns.exact:
         return f"{turns.count:,} of {format_ns(turns.mean_ns)} at {place} ({what})"
     return f"{turns.count:,} or more of {format_ns(turns.mean_ns)} or less at {place} ({what})"
