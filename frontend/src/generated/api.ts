@@ -137,6 +137,7 @@ export interface Cost {
   ns_per_step: number;
   basis: "measured" | "modelled" | "prior" | "unknown";
   exclusive_ratio: number | null;
+  turn_ratio: number | null;
 }
 
 export interface Evidence {

@@ -333,7 +333,7 @@ def rank(finding: Finding) -> tuple[int, bool, float, str]:
     own = bool(finding.where) or any(remedy.what_if for remedy in finding.remedies)
     machine = finding.introduced_stage == "environment setting" and not own
     cost = finding.cost
-    about = cost.high if finding.severity == "info" and cost.basis == "unknown" else cost.ratio
+    about = cost.high if finding.severity == "info" and cost.basis == "unknown" else cost.weight
     level = {"ask": 1, "info": 2}.get(finding.severity, 0)
     return level, machine, -about, finding.code
 

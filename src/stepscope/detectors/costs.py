@@ -27,10 +27,12 @@ def cost_of(
     high: float | None = None,
     basis: str = "measured",
     ns_per_step: int | None = None,
+    turn_ratio: float | None = None,
 ) -> Cost:
     """Cost of a share of the steady wall time, within 0-1, with nanoseconds of the mean step.
 
-    A cost paid once is a share of another time: it has its own ``ns_per_step``, spread over all steps.
+    A cost paid once is a share of another time: it has its own ``ns_per_step``, spread over all steps. So has one that
+    is paid between the steps of each turn: ``ratio`` is then a share of the turn, as ``turn_ratio`` is.
     """
     steps = view.steps
     trace = view.traces.main
@@ -41,4 +43,5 @@ def cost_of(
         high=_clip(ratio if high is None else max(high, ratio)),
         ns_per_step=int(_clip(ratio) * mean) if ns_per_step is None else ns_per_step,
         basis=basis,  # type: ignore[arg-type]
+        turn_ratio=turn_ratio,
     )

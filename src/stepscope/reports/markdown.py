@@ -18,7 +18,7 @@ from stepscope.reports import (
     verdict,
     words,
 )
-from stepscope.reports.page import input_rows, limit_rows, op_rows, traced_rows
+from stepscope.reports.page import input_rows, limit_rows, op_rows, traced_rows, turn_rows
 from stepscope.reports.page.excerpt import excerpt
 from stepscope.units import format_ns
 
@@ -116,7 +116,24 @@ def _ledgers(report: Report) -> list[str]:
         ]
         head = ("part", " share", " time", "settled by", "what", "where")
         blocks.append(f"### {escape(title)}\n\n{table(head, rows)}")
-    return blocks
+    return [*blocks, *_turns(report)]
+
+
+def _turns(report: Report) -> list[str]:
+    """The mean turn, if the job has turns."""
+    if report.turns is None:
+        return []
+    rows = [
+        (
+            escape(row.label),
+            words.percent(row.ratio) + " %",
+            format_ns(row.ns),
+            ", ".join(code(words.place_text(where)) for where in row.where),
+        )
+        for row in turn_rows.rows(report.turns)
+    ]
+    said = escape(f"Turns: {turn_rows.title(report.turns)}.")
+    return [f"### The mean turn\n\n{said}\n\n{table(('part', ' share', ' time', 'where'), rows)}"]
 
 
 def _op_traces(report: Report) -> list[str]:

@@ -22,7 +22,7 @@ from stepscope.reports import (
     verdict,
     words,
 )
-from stepscope.reports.page import input_rows, limit_rows, op_rows, traced_rows
+from stepscope.reports.page import input_rows, limit_rows, op_rows, traced_rows, turn_rows
 from stepscope.units import format_ns
 
 if TYPE_CHECKING:
@@ -185,6 +185,7 @@ def _header(report: Report, width: int) -> list[Line]:
             "the step", HEAD, _wrap_items([*_anatomy(report), *filter(None, [verdict.steps_note(report)])], room)
         ),
         *_labelled("the job", HEAD, _wrap_items(ledger_rows.line(report), room)),
+        *_labelled("turns", HEAD, _wrap_items(turn_rows.line(report), room)),
         *_labelled("unexplained", HEAD, wrap(verdict.unexplained_text(report), room)),
         *_stages(report, room),
         *_labelled("input", HEAD, [text for said in input_rows.short(report.input_bound) for text in wrap(said, room)]),

@@ -119,11 +119,12 @@ def place_text(place: Place, *, short: bool = False) -> str:
 
 def cost_text(cost: Cost, *, between_steps: bool) -> str:
     """``costs 58 % (55-60) of the step``; names the basis of a cost that is not measured."""
-    whole = "run time" if between_steps else "step"
+    whole = "turn" if cost.of_turn else "run time" if between_steps else "step"
+    turn = "" if cost.turn_ratio is None or cost.of_turn else f", {percent(cost.turn_ratio)} % of a turn"
     if cost.basis == "unknown":
         return f"cost unknown, at most {percent(cost.high)} % of the {whole}"
     basis = "" if cost.basis == "measured" else f", {cost.basis}"
-    said = f"costs {percent(cost.ratio)} % ({interval(cost)}{basis}) of the {whole}"
+    said = f"costs {percent(cost.ratio)} % ({interval(cost)}{basis}) of the {whole}{turn}"
     added = cost.exclusive_ratio
     if added is None or percent(added) == percent(cost.ratio):
         return said

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.derive.python.loop_source import Role, feeds, role_of_line, role_within
+from stepscope.derive.python.loop_source import Loop, Role, feeds, loops_around, role_of_line, role_within
 
 CASES: dict[str, tuple[str, Role]] = {
     "makes the argument": (
@@ -343,3 +343,39 @@ def test_a_part_of_the_model_before_the_call_is_no_input() -> None:
 def test_a_source_that_the_parser_gives_up_on(text: str) -> None:
     """Source too deep for Python's own parser is unknown, not an error."""
     assert role_of_line(f"for x in y:\n  {text}\n", 1, 2) == "unknown"
+
+
+NESTED = """
+for epoch in range(9):
+    order = shuffled(
+        data)
+    for batch in batches(
+        order
+    ):
+        step(batch)
+
+    def later():
+        while True:
+            step(0)
+    report()
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "loops"),
+    [
+        (8, (Loop(5, 7, 8), Loop(2, 2, 13))),
+        (4, (Loop(2, 2, 13),)),
+        (12, (Loop(11, 11, 12),)),
+        (1, ()),
+    ],
+    ids=["inner", "outer", "function", "none"],
+)
+def test_loops_around_a_line(line: int, loops: tuple[Loop, ...]) -> None:
+    """Innermost first, within the line's own function, each with the last line of its head."""
+    assert loops_around(NESTED, line) == loops
+
+
+def test_no_loops_in_what_does_not_parse() -> None:
+    """A source of another Python has no loops."""
+    assert loops_around("for x in :\n    step(x)", 2) == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.derive.sessions import MS, SCRIPT, Frame, Job
+from tests.derive.turn_jobs import TOKENIZE, folds, prompts
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
 from tests.detectors.jobs import PERIOD, STEPS, nothing, train_loop
 
@@ -11,6 +12,7 @@ from stepscope.derive.ledger import loop_edges
 from stepscope.detectors.base import run
 from stepscope.detectors.general.time_outside_steps import DETECTOR
 from stepscope.detectors.registry import GENERAL
+from stepscope.model.report.finding import Finding
 from stepscope.wire.kinds import Kind
 
 
@@ -80,3 +82,40 @@ def test_what_keras_does_at_the_edges_of_its_loops_is_said(making: int, dropping
     assert what in said.title
     assert "iterator" in said.explanation
     assert said.remedies[0].id == "fewer-loops"
+
+
+def between(job: Job) -> list[Finding]:
+    """The findings about what lies between the steps."""
+    found, _, _ = run([d for d in GENERAL if d.code == "GEN013"], job.view())
+    return [f for f in found if "phase:between-steps" in {ref for e in f.evidence for ref in e.refs}]
+
+
+def test_a_function_of_each_turn_is_above_information() -> None:
+    """One function between the steps of each turn, outside of the steady steps, has its share of the turn as cost."""
+    (said,) = between(prompts(8, hidden=range(1, 7)))
+    assert said.severity == "high"
+    assert (said.cost.low, said.cost.basis) == (0.0, "modelled")
+    assert said.cost.of_turn
+    assert "in each of 8 turns" in said.title
+    assert [place.line for place in said.where][:2] == [40, TOKENIZE]
+    assert [remedy.id for remedy in said.remedies] == ["once-before-the-turns", "work-ahead"]
+
+
+def test_a_short_function_of_each_turn_is_information() -> None:
+    """Below a fifth of the turn it is no more than any other time outside of the steps."""
+    assert {f.severity for f in between(prompts(8, hidden=range(1, 7), pause=270 * MS, steps=300))} == {"info"}
+
+
+def test_what_the_steps_contain_is_told_once() -> None:
+    """Pauses that the steady steps contain are Python between steps, too."""
+    found, _, _ = run(GENERAL, prompts(8).view())
+    assert [f.code for f in found if any(place.function == "slow" for place in f.where)] == ["GEN013"]
+
+
+def test_what_recurs_in_turns_is_not_paid_once() -> None:
+    """Traces of each fold are a part of the training, and the one model is advised."""
+    found, _, _ = run([d for d in GENERAL if d.code == "GEN013"], folds(5, trace=400 * MS, inside=False).view())
+    (said,) = (f for f in found if f.title.startswith("tracing"))
+    assert said.exposed_stage == "training"
+    assert "in each of 5 turns" in said.title
+    assert said.remedies[0].id == "one-model"

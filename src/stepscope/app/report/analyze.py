@@ -25,6 +25,7 @@ from stepscope.app.report import (
     step_detail,
     step_summary,
     traced_steps,
+    turns,
 )
 from stepscope.app.report.input import bound as input_bound
 from stepscope.causes.host import tasks, thread_deaths
@@ -139,6 +140,7 @@ def report_of_view(view: SessionView) -> Report:
         traced=traced,
         memory=view.get(translation.maps),
         ledger=settled.ledger,
+        turns=turns.build(view),
         unexplained_ratio=settle.unexplained(settled.ledger),
     )
 

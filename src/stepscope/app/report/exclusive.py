@@ -41,15 +41,17 @@ class Claim:
 def annotated(findings: Sequence[Finding], anatomy: Sequence[Component]) -> tuple[Finding, ...]:
     """The findings, in their order, with ``cost.exclusive_ratio``.
 
-    One-off costs are shares of the run, not of the step, and are counted separately.
+    One-off costs are shares of the run, and those between the steps of each turn are shares of the turn: both are
+    counted separately from those of the step.
     """
     shares: dict[str, float] = {}
     for part in anatomy:
         shares[part.component] = shares.get(part.component, 0.0) + part.ratio
     once = [i for i, f in enumerate(findings) if f.exposed_stage == "initialization"]
-    steps = [i for i, f in enumerate(findings) if f.exposed_stage != "initialization"]
+    turns = [i for i, f in enumerate(findings) if f.cost.of_turn and i not in once]
+    steps = [i for i in range(len(findings)) if i not in once and i not in turns]
     added: dict[int, float] = {}
-    for mine, parts in ((steps, shares), (once, {})):
+    for mine, parts in ((steps, shares), (once, {}), (turns, {})):
         added.update(zip(mine, additions([claims(findings[i], parts) for i in mine], parts), strict=True))
     return tuple(
         replace(finding, cost=replace(finding.cost, exclusive_ratio=added[i])) for i, finding in enumerate(findings)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from stepscope.app.report import asks, exclusive, proven
+from stepscope.app.report import asks, exclusive, proven, turns
 from stepscope.causes.general import phase_lines, spent_lines
 from stepscope.causes.graph import op_limits
 from stepscope.derive import steps_view
@@ -121,7 +121,8 @@ def build(
     phases = _of_phases(view, ledger, specific)
     general = kept(found, {**phases, **explained}, anatomy, _steps_ratio(ledger))
     codes = {finding.code for finding in general}
-    every = sorted([*specific, *general, *asks.one(proven.open_questions(checked, specific), specific)], key=base.rank)
+    every = [*specific, *general, *asks.one(proven.open_questions(checked, specific), specific)]
+    every = sorted((turns.weighed(view, finding) for finding in every), key=base.rank)
     return Settled(
         findings=tuple(every),
         ledger=settled(view, ledger, general, explained, phases),

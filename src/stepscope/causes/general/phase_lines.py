@@ -68,7 +68,7 @@ def build(view: SessionView) -> tuple[PhaseTime, ...]:
     whole = view.get(job)
     if whole is None:
         return ()
-    samples = tuple(stack_samples.thread_samples(whole.worker, whole.threads))
+    samples = tuple(stack_samples.thread_samples(whole.worker, whole.threads, gaps=True))
     edges = loop_edges.build(whole.worker, whole.threads)
     return tuple(
         PhaseTime(

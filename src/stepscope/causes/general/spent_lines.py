@@ -52,6 +52,8 @@ class Spent:
     """Number of calls within the steady steps; 0: not counted."""
     caller: Place | None = None
     """Line of the loop from which it is reached, if that is another one."""
+    framework: float = 0.0
+    """Share of its time within calls of the framework, where that is known."""
 
 
 def of(view: StepsView, component: ComponentName) -> tuple[Spent, ...]:

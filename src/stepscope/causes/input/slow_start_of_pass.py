@@ -30,13 +30,15 @@ class PassStarts:
 
     passes: int
     wait_ns: float
-    """Median wait beyond that of the other steps of a pass."""
+    """Mean wait beyond that of the other steps of a pass."""
     ratio: float
     """Sum of these waits, as a share of the steady time."""
     causes: tuple[DatasetMade, ...]
     """Transformations after a map with a function that take many of its elements before their first output."""
     maps: tuple[DatasetMade, ...]
     """The maps in front of ``causes``."""
+    cached: bool
+    """Whether the elements are kept by a cache, which the first pass over a dataset fills."""
 
 
 def build(view: StepsView, min_skipped: float) -> PassStarts | None:
@@ -62,10 +64,11 @@ def build(view: StepsView, min_skipped: float) -> PassStarts | None:
     causes = tuple(d for d in pipe.datasets if maps.get(d.id))
     return PassStarts(
         passes=len(waits),
-        wait_ns=float(np.median(waits)),
+        wait_ns=float(np.mean(waits)),
         ratio=min(ratio, anatomy.ratio("input-wait")),
         causes=causes,
         maps=tuple({one.id: one for d in causes for one in maps[d.id]}.values()),
+        cached=bool(kept),
     )
 
 

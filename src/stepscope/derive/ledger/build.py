@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive.ledger import in_steps, life, outside, own_steps
-from stepscope.derive.ledger.life import between
+from stepscope.derive.ledger import in_steps, life, outside, own_steps, pauses
+from stepscope.derive.ledger.life import between as interval
 from stepscope.derive.ledger.outside import Layer
 from stepscope.derive.ledger.part import Ledger, Part
 from stepscope.derive.ledger.unobserved import Unobserved
@@ -132,7 +132,7 @@ def _calling(worker: Worker) -> set[int]:
 def _ledger(scope: _Scope) -> Ledger:
     """One ledger."""
     lived = scope.life
-    begun = Part(phase="start", ns=lived.armed_ns - lived.begin_ns, spans=between(lived.begin_ns, lived.armed_ns))
+    begun = Part(phase="start", ns=lived.armed_ns - lived.begin_ns, spans=interval(lived.begin_ns, lived.armed_ns))
     imports = _part("imports", lived.imports, count=len(lived.imports[0]))
     shown = _shown(scope)
     broken = _broken(scope, shown)
@@ -171,10 +171,16 @@ def _observed(scope: _Scope) -> tuple[Part, Intervals]:
 
 
 def _broken(scope: _Scope, shown: Sequence[Layer]) -> Intervals:
-    """When steps were not observed, without what records show of that time."""
+    """When steps were not observed, without what records show of that time, and without the pauses seen in it.
+
+    Pauses that were also observed between steps often enough stand for those in gaps, short ones included
+    (``in_steps.counted``).
+    """
     if scope.steps is None:
         return intervals.empty()
     broken = intervals.clip(scope.steps.broken, scope.life.window)
+    if not pauses.recur(scope.steps.own):
+        broken = intervals.without(broken, pauses.counted_none(scope.steps.own))
     for layer in shown:
         broken = intervals.without(broken, layer.spans)
     return broken
@@ -184,9 +190,9 @@ def _counted(scope: _Scope, python: Sequence[Part], broken: Intervals) -> Unobse
     """The steps in gaps, and what lies between them."""
     if scope.steps is None:
         return Unobserved(count=0, parts={})
-    pauses = next((part.spans for part in python if part.phase == "between-steps"), intervals.empty())
+    between = next((part.spans for part in python if part.phase == "between-steps"), intervals.empty())
     loops = own_steps.holding_loops(scope.steps.own.steps)
-    return in_steps.counted(scope.steps, broken, intervals.clip(pauses, loops) if len(loops[0]) else pauses)
+    return in_steps.counted(scope.steps, broken, intervals.clip(between, loops) if len(loops[0]) else between)
 
 
 def _with_steps(steps: InSteps | None, parts: Sequence[Part], counted: Unobserved) -> list[Part]:
@@ -283,7 +289,9 @@ def _python(scope: _Scope, room: Intervals) -> tuple[list[Part], int]:
     lived = scope.life
     calls = outside.spans_of(outside.on_threads(scope.worker, scope.threads))
     seen = intervals.union(calls, outside.sampled(scope.worker, scope.threads))
-    seen = intervals.clip(intervals.union(seen, between(lived.exit_ns, lived.end_ns)), room)
+    if scope.steps is not None:
+        seen = intervals.union(seen, pauses.counted_none(scope.steps.own))
+    seen = intervals.clip(intervals.union(seen, interval(lived.exit_ns, lived.end_ns)), room)
     first, last = _active(scope)
     found = []
     periods: tuple[tuple[Phase, int, int], ...] = (
@@ -291,7 +299,7 @@ def _python(scope: _Scope, room: Intervals) -> tuple[list[Part], int]:
         ("between-steps", first, last),
         ("end", last, lived.end_ns),
     )
-    found = [_part(phase, intervals.clip(seen, between(begin, end))) for phase, begin, end in periods]
+    found = [_part(phase, intervals.clip(seen, interval(begin, end))) for phase, begin, end in periods]
     return found, intervals.total(room) - intervals.total(seen)
 
 
@@ -300,7 +308,7 @@ def _active(scope: _Scope) -> tuple[int, int]:
     layers = [layer.spans for layer in _shown(scope) if layer.phase in {"evaluation", "other-steps", "first-steps"}]
     if scope.steps is not None:
         own = scope.steps.own
-        made = between(own.begin_ns, int(own.steps.ends[-1]))
+        made = interval(own.begin_ns, int(own.steps.ends[-1]))
         layers += [made, scope.steps.broken, own_steps.holding_loops(own.steps)]
     spans = _union(layers)
     if not len(spans[0]):

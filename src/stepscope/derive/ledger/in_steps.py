@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive.ledger import unobserved
+from stepscope.derive.ledger import pauses, unobserved
 from stepscope.derive.ledger.part import Part
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import anatomy
-from stepscope.derive.steps.step_candidates import RECURRING
 from stepscope.model.report.components import COMPONENTS, PAINTED, REST, Trait, components_with
 
 if TYPE_CHECKING:
@@ -103,6 +102,6 @@ def counted(steps: InSteps, spans: Intervals, between: Intervals) -> Unobserved:
     """
     observed = {name: ns for name, ns in steps.observed.items() if name not in _RECORDED}
     own = steps.own
-    if int((own.later & (own.ends < own.steps.ends)).sum()) >= RECURRING:
+    if pauses.recur(own):
         observed[""] = float(intervals.total(between))
     return unobserved.build(own, spans, observed)

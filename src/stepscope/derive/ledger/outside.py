@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.ledger import pauses
 from stepscope.derive.ledger.life import between
 from stepscope.derive.ledger.part import Part
 from stepscope.derive.numeric import intervals
@@ -42,8 +43,27 @@ def layers(worker: Worker, threads: tuple[int, ...]) -> list[Layer]:
     found = []
     for phase, kinds in SHOWN:
         mine = records.take(np.isin(records.kind, kinds))
-        found.append(Layer(phase=phase, spans=spans_of(mine), count=len(mine)))
+        spans = spans_of(mine)
+        if phase == "tracing":
+            spans = intervals.union(spans, _first_runs(worker, threads, records))
+        found.append(Layer(phase=phase, spans=spans, count=len(mine)))
     return found
+
+
+def _first_runs(worker: Worker, threads: tuple[int, ...], records: RecordTable) -> Intervals:
+    """The rest of the calls of Keras that traced in gaps: no call was counted from the trace on, and the loop went on.
+
+    A traced graph is optimised in its first run, which lasts as long as the trace or longer (``anatomy``'s tracing
+    contains it where calls are recorded).
+    """
+    runs = pauses.in_gaps(worker, threads)
+    traced = np.sort((records.start_ns + records.dur_ns)[records.kind == Kind.TRACE])
+    loops = spans_of(records.take(records.kind == Kind.LOOP))
+    last = np.searchsorted(traced, runs[1], side="left") - 1
+    inside = last >= 0
+    inside[inside] = traced[last[inside]] >= runs[0][inside]
+    begun = traced[last[inside]]
+    return intervals.clip(intervals.merge(begun, runs[1][inside]), loops)
 
 
 def on_threads(worker: Worker, threads: tuple[int, ...]) -> RecordTable:

@@ -85,12 +85,13 @@ def build(own: OwnSteps, spans: Intervals, observed: Mapping[str, float]) -> Uno
     paid = max(0.0, whole - _wrappers_ns(own)) / float(lengths.sum())
     fastest, slowest = _range_of_means(lengths)
     made = count * _shares(own, broken)
-    taken = np.clip(room, made * fastest * paid, made * slowest * paid)
+    taken = float(np.clip(room, made * fastest * paid, made * slowest * paid).sum())
+    left = float(room.sum()) - taken  # which of the calls fell into which time is an estimate: one makes up for another
     return Unobserved(
         count=count,
-        parts={name: round(float(taken.sum()) * ns / whole) for name, ns in observed.items()},
-        unseen_ns=round(float(np.maximum(room - taken, 0).sum())),
-        overlap_ns=round(float(np.maximum(taken - room, 0).sum())),
+        parts={name: round(taken * ns / whole) for name, ns in observed.items()},
+        unseen_ns=round(max(0.0, left)),
+        overlap_ns=round(max(0.0, -left)),
     )
 
 

@@ -7,6 +7,7 @@ execution, no types: names assigned, names read.
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -14,6 +15,36 @@ if TYPE_CHECKING:
 
 Role = Literal["feeds", "carries", "call", "uses", "other", "unknown"]
 _REPEATING = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """The lines of a ``for`` or ``while`` statement."""
+
+    first: int
+    header: int
+    """Last line of its head."""
+    last: int
+
+
+def loops_around(source: str, line: int) -> tuple[Loop, ...]:
+    """The loops around a line within its innermost function, innermost first; none if the source does not parse."""
+    tree = parsed(source)
+    if tree is None:
+        return ()
+    owners = [n for n in ast.walk(tree) if isinstance(n, _FUNCTIONS) and _covers(n, line)]
+    owner = max(owners, key=lambda n: n.lineno, default=tree)
+    found = [n for n in ast.walk(owner) if isinstance(n, _LOOPS) and n.lineno <= line <= _last(n)]
+    loops = [Loop(n.lineno, _last(n.test if isinstance(n, ast.While) else n.iter), _last(n)) for n in found]
+    return tuple(sorted(loops, key=lambda loop: (-loop.first, loop.last)))
+
+
+def _last(node: ast.stmt | ast.expr) -> int:
+    return node.end_lineno or node.lineno
 
 
 def role_of_line(source: str, call_line: int, hot_line: int, model_lines: Collection[int] = ()) -> Role:

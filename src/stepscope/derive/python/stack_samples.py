@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.steps.anatomy import Anatomy
     from stepscope.derive.steps.steps import Steps
+    from stepscope.model.records import RecordTable
     from stepscope.model.report.components import ComponentName
     from stepscope.model.session.session import Worker
 
@@ -225,14 +226,16 @@ def all_samples(steps: Steps) -> Iterator[Sample]:
         before = sample.at
 
 
-def thread_samples(worker: Worker, threads: Sequence[int]) -> Iterator[Sample]:
-    """The samples of some threads over the whole run, without a component."""
-    return (sample for _, sample in by_thread(worker, threads))
+def thread_samples(worker: Worker, threads: Sequence[int], *, gaps: bool = False) -> Iterator[Sample]:
+    """The samples of some threads over the whole run, without a component. ``gaps``: with those taken in gaps."""
+    return (sample for _, sample in by_thread(worker, threads, worker.with_gaps() if gaps else None))
 
 
-def by_thread(worker: Worker, threads: Sequence[int]) -> Iterator[tuple[int, Sample]]:
-    """The samples of some threads, each with the id of its thread."""
-    records = worker.records
+def by_thread(
+    worker: Worker, threads: Sequence[int], records: RecordTable | None = None
+) -> Iterator[tuple[int, Sample]]:
+    """The samples of some threads, each with the id of its thread. ``records``: other ones than those observed."""
+    records = worker.records if records is None else records
     mine = (records.kind == Kind.SAMPLE) & np.isin(records.thread, threads)
     codes = {c.id: c for c in worker.all(Code)}
     waits = {w.id: w for w in worker.all(WaitSeen)}

@@ -107,4 +107,5 @@ DETECTOR = Detector(
     needs=frozenset({Signal.STEPS}),
     params=Params(),
     detect=detect,
+    yields_to=frozenset({"GEN013"}),
 )

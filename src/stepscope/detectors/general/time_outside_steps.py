@@ -3,7 +3,8 @@
 ## What it detects
 Each phase of the job outside of its steady steps that takes five percent of the run or more: the program's start,
 imports, building up to the first step, first steps, tracing, evaluation, saving, time between steps, and the end; with
-the lines that run in it.
+the lines that run in it. If the job has turns (calls of fit or predict at one line, or repetitions of a loop around
+that of the steps: folds, trials, prompts, epochs), how long it lasts in each of them.
 
 ## Why it matters
 Steps may be as fast as they can be and still be a tenth of the run. What happens in the other nine tenths is then what
@@ -11,11 +12,14 @@ can be made faster.
 
 ## Evidence
 `phase_ratio`: share of the job's wall time. `phase_ns`: its time. `times`: how often it occurred, if it is counted.
-`part at FILE:LINE`: share of the phase on a line.
+`part at FILE:LINE`: share of the phase on a line. `turns`, `turn_ns`, `turn_ratio`: number of turns, the phase's time
+in each, and its share of the mean turn.
 
 ## Known limits
-Reported only where no specific finding explains the time. Some of these phases are wanted, and all of them weigh less
-in a longer run: no saving is claimed. Lines rest on stack samples, 20 a second, which begin with the import of the
+Reported only where no specific finding explains the time. Some of these phases are wanted, and those that lie in no
+turn weigh less in a longer run: no saving is claimed. One function that the loop around the steps calls between them is
+above information if it takes a fifth of the turns, and not mostly within the framework, as an evaluation does; whether
+each turn needs it, only the user knows. Lines rest on stack samples, 20 a second, which begin with the import of the
 framework.
 
 ## Remedy
@@ -28,23 +32,38 @@ FSE'22 study, slow initialization; TensorFlow guide "Better performance with tf.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.general import phase_lines
-from stepscope.detectors import general_loss
-from stepscope.detectors.base import Detector, Seen, Signal, cost_of
-from stepscope.detectors.general_loss import Params
+from stepscope.causes.general import phase_lines, turn_times
+from stepscope.detectors import general_loss, turn_words
+from stepscope.detectors.base import Detector, Seen, Signal, cost_of, severity_of
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.model.report.ledger import ONCE
-from stepscope.units import format_ns, format_ratio
+from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.general.phase_lines import PhaseTime
+    from stepscope.causes.general.spent_lines import Spent
+    from stepscope.causes.general.turn_times import TurnTime, TurnTimes
     from stepscope.derive.view import SessionView
     from stepscope.model.report.finding import Stage
     from stepscope.model.report.ledger import Phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params(general_loss.Params):
+    """Thresholds."""
+
+    min_clear_ratio: Ratio = Ratio(0.2)
+    """Of the turns' time in one function that their loop calls: above information, as in GEN012
+    (docs/decisions/0057, 0065)."""
+    max_framework_ratio: Ratio = Ratio(0.5)
+    """Of that function's time: one that mostly runs models or ops between the steps evaluates, which is wanted. Source:
+    HST001."""
+
 
 _KEEP = Remedy(id="keep-what-is-built", text="prepare it once and keep it: prepared data in a file, a saved model")
 _TRACES = Remedy(
@@ -73,19 +92,63 @@ WHAT: dict[Phase, tuple[str, tuple[Remedy, ...]]] = {
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen]:
     """Yield one finding for each phase."""
+    turns = view.get(turn_times.build)
     for time in view.get(phase_lines.build):
-        if time.ratio >= params.min_ratio and WHAT[time.phase][0]:
-            yield _finding(view, time, params)
+        part = turns.part(time.phase) if turns is not None else None
+        clear = _clear(part, params) if part is not None else None
+        if turns is not None and part is not None and clear is not None:
+            yield _in_turns(view, turns, part, clear)
+        elif time.ratio >= params.min_ratio and WHAT[time.phase][0]:
+            mine = part if part is not None and part.ratio >= params.min_ratio else None
+            yield _finding(view, time, params, turns if mine is not None else None)
 
 
-def _finding(view: SessionView, time: PhaseTime, params: Params) -> Seen:
+def _clear(part: TurnTime, params: Params) -> Spent | None:
+    """The function that the loop of the turns calls between their steps, if it takes enough of them."""
+    top = next((spent for spent in part.lines if spent.caller is not None), None)
+    if part.phase != "between-steps" or top is None or top.framework > params.max_framework_ratio:
+        return None
+    return top if part.ratio * top.ratio >= params.min_clear_ratio else None
+
+
+def _in_turns(view: SessionView, turns: TurnTimes, part: TurnTime, top: Spent) -> Seen:
+    """One function between the steps of each turn."""
+    ratio, found = part.ratio * top.ratio, turns.turns
+    places = (top.place, top.caller, view.place(found.file, found.line, function=found.function))
     return Seen(
-        title=f"{WHAT[time.phase][0]} {format_ratio(time.ratio)} of the run ({format_ns(time.ns)})"
+        title=f"{top.place.function} takes {format_ns(part.ns * top.ratio)} between the steps in each of "
+        f"{turn_words.count(found)} of {format_ns(turns.mean_ns)}: {format_ratio(ratio)} of their time",
+        severity=severity_of(ratio),
+        confidence=general_loss.CONFIDENCE,
+        exposed_stage="training",
+        introduced_stage="training",
+        where=tuple(dict.fromkeys(place for place in places if place is not None)),
+        evidence=(
+            Evidence(metric="turn_ratio", value=ratio, unit="ratio", refs=(f"phase:{part.phase}",)),
+            Evidence(metric="turn_ns", value=part.ns * top.ratio, unit="ns"),
+            Evidence(metric="turns", value=found.count, unit="turns"),
+            Evidence(metric="samples", value=part.samples, unit="samples"),
+        ),
+        cost=cost_of(view, ratio, low=0.0, basis="modelled", ns_per_step=0, turn_ratio=ratio),
+        remedies=(turn_words.ONCE, turn_words.AHEAD),
+        explanation="The steps of a turn wait until it is over. Shares are of the mean turn, from one "
+        f"{f'call of {found.call}' if found.call else 'repetition of the loop'} to the next.",
+    )
+
+
+def _finding(view: SessionView, time: PhaseTime, params: Params, turns: TurnTimes | None) -> Seen:
+    """One phase. ``turns``: if a part of each turn is spent in it."""
+    part = turns.part(time.phase) if turns is not None else None
+    each = ""
+    if turns is not None and part is not None:
+        each = f", {format_ns(part.ns)} in each of {turn_words.count(turns.turns)}"
+    return Seen(
+        title=f"{WHAT[time.phase][0]} {format_ratio(time.ratio)} of the run ({format_ns(time.ns)}){each}"
         f"{general_loss.top_text(time.lines)}{_edge_text(time)}",
         severity="info",
         confidence=general_loss.CONFIDENCE,
-        exposed_stage=_stage(time),
-        introduced_stage=_stage(time),
+        exposed_stage=_stage(time, recurs=part is not None),
+        introduced_stage=_stage(time, recurs=part is not None),
         where=tuple(dict.fromkeys(spent.place for spent in time.lines)),
         evidence=(
             Evidence(
@@ -97,13 +160,24 @@ def _finding(view: SessionView, time: PhaseTime, params: Params) -> Seen:
             ),
             Evidence(metric="phase_ns", value=time.ns, unit="ns"),
             *((Evidence(metric="times", value=time.count, unit="times"),) if time.count else ()),
+            *(() if part is None else (Evidence(metric="turn_ratio", value=part.ratio, unit="ratio"),)),
             *general_loss.of_lines(time.lines),
         ),
         cost=cost_of(view, 0.0, high=time.ratio, basis="unknown", ns_per_step=0),
-        remedies=WHAT[time.phase][1] if not _edge_text(time) else (_FEWER_LOOPS,),
+        remedies=_remedies(time, turns),
         explanation="This time lies outside of the steady steps: shares of the step and costs of findings do not "
         f"include it.{_EDGES if _edge_text(time) else ''}",
     )
+
+
+def _remedies(time: PhaseTime, turns: TurnTimes | None) -> tuple[Remedy, ...]:
+    if _edge_text(time):
+        return (_FEWER_LOOPS,)
+    if turns is not None and time.phase == "between-steps":
+        return turn_words.ONCE, turn_words.AHEAD
+    if turns is not None and turns.turns.call == "fit" and time.phase == "tracing":
+        return turn_words.ONE_MODEL, *WHAT[time.phase][1]
+    return WHAT[time.phase][1]
 
 
 _FEWER_LOOPS = Remedy(
@@ -125,8 +199,8 @@ def _edge_text(time: PhaseTime) -> str:
     return f": {what} ({format_ns(ns)})" if ns >= MIN_EDGE * time.ns else ""
 
 
-def _stage(time: PhaseTime) -> Stage:
-    if time.phase in ONCE:
+def _stage(time: PhaseTime, *, recurs: bool) -> Stage:
+    if time.phase in ONCE and not recurs:
         return "initialization"
     return "evaluation" if time.phase == "evaluation" else "training"
 

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.host import statement_role
 from stepscope.derive.python import doing
-from stepscope.detectors import loop_python
+from stepscope.detectors import loop_python, turn_words
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, severity_of
 from stepscope.detectors.loop_python import Params
 from stepscope.model.report.finding import Remedy
@@ -55,10 +55,11 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     top = found.top
     role = statement_role.build(view, top)
     after = role in {"uses", "carries"}
-    per_step = found.ratio * steps.steady_ns / steps.steady_count
+    each = turn_words.each(view, top.culprit)
+    per_step = f"{format_ns(found.ratio * steps.steady_ns / steps.steady_count)} a step"
     position = "after the step, on its results," if after else "between the steps"
     yield Seen(
-        title=f"slow Python code in the loop {position} takes {format_ns(per_step)} a step, mostly in "
+        title=f"slow Python code in the loop {position} takes {each or per_step}, mostly in "
         f"{found.who(view)}: {format_ratio(found.ratio)} of the time",
         severity=severity_of(found.ratio),
         confidence=0.85,
@@ -66,7 +67,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         where=found.places(view),
         evidence=found.evidence(view, "samples_on_code", params),
         cost=found.cost(view),
-        remedies=_remedies(view, found, next_waits=role == "carries"),
+        remedies=(turn_words.ONCE, turn_words.AHEAD) if each else _remedies(view, found, next_waits=role == "carries"),
         explanation="Nothing of TensorFlow, Keras, tf.data or a callback runs in this time: the loop's thread is in "
         "user Python between two steps.",
     )

@@ -35,6 +35,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.causes.general import turn_times
 from stepscope.causes.input import random_input, slow_start_of_pass
 from stepscope.causes.input.slow_start_of_pass import FILLS, SKIPS
 from stepscope.detectors import cut_cache, drawn
@@ -99,6 +100,7 @@ def _finding(view: StepsView, found: PassStarts, params: Params, least: Ratio) -
         cost=cost_of(view, found.ratio, low=(found.ratio if skips else min(found.ratio, 1 - found.ratio)) / 2),
         remedies=(
             *((cut_cache.REMEDY,) if cut is not None else ()),
+            *((_ONE_DATASET,) if cut is None and found.cached and view.get(turn_times.build) is not None else ()),
             *_remedies(
                 skips=bool(skips),
                 shuffled=any(d.cls == FILLS for d in found.causes),
@@ -109,6 +111,12 @@ def _finding(view: StepsView, found: PassStarts, params: Params, least: Ratio) -
         "before "
         "the first output (by skip or shuffle) are computed again in each pass.",
     )
+
+
+_ONE_DATASET = Remedy(
+    id="one-dataset",
+    text="make the dataset once, before the turns, and use it in each: its cache is then filled once",
+)
 
 
 def _remedies(*, skips: bool, shuffled: bool, cached: bool) -> tuple[Remedy, ...]:

@@ -46,6 +46,8 @@ class Trait(enum.Enum):
     as its data."""
     RECORDED_IN_GAPS = 4
     """Component whose records are written in gaps of the duty cycle, too: observed steps need not stand for them."""
+    PHASE = 5
+    """Component that is also a phase of the ledger, of the same name: what a turn has apart from its steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +126,7 @@ COMPONENTS: dict[ComponentName, About] = {
         page="#7b5fb0",
         part="compile",
         drawn="tracing",
-        traits=(Trait.DIP_EXPLAINED, Trait.STALL_EXPLAINED, Trait.RISE_EXPLAINED, Trait.RECORDED_IN_GAPS),
+        traits=(Trait.DIP_EXPLAINED, Trait.STALL_EXPLAINED, Trait.RISE_EXPLAINED, Trait.RECORDED_IN_GAPS, Trait.PHASE),
     ),
     "callbacks": About(
         word="callbacks",
@@ -153,7 +155,7 @@ COMPONENTS: dict[ComponentName, About] = {
         page="#17a2b8",
         part="evaluation",
         part_means="validation",
-        traits=(Trait.DIP_EXPLAINED, Trait.STALL_EXPLAINED, Trait.RISE_EXPLAINED, Trait.RECORDED_IN_GAPS),
+        traits=(Trait.DIP_EXPLAINED, Trait.STALL_EXPLAINED, Trait.RISE_EXPLAINED, Trait.RECORDED_IN_GAPS, Trait.PHASE),
     ),
     "building": About(
         word="building",
@@ -168,7 +170,7 @@ COMPONENTS: dict[ComponentName, About] = {
         part="building",
         part_means="building models and graphs",
         drawn="building",
-        traits=(Trait.RECORDED_IN_GAPS,),
+        traits=(Trait.RECORDED_IN_GAPS, Trait.PHASE),
     ),
     "saving": About(
         word="saving",
@@ -183,7 +185,7 @@ COMPONENTS: dict[ComponentName, About] = {
         part="saving",
         part_means="checkpoints and summaries",
         drawn="saving",
-        traits=(Trait.HOST, Trait.DIP_EXPLAINED, Trait.STALL_EXPLAINED, Trait.RECORDED_IN_GAPS),
+        traits=(Trait.HOST, Trait.DIP_EXPLAINED, Trait.STALL_EXPLAINED, Trait.RECORDED_IN_GAPS, Trait.PHASE),
     ),
     "host-sync": About(
         word="host sync",

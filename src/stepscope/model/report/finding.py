@@ -20,6 +20,7 @@ from stepscope.model.report.overhead import Overhead
 from stepscope.model.report.process_roles import ProcessSummary
 from stepscope.model.report.slow_steps import SlowStep
 from stepscope.model.report.step_summary import MakerKind, StepChoice, StepTimes, Throughput
+from stepscope.model.report.turns import Turns
 from stepscope.model.structs import Struct
 
 SCHEMA = "stepscope.report/1"
@@ -122,6 +123,19 @@ class Cost(Struct, frozen=True, kw_only=True):
     basis: Basis = "measured"
     exclusive_ratio: float | None = None
     """Maximum gain in addition to the findings before it (docs/reports.md); null outside a run's report."""
+    turn_ratio: float | None = None
+    """Share of the mean turn (``Report.turns``), by which findings are ranked; null without turns, or where the steps
+    are nearly all of a turn. Equal to ``ratio`` for what lies between the steps of each turn: both are of the turn."""
+
+    @property
+    def weight(self) -> float:
+        """By what findings are ranked."""
+        return self.ratio if self.turn_ratio is None else self.turn_ratio
+
+    @property
+    def of_turn(self) -> bool:
+        """Whether ``ratio`` is a share of the mean turn, not of the steps."""
+        return self.turn_ratio is not None and self.turn_ratio == self.ratio
 
 
 class Remedy(Struct, frozen=True, kw_only=True):
@@ -344,6 +358,8 @@ class Report(Struct, frozen=True, kw_only=True):
     ledger: tuple[LedgerEntry, ...] = ()
     """Where the wall time went: the job's ledger, then one for each maker of steps if they are several threads or
     processes. Empty if nothing says when the job began and ended."""
+    turns: Turns | None = None
+    """The mean of the repetitions that hold many steps each (folds, trials, prompts); null if none are known."""
     slow_steps: tuple[SlowStep, ...] = ()
     """Steps that are outliers, slowest first, at most 12, each compared with the median step."""
     unexplained_ratio: float = 0.0

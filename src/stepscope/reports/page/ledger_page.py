@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.reports import ledger_rows, words
-from stepscope.reports.page import bars, charts
+from stepscope.reports.page import bars, charts, turn_rows
 from stepscope.reports.page.svg import escape
 from stepscope.reports.page.tables import place, table
 from stepscope.units import format_ns
@@ -20,9 +20,26 @@ NO_COLOUR = "else"
 
 def page(report: Report) -> str:
     """The ledgers; empty if there are none."""
-    return "".join(
+    cards = [
         _ledger(title, ledger_rows.rows(entries), first=number == 0)
         for number, (title, entries) in enumerate(ledger_rows.ledgers(report))
+    ]
+    return "".join([*cards[:1], _turns(report), *cards[1:]])
+
+
+def _turns(report: Report) -> str:
+    """The mean turn; empty if the job has no turns."""
+    if report.turns is None:
+        return ""
+    rows = turn_rows.rows(report.turns)
+    bar = bars.step(
+        "turn", "The mean turn", [bars.Part(_css(row), row.label, row.ratio, row.ns) for row in rows], per=""
+    )
+    cells = [_cells(row, settled=False) for row in rows]
+    said = f"Turns: {turn_rows.title(report.turns)}. A turn holds many steps: a fold, a trial, a prompt, an epoch."
+    head = f'<h3>The mean turn</h3><p class="note">{escape(said)}</p>'
+    return (
+        f'<div class="card">{head}{bar.markup}{table(("Part", "Share", "Time", "Where"), cells, numeric=(1, 2))}</div>'
     )
 
 

@@ -1,0 +1,95 @@
+"""Pauses: when the thread of the steps turned to something else for much longer than a step, in gaps as well.
+
+While steps are recorded, a pause lies between the own end of one and the start of the next. In a gap of the duty cycle
+calls are only counted; there the agent's thread looks every 90 ms whether any were, and samples the thread where none
+was (``agent.sampling.sampler``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.numeric import intervals
+from stepscope.derive.steps import gaps
+from stepscope.derive.steps.step_candidates import LONG_GAP_FACTOR, RECURRING
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from stepscope.derive.ledger.own_steps import OwnSteps
+    from stepscope.derive.numeric.intervals import Intervals
+    from stepscope.model.records import I64
+    from stepscope.model.session.session import Worker
+
+LATE_NS = 20_000_000
+"""By how much a look may come late: neighbouring looks without a call are one time without calls."""
+LOOK_NS = 100_000_000
+"""Longest time from one look to the next, and a little more: what a gap hides of a pause at either end."""
+
+
+def in_gaps(worker: Worker, threads: tuple[int, ...]) -> Intervals:
+    """When no call was counted in a gap, from look to look, disjoint and sorted."""
+    apart = worker.in_gaps
+    mine = (apart.kind == Kind.SAMPLE) & np.isin(apart.thread, threads) & (apart.dur_ns > 0)
+    ends = apart.start_ns[mine]
+    joined = intervals.merge(ends - apart.dur_ns[mine] - LATE_NS, ends)
+    return intervals.clip((joined[0] + LATE_NS, joined[1]), gaps.periods(worker.gaps))
+
+
+def counted_none(own: OwnSteps) -> Intervals:
+    """Times in gaps without a counted call that are too long for a step, and at either end the half of a look in which
+    calls ended, or began again.
+    """
+    starts, ends = _longer(in_gaps(own.steps.worker, (own.steps.thread,)), least_ns(own))
+    half = LOOK_NS // 2
+    return intervals.clip(intervals.merge(starts - half, ends + half), gaps.periods(own.steps.worker.gaps))
+
+
+def recur(own: OwnSteps) -> bool:
+    """Whether pauses were observed often enough to stand for those in gaps."""
+    return int((own.later & (own.ends < own.steps.ends)).sum()) >= RECURRING
+
+
+def of(own: OwnSteps) -> Intervals:
+    """All pauses from the first step on, disjoint and sorted; what a gap's edge parts is one pause."""
+    steps = own.steps
+    seen = own.seen & (own.ends < steps.ends)
+    starts, ends = [own.ends[seen]], [steps.ends[seen]]
+    holes = gaps.periods(steps.worker.gaps)
+    for i in np.flatnonzero(steps.unobserved).tolist():
+        inside = intervals.clip(holes, (steps.starts[i : i + 1], steps.ends[i : i + 1]))
+        if len(inside[0]):
+            starts.append(np.array([steps.call_ends[i], inside[1][-1]]))
+            ends.append(np.array([inside[0][0], steps.ends[i]]))
+    hidden = in_gaps(steps.worker, (steps.thread,))
+    after = hidden[0] >= int(steps.starts[0])
+    found = np.concatenate([*starts, hidden[0][after]]), np.concatenate([*ends, hidden[1][after]])
+    return _joined(intervals.merge(*_kept(found, least_ns(own))), np.sort(np.concatenate(holes)))
+
+
+def _joined(pieces: Intervals, edges: I64) -> Intervals:
+    """The pieces; neighbours with an edge of a gap between them, which hides so little, are one."""
+    before, after = pieces[1][:-1], pieces[0][1:]
+    parted = np.searchsorted(edges, before, side="left") < np.searchsorted(edges, after, side="right")
+    apart = ~(parted & (after - before <= LOOK_NS))
+    return pieces[0][np.append(True, apart)[: len(pieces[0])]], pieces[1][np.append(apart, True)[: len(pieces[1])]]
+
+
+def least_ns(own: OwnSteps) -> int:
+    """Length from which something is no step: many of them."""
+    if not own.seen.any():
+        return LOOK_NS
+    return int(LONG_GAP_FACTOR * np.median((own.ends - own.steps.starts)[own.seen]))
+
+
+def _longer(spans: Intervals, least: int) -> Intervals:
+    keep = spans[1] - spans[0] > least
+    return spans[0][keep], spans[1][keep]
+
+
+def _kept(spans: tuple[I64, I64], least: int) -> tuple[I64, I64]:
+    """The spans that are long, in order of time."""
+    starts, ends = _longer(spans, least)
+    order = np.argsort(starts, kind="stable")
+    return starts[order], ends[order]
