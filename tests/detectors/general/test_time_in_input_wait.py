@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 from tests.derive.sessions import MS
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
 from tests.detectors.jobs import nothing, pulled
 
-from stepscope.detectors.base import run
 from stepscope.detectors.general.time_in_input_wait import DETECTOR
 
 FIXTURES = Fixtures(
@@ -41,5 +40,5 @@ def test_fixtures(claim: Claim) -> None:
 @pytest.mark.parametrize(("wait", "severity"), [(19, "info"), (23, "medium")])
 def test_a_fifth_of_the_steps_is_more_than_information(wait: int, severity: str) -> None:
     """Silence over it would be one over time that is lost."""
-    (found,), _, _ = run([DETECTOR], pulled(wait * MS).view())
+    (found,), _ = look(DETECTOR, pulled(wait * MS))
     assert found.severity == severity

@@ -67,10 +67,10 @@ class StackTable:
         frame: Optional[FrameType] = leaf
         while frame is not None:
             code = self._codes.get(id(frame.f_code)) or self._code(frame.f_code)
-            line = frame.f_lineno or 0
-            origin = self._origins[id(frame.f_code)].get(line) if id(frame.f_code) in self._origins else None
+            at = frame.f_lineno or 0
+            origin = self._origins[id(frame.f_code)].get(at) if id(frame.f_code) in self._origins else None
             own = own or code[2] or origin is not None
-            chain.append(origin or (code[0], line))
+            chain.append(origin or (code[0], at))
             frame = frame.f_back
         if len(chain) > MAX_FRAMES:
             chain[MAX_FRAMES - ROOT_FRAMES : len(chain) - ROOT_FRAMES] = []

@@ -215,7 +215,7 @@ def kept(
 
 
 def _as_information(finding: Finding) -> Finding:
-    """A general finding beside a specific one about the same time, which says more."""
+    """A general finding, where a specific one about the same time says more."""
     cost = replace(finding.cost, ratio=0.0, low=0.0, ns_per_step=0, basis="unknown")
     return replace(finding, severity="info", cost=cost)
 

@@ -2,8 +2,7 @@
 
 The agent writes plain JSON, because it may only import the standard library; the collector decodes with ``decode``.
 ``at`` is CLOCK_MONOTONIC nanoseconds in the log and nanoseconds since session start in a session. Ids are small
-integers, unique within one process. Unknown fields are ignored, so that lines of a newer agent can be read.
-"""
+integers, unique within one process. Unknown fields are ignored, so that lines of a newer agent can be read."""
 
 from __future__ import annotations
 
@@ -232,7 +231,7 @@ class ChildStarted(Event, tag="child", frozen=True, kw_only=True):
 
 
 class ModelBuilt(Event, tag="model", frozen=True, kw_only=True):
-    """A Keras model was compiled. Settings that explain how its step runs."""
+    """A Keras model was compiled, for the ``compiles``-th time. Settings that explain how its step runs."""
 
     name: str = ""
     parameters: int = 0
@@ -242,7 +241,6 @@ class ModelBuilt(Event, tag="model", frozen=True, kw_only=True):
     file: str = ""
     line: int = 0
     compiles: int = 1
-    """How many times this very model was compiled, this one included."""
 
 
 class InferenceSession(Event, tag="inference-session", frozen=True, kw_only=True):
