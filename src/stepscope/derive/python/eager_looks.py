@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from stepscope.derive.numeric import intervals
 from stepscope.model.log.eager import EagerOp, EagerOps
 
@@ -16,10 +14,14 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
 
 MIN_WITHIN = 0.5
-"""Share of a look's time that must lie in steady steps."""
+"""Share of a look's time that must lie between the start of the first steady step and the end of the last. In between,
+steps that are only counted, while the recording of calls rests, run the same code."""
 DISPATCH_NS = 40_000
 """Most that the runtime's dispatch of one op takes. Source: ops of next to no work, Keras 3 on a busy CPU; docs of
 ``derive.python.eager`` for what Python takes."""
+LONG = 0.5
+"""Share of the longest look's ops from which a look says what is computed again: a shorter one may end before anything
+is."""
 PYTHON_NS = 500_000
 """Most that Python takes for one op, with the layers around it. Measured: 30 to 120 us an op, with Keras' layers. What
 is beyond that copies or converts data, or computes, and no graph saves it."""
@@ -68,22 +70,25 @@ def build(steps: Steps) -> EagerLooks | None:
     ]
     if not looks:
         return None
-    late, late_ns = sum(look.late for look in looks), sum(look.late_ns for look in looks)
+    most = max(look.ops for look in looks)
+    long = [look for look in looks if look.ops >= LONG * most]
+    late_ns = sum(look.late_ns for look in long)
+    every = sum(look.late for look in looks)
     ns = sum(look.dur - look.own for look in looks)
     return EagerLooks(
         looks=len(looks),
         ns=ns,
         ops_ratio=min(1.0, sum(look.ns for look in looks) / ns),
         ops=sum(look.ops for look in looks),
-        fresh_ratio=sum(look.fresh for look in looks) / late if late else 1.0,
-        again_ratio=sum(look.late_again_ns for look in looks) / late_ns if late_ns > 0 else 0.0,
+        fresh_ratio=sum(look.fresh for look in looks) / every if every else 1.0,
+        again_ratio=sum(look.late_again_ns for look in long) / late_ns if late_ns > 0 else 0.0,
         rows=_merged(row for look in looks for row in look.rows),
     )
 
 
 def _within(look: EagerOps, windows: intervals.Intervals) -> bool:
-    whole = np.array([look.at], np.int64), np.array([look.at + look.dur], np.int64)
-    return intervals.total(intervals.clip(whole, windows)) >= MIN_WITHIN * look.dur
+    begin, end = int(windows[0][0]), int(windows[1][-1])
+    return min(end, look.at + look.dur) - max(begin, look.at) >= MIN_WITHIN * look.dur
 
 
 def _merged(rows: Iterable[EagerOp]) -> tuple[EagerOp, ...]:

@@ -17,7 +17,8 @@ in tf.functions that run eagerly because of a setting, which is named.
 ## Known limits
 Large ops hide the dispatch: Python's share is then small and nothing is reported. The saving is modelled as Python's
 share plus runtime dispatch. Dispatch is taken as 2 times Python's share (measured on steps of small ops), and at most
-the share of the op calls. A step that would be compiled but for a setting is GRF003.
+the share of the op calls; what is computed again from the same inputs (HST015) is left out. A step that would be
+compiled but for a setting is GRF003.
 
 ## Remedy
 Put the step into one `@tf.function`; if it already calls one, move the rest into it too.
@@ -31,8 +32,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.host import eager_time
+from stepscope.causes.host import eager_looks, eager_time
 from stepscope.derive.python import doing
+from stepscope.derive.python.eager_looks import NOTHING_NEW_RATIO
 from stepscope.detectors import loop_python
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.log.program import Setting
@@ -70,7 +72,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         return
     if eager.eager_ratio < params.min_eager_ratio or eager.python_ratio < params.min_python_ratio:
         return
-    ratio, (low, high) = eager.saved_ratio, eager.interval
+    left = 1.0 - _known(view)
+    ratio, low, high = left * eager.saved_ratio, left * eager.interval[0], eager.interval[1]
     beside = _beside(view, eager)
     yield Seen(
         title=f"the step runs eagerly, op by op from Python ({beside.text}): "
@@ -93,6 +96,12 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         explanation="Stacks go from user code through TensorFlow's Python layers for each op; no compiled function "
         "encloses them.",
     )
+
+
+def _known(view: StepsView) -> float:
+    """Share of the steps in ops whose results are known, which HST015 tells: they need no graph, but to go."""
+    looks = view.get(eager_looks.build)
+    return looks.again_ratio if looks is not None and looks.fresh_ratio >= NOTHING_NEW_RATIO else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

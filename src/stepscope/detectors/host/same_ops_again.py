@@ -66,6 +66,8 @@ NAMED_RATIO = 0.05
 MOST_NAMED = 3
 WHOLE = 0.7
 """Share of known ops of a layer or line, in that of its op that is known most often, from which all of it is known."""
+OFTEN = 0.25
+"""Share of the runs of a unit's most frequent op from which an op is compared: of rarer ones chance decides."""
 COPIES = frozenset(("ReadVariableOp", "Identity", "Copy", "Cast", "Transpose", "ConcatV2", "Pack", "Tile"))
 """Ops that never count as known. Source: ``agent.core.op_look``."""
 
@@ -134,7 +136,9 @@ def _whole(rows: Sequence[EagerOp]) -> list[EagerOp]:
     found = []
     for unit in units.values():
         share = sum(row.again for row in unit) / sum(row.count for row in unit)
-        if share and share >= WHOLE * max(row.again / row.count for row in unit):
+        most = max(row.count for row in unit)
+        often = [row for row in unit if row.count >= OFTEN * most]
+        if share and share >= WHOLE * max(row.again / row.count for row in often):
             found += [row for row in unit if row.again]
     return found
 
