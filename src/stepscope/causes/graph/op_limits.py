@@ -72,6 +72,8 @@ class Cheaper:
         """What it is, as the end of a sentence."""
         if self.variant == "batch":
             return f"{self.factor:.1f} times as fast per sample in batches {BATCH_FACTOR} times as large"
+        if self.variant == "channels":
+            return f"{self.factor:.1f} times as fast with the width as channels"
         if self.variant:
             return f"{self.factor:.1f} times as fast in {self.variant}"
         return f"{self.factor:.1f} times as fast with {_threads(self.threads)}"

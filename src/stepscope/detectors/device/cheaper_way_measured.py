@@ -2,7 +2,8 @@
 
 ## What it detects
 Heavy ops that were at least 1.5 times as fast when they were run alone after the job in float32 instead of float64, in
-bfloat16 instead of float32, or with another number of threads than the job set.
+bfloat16 instead of float32, with the width of a convolution over one channel as its channels (text as an image:
+`Conv1D` in place of `Conv2D`), or with another number of threads than the job set.
 
 ## Why it matters
 What an op costs depends on the machine: processors have instructions for 16-bit numbers or not, small ops lose more by
@@ -59,6 +60,13 @@ _REMEDIES = {
     "bfloat16": (
         "mixed-precision",
         'keras.mixed_precision.set_global_policy("mixed_bfloat16"), and compare what the model learns',
+    ),
+    "channels": (
+        "width-as-channels",
+        (
+            "give the convolution the width as its channels: Conv1D, or expand_dims on axis 2, with the "
+            "filter as (height, 1, width, number); the numbers stay the same"
+        ),
     ),
     "": (
         "other-thread-count",

@@ -14,8 +14,9 @@ SCHEMA = "stepscope.replay/1"
 MAX_OPS = 64
 """Number of ops in a file beyond which it is none of ours."""
 
-Variant = Literal["", "float32", "bfloat16", "batch"]
-"""What is different: nothing; another type of the numbers; a batch ``BATCH_FACTOR`` times as large."""
+Variant = Literal["", "float32", "bfloat16", "batch", "channels"]
+"""What is different: nothing; another type of the numbers; a batch ``BATCH_FACTOR`` times as large; the width of a
+convolution as its channels."""
 BATCH_FACTOR = 8
 
 
