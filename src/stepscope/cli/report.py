@@ -43,13 +43,28 @@ ENDINGS |= {".html": "html", ".htm": "html", ".md": "md", ".markdown": "md"}
     "outlier, `slowest:3` the slowest three. As text, json or md.",
 )
 @click.option(
+    "--price",
+    type=click.FloatRange(min=0.0),
+    metavar="AMOUNT",
+    default=0.0,
+    help="With text: what an hour of the machine costs, in any currency: what samples cost, and what the findings "
+    "would take off.",
+)
+@click.option(
     "-v",
     "--verbose",
     is_flag=True,
     help="With text: every reason why detectors could not decide, and their codes.",
 )
 def report(
-    session: Path | None, format_: str | None, output: Path | None, step: str | None, *, tasks: bool, verbose: bool
+    session: Path | None,
+    format_: str | None,
+    output: Path | None,
+    step: str | None,
+    price: float,
+    *,
+    tasks: bool,
+    verbose: bool,
 ) -> None:
     """Analyse SESSION (a .stepscope directory or a packed file) and show what was found. Without SESSION: the latest
     in the current folder, else the latest of enable.
@@ -70,7 +85,7 @@ def report(
         found = analyze.analyze(session)
     if form == "text":
         color = output is None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-        data = _text(found, session, color=color, tasks=tasks, verbose=verbose)
+        data = _text(found, session, color=color, tasks=tasks, verbose=verbose, price=price)
     else:
         data = rendering.render(found, session, form)
     _write(data, output)
@@ -105,11 +120,11 @@ def _format_of(output: Path | None) -> str:
     return ENDINGS[ending]
 
 
-def _text(found: Report, session: Path, *, color: bool, tasks: bool, verbose: bool) -> str:
+def _text(found: Report, session: Path, *, color: bool, tasks: bool, verbose: bool, price: float) -> str:
     from stepscope.reports import task_rows, text  # noqa: PLC0415 - as above
 
     page = session / "report.html"
     width = shutil.get_terminal_size((120, 24)).columns
     where = {"session_path": str(session), "html_path": str(page) if page.is_file() else ""}
-    shown = text.render(found, color=color, width=width, verbose=verbose, **where)
+    shown = text.render(found, color=color, width=width, verbose=verbose, price=price, **where)
     return f"{shown}\n{task_rows.render(found, width=width)}" if tasks else shown

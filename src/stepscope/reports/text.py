@@ -18,6 +18,7 @@ from stepscope.reports import (
     ledger_rows,
     maker_rows,
     op_trace_text,
+    price_rows,
     request_rows,
     verdict,
     words,
@@ -38,6 +39,8 @@ SMALL_SHARE = 0.005
 """Components below half a percent are omitted from the one-line breakdown."""
 HEAD = 12
 """Column of the text after ``stepscope`` and ``the step``."""
+MIN_WAIT = 0.05
+"""Share of the steps that wait for input from which the head says what the input could reach."""
 TAIL = 10
 """Column of the text after ``checked`` and ``report``."""
 BODY = 18
@@ -79,6 +82,7 @@ def render(
     session_path: str = "",
     html_path: str = "",
     verbose: bool = False,
+    price: float = 0.0,
 ) -> str:
     """The report as lines of text that end in a newline.
 
@@ -89,6 +93,7 @@ def render(
         session_path: path of the session, for the command that opens it again.
         html_path: path of the page.
         verbose: with every reason why detectors could not decide.
+        price: of an hour of the machine, in any currency; 0: nothing is said of it.
     """
     width = max(width, MIN_WIDTH)
     if (why := verdict.nothing_to_show(report)) and not verbose:
@@ -99,7 +104,8 @@ def render(
         lines += _labelled("measured", HEAD, _wrap_items(words.measured_items(report), width - HEAD))
         lines += _paths(session_path, html_path, width)
         return "".join(_paint(line, color=color) + "\n" for line in lines)
-    lines = [*_header(report, width), (), *_findings(report, width), *_checked(report, width, verbose=verbose)]
+    cost = _labelled("cost", HEAD, _wrap_items(price_rows.lines(report, price), width - HEAD))
+    lines = [*_header(report, width), *cost, (), *_findings(report, width), *_checked(report, width, verbose=verbose)]
     lines += [*_captured(report, width), *_traced(report, width), *_ops(report, width), *_limits(report, width)]
     lines += [*_source(report, width), *_diagnostics(report, width), *_slowest(report, session_path, width)]
     lines += _paths(session_path, html_path, width)
@@ -188,10 +194,16 @@ def _header(report: Report, width: int) -> list[Line]:
         *_labelled("turns", HEAD, _wrap_items(turn_rows.line(report), room)),
         *_labelled("unexplained", HEAD, wrap(verdict.unexplained_text(report), room)),
         *_stages(report, room),
-        *_labelled("input", HEAD, [text for said in input_rows.short(report.input_bound) for text in wrap(said, room)]),
+        *_labelled("input", HEAD, [text for said in _input(report) for text in wrap(said, room)]),
         *_requests(report, room),
         *_members(report, room),
     ]
+
+
+def _input(report: Report) -> Sequence[str]:
+    """What the input could reach at best; nothing where the steps hardly wait for it."""
+    wait = sum(part.ratio for part in report.anatomy if part.component == "input-wait")
+    return input_rows.short(report.input_bound) if wait >= MIN_WAIT else ()
 
 
 def _first(report: Report, room: int, *, cost: bool = True) -> list[Line]:
