@@ -77,6 +77,7 @@ from stepscope.detectors.host import (
     whole_copied_for_part,
 )
 from stepscope.detectors.input import (
+    input_takes_cpus,
     iterator_made_each_step,
     padding_to_one_length,
     python_function_in_pipeline,
@@ -172,6 +173,7 @@ ALL: Listed = (
     padding_to_one_length.DETECTOR,
     iterator_made_each_step.DETECTOR,
     slow_start_of_pass.DETECTOR,
+    input_takes_cpus.DETECTOR,
     slow_evaluation_input.DETECTOR,
     kernel_launch_bound.DETECTOR,
     host_to_device_copy_bound.DETECTOR,

@@ -53,3 +53,14 @@ def test_a_cache_that_is_cut_short(behind: tuple[tuple[str, int], ...]) -> None:
 def test_a_cache_that_may_be_complete(made: list[DatasetMade]) -> None:
     """Nothing ends a pass before the cache's last element, or it is not known."""
     assert cut_caches.build(made) is None
+
+
+@pytest.mark.parametrize(("buffer", "batches", "cut"), [(18, 8, True), (20, 8, False), (0, 8, False), (5, 10, False)])
+def test_a_shuffle_reads_its_buffer_ahead(buffer: int, batches: int, *, cut: bool) -> None:
+    """Eight batches of ten and a buffer of 18 leave two of a hundred elements unread."""
+    job = Job()
+    made = [job.dataset("CacheDataset", cardinality=100)]
+    made.append(job.dataset("ShuffleDataset", made[-1], cardinality=100, buffer=buffer))
+    made.append(job.dataset("BatchDataset", made[-1], cardinality=10, batch=10))
+    made.append(job.dataset("TakeDataset", made[-1], cardinality=batches))
+    assert (cut_caches.build(made) is not None) == cut

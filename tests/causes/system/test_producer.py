@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from tests.derive.sessions import MAIN, MS, POOL, US, Job
+from tests.derive.sessions import MAIN, MS, POOL, US, Job, S, filled
 from tests.derive.with_steps import view_of
 from tests.detectors.jobs import PERIOD, STEPS, keras_fit, train_loop
 
@@ -11,6 +12,7 @@ from stepscope.causes.input import input_cause
 from stepscope.causes.system.producer import Producer
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
+from stepscope.model.records import ThreadTable
 from stepscope.model.report.finding import Finding
 
 CALL = 900 * US
@@ -84,3 +86,21 @@ def test_neighbours_leave_it_open() -> None:
     cause = view_of(job).get(input_cause.build)
     assert cause is not None
     assert cause.producer is None
+
+
+def test_threads_that_follow_a_producer_are_the_input_s() -> None:
+    """Keras makes new ones each epoch, and records may name only the first."""
+    job = hidden(own=30, producer=0)
+    seconds = np.arange(11, dtype=np.int64) * S
+    later = seconds[2:]
+    rows = [
+        (seconds[:1], 1000 + POOL, 0),
+        (later, 2000, 40),
+        (seconds, 1000 + MAIN, 30),
+    ]
+    job.threads = ThreadTable.concat(
+        filled(ThreadTable, len(at), at_ns=at, pid=at * 0 + job.pid, native=at * 0 + native, run_ns=at // 100 * share)
+        for at, native, share in rows
+    )
+    job.machine(10, cpus=2, got=0.7)
+    assert made(job).cpu_ratio == pytest.approx(0.4, abs=0.08)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 CACHES, TAKES = "CacheDataset", "TakeDataset"
 """Class names of the transformations in tf.data."""
+SHUFFLES = "ShuffleDataset"
+"""Class name of the transformation that reads its buffer ahead of what it makes."""
 ONE_BY_ONE = ("Map", "Batch", "Prefetch", "Options", "Zip", "Enumerate")
 """Parts of class names of transformations that request one element of their input for each element of their own."""
 
@@ -39,14 +41,18 @@ def build(datasets: Sequence[DatasetMade]) -> CutCache | None:
         below = [by_id[i] for i in take.inputs if i in by_id]
         if take.cls != TAKES or not below or not 0 <= take.cardinality < below[0].cardinality:
             continue
-        one = below[0]
-        while (
-            one.cls != CACHES and any(part in one.cls for part in ONE_BY_ONE) and one.inputs and one.inputs[0] in by_id
-        ):
+        one, read = below[0], take.cardinality
+        while one.cls != CACHES and _hands_on(one) and one.inputs and one.inputs[0] in by_id:
+            read = read * max(1, one.batch) + (one.buffer if SHUFFLES in one.cls else 0)
             one = by_id[one.inputs[0]]
-        if one.cls == CACHES:
+        if one.cls == CACHES and not 0 <= one.cardinality <= read:
             return CutCache(cache=one, take=take, below=_below(one, by_id))
     return None
+
+
+def _hands_on(dataset: DatasetMade) -> bool:
+    """Whether it asks for no more elements than it makes, or, a shuffle, for known more."""
+    return any(part in dataset.cls for part in ONE_BY_ONE) or (SHUFFLES in dataset.cls and dataset.buffer > 0)
 
 
 def _below(dataset: DatasetMade, by_id: Mapping[int, DatasetMade]) -> frozenset[int]:

@@ -105,28 +105,28 @@ def cpu_ratio(view: StepsView, natives: set[int], process_cores: float) -> float
     """CPU time of some threads over wall time, within the steady steps.
 
     Keras and tf.data make new threads each epoch, and records may name those of some epochs only: if a requested thread
-    ends before the steps do, or is too short-lived to be sampled twice, the process's CPU time beyond all threads that
-    were sampled twice also counts.
+    ends before the steps do, or is too short-lived to be sampled twice, threads that begin after it count too, and the
+    process's CPU time beyond all threads that were sampled twice.
     """
     steps = view.steps
     if not natives:
         return 0.0
     lo, hi = steps.span
-    table = view.session.threads
-    mine = (table.pid == steps.worker.info.pid) & (table.at_ns >= lo) & (table.at_ns <= hi)
-    table = table.take(mine)
+    every = view.session.threads
+    every = every.take(every.pid == steps.worker.info.pid)
+    table = every.take((every.at_ns >= lo) & (every.at_ns <= hi))
     span = int(table.at_ns[-1] - table.at_ns[0]) if len(table) else 0
     if span <= 0:
         return 0.0
     used: dict[int, float] = {}
-    stays: set[int] = set()
     for native in np.unique(table.native):
-        mine = table.native == native
-        run = table.run_ns[mine]
+        run = table.run_ns[table.native == native]
         if len(run) > 1:
             used[int(native)] = float(run[-1] - run[0]) / span
-        if table.at_ns[mine][-1] == table.at_ns[-1]:
-            stays.add(int(native))
-    asked = sum(ratio for native, ratio in used.items() if native in natives)
-    short_lived = max(0.0, process_cores - sum(used.values())) if natives - (used.keys() & stays) else 0.0
+    met = {native: every.at_ns[every.native == native] for native in used.keys() | natives}
+    ended = {n for n in natives if n not in used or int(met[n][-1]) < int(table.at_ns[-1])}
+    since = min((int(met[n][-1]) for n in ended if len(met[n])), default=int(every.at_ns[-1]))
+    heirs = {native for native in used if int(met[native][0]) > since}
+    asked = sum(ratio for native, ratio in used.items() if native in natives | heirs)
+    short_lived = max(0.0, process_cores - sum(used.values())) if ended else 0.0
     return asked + short_lived

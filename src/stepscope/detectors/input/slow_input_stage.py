@@ -38,7 +38,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.input import function_lines, input_cause, random_input
+from stepscope.causes.input import function_lines, input_cause, input_cpu, random_input
 from stepscope.causes.job import hidden_wait
 from stepscope.detectors import cut_cache, determinism, drawn, input_means, pipeline_python
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, compute_ratio, cost_of
@@ -76,6 +76,8 @@ class Params:
     """Of the elements of a map: a later stage is named only if it leaves less."""
 
 
+WITHOUT = 0.8
+"""Part of the input's CPU time that goes with a cache that is kept: batches have to be handed over all the same."""
 MOST_LINES = 3
 """Lines of a map's function that are places of the finding."""
 HANDING_ON = ("Batch", "Shuffle", "TensorSlice", "Repeat", "Prefetch", "Zip", "Unbatch")
@@ -151,7 +153,8 @@ def _finding(view: StepsView, cause: InputCause, params: Params) -> Seen:
         title += f"; {dropped.word} after it discards {format_ratio(dropped.ratio)} of its output"
         evidence.append(Evidence(metric="dropped_ratio", value=dropped.ratio, unit="ratio"))
         places = (*places, *(p for d in dropped.by.datasets if (p := view.dataset_place(d)) is not None))
-    cut = cut_cache.above(view, stage.datasets if stage is not None else ())
+    named = stage is not None and not stage.name.startswith(HANDING_ON)
+    cut = cut_cache.above(view, stage.datasets if stage is not None and named else view.pipeline.datasets)
     if cut is not None:
         title += f"; the {cut_cache.WHY}"
         places = (*places, *cut_cache.places(view, cut))
@@ -161,6 +164,9 @@ def _finding(view: StepsView, cause: InputCause, params: Params) -> Seen:
         title += f"; op determinism ({place.file}:{place.line}) makes it run one element at a time"
         places = (*places, place)
     error = 2 * cause.error_ratio
+    cpu = view.get(input_cpu.build)
+    most = max(cause.wait_ratio + error, cpu.ratio if cpu is not None else 0.0)
+    ratio = max(cause.wait_ratio, WITHOUT * cpu.ratio) if cut is not None and cpu is not None else cause.wait_ratio
     return Seen(
         title=title,
         confidence=0.9 if stage is not None else 0.6,
@@ -171,7 +177,7 @@ def _finding(view: StepsView, cause: InputCause, params: Params) -> Seen:
         pipeline_stage=_pipeline_stage(stage),
         where=places,
         evidence=tuple(evidence),
-        cost=cost_of(view, cause.wait_ratio, low=cause.wait_ratio - error, high=cause.wait_ratio + error),
+        cost=cost_of(view, ratio, low=cause.wait_ratio - error, high=most),
         remedies=(
             *((cut_cache.REMEDY,) if cut is not None else ()),
             *((determinism.REMEDY,) if one_thread is not None else ()),
