@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.host import eager_looks
 from stepscope.derive.python import eager
+from stepscope.model.log.events import ModelBuilt
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
@@ -32,7 +33,12 @@ def build(view: SessionView) -> EagerTime | None:
 
 def setting(view: SessionView) -> str | None:
     """The setting that makes the steps run eagerly, see ``eager.setting``; None if there is none."""
-    return eager.setting(view.get(build), keras=_of_keras(view)) if view.steps is not None else None
+    if view.steps is None:
+        return None
+    found = view.get(build)
+    told = view.worker is not None and any(model.run_eagerly for model in view.worker.all(ModelBuilt))
+    within = found is not None and 2 * found.trainer_ratio > found.eager_ratio
+    return eager.setting(found, keras=_of_keras(view) and (told or within))
 
 
 def _of_keras(view: SessionView) -> bool:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 FUNCTION_CALLS = "/polymorphic_function/"
 """TensorFlow code through which tf.functions are called."""
 SESSION = "/client/session.py"
+TRAINERS = ("/keras/src/backend/tensorflow/trainer.py", "keras/src/engine/training.py")
+"""Code of Keras that runs a step. Sources: Keras 3.0 to 3.15, Keras 2.15, tf_keras."""
 PY_FUNCTION = "/ops/script_ops.py"
 """TensorFlow code through which a graph calls Python back (tf.py_function): ops run there are no eager step."""
 GRAPH_BUILDING = ("/framework/op_def_library.py", "/framework/func_graph.py")
@@ -44,6 +46,8 @@ class EagerTime:
     """Eager samples within the calls that steps make, rather than between them."""
     function_ratio: float
     """Eager samples below a call of a tf.function: a setting runs functions eagerly."""
+    trainer_ratio: float
+    """Eager samples within the calls that steps make, below Keras' own step."""
     samples: int
     """Number of samples of the steady steps."""
     lines: tuple[tuple[str, str, int, int], ...]
@@ -88,6 +92,7 @@ def build(taken: tuple[Sample, ...], *, keras: bool = False) -> EagerTime | None
         python_ratio=stack_samples.weight_of(s for s in eager if not s.in_op) / whole,
         call_ratio=stack_samples.weight_of(calls) / whole,
         function_ratio=stack_samples.weight_of(s for s in eager if _calls_function(s)) / whole,
+        trainer_ratio=stack_samples.weight_of(s for s in calls if _in_trainer(s)) / whole,
         samples=len(taken),
         lines=stack_samples.lines_of(eager),
     )
@@ -119,6 +124,10 @@ def is_eager(sample: Sample) -> bool:
 
 def _is_compiled(sample: Sample) -> bool:
     return _calls_function(sample) and not is_eager(sample)
+
+
+def _in_trainer(sample: Sample) -> bool:
+    return any(part in frame.file for frame in sample.frames for part in TRAINERS)
 
 
 def _calls_function(sample: Sample) -> bool:
