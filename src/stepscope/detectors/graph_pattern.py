@@ -103,7 +103,18 @@ def price(
         return
     weight, worst = max(((weigh(ops, one), one) for one in found), key=lambda weighed: weighed[0].ratio)
     if weight.ratio >= min_ratio:
-        yield see(ops, worst, weight)
+        yield _capped(view, see(ops, worst, weight))
+
+
+def _capped(view: SessionView, seen: Seen) -> Seen:
+    """With a cost of at most the compute's share of the steps: a trace has the steps without what is around them."""
+    most = compute_ratio(view) or 1.0
+    cost = seen.cost
+    if cost.ratio <= most:
+        return seen
+    ns = round(cost.ns_per_step * most / cost.ratio)
+    capped = replace(cost, ratio=most, low=min(cost.low, most), high=min(1.0, max(cost.high, most)), ns_per_step=ns)
+    return dataclasses.replace(seen, cost=capped)
 
 
 def price_work(

@@ -65,6 +65,8 @@ class Params:
     """Of these within the steady steps: a fit that compiles and traces for seconds has few, and they begin late."""
 
 
+MOST = 1.2
+"""Times the known time that a build costs at most: first runs of what it made, memory that is freed and taken again."""
 WORDS = {
     "model": ("the model is loaded or cloned", "load the model once, before the loop, and keep it"),
     "saved_model": (
@@ -128,7 +130,7 @@ def _finding(view: StepsView, found: Rebuilds, ratio: float, least: float, *, tr
             Evidence(metric="build_ns", value=each, unit="ns"),
             Evidence(metric="steps_between", value=count / found.builds, unit="steps"),
         ),
-        cost=cost_of(view, ratio, low=(found.build_ns + found.around_ns) / steady, high=1.05 * ratio),
+        cost=cost_of(view, ratio, low=(found.build_ns + found.around_ns) / steady, high=min(1.0, MOST * ratio)),
         remedies=(Remedy(id="build-once", text=advice),),
         explanation="Only the job's first build was needed. Each further one also has its functions traced again "
         "before "
