@@ -183,8 +183,8 @@ def _finding(view: SessionView, ops: NodeCosts, cost: _Cost, params: Params) -> 
     elif penalties:
         why = f", for a regularizer{f' in {_name(taken[0])}' if taken else ''} that takes the whole table"
     return Seen(
-        title=f"each step looks up {touched} of the {rows:,} rows of a table but works on all of them{why}: "
-        f"{format_ratio(share.ratio)} of the step",
+        title=f"each step looks up {touched} of the {rows:,} rows of {_table(ops, found)} but works on all of "
+        f"them{why}: {format_ratio(share.ratio)} of the step",
         confidence=0.8 if found.rows else 0.7,
         where=tuple(dict.fromkeys([*changed, *taken, *by_hand, *lookups])),
         evidence=(
@@ -204,12 +204,18 @@ def _finding(view: SessionView, ops: NodeCosts, cost: _Cost, params: Params) -> 
             Remedy(
                 id="update-looked-up-rows",
                 text=f"use an optimizer that changes only the rows of the batch: {optimizers(view.frameworks)}; no "
-                "regularizer on the whole table; or fewer rows (hashing)",
+                "regularizer on the whole table; or fewer rows (as many as ids occur, or hashing)",
             ),
         ),
         explanation="Ops on the table are those that make or read arrays of its shape: the optimizer's moments, a "
         "regularizer, a gradient that was made dense. Their time does not depend on the batch.",
     )
+
+
+def _table(ops: NodeCosts, found: TableUpdate) -> str:
+    """``the table of Embedding users``: with the layer that looks it up; "a table" without one."""
+    _, layer = ops.index.maker_of(found.lookup)
+    return f"the table of {layer.cls} {layer.name}" if layer is not None and layer.cls else "a table"
 
 
 _FIRST = Remedy(
