@@ -1,4 +1,4 @@
-"""INP011 input-takes-cpus: its fixtures."""
+"""INP012 input-takes-cpus: its fixtures."""
 
 from __future__ import annotations
 

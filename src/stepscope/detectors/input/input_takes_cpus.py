@@ -124,7 +124,7 @@ def _remedies(found: InputCpu) -> tuple[Remedy, ...]:
 
 
 DETECTOR = Detector(
-    code="INP011",
+    code="INP012",
     name="input-takes-cpus",
     cause="Data: inefficient data preprocessing",
     introduced_stage="data preparation",
