@@ -18,12 +18,11 @@ from stepscope.reports import (
     ledger_rows,
     maker_rows,
     op_trace_text,
-    price_rows,
     request_rows,
     verdict,
     words,
 )
-from stepscope.reports.page import input_rows, limit_rows, op_rows, traced_rows, turn_rows
+from stepscope.reports.page import input_rows, limit_rows, op_rows, price_rows, traced_rows, turn_rows
 from stepscope.units import format_ns
 
 if TYPE_CHECKING:
@@ -39,8 +38,6 @@ SMALL_SHARE = 0.005
 """Components below half a percent are omitted from the one-line breakdown."""
 HEAD = 12
 """Column of the text after ``stepscope`` and ``the step``."""
-MIN_WAIT = 0.05
-"""Share of the steps that wait for input from which the head says what the input could reach."""
 TAIL = 10
 """Column of the text after ``checked`` and ``report``."""
 BODY = 18
@@ -194,16 +191,10 @@ def _header(report: Report, width: int) -> list[Line]:
         *_labelled("turns", HEAD, _wrap_items(turn_rows.line(report), room)),
         *_labelled("unexplained", HEAD, wrap(verdict.unexplained_text(report), room)),
         *_stages(report, room),
-        *_labelled("input", HEAD, [text for said in _input(report) for text in wrap(said, room)]),
+        *_labelled("input", HEAD, [text for said in input_rows.head(report) for text in wrap(said, room)]),
         *_requests(report, room),
         *_members(report, room),
     ]
-
-
-def _input(report: Report) -> Sequence[str]:
-    """What the input could reach at best; nothing where the steps hardly wait for it."""
-    wait = sum(part.ratio for part in report.anatomy if part.component == "input-wait")
-    return input_rows.short(report.input_bound) if wait >= MIN_WAIT else ()
 
 
 def _first(report: Report, room: int, *, cost: bool = True) -> list[Line]:

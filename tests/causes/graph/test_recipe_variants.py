@@ -33,7 +33,7 @@ def test_the_width_becomes_the_channels(kind: str) -> None:
     """Tensors and the numbers that are shapes change; what has neither width nor filter stays."""
     changed = recipe_variants.changed(convolution(kind, IMAGE, FILTER), "channels")
     assert changed is not None
-    wide = {IMAGE: (64, 56, 1, 128), FILTER: (5, 1, 128, 100), MADE: MADE}
+    wide: dict[tuple[int, ...], tuple[int, ...]] = {IMAGE: (64, 56, 1, 128), FILTER: (5, 1, 128, 100), MADE: MADE}
     before = convolution(kind, IMAGE, FILTER)
     assert [i.shape for i in changed.inputs] == [wide.get(i.shape, i.shape) for i in before.inputs]
     assert [i.values for i in changed.inputs] == [wide.get(i.values, i.values) for i in before.inputs]

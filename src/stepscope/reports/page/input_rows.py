@@ -10,11 +10,14 @@ from stepscope.reports.page.svg import escape
 from stepscope.units import format_bytes, format_ns, format_rate
 
 if TYPE_CHECKING:
+    from stepscope.model.report.finding import Report
     from stepscope.model.report.input_bound import InputBound
 
 HEAD = ("stage", "where", "elements a batch", "CPU a batch", "waits", "threads", "memory a batch")
 NUMERIC = frozenset(HEAD[2:5] + HEAD[6:])
 EDITS = ("edit", "where", "predicted", "if", "try it")
+MIN_WAIT = 0.05
+"""Share of the steps that wait for input from which the head of a report says what the input could reach."""
 MIN_GAIN = 1.1
 """Rate at best over that of now, from which the terminal shows it."""
 
@@ -41,6 +44,12 @@ def short(bound: InputBound | None) -> list[str]:
     elif bound.no_diff:
         said.append(f"no diff: {words.printable(bound.no_diff)}")
     return said
+
+
+def head(report: Report) -> list[str]:
+    """The same of a report; nothing where the steps hardly wait for input."""
+    wait = sum(part.ratio for part in report.anatomy if part.component == "input-wait")
+    return short(report.input_bound) if wait >= MIN_WAIT else []
 
 
 def rows(bound: InputBound) -> list[Row]:

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 from tests.reports import samples
 
 from stepscope.model.report.step_summary import Throughput
-from stepscope.reports import price_rows, text
+from stepscope.reports import text
+from stepscope.reports.page import price_rows
 
 
 @pytest.mark.parametrize(
