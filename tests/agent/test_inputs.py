@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
 import numpy as np
 import pytest
 
+from stepscope.agent import inputs
 from stepscope.agent.inputs import MAX_BYTES, examined
+
+if TYPE_CHECKING:
+    from stepscope.agent.state import AgentState
 
 RNG = np.random.default_rng(3)
 ROWS = RNG.random((8, 100), "float32")
@@ -45,3 +52,15 @@ def test_zeros_and_how_much_is_examined() -> None:
 def test_what_is_left_out(array: np.ndarray) -> None:
     """One value everywhere, and rows of which few can be examined."""
     assert examined(array) is None
+
+
+def test_feeds_keep_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers and lists of rows among the feeds are left out, and shift no name."""
+    monkeypatch.setattr(inputs, "CALLS", frozenset((1,)))
+    told: list[dict[str, object]] = []
+    state = SimpleNamespace(now=lambda: 0, log=told.append)
+    array = np.arange(20.0).reshape(5, 4)
+    inputs.Inputs(cast("AgentState", state), lambda: ("a.py", "f", 1)).fed(
+        {"keep": 0.5, "rows": [array, array], "x": array}
+    )
+    assert [(line["name"], line["shape"]) for line in told] == [("x", [5, 4])]

@@ -41,7 +41,7 @@ class Inputs:
         self._spent = 0
         self._calls = 0
 
-    def look(self, value: object, *, batch: bool = True, names: Sequence[str] = (), of: str = "") -> None:
+    def look(self, value: Foreign, *, batch: bool = True, names: Sequence[str] = (), of: str = "") -> None:
         """Examine the arrays of a structure.
 
         Args:
@@ -54,7 +54,7 @@ class Inputs:
             return
         start = self._state.now()
         file, function, line = self._place()
-        for position, array in enumerate(_arrays(value, DEPTH)):
+        for position, (name, array) in enumerate(_named(value, names)):
             if position >= MAX_PARTS:
                 break
             found = self._array(array, (position, batch, file, line, of))
@@ -62,7 +62,7 @@ class Inputs:
                 continue
             spent = self._state.now() - start
             told: dict[str, object] = {"t": "input", "at": start, "of": of, "position": position, "batch": batch}
-            told.update(found, name=names[position] if names else "", spent_ns=spent)
+            told.update(found, name=name, spent_ns=spent)
             told.update(file=file, function=function, line=line)
             self._state.log(told)
         self._spent += self._state.now() - start
@@ -94,6 +94,16 @@ class Inputs:
         if found is not None:
             self._looks[key] = looks + 1
         return found
+
+
+def _named(value: Foreign, names: Sequence[str]) -> Iterator[tuple[str, Foreign]]:
+    """The arrays of a structure with their names; of values with names those that are arrays, not lists of rows."""
+    if not names:
+        for array in _arrays(value, DEPTH):
+            yield "", array
+    for position, name in enumerate(names):
+        if getattr(value[position], "shape", None) is not None:
+            yield name, value[position]
 
 
 def _arrays(value: object, depth: int) -> Iterator[Foreign]:

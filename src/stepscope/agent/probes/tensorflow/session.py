@@ -202,8 +202,9 @@ def _wrap(state: AgentState, original: Method, names: Fetches) -> Method:
                     if spent >= LEAST_NS and not flags:
                         flags = shapes.flags(shape_of(feed_dict))
                     names.feeds.note(name, feed_dict)
-                    names.inputs.fed(feed_dict)
                 flags |= first
+                if feed_dict:
+                    names.inputs.fed(feed_dict)
                 if args or kwargs or names.recording:
                     names.trace_of_user(args[0] if args else kwargs.get("options"), start, caller(1))
             except Exception as error:
