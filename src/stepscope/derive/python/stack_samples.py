@@ -62,8 +62,8 @@ _MEETING = ("/distribute/collective_all_reduce_strategy.py", "/eager/remote.py")
 """TensorFlow code in which all tasks meet; the C calls below it wait for them."""
 _IMPORTING = "<frozen importlib"
 """Files of Python's import system, as code objects name them."""
-_WRAPPERS = frozenset({"error_handler"})
-"""Functions of Keras and TensorFlow that only shorten tracebacks."""
+_WRAPPERS = frozenset({"error_handler", "op_dispatch_handler", "binary_op_wrapper", "r_binary_op_wrapper"})
+"""Functions of Keras and TensorFlow that only shorten tracebacks, or choose what an operator or op calls."""
 _PER_CALL = ("CallSpec.", "CallContext.")
 """Objects that Keras makes in each call of a layer."""
 
