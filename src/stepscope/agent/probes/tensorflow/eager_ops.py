@@ -30,6 +30,9 @@ TRIGGERS = frozenset(map(int, (*kinds_with(Trait.BY_LINE), *kinds_with(Trait.CAL
 """Calls around which eager ops run."""
 NEWEST = 256
 """Newest records that say which thread runs them."""
+SPARSE = 16
+"""Newest records of which fewer than one in so many is of such a call show no eager code: Keras' compiled fit waits for
+a value once an epoch."""
 LOOKS_AT_S = (1.0, 3.0, 8.0, 20.0, 45.0, 100.0, 220.0, 480.0)
 """When looks begin, since the first such call."""
 SECOND_NS = 1_000_000_000
@@ -74,7 +77,11 @@ class Looks:
         records = self._state.records
         _, newest = records.since(max(0, records.written() - NEWEST), NEWEST)
         threads = [record[6] for record in newest if record[4] in TRIGGERS]
-        if not threads or any(hasattr(vars(self._module).get(name), "__wrapped__") for name in (FAST, EXECUTE)):
+        if (
+            not threads
+            or SPARSE * len(threads) < len(newest)
+            or any(hasattr(vars(self._module).get(name), "__wrapped__") for name in (FAST, EXECUTE))
+        ):
             return
         if not self._since:
             self._since = now_ns
