@@ -113,7 +113,7 @@ def _capped(view: SessionView, seen: Seen) -> Seen:
     if cost.ratio <= most:
         return seen
     ns = round(cost.ns_per_step * most / cost.ratio)
-    capped = replace(cost, ratio=most, low=min(cost.low, most), high=min(1.0, max(cost.high, most)), ns_per_step=ns)
+    capped = replace(cost, ratio=most, low=min(cost.low, most), high=most, ns_per_step=ns)
     return dataclasses.replace(seen, cost=capped)
 
 

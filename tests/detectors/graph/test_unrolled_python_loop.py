@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.derive.sessions import MS
+from tests.derive.sessions import MS, SCRIPT, Frame
 from tests.detectors.asking import codes, find
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
 from tests.detectors.graph_jobs import unrolled_and_read
-from tests.detectors.jobs import TURN, keras_fit, unrolled
+from tests.detectors.jobs import CALL, TURN, keras_fit, unrolled
 
 from stepscope.detectors.base import run
 from stepscope.detectors.graph.unrolled_python_loop import DETECTOR
@@ -68,6 +68,18 @@ def test_samples_tell_the_loop_where_the_graph_was_not_read() -> None:
     (found,) = find(unrolled(9_920 * MS))
     assert (found.code, found.where[0].line) == ("GRF002", 4)
     assert [e.metric for e in found.evidence if e.threshold is not None][-2:] == ["nodes_per_variable", "samples"]
+
+
+@pytest.mark.parametrize("below", [True, False], ids=["made-the-ops", "around-the-trace"])
+def test_a_loop_around_a_trace_makes_no_ops(*, below: bool) -> None:
+    """A callback of Keras' that loops around predict has its loop on the stack of predict's trace, and unrolls none."""
+    job = unrolled(9_920 * MS, samples=0)
+    keras = Frame("/usr/lib/python3/site-packages/keras/src/trainers/trainer.py", "fit", 371, own=False)
+    trace = Frame("/usr/lib/python3/site-packages/tensorflow/python/framework/func_graph.py", "func", 1060, own=False)
+    loop = Frame("/job/layer.py", "call", TURN + 1)
+    stack = (trace, loop) if below else (loop, trace, Frame("/job/layer.py", "body", 1))
+    job.samples([(i + 1) * 9_920 * MS // 21 for i in range(20)], Frame(SCRIPT, "main", CALL), keras, *stack)
+    assert ("GRF002" in codes(job)) == below
 
 
 def test_a_graph_that_nobody_saw_is_undecided() -> None:

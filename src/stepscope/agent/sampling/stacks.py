@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 MAX_FRAMES = 60
 """Frames kept per stack: the outermost ``ROOT_FRAMES`` and the innermost of the rest."""
 ROOT_FRAMES = 15
+_PLAIN: dict[int, tuple[int, int, bool]] = {}
 _MAX_STACKS = 50_000
 """Distinct stacks or code objects remembered; beyond it all get new ids, so that memory stays bounded (50 MB)."""
 
@@ -33,8 +34,9 @@ class StackTable:
         self._codes: dict[int, tuple[int, CodeType, bool]] = {}
         self._seen: dict[tuple[int, ...], tuple[int, bool]] = {}
         self._stacks: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
-        self._origins: dict[int, dict[int, tuple[int, int]]] = {}
-        """By identity of a code object that AutoGraph made: its lines -> (id of the user's function, user's line)."""
+        self._origins: dict[int, dict[int, tuple[int, int, bool]]] = {}
+        """By identity of a code object that AutoGraph made: its lines -> (id of the function behind it, line, whether
+        it is the user's)."""
         self._functions: dict[tuple[str, str], int] = {}
 
     def stack(self, leaf: FrameType, wait: int = 0) -> tuple[int, bool]:
@@ -68,22 +70,22 @@ class StackTable:
         while frame is not None:
             code = self._codes.get(id(frame.f_code)) or self._code(frame.f_code)
             at = frame.f_lineno or 0
-            origin = self._origins[id(frame.f_code)].get(at) if id(frame.f_code) in self._origins else None
-            own = own or code[2] or origin is not None
-            chain.append(origin or (code[0], at))
+            number, line, mine = self._origin(frame.f_code).get(at) or (code[0], at, code[2])
+            own = own or mine
+            chain.append((number, line))
             frame = frame.f_back
         if len(chain) > MAX_FRAMES:
             chain[MAX_FRAMES - ROOT_FRAMES : len(chain) - ROOT_FRAMES] = []
         chain.reverse()
         lines = (wait, tuple(chain))
-        number = self._stacks.get(lines)
-        if number is None:
-            number = self._stacks[lines] = self._state.new_id("stack")
-            line: dict[str, object] = {"t": "stack", "at": self._state.now(), "id": number, "frames": chain}
+        stack = self._stacks.get(lines)
+        if stack is None:
+            stack = self._stacks[lines] = self._state.new_id("stack")
+            told: dict[str, object] = {"t": "stack", "at": self._state.now(), "id": stack, "frames": chain}
             if wait:
-                line["wait"] = wait
-            self._state.log(line)
-        return number, own
+                told["wait"] = wait
+            self._state.log(told)
+        return stack, own
 
     def _code(self, code: CodeType) -> tuple[int, CodeType, bool]:
         number = self._state.new_id("code")
@@ -93,21 +95,26 @@ class StackTable:
         line.update(file=frames.absolute(code.co_filename), function=frames.function_name(code))
         line.update(line=code.co_firstlineno, own=own)
         self._state.log(line)
-        if autograph.PREFIX in code.co_filename:
-            self._origins[id(code)] = self._user_lines(code.co_filename)
         return known
 
-    def _user_lines(self, generated: str) -> dict[int, tuple[int, int]]:
-        """The user's function and line of each line of a generated file; none if the file is not known."""
-        found = autograph.converted(generated)
-        if found is None:
-            return {}
-        code, lines = found
-        made = {}
-        for line, (file, user_line, function) in lines.items():
-            own_name = function == code.co_name
-            made[line] = (self._function(code, file, frames.function_name(code) if own_name else function), user_line)
-        return made
+    def _origin(self, code: CodeType) -> dict[int, tuple[int, int, bool]]:
+        """What lies behind each line of code that AutoGraph made; nothing for other code, or while that is unknown."""
+        if autograph.PREFIX not in code.co_filename:
+            return _PLAIN
+        made = self._origins.get(id(code))
+        found = autograph.converted(code.co_filename) if made is None else None
+        if found is not None:
+            source, lines = found
+            name = frames.function_name(source)
+            made = self._origins[id(code)] = {
+                line: (
+                    self._function(source, file, name if function == source.co_name else function),
+                    user_line,
+                    frames.is_own(file),
+                )
+                for line, (file, user_line, function) in lines.items()
+            }
+        return made or _PLAIN
 
     def _function(self, code: CodeType, file: str, function: str) -> int:
         """Id of a user's function that never runs itself, because AutoGraph's version of it does."""

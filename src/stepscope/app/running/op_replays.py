@@ -110,12 +110,13 @@ def _environment(manifest: Manifest) -> dict[str, str]:
 def parts(recipes: list[Recipe], threads: int, cores: int, *, roofs: bool) -> tuple[ReplayPart, ...]:
     """What is measured: the ops as they are, then in other types and batches, then with other threads.
 
-    What ops in double precision take in single precision comes first after each: it may be half of the step.
+    What ops in double precision take in single precision, and convolutions with their width as channels, comes first
+    after each: it may be most of the step.
     """
     plain = [_order(recipe, "") for recipe in recipes]
-    single = [_order(recipe, "float32") for recipe in recipes[:VARIED]]
-    paired = [one for pair in zip_longest(plain, single) for one in pair]
-    later = [kind for kind in recipe_variants.KINDS if kind != "float32"]
+    first = [[_order(recipe, kind) for recipe in recipes[:VARIED]] for kind in recipe_variants.FIRST]
+    paired = [one for group in zip_longest(plain, *first) for one in group]
+    later = [kind for kind in recipe_variants.KINDS if kind not in recipe_variants.FIRST]
     varied = [*paired, *(_order(recipe, kind) for kind in later for recipe in recipes[:VARIED])]
     other = cores if 0 < threads < cores else 1
     found = [ReplayPart(threads=threads, roofs=roofs, recipes=tuple(o for o in varied if o is not None))]

@@ -8,7 +8,7 @@ Serves wasteful_operands.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -20,12 +20,13 @@ from stepscope.model.log.graph import UNKNOWN, attributes_of
 from stepscope.wire.replayed_ops import CONSTANT, ELEMENTWISE, REDUCTIONS, VALUE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stepscope.causes.graph.axis_parts import Axes, Axis, Key
     from stepscope.causes.graph.step_inputs import StepInput
     from stepscope.derive.graph.index import GraphIndex
 
+T = TypeVar("T")
 
 _MAKERS = frozenset({"Tile", "BroadcastTo", "Fill", "Pack", "ConcatV2"})
 VIEWS = frozenset({"Reshape", "ExpandDims", "Squeeze"})
@@ -54,8 +55,15 @@ def build(index: GraphIndex, inputs: Mapping[Key, StepInput]) -> dict[Key, Axes]
     """The tensors of the steps' graphs that are copies along some axis. ``inputs``: what their batches hold."""
     found = _Copies(index)
     found.known.update(_of_batches(index, inputs))
-    todo = [graph for graph in index.graphs if graph not in index.caller and not index.of_data(graph)]
-    seen = set[int]()
+    graphs = [graph for graph in index.graphs if graph not in index.caller and not index.of_data(graph)]
+    for row in inward(index, graphs, found.known):
+        found.look(row)
+    return found.known
+
+
+def inward(index: GraphIndex, graphs: Iterable[int], known: dict[Key, T]) -> Iterator[int]:
+    """Rows of graphs and of those that they call, each once. What is ``known`` of a tensor holds of its argument."""
+    todo, seen = list(graphs), set[int]()
     while todo:
         graph = todo.pop()
         if graph in seen:
@@ -63,12 +71,11 @@ def build(index: GraphIndex, inputs: Mapping[Key, StepInput]) -> dict[Key, Axes]
         seen.add(graph)
         rows = index.table.rows_of(graph)
         for row in range(rows.start, rows.stop):
-            found.look(row)
+            yield row
             if index.table.type_of(row) in CALLING:
                 for inner, pairs in arguments_of(index, row):
-                    found.known.update((argument, found.known[key]) for argument, key in pairs if key in found.known)
+                    known.update((argument, known[key]) for argument, key in pairs if key in known)
                     todo.append(inner)
-    return found.known
 
 
 def _of_batches(index: GraphIndex, inputs: Mapping[Key, StepInput]) -> dict[Key, Axes]:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 KINDS: tuple[Variant, ...] = ("float32", "channels", "batch", "bfloat16")
 """In the order measured."""
+FIRST = KINDS[:2]
+"""Measured for each op right after it."""
 _FROM = {"float32": "float64", "bfloat16": "float32"}
 """Type that a variant replaces."""
 _HALF = frozenset({"Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput", "MatMul", "BatchMatMulV2", "Einsum"})

@@ -13,7 +13,7 @@ from math import prod, sqrt
 from typing import TYPE_CHECKING, Literal
 
 from stepscope.causes.graph import step_inputs, wasteful_work
-from stepscope.causes.graph.copied_axes import VIEWS, arguments_of
+from stepscope.causes.graph.copied_axes import VIEWS, inward
 from stepscope.causes.graph.wasteful_work import BALANCE, BYTES, WastefulWork
 from stepscope.derive.graph.independent_loops import RESULT
 from stepscope.derive.graph.index import CALLING, NOT_FOUND, PRODUCTS
@@ -124,22 +124,10 @@ class _Found:
         return [(row, 0) for row in every if self._table.type_of(row) == RESULT and row not in used]
 
     def _through(self, graphs: Iterable[int]) -> Iterator[WastefulWork]:
-        todo = list(graphs)
-        seen = set[int]()
-        while todo:
-            graph = todo.pop()
-            if graph in seen:
-                continue
-            seen.add(graph)
-            rows = self._table.rows_of(graph)
-            for row in range(rows.start, rows.stop):
-                kind = self._table.type_of(row)
-                if kind in CALLING:
-                    for inner, pairs in arguments_of(self._index, row):
-                        self._known.update((arg, self._known[key]) for arg, key in pairs if key in self._known)
-                        todo.append(inner)
-                elif not self._index.is_gradient(row):
-                    yield from self._look(row, kind)
+        for row in inward(self._index, graphs, self._known):
+            kind = self._table.type_of(row)
+            if kind not in CALLING and not self._index.is_gradient(row):
+                yield from self._look(row, kind)
 
     def _look(self, row: int, kind: str) -> Iterator[WastefulWork]:
         keys = list(zip(self._table.inputs_of(row).tolist(), self._table.slots_of(row).tolist(), strict=True))

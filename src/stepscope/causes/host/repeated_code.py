@@ -73,19 +73,21 @@ def build(index: GraphIndex, graph: int, sources: Mapping[str, str], min_turns: 
 
 def _in_turn(index: GraphIndex, rows: slice, groups: list[list[int]]) -> bool:
     """Whether half of the groups, by their nodes, have members most of which depend on another member."""
-    inputs = {row: [i for i in index.table.inputs_of(row).tolist() if i >= 0] for row in range(rows.start, rows.stop)}
-    dependent = sum(len(group) for group in groups if _depend(inputs, group))
-    return 2 * dependent > sum(len(group) for group in groups)
-
-
-def _depend(inputs: Mapping[int, list[int]], group: list[int]) -> bool:
-    members, reached = set(group), set[int]()
-    behind = 0
-    for row, given in inputs.items():
-        if any(one in members or one in reached for one in given):
-            reached.add(row)
-            behind += row in members
-    return 2 * behind > len(group)
+    own = {row: 1 << number for number, group in enumerate(groups) for row in group}
+    behind = dict.fromkeys(own.values(), 0)
+    reached: dict[int, int] = {}
+    """Row -> the groups, as bits, that it depends on or belongs to."""
+    for row in range(rows.start, rows.stop):
+        before = 0
+        for one in index.table.inputs_of(row).tolist():
+            before |= reached.get(one, 0)
+        mine = own.get(row, 0)
+        if mine & before:
+            behind[mine] += 1
+        if before | mine:
+            reached[row] = before | mine
+    dependent = sum(len(group) for number, group in enumerate(groups) if 2 * behind[1 << number] > len(group))
+    return 2 * dependent > sum(map(len, groups))
 
 
 def _forward(index: GraphIndex, rows: slice) -> list[int]:

@@ -30,6 +30,8 @@ MIN_NODES_PER_VARIABLE = 100.0
 """Of a graph that was not read. Measured: layers in a loop 8 to 20, time steps in a loop 380 to 2,400."""
 MIN_SAMPLES = 10
 """Fewer are too few to name lines."""
+TRACED = "/framework/func_graph.py"
+"""TensorFlow code below which a function is traced."""
 ALIKE = 0.7
 """Share of a graph's nodes: a second trace of the same code lacks the ops that make variables."""
 
@@ -95,12 +97,14 @@ class Repeats:
     """On which ``ratio`` rests; 0 if it rests on nodes."""
 
 
-def worst(view: StepsView, traces: FirstTraces) -> Repeats | None:
+def worst(view: StepsView) -> Repeats | None:
     """The loop whose iterations one graph contains, by its nodes, else by the samples taken while it was made.
 
     Iterations that read their own weights are a loop over layers, which a model needs: None.
     """
-    index = view.graphs
+    index, traces = view.graphs, view.get(build)
+    if traces is None:
+        return None
     sampled = traces.loops[0] if traces.loops and traces.loops[0].samples >= MIN_SAMPLES else None
     place = (sampled.file, sampled.function, sampled.line, sampled.end_line) if sampled is not None else None
     if index is not None and traces.graph in index.graphs:
@@ -158,14 +162,18 @@ def _within(at: int, spans: intervals.Intervals) -> bool:
 
 
 def _loops(view: StepsView, inside: list[Sample]) -> tuple[UnrolledLoop, ...]:
-    """Loops of user functions that were called from a framework's tracing, by the time sampled below them."""
+    """Loops of user functions that were called from a framework's tracing, by the time sampled below them.
+
+    Where the stack shows the trace begin, only what lies below: a callback that loops around ``predict`` makes no ops.
+    """
     whole = 0
     weight: Counter[tuple[str, str, int, int]] = Counter()
     count: Counter[tuple[str, str, int, int]] = Counter()
     for sample in inside:
         framework_above = forward = False
         seen = set()
-        for frame in sample.frames:
+        traced = next((i for i, frame in enumerate(sample.frames) if TRACED in frame.file), 0)
+        for frame in sample.frames[traced:]:
             framework_above = framework_above or stack_samples.is_framework(frame.file)
             if not (frame.own and framework_above):
                 continue

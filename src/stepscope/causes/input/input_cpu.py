@@ -28,7 +28,9 @@ class InputCpu:
     """CPU time of the input within the steady steps."""
 
     ratio: float
-    """Share of the time of all CPUs that the job may use."""
+    """Share of the time of all CPUs that the job may use, by tf.data's clocks."""
+    most: float
+    """The same of all that the process used beyond its fast steps."""
     wanted: float
     """CPUs that its threads ran on or waited for."""
     available: float
@@ -50,8 +52,10 @@ def build(view: StepsView) -> InputCpu | None:
     if whole <= 0 or work.wall_ns <= 0:
         return None
     most = max(range(len(times)), key=lambda at: times[at])
+    cpus_ns = work.wall_ns * work.layout.consumer.cores
     return InputCpu(
-        ratio=min(1.0, whole / work.wall_ns / work.layout.consumer.cores),
+        ratio=min(1.0, work.shown_ns / cpus_ns),
+        most=min(1.0, whole / cpus_ns),
         wanted=others.wanted,
         available=others.available,
         stage=work.stages[most],

@@ -60,6 +60,9 @@ class InputWork:
     """The stages of the layout, in its order."""
     wall_ns: float
     """From one batch to the next."""
+    shown_ns: float
+    """CPU time of the stages by tf.data's clocks, as in a fast step. What the process used beyond its fast steps may be
+    more: it has the steps' own variation, and stages above a cache that is discarded, which the clocks do not show."""
     python: bool
     """Whether user Python runs in the pipeline: it has one thread at a time."""
 
@@ -108,7 +111,13 @@ def build(view: StepsView) -> InputWork | None:
         outside_ns=wall if cause is not None and cause.limit in {"disk", "network"} else 0.0,
         outside="network" if cause is not None and cause.limit == "network" else "disk",
     )
-    return InputWork(layout=Layout(stages=work, consumer=consumer), stages=pipe.stages, wall_ns=wall, python=python)
+    return InputWork(
+        layout=Layout(stages=work, consumer=consumer),
+        stages=pipe.stages,
+        wall_ns=wall,
+        shown_ns=min(used, busy * _undisturbed(view)),
+        python=python,
+    )
 
 
 def _share(stage: Stage, calls: float) -> float:

@@ -28,6 +28,8 @@ WARM = 2
 MIN_RUNS, MAX_RUNS, MAX_COPIES = 4, 40, 24
 OP_NS = 60_000_000
 """Time for the counted runs of one op."""
+SLOW_NS = 500_000_000
+"""Time after which no further run of one op is needed: so that another way to compute it is measured as well."""
 RUN_NS = 4_000_000
 """Least time of one run: short ops are repeated within it."""
 DISTINCT_BYTES = 64 << 20
@@ -134,12 +136,14 @@ def times_of(run: "Callable[[], object]", budget_ns: int, deadline: float) -> "l
     for _ in range(WARM):
         run()
     found: "list[tuple[int, int]]" = []
-    while len(found) < MAX_RUNS and (sum(ns for ns, _ in found) < budget_ns or len(found) < MIN_RUNS):
+    spent = 0
+    while len(found) < MAX_RUNS and (spent < budget_ns or (len(found) < MIN_RUNS and spent < SLOW_NS)):
         waited = waiting_ns()
         at = time.perf_counter_ns()
         run()
         ns = time.perf_counter_ns() - at
         found.append((ns, waiting_ns() - waited))
+        spent += ns
         if time.monotonic() > deadline:
             break
     return sorted(found)
@@ -179,9 +183,11 @@ def replay(tf: "Foreign", recipe: SimpleNamespace, call_ns: float, deadline: flo
     each time, and the fastest with the same inputs each time.
     """
     inputs = arrays(tf, recipe)
-    first = times_of(compiled(tf, recipe, inputs, 1), 1, deadline)[0][0]
+    times = times_of(compiled(tf, recipe, inputs, 1), 1, deadline)
+    first = times[0][0]
     copies = max(1, min(MAX_COPIES, int(RUN_NS // max(1.0, first - call_ns)), MAX_BYTES // max(1, recipe.bytes)))
-    times = times_of(compiled(tf, recipe, inputs, copies), OP_NS, deadline)
+    if copies > 1 or first * len(times) < OP_NS:
+        times = times_of(compiled(tf, recipe, inputs, copies), OP_NS, deadline)
     if len(inputs) > FEW_INPUTS:
         call_ns = cost_of_call(tf, copies * len(inputs))
         first = 0  # with fewer copies, so with another cost of passing inputs

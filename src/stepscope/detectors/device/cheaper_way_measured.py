@@ -33,6 +33,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import op_limits
+from stepscope.derive.graph.index import NOT_FOUND
 from stepscope.detectors import graph_pattern, trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
 from stepscope.model.log.program import Setting
@@ -40,7 +41,7 @@ from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from stepscope.causes.graph.op_limits import Cheaper, OpLimit, OpLimits
     from stepscope.derive.view import SessionView
@@ -111,8 +112,7 @@ def _seen(view: SessionView, limits: OpLimits, variant: str, found: list[tuple[O
     types = ", ".join(dict.fromkeys(limit.type for limit, _ in found[:3]))
     trace = limits.heavy.trace
     identity, text = _REMEDIES[variant]
-    rows = [row for limit, _ in found for row in limit.op.rows[:1]]
-    places = graph_pattern.places(view, view.graphs, rows) if view.graphs is not None else ()
+    places = _places(view, [row for limit, _ in found for row in limit.op.rows[:1]])
     return Seen(
         title=f"{types}, {format_ratio(share)} of the step, are {found[0][1].text} alone on this machine",
         confidence=0.6,
@@ -128,6 +128,16 @@ def _seen(view: SessionView, limits: OpLimits, variant: str, found: list[tuple[O
         explanation="The ops were run alone after the job as they are, and in this way.",
         severity="info" if variant in INFORMATION else None,
     )
+
+
+def _places(view: SessionView, rows: Sequence[int]) -> tuple[Place, ...]:
+    """Where the ops were made; of gradients where the ops that they belong to were."""
+    index = view.graphs
+    if index is None:
+        return ()
+    forward = {row: index.forward_of(row) for row in rows if index.is_gradient(row)}
+    mine = [row if forward.get(row, NOT_FOUND) == NOT_FOUND else forward[row] for row in rows]
+    return graph_pattern.places(view, index, mine)
 
 
 def _set_to_double(view: SessionView) -> tuple[Place, ...]:

@@ -76,8 +76,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
         trace_evidence.evidence(trace, "ops_ratio", work, "ratio"),
         Evidence(metric="call_ratio", value=view.anatomy.ratio("call"), unit="ratio", refs=("component:call",)),
     )
-    traces = unrolled_python_loop.build(view)
-    loop = unrolled_python_loop.worst(view, traces) if traces is not None else None
+    loop = view.get(unrolled_python_loop.worst)
     if loop is not None and loop.in_turn is False and loop.ratio >= params.min_loop_ratio:
         yield _of_loop(view, loop, share, text + format_ratio(work), evidence)
         return

@@ -64,7 +64,7 @@ class Params:
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding: the loop with most of the graph."""
-    traces = unrolled_python_loop.build(view)
+    traces = view.get(unrolled_python_loop.build)
     if traces is None or traces.nodes < params.min_nodes or traces.ratio < params.min_ratio:
         return
     index = view.graphs
@@ -74,7 +74,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
             missing=Signal.NODES, hint=f"a graph of {traces.nodes:,} nodes was neither read nor seen being built"
         )
         return
-    loop = unrolled_python_loop.worst(view, traces)
+    loop = view.get(unrolled_python_loop.worst)
     if loop is None or loop.ratio < params.min_loop_ratio or traces.ratio * loop.ratio < params.min_ratio:
         return
     yield _finding(view, traces, loop, params)

@@ -66,7 +66,8 @@ class Params:
 
 
 MOST = 1.2
-"""Times the known time that a build costs at most: first runs of what it made, memory that is freed and taken again."""
+"""Times the known time that a build costs at most: first runs of what it made, memory that is freed and taken again.
+Source: two pairs of strangers' programs (docs/benchmarks/strangers.md, batch 4, 01 and 16): 1.2 and 1.1."""
 WORDS = {
     "model": ("the model is loaded or cloned", "load the model once, before the loop, and keep it"),
     "saved_model": (

@@ -9,12 +9,14 @@ The steps hardly wait for a batch, so the input looks free. But ops of the step 
 threads take: on few CPUs, overlapping work is no free work.
 
 ## Evidence
-`input_cpu_ratio`: the input's part of the CPU time, from the process's CPU time between two reads of tf.data's model,
-and the times of its stages; `wanted_cpus`, `available_cpus`; `part of STAGE`: of the input's CPU time.
+`input_cpu_ratio`: the input's part of the CPUs' time, by the clocks of its stages in tf.data's model as they are while
+the steps are fast, and no more than the process used beyond such steps; `wanted_cpus`, `available_cpus`; `part of
+STAGE`: of the input's CPU time.
 
 ## Known limits
-How the input's CPU time divides is from tf.data's clocks on the wall. What less input saves is modelled: all of its
-CPU time at most. Not reported where other processes take CPUs, or a device computes.
+tf.data's clocks are on the wall; they do not show the stages above a cache that is discarded in each pass. What less
+input saves is modelled: all of its CPU time at most. Not reported where other processes take CPUs, or a device
+computes.
 
 ## Remedy
 Less work in the input: work on whole batches instead of single elements, `cache()` after what is the same in each
@@ -49,11 +51,12 @@ class Params:
     """Thresholds."""
 
     min_cpu_ratio: Ratio = Ratio(0.30)
-    """Of the CPU time. Measured on one CPU: at most 0.21 in clean programs."""
+    """Of the CPUs' time. Measured on one CPU: at most 0.11 in clean programs (bench/cases and strangers)."""
 
 
 SAVED = 0.8
-"""Part of the input's CPU time that less input saves: batches have to be handed over all the same."""
+"""Part of the input's CPU time that less input saves: batches have to be handed over all the same. Source: windows of
+a series, made one by one and as whole batches (docs/benchmarks/strangers.md): 0.85."""
 LEAST = 0.4
 MANY = 1.5
 """Elements of a stage for each batch from which it works on single elements."""
@@ -69,7 +72,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     at = f" ({places[0].file}:{places[0].line})" if places else ""
     mostly = "" if found.stage.family in PASSING_ON else f", mostly its {found.stage.name} stage{at},"
     title = (
-        f"the input pipeline takes {format_ratio(found.ratio)} of the job's CPU time{mostly} from the steps: "
+        f"the input pipeline takes {format_ratio(found.ratio)} of the job's CPUs{mostly} from the steps: "
         f"{found.wanted:.1f} CPUs are wanted, {found.available:.0f} there"
     )
     if cut is not None:

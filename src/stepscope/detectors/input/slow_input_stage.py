@@ -165,8 +165,8 @@ def _finding(view: StepsView, cause: InputCause, params: Params) -> Seen:
         places = (*places, place)
     error = 2 * cause.error_ratio
     cpu = view.get(input_cpu.build)
-    most = max(cause.wait_ratio + error, cpu.ratio if cpu is not None else 0.0)
-    ratio = max(cause.wait_ratio, WITHOUT * cpu.ratio) if cut is not None and cpu is not None else cause.wait_ratio
+    taken = 0.0 if cpu is None else cpu.ratio if cut is None else cpu.most
+    ratio = max(cause.wait_ratio, WITHOUT * taken) if cut is not None else cause.wait_ratio
     return Seen(
         title=title,
         confidence=0.9 if stage is not None else 0.6,
@@ -177,7 +177,13 @@ def _finding(view: StepsView, cause: InputCause, params: Params) -> Seen:
         pipeline_stage=_pipeline_stage(stage),
         where=places,
         evidence=tuple(evidence),
-        cost=cost_of(view, ratio, low=cause.wait_ratio - error, high=most),
+        cost=cost_of(
+            view,
+            ratio,
+            low=cause.wait_ratio - error,
+            high=max(cause.wait_ratio + error, taken),
+            basis="measured" if ratio == cause.wait_ratio else "modelled",
+        ),
         remedies=(
             *((cut_cache.REMEDY,) if cut is not None else ()),
             *((determinism.REMEDY,) if one_thread is not None else ()),
