@@ -269,9 +269,9 @@ def _input(report: Report) -> str:
         [code(cell) if i in (1, 4) else escape(cell) for i, cell in enumerate(row)] for row in input_rows.edits(bound)
     ]
     fence = f"```diff\n{bound.diff}```" if bound.diff and "```" not in bound.diff else ""
-    return "\n\n".join(
-        filter(None, ["### Input at best", f"{escape(bound.text)}.", table(input_rows.EDITS, rows), fence])
-    )
+    edits = table(input_rows.EDITS, rows) if rows else ""
+    cores = f"{escape(input_rows.by_cores(bound))}." if bound.by_cores else ""
+    return "\n\n".join(filter(None, ["### Input at best", f"{escape(bound.text)}.", edits, cores, fence]))
 
 
 def _limits(report: Report) -> str:

@@ -112,3 +112,14 @@ def test_a_function_of_whole_batches_is_called_once() -> None:
     """Ten calls become one; work beyond the calls stays."""
     found = bound.batched(chain(stage("Map", 13 * MS, calls=10 * MS)), 0)
     assert found.stages[0].cpu_ns == pytest.approx(1 * MS + 3 * MS + 1e12 / COPY_BYTES_S)
+
+
+def test_cores_are_asked_about_until_they_bind_no_more() -> None:
+    """40 ms of maps and a step of 6 ms: 46 ms on one core, and from 8 cores on the step is the slowest."""
+    best = chain(stage("Map", 40 * MS, most=math.inf), to=consumer(cores=2, step=6 * MS))
+    now = chain(stage("Map", 40 * MS), to=consumer(cores=2, step=6 * MS))
+    assert bound.core_counts(now, best) == [1, 2, 4, 8]
+    at = {cores: bound.pace(bound.on_cores(best, cores)) for cores in (1, 2, 4, 8)}
+    assert [at[cores].ns for cores in (1, 2, 4, 8)] == pytest.approx([46 * MS, 23 * MS, 11.5 * MS, 6 * MS])
+    assert [at[cores].binds for cores in (1, 2, 4, 8)] == ["cores", "cores", "cores", "step"]
+    assert bound.core_counts(now, now) == [1, 2]

@@ -87,6 +87,10 @@ class InputBound:
     """Without more memory, the first to make first; then the cache, if it fits."""
     best: Pace
     """After all of them."""
+    layout: Layout
+    """After all of them."""
+    factor: float
+    """How much slower the job is than its model, as in the paces."""
     without_cache: Pace
     too_large: float = 0.0
     """Bytes of a cache that would help and does not fit; 0: none."""
@@ -127,6 +131,8 @@ def build(view: StepsView) -> InputBound | None:
         samples=float(known.mean()) / view.pipeline.batches_per_step if len(known) else 0.0,
         edits=tuple(replace(edit, after=_pace(edit.after, factor)) for edit in edits),
         best=_pace(best, factor),
+        layout=layout,
+        factor=factor,
         without_cache=_pace(plain, factor),
         too_large=too_large,
     )

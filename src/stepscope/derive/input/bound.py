@@ -30,6 +30,8 @@ COPY_BYTES_S = 12e9
 """Copying elements into a batch: rows of 12 KB take 0.7-1.1 us longer than rows of 16 bytes (same programs)."""
 MIN_GAIN = 1.03
 """An edit that gains less is not one."""
+MAX_CORES = 256
+"""Most cores that are asked about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +110,23 @@ def pace(layout: Layout) -> Pace:
         return max(slowest, own, key=lambda p: p.ns)
     made = max((p for p in found if p.binds != "cores"), key=lambda p: p.ns, default=Pace(ns=0.0, binds="step"))
     return max(replace(made, ns=made.ns + to.step_ns), slowest, key=lambda p: p.ns)
+
+
+def on_cores(layout: Layout, cores: float) -> Layout:
+    """The same job on another number of CPUs. Its step is no faster on more: how it divides is not known."""
+    return replace(layout, consumer=replace(layout.consumer, cores=cores))
+
+
+def core_counts(now: Layout, best: Layout) -> list[int]:
+    """Numbers of cores worth telling: powers of two, to the first at which cores no longer bind either layout."""
+    counts = []
+    cores = 1
+    while cores <= MAX_CORES:
+        counts.append(cores)
+        if all(pace(on_cores(one, cores)).binds != "cores" for one in (now, best)):
+            break
+        cores *= 2
+    return counts
 
 
 def _alone(stage: Work, cores: float) -> float:

@@ -49,6 +49,18 @@ class InputEdit(Struct, frozen=True, kw_only=True):
     """Command that measures it without a change of the code; null: no intervention does it."""
 
 
+class RateOnCores(Struct, frozen=True, kw_only=True):
+    """The job on a number of cores like those of the run. Modelled; the step takes no less time on more cores."""
+
+    cores: int
+    now_per_s: float
+    """As it is."""
+    best_per_s: float
+    """After all edits."""
+    binds: BindingResource
+    """What binds after them."""
+
+
 class InputBound(Struct, frozen=True, kw_only=True):
     """The pipeline as it is and at best. Modelled, under the circumstances of the run."""
 
@@ -81,5 +93,7 @@ class InputBound(Struct, frozen=True, kw_only=True):
     """The edits as a unified diff of the user's sources."""
     no_diff: str = ""
     """Why edits are missing from it; empty: none is."""
+    by_cores: tuple[RateOnCores, ...] = ()
+    """Numbers of cores up to the first at which cores bind neither: what a larger or a smaller machine would bring."""
     stages: tuple[InputStage, ...] = ()
     """From the consumer to the sources."""

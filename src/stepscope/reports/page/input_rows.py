@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 HEAD = ("stage", "where", "elements a batch", "CPU a batch", "waits", "threads", "memory a batch")
 NUMERIC = frozenset(HEAD[2:5] + HEAD[6:])
 EDITS = ("edit", "where", "predicted", "if", "try it")
+BINDING = {"step": "the step", "disk": "the disk", "network": "the link"}
 MIN_WAIT = 0.05
 """Share of the steps that wait for input from which the head of a report says what the input could reach."""
 MIN_GAIN = 1.1
@@ -35,15 +36,34 @@ class Row(NamedTuple):
 
 
 def short(bound: InputBound | None) -> list[str]:
-    """Texts for the terminal; none where the input has nothing to gain, or no edit is known that gains it."""
-    if bound is None or not bound.edits or bound.best_per_s < MIN_GAIN * bound.now_per_s:
+    """Texts for the terminal; none where neither an edit that is known nor more cores gain anything."""
+    if bound is None:
         return []
-    said = [words.printable(bound.text)]
+    if not bound.edits or bound.best_per_s < MIN_GAIN * bound.now_per_s:
+        return [words.printable(bound.text), by_cores(bound)] if _gains_by_cores(bound) else []
+    said = [words.printable(bound.text), *([by_cores(bound)] if bound.by_cores else [])]
     if bound.diff:
         said.append("the edit as a diff: report.json, input_bound.diff; report.html, Input at best")
     elif bound.no_diff:
         said.append(f"no diff: {words.printable(bound.no_diff)}")
     return said
+
+
+def _gains_by_cores(bound: InputBound) -> bool:
+    return bool(bound.by_cores) and bound.by_cores[-1].now_per_s >= MIN_GAIN * bound.now_per_s
+
+
+def by_cores(bound: InputBound) -> str:
+    """The rates on other numbers of cores, in a sentence."""
+    edited = any(one.best_per_s > MIN_GAIN * one.now_per_s for one in bound.by_cores)
+    each = [
+        f"{one.cores}: {format_rate(one.now_per_s)}" + (f", {format_rate(one.best_per_s)}" if edited else "")
+        for one in bound.by_cores
+    ]
+    what = " (now, at best)" if edited else ""
+    last = bound.by_cores[-1]
+    end = "" if last.binds == "cores" else f"; more cores bring nothing: {BINDING.get(last.binds, 'one thread')} binds"
+    return f"{bound.unit}/s by cores{what}: {'; '.join(each)}{end}"
 
 
 def head(report: Report) -> list[str]:
@@ -93,6 +113,8 @@ def page(bound: InputBound | None) -> str:
             for row in edits(bound)
         ]
         said += tables.table([title.capitalize() for title in EDITS], body, numeric=[])
+    if bound.by_cores:
+        said += f"<p>{escape(by_cores(bound))}.</p>"
     if bound.diff:
         said += f"<pre><code>{escape(bound.diff)}</code></pre>"
     if bound.no_diff:

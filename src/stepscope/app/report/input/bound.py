@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 from stepscope.app.report.input import chains
 from stepscope.causes.input import input_bound
 from stepscope.derive import steps_view
+from stepscope.derive.input import bound as model
 from stepscope.errors import DamagedError, StepscopeError
 from stepscope.model.report.finding import Diagnostic
-from stepscope.model.report.input_bound import InputBound, InputEdit, InputStage
+from stepscope.model.report.input_bound import InputBound, InputEdit, InputStage, RateOnCores
 from stepscope.units import format_bytes, format_rate
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stepscope.causes.input.input_bound import Edit
+    from stepscope.causes.input.input_bound import InputBound as Found
     from stepscope.derive.view import SessionView
     from stepscope.model.log.events import DatasetMade
     from stepscope.model.report.input_bound import RateUnit
@@ -77,6 +81,7 @@ def _build(view: SessionView) -> InputBound | None:
         edits=edits,
         diff=text_of_changes,
         no_diff=why,
+        by_cores=tuple(_on_cores(found, rate, cores) for cores in model.core_counts(found.work.layout, found.layout)),
         stages=tuple(
             InputStage(
                 name=work.name,
@@ -90,6 +95,17 @@ def _build(view: SessionView) -> InputBound | None:
             )
             for work, one in zip(found.work.layout.stages, found.work.stages, strict=True)
         ),
+    )
+
+
+def _on_cores(found: Found, rate: Callable[[float], float], cores: int) -> RateOnCores:
+    now = model.pace(model.on_cores(found.work.layout, cores))
+    best = model.pace(model.on_cores(found.layout, cores))
+    return RateOnCores(
+        cores=cores,
+        now_per_s=rate(found.factor * now.ns),
+        best_per_s=rate(found.factor * min(best.ns, now.ns)),
+        binds=best.binds,
     )
 
 
