@@ -115,6 +115,28 @@ def test_steps_of_a_running_fit(project: Project, running: Callable[..., Running
     assert 0 < report["overhead"]["captures_ratio"] < 1
 
 
+def test_system_calls_of_a_running_fit(project: Project, running: Callable[..., Running]) -> None:
+    """Counted in the kernel, by thread; the report says how many a step makes."""
+    job = running("long_fit.py")
+    done = job.trace("--kind", "syscalls", "--seconds", "1")
+    code, out, _ = job.end()
+    assert (code, out) == (0, "done\n")
+    if "cannot be counted" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stderr
+    assert " system calls in " in done.stdout
+    (capture,) = captures_of(project.session())
+    assert (capture.kind, capture.way, capture.outcome) == ("syscalls", "bpf", "done")
+    assert capture.files == ("calls/0001.json",)
+    (path,) = project.sessions()
+    calls = json.loads((path / "report.json").read_text())["system_calls"]
+    assert calls["steps"] > 0
+    assert calls["wall_ns"] >= 1_000_000_000
+    assert {(row["pid"], row["native"]) for row in calls["rows"] if row["of_steps"]} == {(job.pid, job.pid)}
+    assert any(row["call"] == "futex" for row in calls["rows"])
+    assert calls["count"] >= sum(row["count"] for row in calls["rows"]) > 0
+
+
 def test_a_capture_under_a_condition_that_never_holds_is_not_kept(
     project: Project, running: Callable[..., Running]
 ) -> None:

@@ -12,7 +12,11 @@ from stepscope.model.api.capture_ask import DEFAULT_WAIT_S, DEFAULT_WHEN_WAIT_S,
 @click.argument("job")
 @click.option("--steps", type=click.IntRange(1, MAX_STEPS), help="Number of steps. [default: 10; for a Session: 1 run]")
 @click.option("--kind", type=click.Choice(KINDS), default=KINDS[0], show_default=True, help="What to record.")
-@click.option("--seconds", type=click.FloatRange(0.5, 60), help="Native stacks: duration of the window. [default: 5]")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0.5, 60),
+    help="Stacks, system calls: length of the window. [default: 5]",
+)
 @click.option(
     "--ops/--no-ops", default=True, show_default=True, help="Native stacks: also take an op trace of the same time."
 )

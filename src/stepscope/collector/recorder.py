@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from stepscope.collector.always_on.session_quota import Limits, SessionQuota
+from stepscope.collector.captures.call_captures import CallCaptures
 from stepscope.collector.captures.native_captures import NativeCaptures
 from stepscope.collector.captures.op_captures import OpCaptures
 from stepscope.collector.cgroups import memory_kills
@@ -63,6 +64,7 @@ class Recording:
         self.sampling = Sampling(self.writer, self._origin_ns)
         self.captures = OpCaptures(self)
         self.native = NativeCaptures(self)
+        self.system_calls = CallCaptures(self)
         self._look_schedule = LookSchedule(self, time.monotonic_ns())
         self._sources = sources.SourceCopies(self.writer)
         self._next_drain_ns = 0
@@ -205,6 +207,7 @@ class Recording:
         self.drainer.poll(now_ns, final=True)
         self.captures.close(now_ns)
         self.native.close(now_ns)
+        self.system_calls.close(now_ns)
         outliving = [w.pid for w in self.drainer.workers.values() if not w.closed and w.alive()]
         if outliving:
             self.note("DX113", f"some processes outlived the job and were measured only until its end: {outliving}")

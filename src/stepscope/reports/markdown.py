@@ -18,7 +18,7 @@ from stepscope.reports import (
     verdict,
     words,
 )
-from stepscope.reports.page import input_rows, limit_rows, op_rows, traced_rows, turn_rows
+from stepscope.reports.page import call_rows, input_rows, limit_rows, op_rows, traced_rows, turn_rows
 from stepscope.reports.page.excerpt import excerpt
 from stepscope.units import format_ns
 
@@ -43,7 +43,7 @@ def render(report: Report, *, sources: Mapping[str, str] | None = None) -> str:
         _stages(report),
         _input(report),
     ]
-    blocks += [_tasks(report), _ops(report), _limits(report), _checked(report), _source(report)]
+    blocks += [_tasks(report), _ops(report), _calls(report), _limits(report), _checked(report), _source(report)]
     return "\n\n".join(filter(None, [*blocks, _diagnostics(report)])) + "\n"
 
 
@@ -272,6 +272,15 @@ def _input(report: Report) -> str:
     edits = table(input_rows.EDITS, rows) if rows else ""
     cores = f"{escape(input_rows.by_cores(bound))}." if bound.by_cores else ""
     return "\n\n".join(filter(None, ["### Input at best", f"{escape(bound.text)}.", edits, cores, fence]))
+
+
+def _calls(report: Report) -> str:
+    calls = report.system_calls
+    if calls is None:
+        return ""
+    head = [f" {title}" if title in call_rows.NUMERIC else title for title in call_rows.HEAD]
+    body = table(head, [[escape(cell) for cell in row] for row in call_rows.rows(calls)])
+    return f"### System calls\n\n{escape(call_rows.said(calls))}.\n\n{body}"
 
 
 def _limits(report: Report) -> str:

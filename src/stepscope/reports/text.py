@@ -22,7 +22,7 @@ from stepscope.reports import (
     verdict,
     words,
 )
-from stepscope.reports.page import input_rows, limit_rows, op_rows, price_rows, traced_rows, turn_rows
+from stepscope.reports.page import call_rows, input_rows, limit_rows, op_rows, price_rows, traced_rows, turn_rows
 from stepscope.units import format_ns
 
 if TYPE_CHECKING:
@@ -173,7 +173,8 @@ def _header(report: Report, width: int) -> list[Line]:
             *_labelled("unexplained", HEAD, wrap(verdict.unexplained_text(report), room)),
             *_labelled("measured", HEAD, measured or ["nothing: the job was too short, or no sampler ran"]),
             *_stages(report, room),
-            *_requests(report, room),
+            *_wrapped("requests", request_rows.lines(report), room),
+            *_wrapped("calls", call_rows.lines(report.system_calls), room),
             *_members(report, room),
         ]
     items = [words.plural(summary.steps, "step"), words.throughput_text(summary)]
@@ -183,7 +184,7 @@ def _header(report: Report, width: int) -> list[Line]:
     items += [verdict.gpu_text(report), verdict.exit_text(summary), words.overhead_text(report.overhead)]
     return [
         *_labelled("stepscope", HEAD, _wrap_items(filter(None, items), room)),
-        *_labelled("makers", HEAD, [text for line in maker_rows.lines(summary) for text in wrap(line, room)]),
+        *_wrapped("makers", maker_rows.lines(summary), room),
         *_labelled(
             "the step", HEAD, _wrap_items([*_anatomy(report), *filter(None, [verdict.steps_note(report)])], room)
         ),
@@ -191,8 +192,9 @@ def _header(report: Report, width: int) -> list[Line]:
         *_labelled("turns", HEAD, _wrap_items(turn_rows.line(report), room)),
         *_labelled("unexplained", HEAD, wrap(verdict.unexplained_text(report), room)),
         *_stages(report, room),
-        *_labelled("input", HEAD, [text for said in input_rows.head(report) for text in wrap(said, room)]),
-        *_requests(report, room),
+        *_wrapped("input", input_rows.head(report), room),
+        *_wrapped("requests", request_rows.lines(report), room),
+        *_wrapped("calls", call_rows.lines(report.system_calls), room),
         *_members(report, room),
     ]
 
@@ -226,8 +228,9 @@ def _stages(report: Report, room: int) -> list[Line]:
     return _labelled("stages", HEAD, texts)
 
 
-def _requests(report: Report, room: int) -> list[Line]:
-    return _labelled("requests", HEAD, [text for line in request_rows.lines(report) for text in wrap(line, room)])
+def _wrapped(label: str, lines: Sequence[str], room: int) -> list[Line]:
+    """Lines of any length behind a label."""
+    return _labelled(label, HEAD, [text for line in lines for text in wrap(line, room)])
 
 
 def _anatomy(report: Report) -> list[str]:

@@ -30,11 +30,13 @@ CAPTURES = "captures"
 SOURCES = "captures/sources"
 SOURCES_INDEX = "captures/sources/index.json"
 STACKS = "captures/stacks"
+CALLS = "captures/calls"
 OPTRACES = "captures/optraces"
 MEMORY = "captures/memory"
 REPLAY = "captures/replay.json"
 EXPERIMENT = "captures/experiment.json"
 PAGE_WALKS = "captures/page_walks.json"
+CALLS_PATTERN = re.compile(r"[0-9]+\.json")
 STACKS_PATTERN = MEMORY_PATTERN = re.compile(r"[0-9A-Za-z_.-]+\.parquet")
 
 RECORDS = "records"

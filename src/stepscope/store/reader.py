@@ -47,6 +47,7 @@ from stepscope.store import (
     page_walks,
     replays,
     stacks,
+    system_calls,
     tables,
 )
 from stepscope.store.segments import counting
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from stepscope.model.records import Table
     from stepscope.model.session.address_space import MemoryLook
     from stepscope.model.session.stacks import StackProfile
+    from stepscope.model.session.system_calls import SystemCalls
 
 MAX_INDEX_BYTES = 16 << 20
 MAX_SOURCE_BYTES = 1 << 20
@@ -122,6 +124,7 @@ def _read_files(files: bundle.Files) -> Session:
         stacks=_stacks(files, damage),
         op_traces=_op_traces(files, damage),
         memory_looks=_memory_looks(files, damage),
+        system_calls=_system_calls(files, damage),
         replays=_one_file(files, layout.REPLAY, replays.MAX_BYTES, replays.decode, damage),
         experiment=_one_file(files, layout.EXPERIMENT, experiments.MAX_BYTES, experiments.decode, damage),
         page_walks=_one_file(files, layout.PAGE_WALKS, page_walks.MAX_BYTES, page_walks.decode, damage),
@@ -334,3 +337,10 @@ def _memory_looks(files: bundle.Files, damage: _Damage) -> list[MemoryLook]:
             first_line = str(error).strip().split("\n", 1)[0]
             damage.lost(name, f"cannot be read and is left out: {first_line}")
     return sorted(looks, key=lambda look: (look.pid, look.at_ns))
+
+
+def _system_calls(files: bundle.Files, damage: _Damage) -> list[SystemCalls]:
+    names = sorted(filter(layout.CALLS_PATTERN.fullmatch, files.names(layout.CALLS)))
+    paths = (f"{layout.CALLS}/{name}" for name in names)
+    found = (_one_file(files, path, system_calls.MAX_BYTES, system_calls.decode, damage) for path in paths)
+    return [one for one in found if one is not None]

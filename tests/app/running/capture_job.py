@@ -109,6 +109,7 @@ class Job:
     drainer: Drainer = field(default_factory=Drainer)
     captures: Captures = field(default_factory=Captures)
     native: Captures = field(default_factory=Captures)
+    system_calls: Captures = field(default_factory=Captures)
     steps: SimpleNamespace | None = field(default_factory=lambda: STEPS)
     events_per_step: float | None = None
     wanted: tuple[Wish, ...] = ()

@@ -31,6 +31,7 @@ from stepscope.app.report.input import bound as input_bound
 from stepscope.causes.host import tasks, thread_deaths
 from stepscope.causes.host.line_heat import HotLines
 from stepscope.causes.system import translation
+from stepscope.derive.machine import system_calls
 from stepscope.derive.steps import step_makers
 from stepscope.derive.steps.anatomy import NAMED_BY
 from stepscope.derive.view import SessionView
@@ -141,6 +142,7 @@ def report_of_view(view: SessionView) -> Report:
         memory=view.get(translation.maps),
         ledger=settled.ledger,
         turns=turns.build(view),
+        system_calls=system_calls.summary(session, view.steps),
         unexplained_ratio=settle.unexplained(settled.ledger),
     )
 

@@ -34,6 +34,7 @@ from stepscope.wire.commands import REQUESTS_NAME, Inbox
 
 if TYPE_CHECKING:
     from stepscope.app.running.live import Live
+    from stepscope.collector.captures.call_captures import CallCaptures
     from stepscope.collector.captures.native_captures import NativeCaptures
     from stepscope.collector.captures.op_captures import OpCaptures
     from stepscope.collector.captures.reason import Reason
@@ -65,7 +66,11 @@ class Capturing:
         """Begin; the account opens at the session's start."""
         self._recording = recording
         self._live = live
-        self._captures: dict[str, OpCaptures | NativeCaptures] = {"ops": recording.captures, "native": recording.native}
+        self._captures: dict[str, OpCaptures | NativeCaptures | CallCaptures] = {
+            "ops": recording.captures,
+            "native": recording.native,
+            "syscalls": recording.system_calls,
+        }
         self._wanted: list[WantedCapture] = []
         self._now: WantedCapture | None = None
         """Whose capture goes on."""

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from stepscope.collector.captures import window_steps
 from stepscope.collector.kernel import perf
 from stepscope.collector.native.native_window import MAX_SECONDS, SECONDS, NativeWindow
-from stepscope.derive.optrace import capture_cost
 from stepscope.errors import CaptureError
-from stepscope.model.log.events import CaptureTaken
 from stepscope.model.session.session import CaptureInfo
 from stepscope.store import layout, stacks
 from stepscope.wire import commands
@@ -32,13 +31,8 @@ if TYPE_CHECKING:
 KIND, WAY = "native", "perf"
 PREFIX = ".native-"
 """Prefix of the folder that perf writes to, below ``captures``, which is not part of the session."""
-SETTLE_NS = 2_000_000_000
-"""Time after the window whose steps it is compared with."""
-PYTHON_MARGIN_S = 2.0
-"""Margin in seconds for sampling Python: a process looks for commands twice a second, and perf takes time to start."""
 _RATES_NS = 4_000_000_000
 """Period whose activity decides how often the process is sampled."""
-_COSTS = ("ratio", "low", "high", "traced", "neighbours", "step_ns", "slower_ns", "cost_ns")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -80,7 +74,7 @@ class NativeCaptures:
         """
         if self._flight is not None:
             raise CaptureError("another capture is in progress")
-        pid = self._pid(asked.worker)
+        pid = window_steps.pid_of(self._recording, asked.worker)
         can = perf.abilities()
         for missing in can.missing:
             self._recording.note(missing.code, missing.text)
@@ -93,28 +87,12 @@ class NativeCaptures:
             window = NativeWindow(pid, folder, can, rates, asked.seconds or SECONDS)
         except OSError as error:
             raise CaptureError(f"{folder}: {error.strerror or error}") from error
-        self._ask_python(asked, 0 if window.watch is not None else rates.frequency)
+        hz = 0 if window.watch is not None else rates.frequency
+        seconds = min(asked.seconds or SECONDS, MAX_SECONDS) + perf.COUNT_SECONDS
+        window_steps.keep_awake(self._recording, asked.worker, seconds, hz=hz)
         number = 1 + sum(capture.kind == KIND for capture in self._recording.manifest.captures)
         self._flight = _Flight(identity=identity, asked=asked, pid=pid, number=number, window=window, folder=folder)
         return identity
-
-    def _ask_python(self, asked: Asked, hz: int) -> None:
-        """Ask the process not to rest while it is measured, and to sample its Python stacks at ``hz``, which are
-        spliced in.
-
-        0: at its usual rate, because the window sees Python's frames itself.
-        """
-        worker = self._recording.drainer.workers.get(asked.worker)
-        if worker is None or worker.closed:
-            return
-        seconds = min(asked.seconds or SECONDS, MAX_SECONDS) + perf.COUNT_SECONDS + PYTHON_MARGIN_S
-        command: dict[str, object] = {"kind": commands.STACKS, "hz": hz, "seconds": seconds}
-        try:
-            commands.send(str(worker.folder / commands.COMMANDS_NAME), command)
-        except (OSError, ValueError) as error:  # it takes no commands: use the usual samples
-            self._recording.note(
-                "DX147", f"Python stacks could not be sampled more often during the native window: {error}"
-            )
 
     def poll(self, now_ns: int, *, final: bool = False) -> CaptureInfo | None:
         """The window that has just finished, returned once; its entry is then in the manifest."""
@@ -125,7 +103,7 @@ class NativeCaptures:
             flight.window.stop()
         elif not flight.window.poll(now_ns):
             return None
-        flight.settled_ns = flight.settled_ns or now_ns + SETTLE_NS
+        flight.settled_ns = flight.settled_ns or now_ns + window_steps.SETTLE_NS
         if not final and now_ns < flight.settled_ns:
             return None
         self._flight = None
@@ -140,15 +118,6 @@ class NativeCaptures:
     def close(self, now_ns: int) -> None:
         """Take what is there, because the job has ended."""
         self.poll(now_ns, final=True)
-
-    def _pid(self, worker: str) -> int:
-        found = self._recording.drainer.workers.get(worker)
-        if found is not None and not found.closed:
-            return found.pid
-        job = self._recording.job
-        if worker or job is None:
-            raise CaptureError("the process has ended")
-        return job.pid
 
     def _rates(self, pid: int, now_ns: int) -> perf.Rates:
         """The process's counters for the last seconds; cautious values if there are none."""
@@ -201,7 +170,7 @@ class NativeCaptures:
             read_cpu_ns=time.process_time_ns() - began,
             cost_ns=taken.perf_cpu_ns,
         )
-        return self._with_cost(info, asked)
+        return window_steps.with_cost(self._recording, info, asked)
 
     def _store(self, taken: Taken, number: int) -> tuple[str, ...]:
         names = []
@@ -211,21 +180,3 @@ class NativeCaptures:
         if len(taken.events):
             self._recording.writer.write_table("memory_events", taken.events)
         return tuple(names)
-
-    def _with_cost(self, info: CaptureInfo, asked: Asked) -> CaptureInfo:
-        worker = self._recording.drainer.workers.get(asked.worker)
-        if worker is None or not asked.anchors:
-            return info
-        window = CaptureTaken(
-            at=info.at_ns,
-            id=info.id,
-            kind=KIND,
-            way=WAY,
-            recorded_ns=info.recorded_ns,
-            cpu_ns=info.cpu_ns,
-            anchors=[*asked.anchors],
-            thread=asked.thread,
-        )
-        cost = capture_cost.measure(*worker.recent.observed(), window)
-        costs = {name: getattr(cost, name) for name in _COSTS}
-        return msgspec.structs.replace(info, steps=cost.traced, **costs)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 from stepscope.collector.kernel.bpf import (
@@ -27,7 +26,9 @@ from stepscope.collector.kernel.bpf import (
     SHIFT,
     STORE,
     TOP,
+    WHO_AT,
     Assembler,
+    only,
 )
 
 MAX_FRAMES = 160
@@ -39,10 +40,9 @@ ON_C_STACK = 3
 """Owner value of a frame that stands for a loop. Source: FRAME_OWNED_BY_CSTACK."""
 _STATE, _ROW, _AT, _COUNT = 6, 7, 8, 9
 """Registers that calls preserve."""
-_WHO_AT, _PROCESS, _WORD = -8, 4, -16
-"""Places on the program's stack: the thread's number, followed by that of the process; a word; copies of frames are
-below."""
-_NOW, _READ_USER, _WHO, _RESERVE, _SUBMIT = 5, 112, 120, 131, 132
+_WORD = -16
+"""Place of a word on the program's stack, below ``WHO_AT``; copies of frames are below."""
+_NOW, _READ_USER, _RESERVE, _SUBMIT = 5, 112, 131, 132
 _NOBODY_IS_WOKEN = 1
 
 
@@ -152,7 +152,7 @@ class Row(NamedTuple):
 def samples_of(pid: int) -> bytes:
     """The instructions of a program that passes only the samples of one process."""
     code = Assembler()
-    _only(code, pid)
+    only(code, pid)
     _end(code)
     return code.assembled()
 
@@ -162,7 +162,7 @@ def program(layout: Layout, runtime: int, ring: int, pid: int) -> bytes:
     ``ring``: descriptor of the output ring.
     """
     code = Assembler()
-    _only(code, pid)
+    only(code, pid)
     _find_thread(code, layout, runtime)
     code.map(1, ring)
     code.add(MOVE, 2, value=_HEAD.size + MAX_FRAMES * _FRAME.size)
@@ -172,7 +172,7 @@ def program(layout: Layout, runtime: int, ring: int, pid: int) -> bytes:
     code.add(COPY, _ROW, 0)
     code.call(_NOW)
     code.add(STORE, _ROW, 0, 0)
-    code.add(LOAD_32, 1, TOP, _WHO_AT)
+    code.add(LOAD_32, 1, TOP, WHO_AT)
     code.add(STORE, _ROW, 1, 8)
     _follow_frames(code, layout)
     code.add(STORE, _ROW, _COUNT, 16)
@@ -193,20 +193,6 @@ def _end(code: Assembler) -> None:
     code.add(EXIT)
 
 
-def _only(code: Assembler, pid: int) -> None:
-    """Store the numbers of thread and process at ``_WHO_AT``, if it is the process whose samples pass."""
-    space = Path("/proc/self/ns/pid").stat()
-    code.number(1, space.st_dev)
-    code.number(2, space.st_ino)
-    code.add(COPY, 3, TOP)
-    code.add(ADD, 3, value=_WHO_AT)
-    code.add(MOVE, 4, value=_U64.size)
-    code.call(_WHO)
-    code.jump(IF_OTHER, 0, "other")  # of another container
-    code.add(LOAD_32, 1, TOP, _WHO_AT + _PROCESS)
-    code.jump(IF_OTHER, 1, "other", pid)
-
-
 def _find_thread(code: Assembler, layout: Layout, runtime: int) -> None:
     """Put the thread's innermost frame into ``_AT``, or leave. Threads of native code get a state for each call of
     Python, with the newest first.
@@ -224,7 +210,7 @@ def _find_thread(code: Assembler, layout: Layout, runtime: int) -> None:
     _read(code, _WORD, _U64.size, number)
     code.jump(IF_OTHER, 0, "another")
     code.add(LOAD_32, 1, TOP, _WORD)
-    code.add(LOAD_32, 2, TOP, _WHO_AT)
+    code.add(LOAD_32, 2, TOP, WHO_AT)
     code.jump(IF_SAME, 1, "found", by=2)
     code.label("another")
     code.add(COPY, _AT, _STATE)

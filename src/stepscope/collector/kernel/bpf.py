@@ -1,4 +1,4 @@
-"""Linux's BPF, as needed for a window of native stacks: a program for perf events and its ring.
+"""Linux's BPF, as needed for windows: programs for perf events and tracepoints, and where they put what they see.
 
 No library and no compiler: a program is some dozen instructions, which the kernel verifies before it accepts them.
 Programs of this kind only read; memory that they cannot read is skipped.
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 _CALLS = {"x86_64": (321, 438), "aarch64": (280, 438)}
 """System call numbers of bpf and pidfd_getfd."""
-_MAP_CREATE, _PROG_LOAD = 0, 5
-_RING = 27
-_PERF_EVENT = 7
+_MAP_CREATE, _LOOK_UP, _NEXT_KEY, _PROG_LOAD, _RAW_OPEN = 0, 1, 4, 5, 17
+_RING, _HASH = 27, 1
+PERF_EVENT, RAW_TRACEPOINT = 7, 17
+"""Kinds of programs. A raw tracepoint needs no tracefs; its event is the tracepoint's arguments, 64 bits each."""
 _SET_BPF = 0x40042408
 _LICENSE = b"GPL\0"
 """License that the helper for reading a process's memory requires."""
@@ -35,9 +36,10 @@ _U64 = struct.Struct("<Q")
 _INSTRUCTION = struct.Struct("<BBhi")
 _LOG_BYTES = 1 << 16
 _CALL, _LOAD_64, _IS_MAP = 0x85, 0x18, 1
-LOAD, LOAD_32, STORE = 0x79, 0x61, 0x7B
-MOVE, COPY, ADD, ADD_REGISTER, SHIFT, EXIT = 0xB7, 0xBF, 0x07, 0x0F, 0x67, 0x95
-IF_EQUAL, IF_OTHER, IF_LESS, IF_SAME, ALWAYS = 0x15, 0x55, 0xA5, 0x1D, 0x05
+LOAD, LOAD_32, STORE, STORE_32 = 0x79, 0x61, 0x7B, 0x63
+MOVE, COPY, ADD, ADD_REGISTER, SUBTRACT_REGISTER, SHIFT, EXIT = 0xB7, 0xBF, 0x07, 0x0F, 0x1F, 0x67, 0x95
+IF_EQUAL, IF_OTHER, IF_LESS, IF_SAME, IF_GREATER, IF_NEGATIVE, ALWAYS = 0x15, 0x55, 0xA5, 0x1D, 0x2D, 0xC5, 0x05
+"""IF_GREATER compares two registers without a sign; IF_NEGATIVE is "less than a number", with a sign."""
 TOP = 10
 """Register that points to the end of a program's stack."""
 
@@ -105,6 +107,25 @@ class Assembler:
         return b"".join(code)
 
 
+WHO_AT, PROCESS = -8, 4
+"""Place on a program's stack of the thread's number, and offset from it of its process's."""
+_WHO = 120
+
+
+def only(code: Assembler, pid: int) -> None:
+    """Store the numbers of thread and process at ``WHO_AT``; jump to "other" if it is another process."""
+    space = Path("/proc/self/ns/pid").stat()
+    code.number(1, space.st_dev)
+    code.number(2, space.st_ino)
+    code.add(COPY, 3, TOP)
+    code.add(ADD, 3, value=WHO_AT)
+    code.add(MOVE, 4, value=_U64.size)
+    code.call(_WHO)
+    code.jump(IF_OTHER, 0, "other")  # of another container
+    code.add(LOAD_32, 1, TOP, WHO_AT + PROCESS)
+    code.jump(IF_OTHER, 1, "other", pid)
+
+
 class Ring:
     """The output of a program, in order."""
 
@@ -145,11 +166,46 @@ class Ring:
         os.close(self.fd)
 
 
-class Program:
-    """A program that runs at each sample of perf events. It may write output, and decides whether the sample passes."""
+class HashMap:
+    """A table that programs fill and we read."""
 
-    def __init__(self, code: bytes) -> None:
-        """Load ``code``.
+    def __init__(self, key: int, value: int, entries: int) -> None:
+        """Make a table of at most ``entries``; ``key`` and ``value``: their sizes in bytes.
+
+        Raises:
+            OSError: no rights, or no memory.
+        """
+        self._key, self._value = key, value
+        self.fd = _bpf(_MAP_CREATE, struct.pack("<5I", _HASH, key, value, entries, 0))
+
+    def items(self) -> Iterator[tuple[bytes, bytes]]:
+        """Its entries at the moment; no program should fill it meanwhile."""
+        key, after = ctypes.create_string_buffer(self._key), ctypes.create_string_buffer(self._key)
+        value = ctypes.create_string_buffer(self._value)
+        at = 0
+        while self._asked(_NEXT_KEY, at, ctypes.addressof(after)):
+            key.raw = after.raw
+            at = ctypes.addressof(key)
+            if self._asked(_LOOK_UP, at, ctypes.addressof(value)):
+                yield key.raw, value.raw
+
+    def _asked(self, command: int, key: int, into: int) -> bool:
+        try:
+            _bpf(command, struct.pack("<IIQQQ", self.fd, 0, key, into, 0))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Release the table."""
+        os.close(self.fd)
+
+
+class Program:
+    """A program that runs at events. At samples of perf events it decides whether the sample passes."""
+
+    def __init__(self, code: bytes, kind: int = PERF_EVENT) -> None:
+        """Load ``code``; ``kind``: PERF_EVENT or RAW_TRACEPOINT.
 
         Raises:
             OSError: no rights, or the verifier rejects it; with its last message.
@@ -157,7 +213,7 @@ class Program:
         text, words = ctypes.create_string_buffer(code, len(code)), ctypes.create_string_buffer(_LICENSE)
         log = ctypes.create_string_buffer(_LOG_BYTES)
         places = ctypes.addressof(text), ctypes.addressof(words)
-        asked = struct.pack("<II2Q", _PERF_EVENT, len(code) // _INSTRUCTION.size, *places)
+        asked = struct.pack("<II2Q", kind, len(code) // _INSTRUCTION.size, *places)
         try:
             self.fd = _bpf(_PROG_LOAD, asked + struct.pack("<IIQ", 0, 0, 0))
         except OSError as error:
@@ -197,6 +253,15 @@ class Program:
         finally:
             os.close(whose)
         return found, attached
+
+    def run_at(self, tracepoint: str) -> int:
+        """Run at a tracepoint, on all CPUs, until the descriptor that is returned is closed.
+
+        Raises:
+            OSError: no rights, or no such tracepoint.
+        """
+        name = ctypes.create_string_buffer(tracepoint.encode("ascii"))
+        return _bpf(_RAW_OPEN, struct.pack("<QI", ctypes.addressof(name), self.fd))
 
     def close(self) -> None:
         """Release the program; events that run it keep it."""

@@ -20,6 +20,7 @@ from stepscope.model.report.overhead import Overhead
 from stepscope.model.report.process_roles import ProcessSummary
 from stepscope.model.report.slow_steps import SlowStep
 from stepscope.model.report.step_summary import MakerKind, StepChoice, StepTimes, Throughput
+from stepscope.model.report.system_calls import SystemCallsSummary
 from stepscope.model.report.turns import Turns
 from stepscope.model.structs import Struct
 
@@ -360,6 +361,8 @@ class Report(Struct, frozen=True, kw_only=True):
     processes. Empty if nothing says when the job began and ended."""
     turns: Turns | None = None
     """The mean of the repetitions that hold many steps each (folds, trials, prompts); null if none are known."""
+    system_calls: SystemCallsSummary | None = None
+    """System calls, where somebody asked for a window in which they are counted; null without."""
     slow_steps: tuple[SlowStep, ...] = ()
     """Steps that are outliers, slowest first, at most 12, each compared with the median step."""
     unexplained_ratio: float = 0.0

@@ -34,6 +34,7 @@ from stepscope.model.session.optrace import OpTrace, TraceSource
 from stepscope.model.session.page_walks import PageWalks
 from stepscope.model.session.replays import Replays
 from stepscope.model.session.stacks import StackProfile
+from stepscope.model.session.system_calls import SystemCalls
 
 SCHEMA_VERSION = 1
 """Version of the session on disk (docs/decisions/0001). A reader opens every older version."""
@@ -260,6 +261,8 @@ class Session:
     """Captured or imported op traces, by name."""
     memory_looks: Sequence[MemoryLook] = ()
     """Looks at address spaces, by process and time."""
+    system_calls: Sequence[SystemCalls] = ()
+    """Windows in which they were counted, by number."""
     replays: Replays | None = None
     """Ops of the step, measured alone after the job; None if that was not done."""
     experiment: Experiment | None = None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from stepscope.reports import capture_text, checked_words, maker_rows, task_rows, verdict, words
 from stepscope.reports.page import (
     bars,
+    call_rows,
     charts,
     input_rows,
     ledger_page,
@@ -65,6 +66,7 @@ def _body(report: Report, sources: Mapping[str, str]) -> str:
         ("tasks", "Tasks", _tasks(report)),
         ("traced", "Traced steps", traced_page.page(report)),
         ("ops", "Ops", op_rows.page(report.ops)),
+        ("calls", "System calls", call_rows.page(report.system_calls)),
         ("limits", "Limits", limit_rows.page(report.limits)),
         ("recorded", "Op traces", traced_page.recorded(report)),
         ("checked", "Checks", _checked(report)),
