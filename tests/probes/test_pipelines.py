@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.tf, pytest.mark.slow]
 
 
+ROW_BYTES = 4 * 4 + 4
+"""Of the program's rows: four floats and a label."""
+
+
 @pytest.fixture(scope="module")
 def run(recorded: Callable[[str], Any]) -> Any:
     """The program ``pipelines``."""
@@ -57,12 +61,12 @@ def made_at(run: Any, mark: str) -> list[DatasetMade]:
 @pytest.mark.parametrize(
     ("mark", "cls", "values"),
     [
-        ("slices", "TensorSliceDataset", {"cardinality": 64}),
+        ("slices", "TensorSliceDataset", {"cardinality": 64, "element_bytes": ROW_BYTES}),
         ("map numpy", "ParallelMapDataset", {"parallel": 2, "cardinality": 64, "fn_name": "through_numpy"}),
         ("filter", "FilterDataset", {"cardinality": -2, "fn_name": "<lambda>"}),
         ("shuffle", "ShuffleDataset", {"buffer": 16}),
         ("map eager", "MapDataset", {"fn_name": "through_eager"}),
-        ("batch", "BatchDataset", {"batch": 8}),
+        ("batch", "BatchDataset", {"batch": 8, "element_bytes": ROW_BYTES}),
         ("batch", "PrefetchDataset", {"buffer": -1}),
     ],
 )

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from tests.derive.sessions import MS
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
 from tests.detectors.traced_jobs import DEVICE, HEAD, on_gpu, transposed
 
+from stepscope.derive import steps_view
+from stepscope.detectors.base import Seen
 from stepscope.detectors.device.host_to_device_copy_bound import DETECTOR
 
 FIXTURES = Fixtures(
@@ -32,3 +35,20 @@ FIXTURES = Fixtures(
 def test_fixtures(claim: Claim) -> None:
     """It finds its case, is silent where it must be, says what it lacks, and turns at its threshold."""
     claim(DETECTOR, FIXTURES)
+
+
+def test_the_map_that_widens_what_is_sent_is_its_place() -> None:
+    """Bytes are cast to floats before the copy: four times of them are sent."""
+    job = on_gpu([HEAD], copy=40_000)
+    frames = job.dataset("TensorSliceDataset", line=11, element_bytes=27_648)
+    cast = job.dataset("ParallelMapDataset", frames, line=12, element_bytes=110_592, fn_name="scaled")
+    batches = job.dataset("BatchDataset", cast, line=13, element_bytes=110_592, batch=32)
+    iterator = job.iterator(batches)
+    job.nexts().every(100 * MS, 40, dur=MS, arg=iterator)
+    view = steps_view.of(job.view())
+    assert view is not None
+    (found,) = DETECTOR.detect(view, DETECTOR.params)
+    assert isinstance(found, Seen)
+    assert found.where[0].line == 12
+    (smaller,) = (one.text for one in found.remedies if one.id == "smaller-types")
+    assert smaller.startswith("scaled (line 12) makes 4 times the bytes that it takes: do that on the device")

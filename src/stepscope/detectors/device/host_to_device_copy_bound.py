@@ -9,7 +9,8 @@ as the bytes that they were decoded to, and frames larger than the model needs t
 
 ## Evidence
 From an op trace with a device's work: `copy_ratio`, share of the steps in copies to the device that no kernel hides;
-`bytes_per_step` and `bytes_per_s` if the trace gives sizes.
+`bytes_per_step` and `bytes_per_s` if the trace gives sizes. The line is that of the input's map that makes elements at
+least twice as large (a cast, one-hot rows), by static types and shapes, if there is one.
 
 ## Known limits
 Copies hidden by kernels cost nothing and are not counted. Copies within and between devices are not included.
@@ -27,6 +28,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.causes.input import widened_elements
 from stepscope.derive.optrace.device import device_work
 from stepscope.detectors import op_places, trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
@@ -37,7 +39,9 @@ from stepscope.units import Ratio, format_bytes, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from stepscope.causes.input.widened_elements import Widening
     from stepscope.derive.view import SessionView
+    from stepscope.model.report.place import Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +71,12 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     sent = int(trace.trace.ints(StatName.TRANSFER_BYTES, 0)[rows].sum())
     per_step = sent / max(1, len(trace.periods))
     seconds = 1e-9 * float(trace.trace.events.dur_ns[rows].sum())
+    widened = widened_elements.build(view.pipeline.datasets) if view.pipeline is not None else None
     size = f" ({format_bytes(per_step)} a step)" if sent else ""
     yield Seen(
         title=f"copies from host to device{size} take {format_ratio(ratio)} of the step, with no kernel running",
         confidence=0.9,
-        where=trace_evidence.stage_places(view) or op_places.of_steps(view),
+        where=_where(view, widened),
         evidence=(
             trace_evidence.evidence(trace, "copy_ratio", ratio, "ratio", params.min_ratio),
             trace_evidence.evidence(trace, "bytes_per_step", per_step, "bytes"),
@@ -84,10 +89,26 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
                 id="prefetch-to-device",
                 text=f"copy the next batch while the device computes: {_AHEAD[trace.framework]}",
             ),
-            Remedy(id="smaller-types", text="send the type that was decoded (uint8) and convert it on the device"),
+            Remedy(id="smaller-types", text=_smaller(widened)),
             Remedy(id="smaller-inputs", text="resize and crop before the copy to the size that the model uses"),
         ),
         explanation="Only copies that no kernel hides are counted.",
+    )
+
+
+def _where(view: SessionView, widened: Widening | None) -> tuple[Place, ...]:
+    first = view.dataset_place(widened.made) if widened is not None else None
+    rest = trace_evidence.stage_places(view) or op_places.of_steps(view)
+    return tuple(dict.fromkeys((first, *rest))) if first is not None else rest
+
+
+def _smaller(widened: Widening | None) -> str:
+    if widened is None:
+        return "send the type that was decoded (uint8) and convert it on the device"
+    which = f"{widened.made.fn_name or 'the map'} (line {widened.made.line})"
+    return (
+        f"{which} makes {widened.ratio:.3g} times the bytes that it takes: do that on the device, in the model's first "
+        "layers, and send what it takes"
     )
 
 

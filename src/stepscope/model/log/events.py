@@ -171,6 +171,8 @@ class DatasetMade(Event, tag="dataset", frozen=True, kw_only=True):
     parallel: int = 0
     """Value of num_parallel_calls; 0 none, -1 AUTOTUNE."""
     buffer: int = 0
+    element_bytes: int = 0
+    """Size of an element by its types and shapes, open dimensions as one; 0: unknown. Since 0.1."""
 
 
 class PyFunctionMade(Event, tag="pyfunction", frozen=True, kw_only=True):
@@ -193,8 +195,7 @@ class IteratorMade(Event, tag="iterator", frozen=True, kw_only=True):
 
 
 class IteratorModel(Event, tag="itermodel", frozen=True, kw_only=True):
-    """tf.data's model of an iterator. ``proto``: base64 of a ModelProto; else ``error``: "no-model" (autotune off) or
-    "no-op" (TensorFlow < 2.17)."""
+    """tf.data's model of an iterator. ``proto``: base64 of a ModelProto; else ``error``: "no-model" or "no-op"."""
 
     iterator: int
     executions: int = 0
@@ -293,8 +294,7 @@ class Metric(Event, tag="metric", frozen=True, kw_only=True):
 class UserProfiler(Event, tag="profiler", frozen=True, kw_only=True):
     """The user's own profiler started or stopped, or a profiler server was started whose clients may start one.
 
-    ``action``: "start", "failed" (``at`` of the start that raised), "stop", "stopped" (its recording is written, in
-    ``dur_ns``) or "server"."""
+    ``action``: "start", "failed" (``at`` of its start), "stop", "stopped" (written, ``dur_ns``) or "server"."""
 
     action: str
     dur_ns: int = 0

@@ -16,6 +16,7 @@ from stepscope.agent.probes.support import (
     defined,
     drop_our_frame,
     eager_test,
+    element_bytes,
     lacking,
     leaf,
     name_of,
@@ -82,7 +83,7 @@ def _wrap_init(state: AgentState, original: Callable[..., Foreign], module: Fore
                 datasets.set(dataset, inner)
             return
         cls = type(dataset).__name__.lstrip("_")
-        inputs = [m for m in (datasets.get(d) for d in dataset._inputs()) if m is not None]
+        inputs = list(filter(None, map(datasets.get, dataset._inputs())))
         key = _construction(local.me.loop, cls, inputs)
         again = repeats.get(key) if key is not None else None
         if again is not None:
@@ -99,23 +100,15 @@ def _wrap_init(state: AgentState, original: Callable[..., Foreign], module: Fore
         if identity > MAX_DATASETS:
             return
         file, function, line = leaf(stack)
-        told = {
-            "t": "dataset",
-            "at": state.now(),
-            "id": identity,
-            "cls": cls,
-            "inputs": [m.identity for m in inputs],
-            "file": file,
-            "line": line,
-            "function": function,
-            "stack": stack,
-            "batch": _own_batch(dataset),
-            "cardinality": cardinality,
-            "parallel": _number(getattr(dataset, "_num_parallel_calls", None), 0),
-            "buffer": _number(getattr(dataset, "_buffer_size", None), 0),
-        }
-        told.update(_function(state, dataset, local.me.generator))
-        state.log(told)
+        line_of: dict[str, object] = {"t": "dataset", "at": state.now(), "id": identity, "cls": cls}
+        line_of.update(inputs=[m.identity for m in inputs], batch=_own_batch(dataset), cardinality=cardinality)
+        line_of.update(file=file, line=line, function=function, stack=stack, element_bytes=element_bytes(dataset))
+        line_of.update(
+            parallel=_number(getattr(dataset, "_num_parallel_calls", None), 0),
+            buffer=_number(getattr(dataset, "_buffer_size", None), 0),
+            **_function(state, dataset, local.me.generator),
+        )
+        state.log(line_of)
         if cls == "TensorSliceDataset" and eager():
             padding.look([_in_memory(tensor) for tensor in dataset._tensors])
             inputs_of(state).look(list(dataset._tensors), batch=False)
