@@ -41,6 +41,7 @@ class Graph:
     calls: list[tuple[int, str, int]] = field(default_factory=list)
     variables: list[tuple[int, str, str, bool]] = field(default_factory=list)
     constants: list[int] = field(default_factory=list)
+    empty: list[tuple[int, float]] = field(default_factory=list)
     count: int = 0
 
     def op(
@@ -76,10 +77,12 @@ class Graph:
         """A constant whole number."""
         return self.op(name, "Const", outputs="int32[]", attributes=f'{{"value":[{value}]}}')
 
-    def constant(self, name: str, spec: str) -> Node:
-        """A captured tensor."""
+    def constant(self, name: str, spec: str, *, zeros: float = 0.0) -> Node:
+        """A captured tensor; ``zeros``: its share of zeros, if it is nearly empty."""
         made = self.op(name, "Placeholder", outputs=spec)
         self.constants.append(made.number)
+        if zeros:
+            self.empty.append((made.number, zeros))
         return made
 
     def call(self, caller: Node, inner: Graph, attribute: str = "f") -> None:
@@ -148,6 +151,7 @@ class Tables:
                 calls=tuple(graph.calls),
                 variables=tuple(graph.variables),
                 constants=tuple(graph.constants),
+                empty=tuple(graph.empty),
             )
             for graph, role, of, name in self.graphs
         ]

@@ -155,6 +155,18 @@ def test_constants(run: Recorded, index: GraphIndex) -> None:
     assert graph_of(index, row).constants == ()
 
 
+def test_matrices_of_zeros(run: Recorded, index: GraphIndex) -> None:
+    """A large captured matrix that is zero nearly everywhere is known by the share; one of zeros alone is not."""
+    rows = [r for r in rows_on(run, index, "spread") if index.table.type_of(r) == "MatMul"]
+    graph = graph_of(index, rows[0])
+    ((node, zeros),) = graph.empty
+    (edges,) = index.table.rows_with(graph.id, [node])
+    assert edges in index.table.inputs_of(rows[-1]).tolist()
+    assert zeros == 1 - 1 / 512
+    (row,) = [r for r in rows_on(run, index, "captured") if index.table.type_of(r) == "MatMul"]
+    assert graph_of(index, row).empty == ()
+
+
 def test_accounts(run: Any) -> None:
     """Each graph says what reading and noting it took; what was not read is counted."""
     read = [g for g in run.all(GraphRead) if g.state == "read"]

@@ -222,6 +222,26 @@ def test_a_batch_of_nearly_empty_rows_is_multiplied() -> None:
     assert [place.line for place in found.where] == [LINE, 5]
 
 
+def over_edges(zeros: float, *, right: bool = False) -> Job:
+    """A layer of a graph network: the matrix of edges times what the nodes hold; ``right``: filters, not edges."""
+    made = Tables()
+    step = made.graph()
+    matrix = step.constant("edges", "float32[2700,2700]", zeros=zeros)
+    held = step.op("held", "Placeholder", outputs="float32[2700,2700]" if right else "float32[2700,64]")
+    factors = (held, matrix) if right else (matrix, held)
+    step.op("MatMul", "MatMul", *factors, outputs="float32[2700,64]", line=LINE)
+    return running(made, ("MatMul:MatMul", 60_000))
+
+
+def test_a_captured_matrix_of_edges_is_multiplied() -> None:
+    """The edges of a graph, as a dense matrix: no batch shows it, the function captures it."""
+    (found,) = find(over_edges(0.998))
+    assert found.remedies[0].id == "sparse-matrix"
+    assert "zeros but for 5 of 2,700 columns in each row, made once, outside of the function" in found.title
+    assert [place.line for place in found.where] == [LINE]
+    assert codes(over_edges(0.0)) == codes(over_edges(0.998, right=True)) == []
+
+
 def test_a_batch_of_equal_rows_is_computed_for_each() -> None:
     """Each row once would do."""
     (found,) = find(given(distinct=2))

@@ -65,6 +65,15 @@ def shifted(v):
 
 
 shifted(tf.ones((2, 16)))
+edges, nothing = tf.eye(512), tf.zeros((512, 512))
+
+
+@tf.function
+def spread(v):
+    return tf.matmul(edges, tf.matmul(nothing, v))  # spread
+
+
+spread(tf.ones((512, 2)))
 
 
 def differentiated():

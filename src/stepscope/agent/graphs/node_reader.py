@@ -14,7 +14,7 @@ import time
 import weakref
 from collections import deque
 
-from stepscope.agent.graphs.node_rows import Rows, called, constants, variables
+from stepscope.agent.graphs.node_rows import Rows, called, constants, empty, variables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -278,7 +278,7 @@ class Reader:
         line.update(cpu_ns=wanted.cpu_ns, noted_ns=made.spent_ns if made is not None else 0)
         if graph is not None:
             line.update(name=str(getattr(graph, "name", "")), variables=variables(graph))
-            line.update(constants=constants(graph))
+            line.update(constants=constants(graph), empty=empty(graph))
         self._state.log(line)
         concrete = wanted.concrete() if wanted.concrete is not None else None
         for inner in _gradients(concrete):

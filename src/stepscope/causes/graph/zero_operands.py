@@ -1,7 +1,8 @@
 """Matrices that are zero nearly everywhere, as factors of products: looking up and adding the rows needed costs less.
 
-Such a matrix is made in the step (one-hot rows, counts of words), in a function of the input pipeline, or before (what
-batches show, see step_inputs). It is followed through what keeps zeros where they are.
+Such a matrix is made in the step (one-hot rows, counts of words), in a function of the input pipeline, or before: what
+batches show (step_inputs), and tensors that a function captures, such as the matrix of a graph's edges. It is followed
+through what keeps zeros where they are.
 
 Serves wasteful_operands.
 """
@@ -91,6 +92,10 @@ class _Found:
         for key, one in inputs.items():
             if one.zeros_ratio > 0:
                 self._known[key] = _Zeros((key[0],), 1 - one.zeros_ratio, columns=prod(one.shape), seen=one.seen)
+        for graph, read in index.graphs.items():
+            for node, zeros in read.empty:
+                for row in index.table.rows_with(graph, [node]):
+                    self._known[row, 0] = _Zeros((row,), 1 - zeros)
 
     def works(self) -> Iterator[WastefulWork]:
         """Go through the graphs, from those that Python runs into those that they call."""

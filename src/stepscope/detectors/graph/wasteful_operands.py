@@ -10,7 +10,7 @@ operand is the same for the whole batch: a solve factorises it for each sample, 
 Zeros: products and solves with a diagonal matrix made as a whole; products (`tf.matmul`, `tensordot`, `einsum`, a
 `Dense` layer) with a matrix that is zero nearly everywhere. Such a matrix is made by `tf.one_hot`, counts
 (`tf.math.bincount`, `CategoryEncoding`), or one-hot rows that are joined, in the step or in a map of the input
-pipeline; or the batches are such: bags of words, tags.
+pipeline; or the batches are such: bags of words, tags; or it is made once and captured: the edges of a graph.
 
 It is a finding if what need not be done takes a tenth of the step or more.
 
@@ -60,6 +60,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import wasteful_operands
+from stepscope.derive.graph.independent_loops import ARGUMENT
 from stepscope.detectors import graph_pattern, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, compute_ratio, cost_of
 from stepscope.model.log.program import InputSeen
@@ -152,6 +153,8 @@ def _finding(view: StepsView, ops: OpCosts, cost: _Cost, params: Params) -> Seen
     if work.seen is not None:
         made = (view.place(work.seen.file, work.seen.line, function=work.seen.function),) if work.seen.line else ()
         origin = f"of the batches that it is given{_at(made)}"
+    elif _is_captured(ops, work):
+        origin = "made once, outside of the function"
     else:
         origin = f"made by {ops.index.table.type_of(work.makers[0])}{_at(made)}"
     number = f"{work.copies:,} " if work.copies else ""
@@ -171,10 +174,21 @@ def _finding(view: StepsView, ops: OpCosts, cost: _Cost, params: Params) -> Seen
             trace_evidence.basis(ops),
         ),
         cost=cost_of(view, min(most, cost.ratio), low=min(most, cost.low), high=min(most, cost.high), basis="modelled"),
-        remedies=(_ROWS_ONCE if work.seen is not None and work.waste == "all" else _REMEDIES[work.waste],),
+        remedies=(_remedy(ops, work),),
         explanation="The graph shows where the operands are made and which ops work on them. "
         f"{trace_evidence.source(ops)} The needless part is counted from their shapes.",
     )
+
+
+def _remedy(ops: OpCosts, work: WastefulWork) -> Remedy:
+    if work.seen is not None and work.waste == "all":
+        return _ROWS_ONCE
+    return _SPARSE if _is_captured(ops, work) else _REMEDIES[work.waste]
+
+
+def _is_captured(ops: OpCosts, work: WastefulWork) -> bool:
+    """Whether what it works on is a tensor that the function captures."""
+    return work.seen is None and ops.index.table.type_of(work.makers[0]) == ARGUMENT
 
 
 def _used(work: WastefulWork) -> str:
@@ -211,6 +225,12 @@ _SAYS: dict[Waste, str] = {
     "multi-hot": "adds rows up by a product with a multi-hot matrix{1}",
     "by-category": "adds rows up by category by a product with a one-hot matrix{1}",
 }
+_SPARSE = Remedy(
+    id="sparse-matrix",
+    text="keep it sparse: tf.sparse.from_dense(matrix) once, tf.sparse.sparse_dense_matmul in the step; or add rows up "
+    "along its entries: tf.math.unsorted_segment_sum(tf.gather(x, sources), targets, rows)",
+    safety="review",
+)
 _REMEDIES: dict[Waste, Remedy] = {
     "all": Remedy(
         id="copy-later",

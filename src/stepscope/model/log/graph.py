@@ -113,6 +113,8 @@ class GraphRead(Event, tag="graphread", frozen=True, kw_only=True):
     """Captured variables: (node that stands for it, name, type and shape, trainable)."""
     constants: tuple[int, ...] = ()
     """Nodes that stand for captured tensors whose values never change; not those of the graph that calls this one."""
+    empty: tuple[tuple[int, float], ...] = ()
+    """Large matrices among them that are zero nearly everywhere: (node, share of zeros). Since 0.1."""
     cpu_ns: int = 0
     """CPU time of reading."""
     noted_ns: int = 0
