@@ -117,3 +117,55 @@ def test_parts_are_regrouped_by_size() -> None:
     assert regrouped(axes(UNKNOWN, 3, 4), ((Part(UNKNOWN),), (Part(4),))) == ((Part(UNKNOWN), Part(3, 1)), (Part(4),))
     assert regrouped(axes(UNKNOWN, UNKNOWN), ((Part(UNKNOWN),), (Part(UNKNOWN),), (Part(2),))) is None
     assert regrouped(axes(6, 4), ((Part(2),), (Part(12),))) == ((Part(2),), (Part(3), Part(4)))
+
+
+def looped(*, state: str = "Fill", added: bool = False) -> tuple[Tables, Node, Node]:
+    """A recurrent layer over rows that stand five times each: a product within its body, and the new state.
+
+    ``state``: what makes the first state. ``added``: the body adds what differs from copy to copy.
+    """
+    tables = Tables()
+    step, body = tables.graph(), tables.graph("body")
+    rows = step.op("rows", "Placeholder", outputs="float32[?,1,4,8]")
+    tile = step.op("tile", "Tile", rows, constant(step, 1, 5, 1, 1), outputs="float32[?,5,4,8]")
+    flat = step.op("flat", "Reshape", tile, outputs="float32[?,4,8]")
+    turned = step.op("turned", "Transpose", flat, constant(step, 1, 0, 2), outputs="float32[4,?,8]")
+    taken = step.op("list", "TensorListFromTensor", turned, constant(step, 0, 8), outputs="variant[]")
+    first = step.op("first", state, constant(step, 0, 8), outputs="float32[?,8]")
+    zero = step.number("zero", 0)
+    given = step.op("given", "TensorListReserve", zero, outputs="variant[]")
+    kernel = step.op("kernel", "Placeholder", outputs="resource[]")
+    step.call(step.op("while", "While", zero, zero, given, first, taken, kernel, outputs="float32[?,8]"), body, "body")
+
+    counter, time = (body.op(name, "Placeholder", outputs="int32[]") for name in ("counter", "time"))
+    out = body.op("out", "Placeholder", outputs="variant[]")
+    held = body.op("held", "Placeholder", outputs="float32[?,8]")
+    item = body.op("items", "Placeholder", outputs="variant[]")
+    weights = body.variable("weights", "float32[8,8]")
+    item = body.op("item", "TensorListGetItem", item, time, outputs="float32[?,8]")
+    if added:
+        item = body.op("own", "AddV2", item, body.op("noise", "RandomUniform", time), outputs="float32[?,8]")
+    product = body.op("product", "MatMul", item, weights, outputs="float32[?,8]")
+    new = body.op("new", "AddV2", product, held, outputs="float32[?,8]")
+    put = body.op("put", "TensorListSetItem", out, time, new, outputs="variant[]")
+    one = body.number("one", 1)
+    later, after = (body.op("add", "AddV2", of, one, outputs="int32[]") for of in (counter, time))
+    for result, spec in ((later, "int32[]"), (after, "int32[]"), (put, "variant[]"), (new, "float32[?,8]")):
+        body.op("result", "Identity", result, outputs=spec)
+    return tables, product, new
+
+
+def test_copies_go_through_loops() -> None:
+    """Rows that stand five times each, through a list into the body; the state begins equal and stays equal."""
+    tables, product, new = looped()
+    assert copied(tables, product) == [5]
+    assert copied(tables, new) == [5]
+
+
+def test_a_state_that_differs_ends_the_search() -> None:
+    """What the body makes of the items alone is copied still; what it makes of the state is not."""
+    tables, product, new = looped(state="RandomStandardNormal")
+    assert copied(tables, product) == [5]
+    assert copied(tables, new) == []
+    tables, product, new = looped(added=True)
+    assert copied(tables, product) == copied(tables, new) == []

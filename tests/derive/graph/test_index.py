@@ -91,6 +91,8 @@ def test_gradient_in_a_loop() -> None:
         forward(tables, back.op("gradient_tape/while/gradients/while/MatMul_grad/MatMul", "MatMul")) == "while/MatMul"
     )
     assert forward(tables, back.op("gradient_tape/while/gradients/AddN", "AddN")) == "while"
+    product = back.op("gradient_tape/while/gradients/while/MatMul_grad/MatMul_1", "MatMul")
+    assert forward(tables, back.op("gradient_tape/while/gradients/AddN_1", "AddN", product)) == "while/MatMul"
 
 
 def test_gradient_by_what_it_takes() -> None:

@@ -1,34 +1,41 @@
 """Axes of tensors along which all elements are copies of one: made by Tile, BroadcastTo, a stack of one tensor ...
 
 Copies are followed forwards from the node that makes them, through everything that keeps them: views, casts, ops of
-each element, products, solves, look-ups. What is not known about an op ends the search.
+each element, products, solves, look-ups, loops. What is not known about an op ends the search.
+
+The variables of a loop are copies if they are before it and each iteration leaves them copies: that is assumed, and the
+assumption weakened by what the body makes of it until it holds.
 
 Serves wasteful_operands.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from stepscope.causes.graph import invariant_work_in_loop
-from stepscope.causes.graph.axis_parts import Part, joined, leading, regrouped, size_of, together
-from stepscope.derive.graph.independent_loops import ARGUMENT, WHILE
-from stepscope.derive.graph.index import CALLING, NOT_FOUND
+from stepscope.causes.graph import invariant_work_in_loop, inward
+from stepscope.causes.graph.axis_parts import Part, copies, joined, leading, regrouped, size_of, together
+from stepscope.derive.graph.independent_loops import WHILE
+from stepscope.derive.graph.index import NOT_FOUND
 from stepscope.model.log.graph import UNKNOWN, attributes_of
 from stepscope.wire.replayed_ops import CONSTANT, ELEMENTWISE, REDUCTIONS, VALUE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from stepscope.causes.graph.axis_parts import Axes, Axis, Key
+    from stepscope.causes.graph.invariant_work_in_loop import LoopVariable
     from stepscope.causes.graph.step_inputs import StepInput
     from stepscope.derive.graph.index import GraphIndex
 
-T = TypeVar("T")
-
 _MAKERS = frozenset({"Tile", "BroadcastTo", "Fill", "Pack", "ConcatV2"})
+_INTO_LISTS = frozenset({"TensorListFromTensor", "TensorListSetItem"})
+_LISTS = _INTO_LISTS | {"TensorListGetItem", "TensorListStack"}
+_EMPTY_LIST = "TensorListReserve"
+MAX_ASSUMPTIONS = 4
+"""Times that what is assumed of a loop's variables may be weakened."""
 VIEWS = frozenset({"Reshape", "ExpandDims", "Squeeze"})
 _SAME = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot", "Cast", "CheckNumerics", "Slice"}) | {
     "Softmax",
@@ -56,26 +63,11 @@ def build(index: GraphIndex, inputs: Mapping[Key, StepInput]) -> dict[Key, Axes]
     found = _Copies(index)
     found.known.update(_of_batches(index, inputs))
     graphs = [graph for graph in index.graphs if graph not in index.caller and not index.of_data(graph)]
-    for row in inward(index, graphs, found.known):
+    for row in inward.through(index, graphs, found.known):
         found.look(row)
+        if index.table.type_of(row) in WHILE:
+            found.loop(row)
     return found.known
-
-
-def inward(index: GraphIndex, graphs: Iterable[int], known: dict[Key, T]) -> Iterator[int]:
-    """Rows of graphs and of those that they call, each once. What is ``known`` of a tensor holds of its argument."""
-    todo, seen = list(graphs), set[int]()
-    while todo:
-        graph = todo.pop()
-        if graph in seen:
-            continue
-        seen.add(graph)
-        rows = index.table.rows_of(graph)
-        for row in range(rows.start, rows.stop):
-            yield row
-            if index.table.type_of(row) in CALLING:
-                for inner, pairs in arguments_of(index, row):
-                    known.update((argument, known[key]) for argument, key in pairs if key in known)
-                    todo.append(inner)
 
 
 def _of_batches(index: GraphIndex, inputs: Mapping[Key, StepInput]) -> dict[Key, Axes]:
@@ -105,26 +97,6 @@ def _of_batches(index: GraphIndex, inputs: Mapping[Key, StepInput]) -> dict[Key,
     return made
 
 
-def arguments_of(index: GraphIndex, row: int) -> Iterator[tuple[int, list[tuple[Key, Key]]]]:
-    """The graphs that a node calls, each with pairs of an argument and the tensor that the node hands to it.
-
-    Of a loop only those that each iteration leaves as they are.
-    """
-    table = index.table
-    for attribute, graph in index.called_by(row):
-        rows = table.rows_of(graph)
-        arguments = [r for r in range(rows.start, rows.stop) if table.type_of(r) == ARGUMENT]
-        inputs = list(zip(table.inputs_of(row).tolist(), table.slots_of(row).tolist(), strict=True))
-        if table.type_of(row) in WHILE:
-            body = graph if attribute == "body" else NOT_FOUND
-            kept = invariant_work_in_loop.kept(index, row, body) if body != NOT_FOUND else frozenset()
-        else:
-            kept = frozenset(arguments)
-            inputs = inputs[len(inputs) - len(arguments) :]  # before them stands what a branch depends on
-        given = zip(arguments, inputs, strict=True) if len(inputs) == len(arguments) else ()
-        yield graph, [((argument, 0), key) for argument, key in given if argument in kept]
-
-
 class _Copies:
     def __init__(self, index: GraphIndex) -> None:
         self._index = index
@@ -133,8 +105,10 @@ class _Copies:
 
     def axes(self, key: Key) -> Axes | None:
         """The dimensions of a tensor; None if even its rank is unknown."""
-        if key in self.known:
-            return self.known[key]
+        return self.known[key] if key in self.known else self._plain(key)
+
+    def _plain(self, key: Key) -> Axes | None:
+        """The dimensions of a tensor as its shape alone shows them; None if even its rank is unknown."""
         row, slot = key
         specs = self._table.specs_of(row) if row != NOT_FOUND else ()
         shape = specs[slot].shape if slot < len(specs) else None
@@ -150,13 +124,74 @@ class _Copies:
         inputs = self.inputs(row)
         if not inputs or (kind not in _MAKERS and not any(key in self.known for key in inputs)):
             return
+        if kind in _LISTS:
+            self._of_list(row, kind, inputs)
+            return
         for slot in range(len(self._table.specs_of(row))):
-            plain = self.axes((row, slot))
+            plain = self._plain((row, slot))
             if plain is None:
                 continue
             made = self._made(row, kind, inputs, plain)
             if made is not None and len(made) == len(plain) and any(part.copied for axis in made for part in axis):
                 self.known[row, slot] = made
+
+    def loop(self, row: int) -> None:
+        """Note which variables of a loop, and which of its results, are copies."""
+        body = next((graph for attribute, graph in self._index.called_by(row) if attribute == "body"), NOT_FOUND)
+        variables = invariant_work_in_loop.loop_variables(self._index, row, body) if body != NOT_FOUND else ()
+        inputs = self.inputs(row)
+        if not variables or len(variables) != len(inputs):
+            return
+        assumed = {one: self.known[key] for one, key in zip(variables, inputs, strict=True) if key in self.known}
+        weaker: dict[LoopVariable, Axes] | None = assumed
+        for _ in range(MAX_ASSUMPTIONS):
+            if not weaker:
+                break
+            assumed = weaker
+            self._in_body(body, assumed)
+            weaker = {one: axes for one, old in assumed.items() if (axes := self._after(one, old))}
+            if weaker == assumed:
+                self._results(row, variables, assumed)
+                return
+        self._in_body(body, {})
+
+    def _in_body(self, body: int, assumed: Mapping[LoopVariable, Axes]) -> None:
+        """Go through a loop's body, and what it calls, with what is assumed of its arguments."""
+        for inner in inward.through(self._index, [body], {}):
+            for slot in range(len(self._table.specs_of(inner))):
+                self.known.pop((inner, slot), None)
+        self.known.update({(one.argument, 0): axes for one, axes in assumed.items()})
+        for inner in inward.through(self._index, [body], self.known):
+            self.look(inner)
+
+    def _after(self, one: LoopVariable, before: Axes) -> Axes | None:
+        """What is left of an assumption after an iteration; None: nothing."""
+        if one.result == one.argument:
+            return before
+        after, plain = self.known.get((one.result, 0)), self._plain((one.argument, 0))
+        made = joined([before, after], plain) if after is not None and plain else None
+        return made if made is not None and copies(made) else None
+
+    def _results(self, row: int, variables: Sequence[LoopVariable], assumed: Mapping[LoopVariable, Axes]) -> None:
+        """Note what the loop gives. A list that it fills holds what each iteration puts into it."""
+        for slot, (one, (given, _)) in enumerate(zip(variables, self.inputs(row), strict=True)):
+            filled = given != NOT_FOUND and self._table.type_of(given) == _EMPTY_LIST
+            axes = self.known.get((one.result, 0)) if filled else assumed.get(one)
+            if axes is not None:
+                self.known[row, slot] = axes
+
+    def _of_list(self, row: int, kind: str, inputs: Sequence[Key]) -> None:
+        """Note what the elements of a list are; a list is known by their dimensions."""
+        of = inputs[-1] if kind == "TensorListSetItem" else inputs[0]
+        axes, plain = self.known.get(of), self._plain((row, 0))
+        if axes is None or plain is None:
+            return
+        if kind == "TensorListFromTensor":
+            axes = axes[1:]
+        elif kind == "TensorListStack":
+            axes = (*plain[:1], *axes)
+        if copies(axes) and (kind in _INTO_LISTS or len(axes) == len(plain)):
+            self.known[row, 0] = axes
 
     def _made(self, row: int, kind: str, inputs: Sequence[Key], plain: Axes) -> Axes | None:
         """The dimensions of a node's output; ``plain``: as its shape alone shows them."""
@@ -170,7 +205,7 @@ class _Copies:
             return self._product(row, kind, inputs, plain)
         if kind in {"GatherV2", "ResourceGather"}:
             return self._gathered(row, kind, inputs, plain)
-        first = self.axes(inputs[0])
+        first = self.axes(inputs[1 if kind == "Split" else 0])
         return self._of_one(row, kind, first, plain) if first is not None else None
 
     def _of_one(self, row: int, kind: str, first: Axes, plain: Axes) -> Axes | None:
@@ -181,6 +216,10 @@ class _Copies:
             return joined([first], plain)
         if kind == "StridedSlice":
             return self._sliced(row, first, plain)
+        if kind == "Split":
+            numbers = self.numbers(self.inputs(row)[0][0])
+            cut = numbers[0] % len(first) if numbers and len(first) == len(plain) else NOT_FOUND
+            return (*first[:cut], plain[cut], *first[cut + 1 :]) if cut != NOT_FOUND else None
         if kind == "Transpose" or kind in REDUCTIONS:
             return self._moved(row, kind, first, plain)
         kept = len(first) - _WITHIN[kind] if kind in _WITHIN else 1 if kind in _CONVOLUTIONS else -1

@@ -58,6 +58,29 @@ _WRITES = ("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoopVariable:
+    """A variable of a loop, or a tensor that the loop captures."""
+
+    argument: int
+    """Row of the body's argument."""
+    result: int
+    """Row of what the body returns for it; the argument's where it stays as it is."""
+
+
+def loop_variables(index: GraphIndex, loop: int, body: int) -> tuple[LoopVariable, ...]:
+    """In the order of the loop's inputs; empty if what the body returns is undetermined."""
+    one = _Body(index, loop, body)
+    results = one.results()
+    if not one.complete or not results:
+        return ()
+    given = [*results, *one.arguments[len(results) :]]
+    return tuple(
+        LoopVariable(argument=argument, result=argument if one.source(result) == argument else result)
+        for argument, result in zip(one.arguments, given, strict=True)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InvariantWork:
     """Work that a loop repeats in each iteration without need."""
 
@@ -168,13 +191,14 @@ class _Body:
 
     def _counts(self, row: int) -> bool:
         """Whether it returns the loop's counter plus one."""
-        if self.table.type_of(row) != RESULT or self._source(row) == row:
+        if self.table.type_of(row) != RESULT or self.source(row) == row:
             return False
-        source = self._source(row)
+        source = self.source(row)
         inputs = self.table.inputs_of(source).tolist()
         return self.table.type_of(source) in ADDS and inputs[:1] == self.arguments[:1] != []
 
-    def _source(self, row: int) -> int:
+    def source(self, row: int) -> int:
+        """What a chain of ``Identity`` begins with."""
         while self.table.type_of(row) == RESULT and len(inputs := self.table.inputs_of(row)) and inputs[0] >= 0:
             row = int(inputs[0])
         return row
@@ -189,7 +213,7 @@ class _Body:
             dtypes = {spec.dtype for spec in self.table.specs_of(row)}
             if "variant" in dtypes or not dtypes or ("resource" in dtypes and row in written):
                 continue
-            if i >= len(results) or self._source(results[i]) == row:
+            if i >= len(results) or self.source(results[i]) == row:
                 kept.add(row)
         return kept
 
@@ -208,7 +232,7 @@ class _Body:
                 changed = inputs if any(_writes(self.table.type_of(r)) for r in inner) else []
             else:
                 changed = inputs[:1] if _writes(kind) else []
-            sources = {self._source(i) for i in changed if i >= 0}
+            sources = {self.source(i) for i in changed if i >= 0}
             # A written variable is identified by its argument; if it is not an argument, it may be any of them.
             if kind not in CALLING and changed and not sources <= set(self.arguments):
                 return set(self.arguments)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from math import prod, sqrt
 from typing import TYPE_CHECKING, Literal
 
-from stepscope.causes.graph import step_inputs, wasteful_work
-from stepscope.causes.graph.copied_axes import VIEWS, inward
+from stepscope.causes.graph import inward, step_inputs, wasteful_work
+from stepscope.causes.graph.copied_axes import VIEWS
 from stepscope.causes.graph.wasteful_work import BALANCE, BYTES, WastefulWork
 from stepscope.derive.graph.independent_loops import RESULT
 from stepscope.derive.graph.index import CALLING, NOT_FOUND, PRODUCTS
@@ -129,7 +129,7 @@ class _Found:
         return [(row, 0) for row in every if self._table.type_of(row) == RESULT and row not in used]
 
     def _through(self, graphs: Iterable[int]) -> Iterator[WastefulWork]:
-        for row in inward(self._index, graphs, self._known):
+        for row in inward.through(self._index, graphs, self._known):
             kind = self._table.type_of(row)
             if kind not in CALLING and not self._index.is_gradient(row):
                 yield from self._look(row, kind)

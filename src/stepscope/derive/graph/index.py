@@ -46,6 +46,8 @@ _EAGER = ("StatefulPartitionedCall/", "PartitionedCall/")
 _MARKER = re.compile(r"^(?:body|cond|then|else|branch\d+)/_\d+/")
 _OPTIMISED = re.compile(r"(?:^|/)(?:ArithmeticOptimizer|ConstantFolding|LayoutOptimizer)/(?:[A-Z]\w*_)?(?=.)")
 _SUFFIX = re.compile(r"-(?:\d+-|folded|reduction|bcast|matmul_grad)[\w-]*$|/_\d+(?:__cf__\d+)?$")
+_ADDED = "AddN"
+"""Type that adds the gradients of one tensor up, from each node that takes it."""
 _GRADIENT = re.compile(r"(?:^|/)(?:gradient_tape|gradients)/")
 _GRAD_OF = re.compile(r"^(.*?)_grad(?:/|$)")
 
@@ -207,7 +209,14 @@ class GraphIndex:
         caller = self.caller.get(int(self.table.graph[row]), NOT_FOUND)
         if found == NOT_FOUND and caller != NOT_FOUND and self.is_gradient(caller):
             return self.forward_of(caller)
+        if found != NOT_FOUND and self.table.type_of(row) == _ADDED and self.table.type_of(found) in CALLING:
+            return self._of_summand(row, found)
         return found
+
+    def _of_summand(self, row: int, call: int) -> int:
+        """The forward node of the first summand that has one: a sum's own name says only which call it is in."""
+        each = (self.forward_of(int(i)) for i in self.table.inputs_of(row) if i >= 0 and self.is_gradient(int(i)))
+        return next((one for one in each if one not in {NOT_FOUND, call}), call)
 
     def _look_forward_by_name(self, row: int) -> int:
         name = self.table.name_of(row)

@@ -4,8 +4,8 @@
 Copies: products, solves, factorisations, sums and other ops of the step's graph whose operands are copies made by
 `tf.tile`, `tf.repeat`, `tf.broadcast_to`, `tf.fill`, a stack of one tensor or a look-up with such ids, or that are
 equal rows of the batches that the step is given. Copies are followed from where they come in through views, casts, ops
-of each element, products and called functions. Either all operands of an op are copies, and so is its result; or one
-operand is the same for the whole batch: a solve factorises it for each sample, a product reads it for each sample.
+of each element, products, called functions and loops. Either all operands of an op are copies, and so is its result; or
+one operand is the same for the whole batch: a solve factorises it for each sample, a product reads it for each sample.
 
 Zeros: products and solves with a diagonal matrix made as a whole; products (`tf.matmul`, `tensordot`, `einsum`, a
 `Dense` layer) with a matrix that is zero nearly everywhere. Such a matrix is made by `tf.one_hot`, counts
@@ -30,9 +30,11 @@ of `batch_rows`, and `zeros_ratio`; of several the batch with the fewest copies 
 Measured on one core, TensorFlow 2.21: batch-2/14-implicit-diffusion of benchmarks/strangers 3.9x faster (74 %),
 predicted 69 %; a question encoded for each of 16 answers 8.3x (88 %), predicted 83 %; an encoder run for each of 12
 draws of a dropout 2.5x (60 %), predicted 56 %; a matrix stacked for a batch and multiplied 5.5x (82 %), predicted 69 %.
-On two shared cores, of batches: a history in each of 64 rows 11.9x (92 %), predicted 89 %; 128 rows of 8 questions
-5.8-8.1x (83-88 %), predicted 89 %; 8 tags of 8,000 5.2-11x (81-91 %), predicted 83 %; 60 words of 20,000 1.4x (30 %),
-predicted 38 % (27-40). One-hot rows of 12,000 columns (bench/cases/35-one-hot-into-matmul) 13x (92 %), predicted 90 %.
+On two shared cores: a GRU on a history repeated for 50 candidates 3.2-9.6x (69-90 %), predicted 78 %; edges of a graph
+as a matrix of 2,700 rows 3.5-5.0x (71-80 %), predicted 79 %; batches, a history in each of 64 rows 11.9x (92 %),
+predicted 89 %; 128 rows of 8 questions 5.8-8.1x (83-88 %), predicted 89 %; 8 tags of 8,000 5.2-11x (81-91 %), predicted
+83 %; 60 words of 20,000 1.4x (30 %), predicted 38 % (27-40). One-hot rows of 12,000 columns
+(bench/cases/35-one-hot-into-matmul) 13x (92 %), predicted 90 %.
 
 ## Known limits
 The saving is counted: all copies but one of an op that works on nothing else; of a solve its factors; of a product the
