@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 READS = ("ReadVariableOp", "ResourceGather")
 ARGUMENT = "Placeholder"
+NO_WORK = frozenset({ARGUMENT, "Identity", "NoOp"})
+"""What a graph is handed and hands back: a loop of the graph makes as many of them at its line as it has captures."""
 MAX_PER_TURN = 4
 """Ops of one kind that a line makes in each iteration; the rarest kind of a line's ops gives the number of
 iterations."""
@@ -91,11 +93,12 @@ def _in_turn(index: GraphIndex, rows: slice, groups: list[list[int]]) -> bool:
 
 
 def _forward(index: GraphIndex, rows: slice) -> list[int]:
-    """Nodes of a graph that were made before its first gradient, and later ones that user code made."""
+    """Nodes of a graph that were made before its first gradient, and later ones that user code made, if they work."""
     table = index.table
     gradients = {row for row in range(rows.start, rows.stop) if index.is_gradient(row)}
     first = min(gradients, default=rows.stop)
-    return [row for row in range(rows.start, rows.stop) if row < first or (table.line[row] and row not in gradients)]
+    every = (row for row in range(rows.start, rows.stop) if table.type_of(row) not in NO_WORK)
+    return [row for row in every if row < first or (table.line[row] and row not in gradients)]
 
 
 def _variables(index: GraphIndex, row: int) -> set[int]:
