@@ -68,10 +68,13 @@ def test_a_generator_without_a_model_is_the_limit() -> None:
 
 
 def test_what_a_starved_cpu_explains_is_not_the_inputs() -> None:
-    """The wait is less by the share of CPUs that others took."""
+    """The wait is less by the share of CPUs that others took. At most all of it is saved: rivals slow both down."""
     job = pulled(60 * MS)
     job.machine(10, cpus=2, got=1.0, waiting=1.0, others=1.0)
-    assert cause(job).wait_ratio == pytest.approx(0.2985)
+    found = cause(job)
+    assert found.wait_ratio == found.saved_low == pytest.approx(0.2985)
+    assert found.saved_ratio == pytest.approx(1.5 * 0.2985)
+    assert found.saved_high == pytest.approx(2 * 0.2985)
 
 
 def test_python_on_two_threads_at_once_covers_its_time_once() -> None:

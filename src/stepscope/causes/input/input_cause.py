@@ -55,6 +55,8 @@ class InputCause:
 
     wait_ratio: float
     """Share of steady wall time, minus the cost of taking ready batches and the part explained by a starved CPU."""
+    whole_wait_ratio: float
+    """The same with the part that a starved CPU explains: beside rivals all of it may be saved."""
     wait_ns_per_step: float
     error_ratio: float
     """Standard error of ``wait_ratio``."""
@@ -106,8 +108,10 @@ def build(view: StepsView) -> InputCause | None:
     disturbed = max(0.0, free * python_ratio * pipe.disturbed_ns() / mean_ns, gil - wait)
     fed = _fed_evaluations(view, functions)
     low, likely, high = _saved(view, made, wait * free, min(1.0, wait * free + disturbed), fed)
+    likely, high = max(likely, wait * (1 + free) / 2), max(high, wait)
     return InputCause(
         wait_ratio=wait * free,
+        whole_wait_ratio=wait,
         wait_ns_per_step=wait * free * mean_ns,
         error_ratio=pipe.wait_error_ns() / mean_ns,
         limit=limit,

@@ -181,7 +181,7 @@ def _finding(view: StepsView, cause: InputCause, params: Params) -> Seen:
             view,
             ratio,
             low=cause.wait_ratio - error,
-            high=max(cause.wait_ratio + error, taken),
+            high=max(cause.wait_ratio + error, taken, cause.whole_wait_ratio),
             basis="measured" if ratio == cause.wait_ratio else "modelled",
         ),
         remedies=(
