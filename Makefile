@@ -154,6 +154,10 @@ bench-input-truth: $(VENV)/.stamp ## input wait against inputs of known cost
 bench-input-bound: $(VENV)/.stamp ## what the input could reach, against the best of a grid
 	@$(BIN)/python benchmarks/input_bound.py $(ARGS)
 
+.PHONY: bench-rand
+bench-rand: $(VENV)/.stamp ## six troubles of one network: found first, and taken away by the trial? resumable (root)
+	@$(BIN)/python benchmarks/rand.py $(ARGS)
+
 .PHONY: bench-graph-table
 bench-graph-table: $(VENV)/.stamp ## op time joined to graph nodes, and what knowing them costs
 	@$(BIN)/python benchmarks/graph_table.py $(ARGS)

@@ -8,7 +8,7 @@ from tests.reports.samples import clean, finding
 
 from stepscope.errors import UsageError
 from stepscope.experiments import plan, proofs
-from stepscope.model.report.finding import Component, Place, Report, StepMaker
+from stepscope.model.report.finding import Component, Evidence, Place, Report, StepMaker
 from stepscope.model.report.ledger import LedgerEntry
 
 
@@ -112,6 +112,17 @@ def test_the_remedy_decides_where_a_detector_has_several() -> None:
 )
 def test_the_argument_of_a_trial_comes_from_the_place(code: str, place: Place, trials: tuple[str, ...]) -> None:
     assert proofs.trials_of(msgspec.structs.replace(finding("HST004"), code=code, where=(place,))) == trials
+
+
+@pytest.mark.parametrize(("batch", "trial"), [(1, "batch:32"), (2, "batch:32"), (6, "batch:16"), (8, "batch:16")])
+def test_a_small_batch_is_tried_at_the_size_that_its_gain_is_modelled_for(batch: int, trial: str) -> None:
+    """Four times two samples are still a small batch, and no other factor is tried beside it."""
+    small = msgspec.structs.replace(
+        finding("HST004"), code="CFG002", evidence=(Evidence(metric="batch", value=batch, unit="samples"),)
+    )
+    assert proofs.trials_of(small) == (trial, "steps-per-execution:10")
+    tried = [one.trial for one in plan.candidates(msgspec.structs.replace(_report(call=1.0), findings=(small,)))]
+    assert [one for one in tried if one.startswith("batch")] == [trial]
 
 
 def test_lines_of_one_function_are_left_out_together() -> None:

@@ -26,7 +26,8 @@ OTHER = "against"
 MIN_RATIO = 0.05
 """Share of the step below which what a trial may remove is not worth it: the smallest change that a few short runs
 show is of this size (ratios of equal runs lie between 0.9 and 1.15)."""
-ARGUMENTS: Mapping[str, str] = {"batch": "4", "steps-per-execution": "10"}
+BATCH = "batch"
+ARGUMENTS: Mapping[str, str] = {BATCH: "4", "steps-per-execution": "10"}
 """Arguments with which an intervention is tried if none is given."""
 FIT_ONLY = frozenset(
     {
@@ -93,8 +94,12 @@ def candidates(report: Report) -> tuple[Candidate, ...]:
     found: dict[str, Candidate] = {}
     fits = _fits(report)
     called = any(GC_CALL in finding.title for finding in report.findings)
-    for candidate in (*_of_findings(report.findings), *_of_ledger(report), *_of_components(report)):
+    told = [*_of_findings(report.findings)]
+    sized = any(trials.split(one.trial)[0] == BATCH for one in told)
+    for candidate in (*told, *_of_ledger(report), *_of_components(report)):
         name = trials.split(candidate.trial)[0]
+        if sized and name == BATCH and candidate not in told:
+            continue  # a finding says how many times the batch
         if (not fits and name in FIT_ONLY) or (name == "gc-calls-off" and not called):
             continue
         known = found.get(candidate.trial)
