@@ -1,4 +1,4 @@
-"""A server in a network namespace of its own, behind a pair of interfaces whose rates a queueing discipline limits."""
+"""A server in a separate network namespace, behind a pair of interfaces whose rates a queueing discipline limits."""
 
 from __future__ import annotations
 
