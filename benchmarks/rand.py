@@ -21,9 +21,12 @@ from pathlib import Path
 from statistics import median
 from typing import TypeAlias
 
-import tomllib
-
 import _far
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "bench" / "rand"

@@ -168,3 +168,13 @@ def test_every_trial_of_a_detector_exists() -> None:
 def test_an_unknown_trial_is_refused() -> None:
     with pytest.raises(UsageError, match="expected one of"):
         plan.named(["nothing"])
+
+
+def test_what_findings_say_of_compute_comes_before_guesses() -> None:
+    """XLA may make any compute faster, or slower; a finding has seen something."""
+    cost = msgspec.structs.replace(finding("HST004").cost, ratio=0.12)
+    large = msgspec.structs.replace(finding("HST004"), code="GRF022", cost=cost)
+    tried = [one.trial for one in plan.candidates(msgspec.structs.replace(_report(call=1.0), findings=(large,)))]
+    assert tried.index("small-kernels") < tried.index("xla-on")
+    assert tried[0] != "xla-on"
+    assert plan.candidates(_report(call=1.0))[0].trial == "xla-on"

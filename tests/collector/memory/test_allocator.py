@@ -124,10 +124,18 @@ def _linked(folder: Path, *, static: bool) -> Path:
     (folder / "main.c").write_text(MAIN)
     program, library = folder / "program", folder / JEMALLOC
     if not static:
-        made = ["gcc", "-shared", "-fPIC", f"-Wl,-soname,{JEMALLOC}", "-o", library, folder / "fake.c"]
+        made: list[str | Path] = [
+            "gcc",
+            "-shared",
+            "-fPIC",
+            f"-Wl,-soname,{JEMALLOC}",
+            "-o",
+            library,
+            folder / "fake.c",
+        ]
         subprocess.run(made, check=True)
     other = folder / "fake.c" if static else library
-    command = ["gcc", "-rdynamic", f"-Wl,-rpath,{folder}", "-o", program, folder / "main.c", other]
+    command: list[str | Path] = ["gcc", "-rdynamic", f"-Wl,-rpath,{folder}", "-o", program, folder / "main.c", other]
     subprocess.run(command, check=True)
     return program
 

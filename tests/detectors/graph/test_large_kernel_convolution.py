@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from tests.derive.graph_tables import Tables
+from tests.derive.sessions import Job
 from tests.detectors.asking import asked, codes
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
 from tests.detectors.graph_jobs import LINE, NODES, running
-from tests.detectors.jobs import Job
 from tests.detectors.traced_jobs import untraced
 
 from stepscope.causes.graph import large_kernel_convolution

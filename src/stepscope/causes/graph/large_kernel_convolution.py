@@ -40,7 +40,7 @@ class LargeKernel:
     layers: int
     """Number of 3 x 3 convolutions that see as far."""
     left: float
-    """Their multiplications, as a part of its own."""
+    """Their multiplications, as a part of those of the convolution."""
 
 
 def build(index: GraphIndex, most: float) -> tuple[LargeKernel, ...]:
