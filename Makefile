@@ -154,6 +154,9 @@ bench-input-truth: $(VENV)/.stamp ## input wait against inputs of known cost
 bench-input-bound: $(VENV)/.stamp ## what the input could reach, against the best of a grid
 	@$(BIN)/python benchmarks/input_bound.py $(ARGS)
 
+.PHONY: bench-rand
+bench-rand: $(VENV)/.stamp ## six troubles of one network: found first, and taken away by the trial? resumable (root)
+	@$(BIN)/python benchmarks/rand.py $(ARGS)
 .PHONY: bench-input-cores
 bench-input-cores: $(VENV)/.stamp ## what the input could reach on more cores, against measured rates
 	@$(BIN)/python benchmarks/input_cores.py $(ARGS)

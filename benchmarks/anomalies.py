@@ -21,11 +21,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import _far
+
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / "benchmarks" / "programs"
 PAGE = ROOT / "docs" / "benchmarks" / "anomalies.md"
-NAMESPACE, NEAR, FAR = "stepscope-far", "stepscope0", "stepscope1"
-NEAR_IP, FAR_IP, PORT = "10.211.7.1", "10.211.7.2", "7711"
 GROUPS = Path("/sys/fs/cgroup")
 GROUP = "stepscope-anomalies"
 MIB = 1 << 20
@@ -181,34 +181,9 @@ def quiet(*command: str) -> None:
 @contextmanager
 def far_server(setting: Setting) -> Iterator[Sequence[str]]:
     """A server in a separate namespace, behind the setting's rates. Yields the arguments that name it."""
-    remove_network()
-    quiet("ip", "netns", "add", NAMESPACE)
-    process = None
-    try:
-        quiet("ip", "link", "add", NEAR, "type", "veth", "peer", "name", FAR, "netns", NAMESPACE)
-        quiet("ip", "addr", "add", f"{NEAR_IP}/30", "dev", NEAR)
-        quiet("ip", "link", "set", NEAR, "up")
-        inside = ("ip", "netns", "exec", NAMESPACE)
-        quiet(*inside, "ip", "addr", "add", f"{FAR_IP}/30", "dev", FAR)
-        quiet(*inside, "ip", "link", "set", FAR, "up")
-        for rate, command, device in ((setting.down, inside, FAR), (setting.up, (), NEAR)):
-            if rate:
-                shape = ("tbf", "rate", f"{rate:g}mbit", "burst", "32kb", "latency", f"{setting.queue_ms}ms")
-                quiet(*command, "tc", "qdisc", "add", "dev", device, "root", *shape)
-        process = subprocess.Popen([*inside, sys.executable, str(PROGRAMS / "far_data.py"), FAR_IP, PORT])
-        time.sleep(1.0)
-        yield ("--address", f"{FAR_IP}:{PORT}")
-    finally:
-        if process is not None:
-            process.terminate()
-            process.wait()
-        remove_network()
-
-
-def remove_network() -> None:
-    """Remove what a run left behind, if anything."""
-    for command in (("ip", "link", "del", NEAR), ("ip", "netns", "del", NAMESPACE)):
-        subprocess.run(command, check=False, capture_output=True)
+    server = (sys.executable, str(PROGRAMS / "far_data.py"))
+    with _far.served(server, down=setting.down, up=setting.up, queue_ms=setting.queue_ms) as address:
+        yield ("--address", address)
 
 
 @contextmanager

@@ -32,6 +32,7 @@ from statistics import median
 import numpy as np
 
 from _stats import Interval, bootstrap
+from stepscope.collector.launch.layouts import SOURCE
 from stepscope.collector.memory import memory_look
 from stepscope.derive.machine import address_space
 from stepscope.model.report.memory_map import MemoryMap
@@ -226,7 +227,7 @@ def prepare(folder: Path, layers: int) -> Path:
         size = rng.randrange(MIB // 2, 3 * MIB // 2) // 4
         np.save(folder / "shards" / f"{number:03}.npy", np.full(size, number, np.float32))
     shim = folder / "layouts.so"
-    compiled = ["gcc", "-shared", "-fPIC", "-O2", "-o", str(shim), str(PROGRAMS / "layouts.c"), "-ldl"]
+    compiled = ["gcc", "-shared", "-fPIC", "-O2", "-o", str(shim), str(SOURCE), "-ldl"]
     subprocess.run(compiled, check=True)
     return shim
 

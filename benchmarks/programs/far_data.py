@@ -30,4 +30,6 @@ class Server(socketserver.ThreadingTCPServer):
     daemon_threads = True
 
 
-Server((sys.argv[1], int(sys.argv[2])), Answer).serve_forever()
+server = Server((sys.argv[1], int(sys.argv[2])), Answer)
+print("ready", flush=True)
+server.serve_forever()

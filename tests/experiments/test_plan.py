@@ -8,7 +8,7 @@ from tests.reports.samples import clean, finding
 
 from stepscope.errors import UsageError
 from stepscope.experiments import plan, proofs
-from stepscope.model.report.finding import Component, Place, Report, StepMaker
+from stepscope.model.report.finding import Component, Evidence, Place, Report, StepMaker
 from stepscope.model.report.ledger import LedgerEntry
 
 
@@ -114,6 +114,17 @@ def test_the_argument_of_a_trial_comes_from_the_place(code: str, place: Place, t
     assert proofs.trials_of(msgspec.structs.replace(finding("HST004"), code=code, where=(place,))) == trials
 
 
+@pytest.mark.parametrize(("batch", "trial"), [(1, "batch:32"), (2, "batch:32"), (6, "batch:16"), (8, "batch:16")])
+def test_a_small_batch_is_tried_at_the_size_that_its_gain_is_modelled_for(batch: int, trial: str) -> None:
+    """Four times two samples are still a small batch, and no other factor is tried beside it."""
+    small = msgspec.structs.replace(
+        finding("HST004"), code="CFG002", evidence=(Evidence(metric="batch", value=batch, unit="samples"),)
+    )
+    assert proofs.trials_of(small) == (trial, "steps-per-execution:10")
+    tried = [one.trial for one in plan.candidates(msgspec.structs.replace(_report(call=1.0), findings=(small,)))]
+    assert [one for one in tried if one.startswith("batch")] == [trial]
+
+
 def test_lines_of_one_function_are_left_out_together() -> None:
     """A caller of the function, and a line of another file, stay."""
     lines = ((7, "loss"), (4, "loss"), (20, "step"))
@@ -157,3 +168,13 @@ def test_every_trial_of_a_detector_exists() -> None:
 def test_an_unknown_trial_is_refused() -> None:
     with pytest.raises(UsageError, match="expected one of"):
         plan.named(["nothing"])
+
+
+def test_what_findings_say_of_compute_comes_before_guesses() -> None:
+    """XLA may make any compute faster, or slower; a finding has seen something."""
+    cost = msgspec.structs.replace(finding("HST004").cost, ratio=0.12)
+    large = msgspec.structs.replace(finding("HST004"), code="GRF022", cost=cost)
+    tried = [one.trial for one in plan.candidates(msgspec.structs.replace(_report(call=1.0), findings=(large,)))]
+    assert tried.index("small-kernels") < tried.index("xla-on")
+    assert tried[0] != "xla-on"
+    assert plan.candidates(_report(call=1.0))[0].trial == "xla-on"

@@ -27,6 +27,15 @@ OF_COMPUTE: tuple[Intervention, ...] = (
         lasting="these lines: compute them once, on less, elsewhere, or not at all",
     ),
     made(
+        "gain",
+        "small-kernels",
+        "call",
+        text="Convolutions of Keras with kernels of 9 x 9 and more get kernels of 3 x 3.",
+        limits="Not with strides, dilations, groups or padding that is not 'same'. The network sees less and may learn "
+        "less; 3 x 3 kernels in a row that see as far save less.",
+        lasting="kernel_size=3, or several 3 x 3 convolutions in a row, in these layers; compare what the model learns",
+    ),
+    made(
         "look",
         "values",
         "call",

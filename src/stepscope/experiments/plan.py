@@ -7,7 +7,7 @@ comes first where both take time: it splits the job and prunes the rest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from stepscope.experiments import proofs
@@ -16,8 +16,9 @@ from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
 from stepscope.wire import trials
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
+    from stepscope.model.report.components import ComponentName
     from stepscope.model.report.finding import Finding, Report
 
 Kind = Literal["gain", "ceiling"]
@@ -26,7 +27,8 @@ OTHER = "against"
 MIN_RATIO = 0.05
 """Share of the step below which what a trial may remove is not worth it: the smallest change that a few short runs
 show is of this size (ratios of equal runs lie between 0.9 and 1.15)."""
-ARGUMENTS: Mapping[str, str] = {"batch": "4", "steps-per-execution": "10"}
+BATCH = "batch"
+ARGUMENTS: Mapping[str, str] = {BATCH: "4", "steps-per-execution": "10"}
 """Arguments with which an intervention is tried if none is given."""
 FIT_ONLY = frozenset(
     {
@@ -59,6 +61,10 @@ trials. Absent ones are tried if a finding names them, or by name. Source: ratio
 docs/decisions/0047-experiments.md."""
 
 
+COMPUTE: ComponentName = "call"
+GUESSES = frozenset({"xla-on", "mixed-bfloat16"})
+"""What may make any compute faster, or slower: nothing that was seen speaks for it."""
+BEHIND = 0.99
 FIXED_NS = 650_000
 """What a step costs that a larger or a longer call does not cost again. Source: steps of 1.06 ms of a small Keras fit
 (case 49) take 0.41 ms with steps_per_execution."""
@@ -93,14 +99,31 @@ def candidates(report: Report) -> tuple[Candidate, ...]:
     found: dict[str, Candidate] = {}
     fits = _fits(report)
     called = any(GC_CALL in finding.title for finding in report.findings)
-    for candidate in (*_of_findings(report.findings), *_of_ledger(report), *_of_components(report)):
+    told = [*_of_findings(report.findings)]
+    sized = any(trials.split(one.trial)[0] == BATCH for one in told)
+    for candidate in (*told, *_of_ledger(report), *_of_components(report)):
         name = trials.split(candidate.trial)[0]
+        if sized and name == BATCH and candidate not in told:
+            continue  # a finding says how many times the batch
         if (not fits and name in FIT_ONLY) or (name == "gc-calls-off" and not called):
             continue
         known = found.get(candidate.trial)
         if known is None or known.expected_ratio < candidate.expected_ratio:
             found[candidate.trial] = candidate
-    return ordered(found.values())
+    return ordered(_guesses_last(found, {one.trial for one in told}))
+
+
+def _guesses_last(found: Mapping[str, Candidate], told: Collection[str]) -> Iterable[Candidate]:
+    """The candidates; what is only expected of all compute comes after what findings say of it."""
+    of_compute = [one.expected_ratio for one in found.values() if one.trial in told and _is_of_compute(one.trial)]
+    least = BEHIND * min(of_compute, default=1.0)
+    for one in found.values():
+        guessed = one.trial not in told and one.trial in GUESSES
+        yield replace(one, expected_ratio=min(one.expected_ratio, least)) if guessed else one
+
+
+def _is_of_compute(trial: str) -> bool:
+    return trial not in ENVIRONMENT_REMEDIES and COMPUTE in parse(trial)[0].lifts
 
 
 def ordered(found: Iterable[Candidate]) -> tuple[Candidate, ...]:

@@ -18,8 +18,12 @@ LINES = "without-lines"
 """Intervention that leaves out what lines make in a compiled function: its argument is the finding's lines."""
 ONE_CALLBACK = "without-callback"
 """Intervention that leaves one callback out: its argument is the class."""
+BATCH = "batch"
+"""Intervention whose argument takes the finding's batch to the size that its gain is modelled for."""
+WANTED_BATCH, MOST_TIMES = 128, 32
+"""That size in samples, and the most times the batch. Source: detectors/config/small_batch.py."""
 OF_CODE: dict[str, tuple[str, ...]] = {
-    "CFG002": ("batch:4", "steps-per-execution:10"),
+    "CFG002": (BATCH, "steps-per-execution:10"),
     "CFG003": ("threads-default", "private-threads"),
     "CFG004": ("no-validation",),
     "CFG005": ("checks-off",),
@@ -42,6 +46,7 @@ OF_CODE: dict[str, tuple[str, ...]] = {
     "GRF019": (LINES,),
     "GRF020": (LINES,),
     "GRF021": (LINES,),
+    "GRF022": ("small-kernels",),
     "HST001": (STUB,),
     "HST002": (GRAPH_FUNCTION,),
     "HST004": (ONE_CALLBACK,),
@@ -55,6 +60,9 @@ OF_CODE: dict[str, tuple[str, ...]] = {
     "INP004": (STUB, "compute-only"),
     "INP006": ("parallel-map",),
     "INP007": ("parallel-map", "compute-only"),
+    "INP012": ("compute-only", "cache-input"),
+    "NET001": ("prefetch", "compute-only"),
+    "NET002": ("compute-only", "cache-input"),
     "TRD001": (STUB,),
     "GEN014": (STUB,),
     "GEN002": ("steps-per-execution:10", "batch:4"),
@@ -82,10 +90,19 @@ def filled(template: str, finding: Finding) -> str:
         return without(finding.where)
     if template in {STUB, GRAPH_FUNCTION}:
         return f"{template}:{place.file}:{place.line}" if place is not None and place.file else ""
+    if template == BATCH:
+        size = next((one.value for one in finding.evidence if one.metric == BATCH), 0.0)
+        return f"{BATCH}:{_times(size)}" if size else f"{BATCH}:4"
     if template == ONE_CALLBACK:
         owner = (place.function or "").rpartition(".")[0].rpartition(".")[2] if place is not None else ""
         return f"{ONE_CALLBACK}:{owner}" if owner else "no-callbacks"
     return template
+
+
+def _times(size: float) -> int:
+    """Times a batch of so many samples for the wanted one, a power of two."""
+    most = max(2.0, min(MOST_TIMES, WANTED_BATCH / size))
+    return 1 << int(most).bit_length() - 1
 
 
 def without(where: Sequence[Place]) -> str:

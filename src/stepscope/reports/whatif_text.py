@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from stepscope.reports import whatif_curve_text, whatif_values_text, words
 from stepscope.reports.words import printable
-from stepscope.units import format_ns
+from stepscope.units import format_bytes, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from stepscope.model.report.whatif import Choice, WhatIfNoise, WhatIfPart, WhatIfReport, WhatIfResult
+    from stepscope.model.report.whatif import Choice, WhatIfMemory, WhatIfNoise, WhatIfPart, WhatIfReport, WhatIfResult
 
 AS_IT_IS = "unchanged"
 _TITLES = (
@@ -120,11 +120,36 @@ def result_lines(result: WhatIfResult, name_width: int, width: int, *, color: bo
         printable(result.note),
         how_text(result),
         printable(result.text) + ("" if result.keeps_results else " (changes the results)"),
+        *memory_lines(result.memory_before, result.memory_after),
         f"why: {printable(result.reason)}" if result.expected_ratio else "",
         f"to keep it: {printable(result.lasting)}" if lasting and result.kind == "gain" else "",
         f"look at: {printable(result.lasting)}" if lasting and result.kind == "ceiling" else "",
     ]
     return [*named_lines(result.remedy, line, name_width), *indented_lines(more, name_width, width)]
+
+
+def memory_lines(before: WhatIfMemory | None, after: WhatIfMemory | None) -> list[str]:
+    """Pages, faults, layout and what TLB misses can cost, without a trial of memory and with it."""
+    if before is None or after is None:
+        return []
+    sides = (before, after)
+    huge = " to ".join(format_ratio(one.huge_bytes / max(1, one.anonymous_bytes)) for one in sides)
+    lines = [f"memory: in huge pages {huge} of {format_bytes(after.anonymous_bytes)}"]
+    if before.faults_per_step is not None and after.faults_per_step is not None:
+        lines[0] += f"; page faults a step {before.faults_per_step:,.0f} to {after.faults_per_step:,.0f}"
+    if before.layout != after.layout or before.hole_bytes != after.hole_bytes:
+        holes = " to ".join(format_bytes(one.hole_bytes) for one in sides)
+        lines.append(f"layout: {before.layout} to {after.layout}, holes {holes}")
+    if before.miss_ns is not None and after.miss_ns is not None:
+        ratios = [one.translation_ratio for one in sides]
+        bound = (
+            " to ".join(format_ratio(ratio) for ratio in ratios if ratio is not None)
+            if None not in ratios
+            else "not bounded without an op trace or hardware counters"
+        )
+        cost = " to ".join(format_ns(one.miss_ns or 0.0) for one in sides)
+        lines.append(f"TLB misses take at most: {bound} (one costs at most {cost})")
+    return lines
 
 
 def named_lines(name: str, text: str, name_width: int) -> list[str]:

@@ -157,3 +157,23 @@ def test_a_model_without_metrics(armed: Armed) -> None:
     trial = run(armed, program, "no-metrics")
     assert trial.output == "['loss', 'mae'] True\n", trial.errors
     assert trial.outcome("no-metrics") == ("in-effect", 1, "")
+
+
+KERNELS = """
+layers = keras.layers
+made = keras.Sequential([
+    layers.Conv2D(4, 11, padding="same"), layers.Conv2D(4, 9, padding="same", groups=2), layers.Conv2D(4, 9),
+    layers.Conv2D(4, 9, padding="same", strides=2), layers.Conv2D(4, 7, padding="same"),
+    layers.DepthwiseConv2D(11, padding="same"), layers.GlobalAveragePooling2D(), layers.Dense(1)])
+made(np.ones((1, 32, 32, 4), "float32"))
+made.compile("sgd", "mse")
+made.fit(np.ones((80, 32, 32, 4), "float32"), np.ones((80, 1), "float32"), batch_size=2, verbose=0)
+print([layer.kernel_size[0] for layer in made.layers[:6]])
+"""
+
+
+def test_small_kernels(armed: Armed) -> None:
+    """Large kernels whose layer mixes all channels and keeps the shape become 3 x 3; all other layers stay."""
+    trial = run(armed, BASE + KERNELS, "small-kernels")
+    assert trial.output == "[3, 9, 9, 9, 7, 11]\n", trial.errors
+    assert trial.outcome("small-kernels") == ("in-effect", 1, "")

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import ctypes.util
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
 from stepscope.collector.launch import apply
 from stepscope.collector.memory import allocator
 from stepscope.errors import UsageError
-from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
+from stepscope.model.report.remedies import C_LIBRARY, ENVIRONMENT_REMEDIES
 from stepscope.model.session.session import AllocatorInfo
 
 JEMALLOC = "libjemalloc.so.2"
@@ -98,3 +100,77 @@ def test_a_library_is_preloaded_first_or_asked_for(remedy: object) -> None:
     else:
         with pytest.raises(UsageError, match=known.package):
             apply.environment([known.id], {})
+
+
+FAKE = """
+#include <stddef.h>
+extern void *__libc_malloc(size_t);
+extern void __libc_free(void *);
+int mallctl(void) { return 0; }
+void *malloc(size_t size) { return __libc_malloc(size); }
+void free(void *at) { __libc_free(at); }
+"""
+MAIN = """
+#include <stdio.h>
+extern int mallctl(void);
+int main(void) { printf("up %d\\n", mallctl()); fflush(stdout); return getchar(); }
+"""
+HAS_CC = shutil.which("gcc") is not None
+
+
+def _linked(folder: Path, *, static: bool) -> Path:
+    """A program that is linked with something that has jemalloc's marks."""
+    (folder / "fake.c").write_text(FAKE)
+    (folder / "main.c").write_text(MAIN)
+    program, library = folder / "program", folder / JEMALLOC
+    if not static:
+        made: list[str | Path] = [
+            "gcc",
+            "-shared",
+            "-fPIC",
+            f"-Wl,-soname,{JEMALLOC}",
+            "-o",
+            library,
+            folder / "fake.c",
+        ]
+        subprocess.run(made, check=True)
+    other = folder / "fake.c" if static else library
+    command: list[str | Path] = ["gcc", "-rdynamic", f"-Wl,-rpath,{folder}", "-o", program, folder / "main.c", other]
+    subprocess.run(command, check=True)
+    return program
+
+
+def _of_program(program: Path, environment: Mapping[str, str]) -> tuple[str, str]:
+    process = subprocess.Popen(
+        [program], env={**os.environ, **environment}, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    with process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        found = allocator.look(process.pid)
+    assert found is not None
+    return found.name, found.how
+
+
+@pytest.mark.skipif(not HAS_CC, reason="no C compiler")
+def test_the_c_library_comes_before_one_that_a_program_is_linked_with(tmp_path: Path) -> None:
+    """LD_PRELOAD=libc.so.6 takes its place, as the remedy says."""
+    program = _linked(tmp_path, static=False)
+    assert _of_program(program, {}) == ("jemalloc", "linked")
+    name, _ = _of_program(program, apply.environment([C_LIBRARY], {}))
+    assert name == "glibc"
+
+
+@pytest.mark.skipif(not HAS_CC, reason="no C compiler")
+def test_one_in_the_program_itself_comes_before_all(tmp_path: Path) -> None:
+    """No variable changes that."""
+    program = _linked(tmp_path, static=True)
+    assert (
+        _of_program(program, {}) == _of_program(program, apply.environment([C_LIBRARY], {})) == ("jemalloc", "static")
+    )
+
+
+def test_other_allocators_are_no_longer_preloaded() -> None:
+    """What else is preloaded stays."""
+    before = {"LD_PRELOAD": f"/opt/{JEMALLOC} libother.so:libtcmalloc_minimal.so.4"}
+    assert apply.environment([C_LIBRARY], before)["LD_PRELOAD"] == "libc.so.6:libother.so"

@@ -10,6 +10,7 @@ from typing import cast
 
 import pytest
 
+from stepscope.collector.launch.rundir import Job
 from stepscope.collector.memory import hardware_counters, look_schedule, memory_look
 from stepscope.collector.memory.look_schedule import CPU_RATIO, FIRST_NS, LATEST_NS, PAUSE_NS, LookSchedule
 from stepscope.collector.recorder import Recording
@@ -27,7 +28,7 @@ class Recorder:
         self.notes: list[str] = []
         self.session = folder
         self.manifest = SimpleNamespace(mode=mode, origin_monotonic_ns=0)
-        self.job = None
+        self.job: Job | None = None
         self.drainer = SimpleNamespace(alive_pids=lambda: frozenset(pids))
 
     def note(self, code: str, text: str) -> None:
@@ -151,3 +152,11 @@ def test_no_room_costs_a_line(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path)
     assert looks_at(recorder, FIRST_NS["run"] // S + 2) == []
     assert "could not be stored" in recorder.notes[0]
+
+
+def test_a_trial_of_memory_is_looked_at_every_few_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its runs are short; what a look costs counts in all of them alike."""
+    monkeypatch.setattr(memory_look, "look", fake(10 * S))
+    recorder = Recorder(tmp_path)
+    recorder.job = Job(pid=1, start_ticks=1, launcher_pid=0, command=("x",), memory_looks_ns=3 * S)
+    assert looks_at(recorder, 12) == [3, 6, 9]

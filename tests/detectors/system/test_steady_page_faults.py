@@ -276,7 +276,7 @@ def test_a_window_names_call_code_and_allocator() -> None:
     assert (found.cause, found.introduced_stage) == ("System: allocator", "environment setting")
     assert found.cost.ratio == pytest.approx(0.4, abs=0.02)
     assert found.cost.basis == "measured"
-    assert [r.id for r in found.remedies] == ["jemalloc-keep", "onednn-pool"]
+    assert [r.id for r in found.remedies] == ["jemalloc-keep", "glibc-malloc", "onednn-pool"]
     assert found.remedies[0].what_if == "stepscope whatif --try jemalloc-keep -- python train.py"
     assert "tensorflow::Buffer::~Buffer" in found.explanation
 

@@ -65,6 +65,7 @@ FAMILIES = {
     "values": "tensors.values",
     "without-ops": "tensors.without_ops",
     "without-lines": "tensors.without_lines",
+    "small-kernels": "kernels",
     NOTHING: "nothing",
 }
 """Names of interventions, and the files of this folder that know them."""

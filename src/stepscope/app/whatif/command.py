@@ -10,6 +10,7 @@ try.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -23,7 +24,7 @@ from stepscope.errors import CaptureError, TargetError, UsageError
 from stepscope.experiments import climb, interventions, plan, schedule
 from stepscope.experiments.climb import Rules
 from stepscope.experiments.schedule import Limits
-from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
+from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES, OF_MEMORY
 from stepscope.model.report.whatif import Choice
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ def whatif(
             folder=folder,
             seconds=0.0 if wanted.whole else TRIAL_S,
             isolation=isolation,
+            memory=not OF_MEMORY.isdisjoint(wanted.singles),
         )
         if kept.runs:
             say(f"{len(kept.runs)} runs of this experiment are in the folder and count")
@@ -180,6 +182,8 @@ def _suggested(recorded: Recorded, *, stage: str = "", kept: Kept = ()) -> Seque
     found = [one for one in plan.candidates(ran.report) if _installed(one.trial)]
     if found:
         recorded.say(f"to try: {', '.join(one.trial for one in found)}")
+    if not OF_MEMORY.isdisjoint(one.trial for one in found):
+        recorded.runner = replace(recorded.runner, memory=True)
     return found
 
 

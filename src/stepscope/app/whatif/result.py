@@ -11,13 +11,13 @@ import msgspec
 
 from stepscope._version import __version__
 from stepscope.app.record import shown
-from stepscope.app.whatif import state
+from stepscope.app.whatif import memory_sides, state
 from stepscope.collector.launch import mask
 from stepscope.collector.launch.peers import Contacts
 from stepscope.experiments import schedule
 from stepscope.experiments.interventions import parse
 from stepscope.experiments.plan import OTHER, keeps_results
-from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
+from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES, OF_MEMORY
 from stepscope.model.report.whatif import WhatIfNoise, WhatIfPart, WhatIfPeer, WhatIfReport, WhatIfResult, WhatIfRun
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from stepscope.experiments.schedule import Arm, Experiment
     from stepscope.experiments.statistics import Effect
     from stepscope.model.report.finding import Component
-    from stepscope.model.report.whatif import Measure, Verdict, WhatIfCurve, WhatIfWay
+    from stepscope.model.report.whatif import Measure, Verdict, WhatIfCurve, WhatIfMemory, WhatIfWay
 
 NO_TIME = "there was no time for it: raise --time"
 
@@ -179,7 +179,16 @@ def result_of(arm: Arm, effect: Effect | None, runs: Sequence[Ran]) -> WhatIfRes
         gone=tuple(sorted(frozenset.intersection(*before) - frozenset.union(*after))) if after else (),
         new=tuple(sorted(frozenset.intersection(*after) - frozenset.union(*before))) if after else (),
         note=failed(arm),
+        memory_before=_memory([ran for ran in runs if not ran.trial], arm),
+        memory_after=_memory(own, arm),
     )
+
+
+def _memory(runs: Sequence[Ran], arm: Arm) -> WhatIfMemory | None:
+    """The memory of some runs, if the trial changes it."""
+    if arm.candidate.trial not in OF_MEMORY:
+        return None
+    return memory_sides.typical([ran.memory for ran in runs if ran.memory is not None])
 
 
 def failed(arm: Arm) -> str:
@@ -234,6 +243,8 @@ def lasting(trial: str) -> str:
         remedy = ENVIRONMENT_REMEDIES[trial]
         words = [f"LD_PRELOAD={remedy.preload}"] if remedy.preload else []
         words += [f"{name}={value}" for name, value in remedy.variables.items()]
+        if remedy.built:  # the library lies in a cache of ours
+            return f"stepscope run --apply {trial} ..."
         return f"stepscope run --apply {trial} ..., or {' '.join(words)}"
     intervention, argument = parse(trial)
     return intervention.lasting.replace("ARGUMENT", argument)

@@ -16,6 +16,7 @@ import msgspec
 
 from stepscope.agent.payload import PAYLOAD
 from stepscope.app.record import REPORT_JSON, shown
+from stepscope.app.whatif import memory_sides
 from stepscope.collector.captures import budget as budgets
 from stepscope.collector.launch import launch
 from stepscope.collector.launch.patience import Patience
@@ -26,7 +27,7 @@ from stepscope.experiments.plan import OTHER
 from stepscope.experiments.schedule import Measured
 from stepscope.model.log.intervention import BlockEnded, InterventionEnded
 from stepscope.model.report.finding import Report
-from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
+from stepscope.model.report.remedies import C_LIBRARY, ENVIRONMENT_REMEDIES
 from stepscope.reports.whatif_text import peers_text
 from stepscope.store import layout, open_session
 from stepscope.wire import trials
@@ -36,13 +37,18 @@ if TYPE_CHECKING:
 
     from stepscope.collector.launch.isolation import Isolation
     from stepscope.collector.launch.peers import Contacts
-    from stepscope.model.report.whatif import Measure
+    from stepscope.model.report.whatif import Measure, WhatIfMemory
 
 AS_IT_IS, KEPT, SWITCHED = "as-it-is", "kept", "switched"
 """Parts of the names of runs."""
 ALONE_JSON = "report-alone.json"
 """Name of the report of a run before an experiment has joined it (``in_session``)."""
 NO_CAPTURES = "0%"
+REBUILD = "without -ljemalloc, -l:libjemalloc.a, -ltcmalloc or -lmimalloc"
+"""What to leave out, by the way allocators are linked statically."""
+MEMORY_LOOKS_NS = 3_000_000_000
+"""A run has some seconds of steady steps: the newest look falls into them. One takes 55 ms of CPU time, in all runs
+alike."""
 OWN = frozenset({"--rounds", "--folder", "--time", "--whole", "--yes", "--resume", "--json"})
 """Options of ours that are the program's if they stand behind its name."""
 USAGE = 2
@@ -72,6 +78,8 @@ class Ran:
     """Part of the experiment that it belongs to (``experiments.climb``); "" if there is one only."""
     judged: blocks.Judged | None = None
     """What its blocks say, if the trial was switched on and off in it."""
+    memory: WhatIfMemory | None = None
+    """Its memory, if it was looked at."""
 
     @property
     def codes(self) -> frozenset[str]:
@@ -143,6 +151,8 @@ class Runner:
     seconds: float
     """Seconds of steady steps after which a run ends; 0: the job's own end."""
     isolation: Isolation | None
+    memory: bool = False
+    """Whether the job's memory is looked at: a trial changes it."""
 
     @property
     def networked(self) -> bool:
@@ -189,6 +199,7 @@ class Runner:
             isolation=self.isolation,
             patience=Patience(seconds=most_s) if changes else None,
             offline=True,
+            memory_looks_ns=MEMORY_LOOKS_NS if self.memory else 0,
         )
         began = time.monotonic()
         with _printing_to(log):
@@ -230,6 +241,7 @@ class Runner:
             kept=kept,
             stage=stage,
             judged=_judged(path) if switched else None,
+            memory=memory_sides.of_run(path, report.session.throughput.steps_per_s or 0.0) if self.memory else None,
         )
 
     def _label(self, stem: str) -> str:
@@ -312,6 +324,8 @@ def _note(session: Path, report: Report, trial: str) -> str:
     """Why a trial was not in effect; "" if it was."""
     if trial in {"", OTHER}:
         return ""
+    if trial == C_LIBRARY and (static := _static(session)):
+        return f"{static} is linked into the program itself, before any library: link it again {REBUILD}"
     if trial in ENVIRONMENT_REMEDIES:
         return next((d.text for d in report.diagnostics if d.code == _NOT_IN_EFFECT), "")
     lines = [line for worker in open_session(session).workers for line in worker.all(InterventionEnded)]
@@ -321,6 +335,12 @@ def _note(session: Path, report: Report, trial: str) -> str:
     if any(line.outcome == "in-effect" for line in said):
         return ""
     return next((line.text for line in said if line.text), "it did not take hold")
+
+
+def _static(session: Path) -> str:
+    """The allocator that is a part of the program; "" if none is."""
+    known = (worker.info.allocator for worker in open_session(session).workers)
+    return next((one.name for one in known if one is not None and one.how == "static"), "")
 
 
 def _lost(session: Path, report: Report, kept: tuple[str, ...]) -> str:

@@ -7,8 +7,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stepscope.collector.launch import layouts
 from stepscope.errors import UsageError
-from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
+from stepscope.model.report.remedies import ALLOCATORS, ENVIRONMENT_REMEDIES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,9 +39,25 @@ def environment(ids: Sequence[str], before: Mapping[str, str], option: str = "--
                 raise UsageError(
                     f"{option} {name}: {remedy.preload} is not installed; run apt install {remedy.package}"
                 )
-            known = result.get(_PRELOAD, "")
-            result[_PRELOAD] = f"{remedy.preload}:{known}" if known else remedy.preload
+            if remedy.alone:
+                kept = [one for one in result.get(_PRELOAD, "").replace(" ", ":").split(":") if not _is_malloc(one)]
+                result[_PRELOAD] = ":".join(kept)
+            _preload(result, remedy.preload)
+        if remedy.built:
+            problem = layouts.problem(remedy.variables[layouts.PAGES]) if layouts.PAGES in remedy.variables else ""
+            if problem:
+                raise UsageError(f"{option} {name}: {problem}")
+            try:
+                _preload(result, str(layouts.library()))
+            except UsageError as error:
+                raise UsageError(f"{option} {name}: {error}") from error
     return result
+
+
+def _preload(environment: dict[str, str], library: str) -> None:
+    known = environment.get(_PRELOAD, "")
+    if library not in known.split(":"):
+        environment[_PRELOAD] = f"{library}:{known}" if known else library
 
 
 def undone(ids: Sequence[str], environment: Mapping[str, str]) -> list[str]:
@@ -48,9 +65,15 @@ def undone(ids: Sequence[str], environment: Mapping[str, str]) -> list[str]:
     found = []
     for remedy in (ENVIRONMENT_REMEDIES[name] for name in ids if name in ENVIRONMENT_REMEDIES):
         found += [key for key, value in remedy.variables.items() if not environment.get(key, "").endswith(value)]
-        if remedy.preload and remedy.preload not in environment.get(_PRELOAD, ""):
+        wanted = layouts.SOURCE.stem if remedy.built else remedy.preload
+        if wanted and wanted not in environment.get(_PRELOAD, ""):
             found.append(_PRELOAD)
     return found
+
+
+def _is_malloc(library: str) -> bool:
+    """Whether an entry of LD_PRELOAD is an allocator."""
+    return Path(library).name.startswith(ALLOCATORS)
 
 
 def _installed(soname: str) -> bool:

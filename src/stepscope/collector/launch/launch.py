@@ -47,8 +47,7 @@ _FORWARDED = (
 )
 _WAITED = frozenset({*_FORWARDED, signal.SIGCHLD})
 _SI_KERNEL = 0x80
-"""Value of si_code for a signal from the terminal, which the whole foreground group has received already
-(sigaction(2))."""
+"""si_code of a signal from the terminal, which the whole foreground group has received already (sigaction(2))."""
 _MAX_DEATHS_AT_END = 3
 _FINISH_TIMEOUT_S = 120.0
 _LEAVE = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
@@ -82,6 +81,8 @@ class LaunchOptions:
     apply: tuple[str, ...] = ()
     """Remedies (``model.report.remedies``) applied to the job's environment."""
     beside: Beside | None = None
+    memory_looks_ns: int = 0
+    """``rundir.Job``."""
     trial: Trial | None = None
     """Trial that this run is: interventions, and an early end; None: the job runs as it is, to its end."""
     isolation: isolation.Isolation | None = None
@@ -220,6 +221,7 @@ def _write_job(run_dir: Path, job: int, options: LaunchOptions) -> None:
         sources=options.sources,
         budget=options.budget,
         keep_raw=options.keep_raw,
+        memory_looks_ns=options.memory_looks_ns,
     )
     try:
         rundir.write_job(run_dir, about)

@@ -42,6 +42,8 @@ class Job:
     keep_raw: bool = False
     mode: str = "run"
     cwd: str = ""
+    memory_looks_ns: int = 0
+    """Time from one look at the memory to the next; 0: by the mode."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +96,7 @@ def write_job(run: Path, job: Job) -> None:
         "keep_raw": job.keep_raw,
         "mode": job.mode,
         "cwd": job.cwd,
+        "memory_looks_ns": job.memory_looks_ns,
     }
     write_json(run / JOB_NAME, data)
 

@@ -75,7 +75,13 @@ def _finding(view: StepsView, network: Network, rhythm: Rhythm, wait: float, par
         where=input_source.places(view),
         evidence=(
             Evidence(metric="overlap_ratio", value=rhythm.overlap_ratio, unit="ratio", threshold=0.1),
-            Evidence(metric="input_wait_ratio", value=wait, unit="ratio", threshold=params.min_wait_ratio),
+            Evidence(
+                metric="input_wait_ratio",
+                value=wait,
+                unit="ratio",
+                threshold=params.min_wait_ratio,
+                refs=("component:input-wait",),
+            ),
             Evidence(metric="wire_while_waiting_ratio", value=rhythm.on_waiting_ratio, unit="ratio"),
             Evidence(metric="wire_while_working_ratio", value=rhythm.on_working_ratio, unit="ratio"),
             Evidence(metric="network_in", value=network.mean_in / MB, unit="MB/s"),

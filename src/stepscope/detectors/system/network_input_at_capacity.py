@@ -91,7 +91,13 @@ def _finding(view: StepsView, network: Network, wait: float, error: float, param
     per = f" ({format_rate(per_sample / 1e3)} kB a sample)" if per_sample > 0 else ""
     evidence = [
         Evidence(metric="network_in", value=network.mean_in / MB, unit="MB/s"),
-        Evidence(metric="input_wait_ratio", value=wait, unit="ratio", threshold=params.min_wait_ratio),
+        Evidence(
+            metric="input_wait_ratio",
+            value=wait,
+            unit="ratio",
+            threshold=params.min_wait_ratio,
+            refs=("component:input-wait",),
+        ),
     ]
     if per_sample > 0:
         evidence += [

@@ -83,7 +83,13 @@ def _finding(view: StepsView, disk: DiskInput, wait: float, error: float, params
     evidence = [
         Evidence(metric="disk_busy_ratio", value=disk.busy_ratio, unit="ratio"),
         Evidence(metric="read_rate", value=disk.job_read / MB, unit="MB/s"),
-        Evidence(metric="input_wait_ratio", value=wait, unit="ratio", threshold=params.min_wait_ratio),
+        Evidence(
+            metric="input_wait_ratio",
+            value=wait,
+            unit="ratio",
+            threshold=params.min_wait_ratio,
+            refs=("component:input-wait",),
+        ),
         Evidence(metric="requests_in_flight", value=disk.in_flight, unit="requests"),
         Evidence(metric="request_bytes", value=disk.request_bytes, unit="bytes"),
     ]

@@ -85,7 +85,7 @@ _PINNED = (
     "Since 2.21, TensorFlow's generator dataset calls mallopt(M_MMAP_THRESHOLD, 128 KiB). That ends glibc's dynamic "
     "threshold, so each larger block is mapped, faulted in and unmapped again."
 )
-_REMEDIES = {"jemalloc": ("jemalloc-keep",), "glibc": ("glibc-keep", "preload-jemalloc")}
+_REMEDIES = {"jemalloc": ("jemalloc-keep", "glibc-malloc"), "glibc": ("glibc-keep", "preload-jemalloc")}
 _OTHERWISE = ("preload-jemalloc",)
 
 

@@ -22,6 +22,10 @@ class EnvironmentRemedy:
     variables: Mapping[str, str] = field(default_factory=dict)
     preload: str = ""
     """Shared library to load first, by its soname."""
+    alone: bool = False
+    """Whether other allocators are taken out of LD_PRELOAD."""
+    built: bool = False
+    """Whether the library to load first is the one that is built here (``collector.launch.layouts``)."""
     package: str = ""
     """Package that provides it on Debian and Ubuntu."""
     measured: str = ""
@@ -29,6 +33,9 @@ class EnvironmentRemedy:
 
 
 HUGE_PAGES = "glibc-hugepages"
+C_LIBRARY = "glibc-malloc"
+ALLOCATORS = ("libjemalloc", "libtcmalloc", "libmimalloc", "libtbbmalloc")
+"""What the names of libraries begin with that are allocators."""
 _KEEP = "dirty_decay_ms:10000,muzzy_decay_ms:0,oversize_threshold:0"
 """jemalloc settings: freed pages stay for ten seconds, including blocks of 8 MiB or more (released immediately by
 default)."""
@@ -75,10 +82,51 @@ ENVIRONMENT_REMEDIES: Mapping[str, EnvironmentRemedy] = {
             package="libtcmalloc-minimal4",
         ),
         EnvironmentRemedy(
+            id=C_LIBRARY,
+            text="run the job on the C library's malloc: no other in LD_PRELOAD, and LD_PRELOAD=libc.so.6, which comes "
+            "before one that the program is linked with",
+            preload="libc.so.6",
+            package="libc6",
+            alone=True,
+        ),
+        EnvironmentRemedy(
             id=HUGE_PAGES,
             text="let the C library's malloc ask for huge pages: GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35 or "
             "newer, transparent_hugepage madvise or always)",
             variables={"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},
+        ),
+        EnvironmentRemedy(
+            id="layout-aligned",
+            text="lay allocations of 512 KiB and more on boundaries of 2 MiB, with holes between them, in huge pages "
+            "(for comparison with layout-packed)",
+            variables={"STEPSCOPE_LAYOUT": "padded", "STEPSCOPE_LAYOUT_HUGE": "1"},
+            built=True,
+        ),
+        EnvironmentRemedy(
+            id="layout-packed",
+            text="lay allocations of 512 KiB and more one behind the other, in huge pages (for comparison with "
+            "layout-aligned)",
+            variables={"STEPSCOPE_LAYOUT": "packed", "STEPSCOPE_LAYOUT_HUGE": "1"},
+            built=True,
+        ),
+        EnvironmentRemedy(
+            id="thp-off",
+            text="give the job no huge pages (prctl PR_SET_THP_DISABLE)",
+            variables={"STEPSCOPE_THP": "off"},
+            built=True,
+        ),
+        EnvironmentRemedy(
+            id="thp-advised",
+            text="give the job huge pages only where it asks for them (prctl PR_SET_THP_DISABLE, Linux 6.18)",
+            variables={"STEPSCOPE_THP": "advised"},
+            built=True,
+        ),
+        EnvironmentRemedy(
+            id="thp-always",
+            text="ask for huge pages in all large mappings of the job, those of malloc as well "
+            "(GLIBC_TUNABLES=glibc.malloc.hugetlb=1)",
+            variables={"STEPSCOPE_THP": "always", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},
+            built=True,
         ),
         EnvironmentRemedy(
             id="gpu-memory-growth",
@@ -93,3 +141,5 @@ ENVIRONMENT_REMEDIES: Mapping[str, EnvironmentRemedy] = {
     )
 }
 """Remedies by id."""
+OF_MEMORY = frozenset(ENVIRONMENT_REMEDIES) - {"gpu-memory-growth", "gpu-private-threads"}
+"""Those that change the job's memory: their trials look at it."""

@@ -88,6 +88,24 @@ class WhatIfNoise(Struct, frozen=True, kw_only=True):
     """Interval at 99 %."""
 
 
+class WhatIfMemory(Struct, frozen=True, kw_only=True):
+    """The memory of a job in some runs: medians, of its largest process, at the newest look."""
+
+    anonymous_bytes: int
+    huge_bytes: int
+    """Part of it in huge pages."""
+    hole_bytes: int
+    """Holes between mappings on boundaries of huge pages."""
+    layout: str
+    """Layout of large mappings: padded | packed | mixed | few."""
+    faults_per_step: float | None = None
+    """Minor page faults; null: steps or faults are not known."""
+    miss_ns: float | None = None
+    """The most that a TLB miss costs here with so much memory in small pages; null: not measured on this machine."""
+    translation_ratio: float | None = None
+    """The most of the time of the steps that TLB misses can take; null: it cannot be bounded."""
+
+
 class WhatIfResult(Struct, frozen=True, kw_only=True):
     """The effect of one trial."""
 
@@ -130,6 +148,10 @@ class WhatIfResult(Struct, frozen=True, kw_only=True):
     """Blocks of these processes without it against each other; null with fewer than three pairs, or without blocks."""
     whole_why: str = ""
     """Reason why it was in effect in whole runs although it can be switched; "" if it was switched, or cannot be."""
+    memory_before: WhatIfMemory | None = None
+    """Memory without it, if it changes the memory."""
+    memory_after: WhatIfMemory | None = None
+    """Memory with it; null if it changes no memory, or the runs ended before the first look."""
 
 
 class WhatIfPlace(Struct, frozen=True, kw_only=True):

@@ -1,7 +1,9 @@
 /* Preloaded: serves allocations of 512 KiB and more from a range of its own, laid out in one of two ways.
  * STEPSCOPE_LAYOUT=padded: each begins on a boundary of 2 MiB, what is left before the next one is a hole.
  * STEPSCOPE_LAYOUT=packed: each lies directly above the one before.
- * STEPSCOPE_LAYOUT_HUGE=1: huge pages are asked for (MADV_HUGEPAGE). What is freed is unmapped at once, and used again. */
+ * STEPSCOPE_LAYOUT_HUGE=1: huge pages are asked for (MADV_HUGEPAGE). What is freed is unmapped at once, and used again.
+ * STEPSCOPE_THP=off: the process gets no huge pages; advised: only where it asks; always: it asks for all large mappings
+ * that the program or a library makes (those of malloc ask by GLIBC_TUNABLES=glibc.malloc.hugetlb=1). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -10,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
 extern void *__libc_memalign(size_t, size_t);
@@ -136,4 +141,33 @@ size_t malloc_usable_size(void *at) {
     if (other == NULL)
         other = (size_t(*)(void *))dlsym(RTLD_NEXT, "malloc_usable_size");
     return other(at);
+}
+
+enum { ONLY_ADVISED = 2 }; /* PR_THP_DISABLE_EXCEPT_ADVISED, Linux 6.18 */
+static int asks;
+
+__attribute__((constructor)) static void begin(void) {
+    const char *pages = getenv("STEPSCOPE_THP");
+    if (pages == NULL)
+        return;
+    asks = strcmp(pages, "always") == 0;
+    if (strcmp(pages, "off") == 0)
+        prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+    else if (strcmp(pages, "advised") == 0)
+        prctl(PR_SET_THP_DISABLE, 1, ONLY_ADVISED, 0, 0);
+}
+
+void *mmap(void *at, size_t length, int protection, int flags, int file, off_t offset) {
+    void *made = (void *)syscall(SYS_mmap, at, length, protection, flags, file, offset);
+    int plain = MAP_PRIVATE | MAP_ANONYMOUS;
+    if (asks && made != MAP_FAILED && length >= huge && (flags & plain) == plain && (protection & PROT_WRITE)) {
+        int before = errno;
+        madvise(made, length, MADV_HUGEPAGE);
+        errno = before;
+    }
+    return made;
+}
+
+void *mmap64(void *at, size_t length, int protection, int flags, int file, off_t offset) {
+    return mmap(at, length, protection, flags, file, offset);
 }

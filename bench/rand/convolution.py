@@ -1,0 +1,9 @@
+"""Trains the segmentation network, its last convolution 11 x 11, on pictures in memory, in batches of 64."""
+import tensorflow as tf
+
+import segnet
+
+BATCH, STEPS = 64, 25
+data = tf.data.Dataset.from_tensor_slices(segnet.pictures(2048))
+data = data.shuffle(2048).repeat().map(segnet.prepared, tf.data.AUTOTUNE).batch(BATCH).prefetch(tf.data.AUTOTUNE)
+segnet.train(segnet.network(size=11), data, STEPS, BATCH)

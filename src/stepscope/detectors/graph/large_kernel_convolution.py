@@ -1,0 +1,140 @@
+"""A convolution with a large kernel takes much of the step; small kernels in a row see as far for far less work.
+
+## What it detects
+Convolutions of the compiled step, with a stride of one and all channels mixed, whose kernel is so large that a stack of
+3 x 3 convolutions which sees as many positions needs less than half of the multiplications, and which take a large part
+of the step.
+
+## Why it matters
+The work of a convolution grows with the area of its kernel: 11 x 11 is 121 multiplications for each pair of channels
+and each position, five times 3 x 3 is 45. What the kernel sees is the same, and the stack has more steps between which
+it can bend.
+
+## Evidence
+From the graph: `kernel`, positions of the largest kernel each way; `left_ratio`, the stack's share of the
+multiplications. From an op trace: `convolution_ratio`, share of the steps in these convolutions and their gradients.
+
+Measured: TensorFlow 2.21, one of nine convolutions of a segmentation network with 11 x 11 in place of 3 x 3: CPU time
+of a sample 1.27 times as long (bench/rand).
+
+## Known limits
+The model is another one with small kernels: whether it learns as much is for its author to find out. The cost is
+modelled by counting multiplications; small convolutions run less efficiently than large ones. Convolutions with
+strides, dilations or groups, depthwise ones, and those from or to few channels (the first and the last layer) are not
+meant: there, large kernels are cheap.
+
+## Remedy
+3 x 3 convolutions in a row, as many as see as far; a depthwise convolution with the large kernel; or a smaller kernel
+at a coarser level of the network.
+
+## References
+Simonyan and Zisserman, "Very Deep Convolutional Networks", ICLR 2015, section 2.3; training-pipeline analysis (Rand
+2020), inefficient graph; FSE'22 study, inefficient model structure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.causes.graph import large_kernel_convolution
+from stepscope.detectors import graph_pattern, trace_evidence
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
+from stepscope.model.report.finding import Evidence, Remedy
+from stepscope.units import Ratio, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from stepscope.causes.graph.large_kernel_convolution import LargeKernel
+    from stepscope.derive.optrace.node_costs import OpShare
+    from stepscope.derive.optrace.op_costs import OpCosts
+    from stepscope.derive.view import SessionView
+
+LEAST = 0.5
+"""Part of the saving that is certain: small convolutions run less efficiently."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.05)
+    """Share of the traced steps that the stacks save."""
+    max_left: Ratio = Ratio(0.5)
+    """Share of the multiplications: 7 x 7, as many tuned networks have it, is above it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cost:
+    """Cost of all of them."""
+
+    share: OpShare
+    largest: LargeKernel
+    ratio: float
+    """Share of the steps that the stacks save."""
+
+
+def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
+    """Yield at most one finding: all such convolutions of a step."""
+    yield from graph_pattern.price_work(
+        view,
+        graph_pattern.whole(lambda index: large_kernel_convolution.build(index, params.max_left)),
+        params.min_ratio,
+        ask=lambda found: f"a convolution has a kernel of {found[0].size} x {found[0].size}",
+        weigh=_cost,
+        see=lambda ops, found, cost: _finding(view, ops, found, cost, params),
+    )
+
+
+def _cost(ops: OpCosts, found: Sequence[LargeKernel]) -> _Cost:
+    each = [ops.of_nodes([one.row], gradients=True).ratio for one in found]
+    return _Cost(
+        share=ops.of_nodes([one.row for one in found], gradients=True),
+        largest=found[each.index(max(each))],
+        ratio=sum(ratio * (1 - one.left) for ratio, one in zip(each, found, strict=True)),
+    )
+
+
+def _finding(view: SessionView, ops: OpCosts, found: Sequence[LargeKernel], cost: _Cost, params: Params) -> Seen:
+    share, largest = cost.share, cost.largest
+    saved = min(cost.ratio, share.high)
+    part = saved / share.ratio if share.ratio else 0.0
+    many = f"{len(found)} convolutions with kernels of up to" if len(found) > 1 else "a convolution with a kernel of"
+    stack = f"{largest.layers} of {large_kernel_convolution.SMALL} x {large_kernel_convolution.SMALL}"
+    return Seen(
+        title=f"{many} {largest.size} x {largest.size}: {format_ratio(share.ratio)} of the step; {stack} see as far "
+        f"for {format_ratio(largest.left)} of the work",
+        confidence=0.75,
+        where=graph_pattern.places(view, ops.index, [one.row for one in found]),
+        evidence=(
+            trace_evidence.evidence(ops.trace, "convolution_ratio", share.ratio, "ratio"),
+            Evidence(metric="saved_ratio", value=saved, unit="ratio", threshold=params.min_ratio),
+            Evidence(metric="kernel", value=largest.size, unit="positions"),
+            Evidence(metric="left_ratio", value=largest.left, unit="ratio", threshold=params.max_left),
+            trace_evidence.basis(ops),
+        ),
+        cost=cost_of(view, saved, low=LEAST * share.low * part, high=share.high, basis="modelled"),
+        remedies=(
+            Remedy(
+                id="small-kernels",
+                text=f"{stack} in a row, which see as far; a smaller kernel at a coarser level; or the large kernel in "
+                "a depthwise convolution: the model is another one, so compare what it learns",
+                safety="review",
+            ),
+        ),
+        explanation="The graph shows the kernel's shape; the op trace shows the time of the convolution and of its "
+        "gradients. What the stack saves is counted in multiplications.",
+    )
+
+
+DETECTOR = Detector(
+    code="GRF022",
+    name="large-kernel-convolution",
+    cause="Model: inefficient model structure",
+    introduced_stage="model building",
+    pipeline_stage="forward-backward",
+    needs=frozenset({Signal.STEPS, Signal.NODES}),
+    params=Params(),
+    detect=detect,
+)

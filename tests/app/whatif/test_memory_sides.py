@@ -1,0 +1,38 @@
+"""What is said of the memory of a job without a trial and with it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from stepscope.app.whatif import memory_sides
+from stepscope.model.report.whatif import WhatIfMemory
+from stepscope.reports.whatif_text import memory_lines
+
+BEFORE = WhatIfMemory(
+    anonymous_bytes=1_000_000_000, huge_bytes=0, hole_bytes=0, layout="packed", faults_per_step=822.0, miss_ns=110.0
+)
+AFTER = msgspec.structs.replace(BEFORE, huge_bytes=810_000_000, faults_per_step=3.0, miss_ns=40.0)
+
+
+def test_both_sides_stand_in_one_line() -> None:
+    """Pages and faults; the layout where it differs; the bound of TLB misses as far as there is one."""
+    pages, misses = memory_lines(BEFORE, AFTER)
+    assert "0 % to 81 %" in pages
+    assert "page faults a step 822 to 3" in pages
+    assert "not bounded" in misses
+    assert "110 ns to 40" in misses
+    padded = msgspec.structs.replace(AFTER, layout="padded", hole_bytes=8 << 20, miss_ns=None)
+    _, layout = memory_lines(BEFORE, padded)
+    assert layout.startswith("layout: packed to padded")
+    bounded = [msgspec.structs.replace(one, translation_ratio=0.04) for one in (BEFORE, AFTER)]
+    assert "4.0 % to 4.0 %" in memory_lines(*bounded)[-1]
+    assert memory_lines(None, AFTER) == []
+
+
+def test_runs_have_their_medians() -> None:
+    """What is unknown in one run counts in none."""
+    unknown = msgspec.structs.replace(BEFORE, faults_per_step=None)
+    found = memory_sides.typical([AFTER, unknown, BEFORE])
+    assert found is not None
+    assert (found.huge_bytes, found.faults_per_step) == (0, 412.5)
+    assert memory_sides.typical([]) is None
