@@ -15,6 +15,7 @@ from stepscope.collector.always_on.session_quota import Limits, SessionQuota
 from stepscope.collector.captures.native_captures import NativeCaptures
 from stepscope.collector.captures.op_captures import OpCaptures
 from stepscope.collector.cgroups import memory_kills
+from stepscope.collector.clocks import clock_domain
 from stepscope.collector.launch import apply, rundir
 from stepscope.collector.launch.mask import mask_text
 from stepscope.collector.memory import allocator
@@ -200,6 +201,9 @@ class Recording:
         """Take the rest, store sources and the manifest; return lines for the user about losses."""
         now_ns = time.monotonic_ns()
         ended = rundir.read_ended(self.run)
+        clocks = self.sampling.close()
+        if clocks:
+            self.note("DX190", clocks)
         if state == "finished":
             self.sampling.sample(now_ns, self.job, self.drainer.alive_pids())
         self.drainer.poll(now_ns, final=True)
@@ -325,6 +329,7 @@ def host_info() -> HostInfo:
         cpus=os.cpu_count() or 0,
         memory_bytes=int(_field("/proc/meminfo", "MemTotal").split(" ")[0] or 0) * 1024,
         boot_id=_text("/proc/sys/kernel/random/boot_id").strip(),
+        time_namespace=clock_domain.time_namespace(),
     )
 
 

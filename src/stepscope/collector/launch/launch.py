@@ -29,6 +29,7 @@ from stepscope.wire.env import ARM_NAME, RUN_VARIABLE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from stepscope.collector.clocks.settings import ClockSettings
     from stepscope.collector.launch.caretaker import Caretaker
     from stepscope.collector.launch.patience import Patience
     from stepscope.collector.launch.peers import Contacts
@@ -90,6 +91,8 @@ class LaunchOptions:
     """When the job is ended from outside; None: never."""
     offline: bool = False
     """Whether the job is a trial that sends nothing to trackers; an isolated one never does."""
+    clocks: ClockSettings | None = None
+    """Hosts to compare clocks with; None: nothing listens, and nothing is sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +196,8 @@ def _prepare(options: LaunchOptions, messages: list[str], carer: Caretaker | Non
             rundir.arm_trial(run_dir, options.trial)
         if options.offline or options.isolation is not None:
             rundir.arm_peers(run_dir)
+        if options.clocks is not None:
+            options.clocks.write(run_dir)
         _write_first_manifest(session, options, origin_ns, run_dir, messages)
     except BaseException:
         _discard(session, run_dir)

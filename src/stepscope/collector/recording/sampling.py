@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stepscope.collector.recording.recent_tables import RecentNames, RecentTables
 from stepscope.collector.samplers.base import ProcFile, Rows, Targets
 from stepscope.collector.samplers.bursts import STEP_NS, BurstSampler
+from stepscope.collector.samplers.clocks import ClockSampler
 from stepscope.collector.samplers.cores import CoreSampler
 from stepscope.collector.samplers.disks import DiskSampler
 from stepscope.collector.samplers.gpu import GpuSampler
@@ -22,6 +23,8 @@ from stepscope.collector.samplers.threads import ThreadSampler
 from stepscope.model.records import ProcessTable
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from stepscope.collector.launch.rundir import Job
     from stepscope.model.records import Table
     from stepscope.store.writer import SessionWriter
@@ -49,6 +52,7 @@ class Sampling:
         self._memory = MemorySampler(origin_ns)
         self.gpu = GpuSampler(origin_ns, self._names)
         self._bursts = BurstSampler(origin_ns)
+        self._clocks = ClockSampler(origin_ns, self._names)
         self._fast: dict[str, Rows[Any]] = {
             "process": self._process.rows,
             "threads": self._threads.rows,
@@ -62,6 +66,7 @@ class Sampling:
             "memory": self._memory.rows,
             "gpus": self.gpu.rows,
             "bursts": self._bursts.rows,
+            "clock_probes": self._clocks.rows,
         }
         self._net = ProcFile("/proc/net/dev")
         self._measured: frozenset[int] = frozenset()
@@ -95,8 +100,17 @@ class Sampling:
         self._disks.sample(now_ns, host.disk_text, targets)
         self._memory.sample(now_ns, host.memory_text, targets)
         self.gpu.sample(now_ns, pids)
+        self._clocks.sample()
         self._measured, self._now_ns = measured, now_ns
         self._bursts.consider(now_ns, received)
+
+    def compare_clocks(self, run: Path) -> None:
+        """Begin to compare this host's clock with others', if the run asks for it."""
+        self._clocks.start(run)
+
+    def close(self) -> str:
+        """End what runs by itself; return why clocks were not compared, empty if they were or nobody asked."""
+        return self._clocks.close()
 
     def tables(self) -> dict[str, list[Table]]:
         """Rows of the last minutes, by table, oldest first, including those that wait for the next flush."""

@@ -1,0 +1,100 @@
+"""Clocks of the hosts of several sessions, from the exchanges that their collectors recorded.
+
+Times here are absolute: CLOCK_MONOTONIC of each host. A session's own time is that minus ``origin_monotonic_ns`` of its
+manifest. Hosts are named by their clock domain.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.clocks import gates
+from stepscope.derive.clocks.gates import Quads
+from stepscope.derive.clocks.solve import Link, solve
+from stepscope.model.session import clock_domain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.derive.clocks.host_clock import ClockModel
+    from stepscope.model.network_tables import ClockProbeTable
+    from stepscope.model.session.session import Session
+
+_PREFIX = "clock:"
+
+
+def domain(session: Session) -> str:
+    """The clock domain of a session's host; empty if it is unknown."""
+    host = session.manifest.host
+    return clock_domain.key(host.boot_id, host.time_namespace)
+
+
+def peers(session: Session) -> dict[str, str]:
+    """Clock domains of the hosts that a session's collector exchanged stamps with, and HOST:PORT of each."""
+    found = {}
+    for number in np.unique(session.clock_probes.peer).tolist():
+        text = session.resource_names[number] if 0 <= number < len(session.resource_names) else ""
+        if text.startswith(_PREFIX):
+            there, _, place = text.removeprefix(_PREFIX).partition(" ")
+            found[there] = place
+    return found
+
+
+def model_of(sessions: Sequence[Session], reference: str = "", more: Sequence[Link] = ()) -> ClockModel | None:
+    """The clocks of all hosts against one; None if no session says which host it is of.
+
+    Args:
+        sessions: of any number of hosts.
+        reference: clock domain that the others are compared with; empty: that of the first session.
+        more: further links, of collectives (``gates.of_collectives``), by clock domain and absolute times.
+    """
+    known = [session for session in sessions if domain(session)]
+    if not known:
+        return None
+    reference = reference or domain(known[0])
+    links = list(more)
+    jumps: dict[str, list[float]] = {}
+    for session in known:
+        here, origin = domain(session), session.manifest.origin_monotonic_ns
+        for there, table in _by_peer(session).items():
+            quads = Quads(
+                burst=table.burst,
+                sent_ns=table.sent_ns + origin,
+                received_ns=table.received_ns,
+                answered_ns=table.answered_ns,
+                returned_ns=table.returned_ns + origin,
+            )
+            links.append(Link(a=here, b=there, gates=gates.of_probes(quads)))
+            jumps.setdefault(here, []).extend(gates.jumps(quads.sent_ns, table.real_ns).tolist())
+            jumps.setdefault(there, []).extend(gates.jumps(table.received_ns, table.peer_real_ns).tolist())
+    return solve(links, reference, span=_span(known, reference), jumps=jumps)
+
+
+def _by_peer(session: Session) -> dict[str, ClockProbeTable]:
+    table = session.clock_probes
+    table = table.take(np.argsort(table.sent_ns, kind="stable"))
+    found: dict[str, list[int]] = {}
+    for number in np.unique(table.peer).tolist():
+        text = session.resource_names[number] if 0 <= number < len(session.resource_names) else ""
+        if text.startswith(_PREFIX):
+            found.setdefault(text.removeprefix(_PREFIX).partition(" ")[0], []).append(number)
+    return {there: table.take(np.isin(table.peer, numbers)) for there, numbers in found.items()}
+
+
+def _span(sessions: Sequence[Session], reference: str) -> tuple[float, float]:
+    """From the start to the end of the sessions of the reference; of its exchanges, if there is no such session."""
+    own = [one.manifest for one in sessions if domain(one) == reference]
+    if own:
+        first = min(one.origin_monotonic_ns for one in own)
+        return float(first), float(max(one.origin_monotonic_ns + max(one.ended_ns, 1) for one in own))
+    stamps = [
+        table.received_ns
+        for session in sessions
+        for there, table in _by_peer(session).items()
+        if there == reference and len(table)
+    ]
+    if not stamps:
+        return 0.0, 1.0
+    return float(min(one.min() for one in stamps)), float(max(one.max() for one in stamps))
