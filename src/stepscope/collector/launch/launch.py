@@ -48,8 +48,7 @@ _FORWARDED = (
 )
 _WAITED = frozenset({*_FORWARDED, signal.SIGCHLD})
 _SI_KERNEL = 0x80
-"""Value of si_code for a signal from the terminal, which the whole foreground group has received already
-(sigaction(2))."""
+"""``si_code`` of a signal from the terminal, which the whole foreground group has received (sigaction(2))."""
 _MAX_DEATHS_AT_END = 3
 _FINISH_TIMEOUT_S = 120.0
 _LEAVE = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
@@ -380,10 +379,8 @@ def _finish(exit_code: int, session: Path, sidecar: SidecarProcess, messages: li
         if sidecar.reaped() and not sidecar.finished:
             deaths += 1
     if not sidecar.finished:
-        messages.append(
-            f"the report could not be written ({sidecar.last_words() or 'the sidecar does not end'}): "
-            f"stepscope report {session}"
-        )
+        why = sidecar.last_words() or "the sidecar does not end"
+        messages.append(f"the report could not be written ({why}): stepscope report {session}")
     messages.extend(sidecar.messages())
     return Outcome(exit_code=exit_code, session=session, messages=tuple(messages))
 

@@ -109,7 +109,7 @@ class Sampling:
         self._clocks.start(run)
 
     def close(self) -> str:
-        """End what runs by itself; return why clocks were not compared, empty if they were or nobody asked."""
+        """End what runs by itself; return why clocks were not compared, empty if they were or were not to be."""
         return self._clocks.close()
 
     def tables(self) -> dict[str, list[Table]]:

@@ -60,7 +60,7 @@ class ClockSampler:
             )
 
     def close(self) -> str:
-        """Make a last burst; return why clocks were not compared, empty if they were or nobody asked."""
+        """Make a last burst; return why clocks were not compared, empty if they were or were not to be."""
         if self._prober is not None:
             self._prober.close()
             self.sample()
