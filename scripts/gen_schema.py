@@ -21,6 +21,7 @@ from stepscope.model.report import (
     doctor,
     finding,
     ledger,
+    links,
     memory_map,
     place,
     process_roles,
@@ -31,7 +32,7 @@ from stepscope.model.report import (
 )
 from stepscope.model.report.components import COMPONENTS
 
-REPORT = (finding, ledger, memory_map, place, process_roles, slow_steps, step_summary)
+REPORT = (finding, ledger, links, memory_map, place, process_roles, slow_steps, step_summary)
 """Modules whose fields' docstrings describe report.json."""
 FOLDER = Path(__file__).parent.parent / "docs" / "schemas"
 

@@ -98,6 +98,7 @@ class Recording:
 
     def tick(self, now_ns: int) -> None:
         """Do what is due now; called about once a second, and in between while a burst of samples runs."""
+        self.sampling.connections(now_ns, finely=self.captures.busy or self.native.recording)
         if self.sampling.burst(now_ns) and now_ns < self._next_sample_ns:
             return
         if self.job is None:
@@ -201,9 +202,8 @@ class Recording:
         """Take the rest, store sources and the manifest; return lines for the user about losses."""
         now_ns = time.monotonic_ns()
         ended = rundir.read_ended(self.run)
-        clocks = self.sampling.close()
-        if clocks:
-            self.note("DX190", clocks)
+        for code, text in self.sampling.close():
+            self.note(code, text)
         if state == "finished":
             self.sampling.sample(now_ns, self.job, self.drainer.alive_pids())
         self.drainer.poll(now_ns, final=True)

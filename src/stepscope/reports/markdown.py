@@ -12,6 +12,7 @@ from stepscope.reports import (
     capture_text,
     checked_words,
     ledger_rows,
+    link_rows,
     maker_rows,
     op_trace_text,
     task_rows,
@@ -43,7 +44,7 @@ def render(report: Report, *, sources: Mapping[str, str] | None = None) -> str:
         _stages(report),
         _input(report),
     ]
-    blocks += [_tasks(report), _ops(report), _limits(report), _checked(report), _source(report)]
+    blocks += [_tasks(report), _ops(report), _limits(report), _links(report), _checked(report), _source(report)]
     return "\n\n".join(filter(None, [*blocks, _diagnostics(report)])) + "\n"
 
 
@@ -282,6 +283,12 @@ def _limits(report: Report) -> str:
     body = table(head, [[_op_cell(*cell) for cell in zip(limit_rows.HEAD, row, strict=True)] for row in shown])
     notes = "\n".join(f"- {escape(text)}" for text in limit_rows.notes(report.limits))
     return "\n\n".join(filter(None, ["### Limits", f"{escape(report.limits.text)}.", body, notes]))
+
+
+def _links(report: Report) -> str:
+    head = [f" {title}" if title in link_rows.NUMERIC else title for title in link_rows.HEAD]
+    shown = [[escape(text) for text in row] for row in link_rows.rows(report.links)]
+    return f"### Links\n\n{table(head, shown)}" if shown else ""
 
 
 def _op_cell(title: str, text: str) -> str:

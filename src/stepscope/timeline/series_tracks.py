@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 NS = 1e9
 MOST_NS = 1 << 53
+MOST_CONNECTIONS = 6
+"""Connections with tracks."""
 LAST_HELD_NS = 1_000_000_000
 """A single sampled value holds for this long: about one sampling interval."""
 
@@ -82,6 +84,7 @@ def _all(session: Session) -> Iterator[tuple[str, str, str, str, Held]]:
         yield "disk-read", "disk read", "bytes/s", about, _sum(read)
         yield "disk-written", "disk written", "bytes/s", about, _sum(written)
     yield from _gpus(session)
+    yield from _tcp(session)
 
 
 def _ordered(held: Held) -> Held:
@@ -186,6 +189,24 @@ def _looks(at: I64, value: I64) -> Held:
     end = np.append(at[1:], at[-1] + max(1, usual))
     known = np.flatnonzero((value >= 0) & (end > at))
     return Held(at[known], end[known], value[known].astype(np.float64))
+
+
+def _tcp(session: Session) -> Iterator[tuple[str, str, str, str, Held]]:
+    """Of each connection that carried most: bytes sent, and bytes sent again."""
+    table, names = session.tcp, session.resource_names
+    moved = []
+    for number in np.unique(table.connection).tolist():
+        mine = table.take(table.connection == number)
+        text = names[number].removeprefix("tcp:") if 0 <= number < len(names) else ""
+        moved.append((int(counters.growth(mine.acked_bytes).sum()), text, mine))
+    for index, (sent, text, mine) in enumerate(sorted(moved, key=lambda one: -one[0])[:MOST_CONNECTIONS]):
+        if sent <= 0 or not text:
+            continue
+        title = f"to {text.partition(' ')[2]}"
+        about = f"acknowledged bytes of the connection {text.replace(' ', ' to ')}"
+        yield f"tcp{index}-sent", title, "bytes/s", about, rates(mine.at_ns, mine.acked_bytes)
+        about = f"sent again on the connection {text.replace(' ', ' to ')}"
+        yield f"tcp{index}-again", f"{title}, again", "bytes/s", about, rates(mine.at_ns, mine.retrans_bytes)
 
 
 def _gpus(session: Session) -> Iterator[tuple[str, str, str, str, Held]]:

@@ -13,6 +13,7 @@ from stepscope.app.report import (
     exclusive,
     ledger,
     limits,
+    links,
     op_table,
     op_trace_summaries,
     overhead,
@@ -141,6 +142,7 @@ def report_of_view(view: SessionView) -> Report:
         memory=view.get(translation.maps),
         ledger=settled.ledger,
         turns=turns.build(view),
+        links=links.build(view),
         unexplained_ratio=settle.unexplained(settled.ledger),
     )
 

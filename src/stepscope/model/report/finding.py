@@ -13,6 +13,7 @@ from stepscope.model.report import place, task
 from stepscope.model.report.input_bound import InputBound
 from stepscope.model.report.ledger import LedgerEntry
 from stepscope.model.report.limits import Limits
+from stepscope.model.report.links import NetworkLink
 from stepscope.model.report.memory_map import MemoryMap
 from stepscope.model.report.op_summary import OpTraceSummary, TracedSteps
 from stepscope.model.report.op_table import OpTable
@@ -362,6 +363,8 @@ class Report(Struct, frozen=True, kw_only=True):
     """The mean of the repetitions that hold many steps each (folds, trials, prompts); null if none are known."""
     slow_steps: tuple[SlowStep, ...] = ()
     """Steps that are outliers, slowest first, at most 12, each compared with the median step."""
+    links: tuple[NetworkLink, ...] = ()
+    """Links between hosts that the job's TCP connections used, at most 50, those that carried most first."""
     unexplained_ratio: float = 0.0
     """Share of the job's wall time that no finding explains and that is not known to be as fast as it can be: of the
     parts of its ledger that are settled as unexplained."""

@@ -12,7 +12,7 @@ import numpy as np
 from stepscope.model.event import Event
 from stepscope.model.log.events import AnyEvent
 from stepscope.model.log.graph import GraphTable
-from stepscope.model.network_tables import ClockProbeTable
+from stepscope.model.network_tables import ClockProbeTable, TcpTable
 from stepscope.model.records import (
     BurstTable,
     CoreTable,
@@ -254,8 +254,9 @@ class Session:
     bursts: BurstTable = field(default_factory=BurstTable.empty)
     memory_events: MemoryEventTable = field(default_factory=MemoryEventTable.empty)
     clock_probes: ClockProbeTable = field(default_factory=ClockProbeTable.empty)
+    tcp: TcpTable = field(default_factory=TcpTable.empty)
     resource_names: Sequence[str] = ()
-    """Interfaces, disks, GPUs and hosts that ``name`` of those tables indexes."""
+    """Interfaces, disks, GPUs, hosts and connections that ``name`` of those tables indexes."""
     sources: Mapping[str, str] = field(default_factory=dict)
     """Text by absolute path of user files that a record names."""
     stacks: Sequence[StackProfile] = ()
