@@ -12,14 +12,13 @@ from stepscope.reports import (
     capture_text,
     checked_words,
     ledger_rows,
-    link_rows,
     maker_rows,
     op_trace_text,
     task_rows,
     verdict,
     words,
 )
-from stepscope.reports.page import input_rows, limit_rows, op_rows, traced_rows, turn_rows
+from stepscope.reports.page import input_rows, limit_rows, link_rows, op_rows, traced_rows, turn_rows
 from stepscope.reports.page.excerpt import excerpt
 from stepscope.units import format_ns
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.reports import words
+from stepscope.reports.page import tables
+from stepscope.reports.page.svg import escape
 from stepscope.units import format_bytes, format_ns, format_rate, format_ratio
 
 if TYPE_CHECKING:
+    from stepscope.model.report.finding import Report
     from stepscope.model.report.links import NetworkLink
 
 SHOWN = 12
@@ -49,3 +52,19 @@ def rows(links: tuple[NetworkLink, ...]) -> list[tuple[str, ...]]:
         )
         for link in links[:SHOWN]
     ]
+
+
+def page(report: Report) -> str:
+    """The table as markup for the page; empty without links."""
+    if not report.links:
+        return ""
+    body = [
+        "".join(
+            f'<td class="n">{escape(text)}</td>' if title in NUMERIC else f"<td>{escape(text)}</td>"
+            for title, text in zip(HEAD, row, strict=True)
+        )
+        for row in rows(report.links)
+    ]
+    places = [i for i, title in enumerate(HEAD) if title in NUMERIC]
+    table = tables.table([title.capitalize() for title in HEAD], body, numeric=places)
+    return f'<div class="card">{table}</div>'
