@@ -23,7 +23,7 @@ BURST = 32
 """Exchanges of a burst. Source: best of 32 is within 45 us at a round trip of 1 ms, of 64 no better (benchmarks)."""
 OTHERS = 4
 """Hosts other than the reference that bursts go to: enough for asymmetries of paths to average out."""
-FIRST_S = (0.5, 3.0, 8.0, 15.0)
+FIRST_S = (0.5, 2.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0)
 """Times of the first bursts, in seconds after the start: a short job has a drift too."""
 EVERY_S = 30.0
 _ANSWER_S = 0.25

@@ -42,6 +42,21 @@ def peers(session: Session) -> dict[str, str]:
     return found
 
 
+def quads_of(session: Session) -> dict[str, Quads]:
+    """Exchanges with each other host, by its clock domain; absolute times of both clocks."""
+    origin = session.manifest.origin_monotonic_ns
+    return {
+        there: Quads(
+            burst=table.burst,
+            sent_ns=table.sent_ns + origin,
+            received_ns=table.received_ns,
+            answered_ns=table.answered_ns,
+            returned_ns=table.returned_ns + origin,
+        )
+        for there, table in _by_peer(session).items()
+    }
+
+
 def model_of(sessions: Sequence[Session], reference: str = "", more: Sequence[Link] = ()) -> ClockModel | None:
     """The clocks of all hosts against one; None if no session says which host it is of.
 
@@ -57,15 +72,9 @@ def model_of(sessions: Sequence[Session], reference: str = "", more: Sequence[Li
     links = list(more)
     jumps: dict[str, list[float]] = {}
     for session in known:
-        here, origin = domain(session), session.manifest.origin_monotonic_ns
-        for there, table in _by_peer(session).items():
-            quads = Quads(
-                burst=table.burst,
-                sent_ns=table.sent_ns + origin,
-                received_ns=table.received_ns,
-                answered_ns=table.answered_ns,
-                returned_ns=table.returned_ns + origin,
-            )
+        here, tables = domain(session), _by_peer(session)
+        for there, quads in quads_of(session).items():
+            table = tables[there]
             links.append(Link(a=here, b=there, gates=gates.of_probes(quads)))
             jumps.setdefault(here, []).extend(gates.jumps(quads.sent_ns, table.real_ns).tolist())
             jumps.setdefault(there, []).extend(gates.jumps(table.received_ns, table.peer_real_ns).tolist())
