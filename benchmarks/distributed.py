@@ -19,6 +19,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -385,6 +386,7 @@ def main() -> int:
     parser.add_argument("--record", type=float, metavar="MINUTES", help="record exchanges for --drifts, then end")
     parser.add_argument("--drifts", type=int, default=0, metavar="N", help="print what N imposed drifts give, then end")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # hosts are removed then, too
     why = _hosts.why_not()
     if why and not options.only_print:
         sys.stdout.write(f"not here: {why}\n")
