@@ -287,7 +287,9 @@ def _limits(report: Report) -> str:
 def _links(report: Report) -> str:
     head = [f" {title}" if title in link_rows.NUMERIC else title for title in link_rows.HEAD]
     shown = [[escape(text) for text in row] for row in link_rows.rows(report.links)]
-    return f"### Links\n\n{table(head, shown)}" if shown else ""
+    clocks = "\n".join(f"- clock of {escape(text)}" for text in link_rows.clocks(report))
+    body = table(head, shown) if shown else ""
+    return "\n\n".join(filter(None, ["### Links", body, clocks])) if body or clocks else ""
 
 
 def _op_cell(title: str, text: str) -> str:

@@ -350,8 +350,9 @@ def _limits(report: Report, width: int) -> list[Line]:
 
 
 def _links(report: Report, width: int) -> list[Line]:
-    texts = link_rows.short(report.links)
-    return _labelled("links", TAIL, [line for text in texts for line in wrap(text, width - TAIL)])
+    parts = {"links": link_rows.short(report.links), "clocks": link_rows.clocks(report)}
+    wrapped = {label: [line for text in texts for line in wrap(text, width - TAIL)] for label, texts in parts.items()}
+    return [line for label, texts in wrapped.items() for line in _labelled(label, TAIL, texts)]
 
 
 def _ops(report: Report, width: int) -> list[Line]:

@@ -100,8 +100,8 @@ def test_what_is_far_is_a_matter_of_the_step(step_ms: int, reason: str) -> None:
             "loss",
         ),
         (
-            replace(BASE, receiver_ratio=link_limits.MIN_RECEIVER),
-            replace(BASE, receiver_ratio=0.99 * link_limits.MIN_RECEIVER),
+            replace(BASE, busy_ratio=0.5, receiver_ratio=2 * link_limits.MIN_RECEIVER),
+            replace(BASE, busy_ratio=0.5, receiver_ratio=1.98 * link_limits.MIN_RECEIVER),
             "peer-reads-slowly",
         ),
         (

@@ -39,10 +39,10 @@ MIN_QUEUE_NS = 2_000_000
 MIN_LOSS = 0.005
 """Share of bytes that were lost. Measured: 1.1 to 1.2 % where a relay lost 1 % of packets, up to 0.3 % on a crowded
 machine without any loss."""
-MIN_RECEIVER = 0.3
-"""Share of the busy time in which the peer's window was full. Measured: 0.6 for a reader that pauses, 0.12 for readers
-on a crowded machine."""
-MIN_BUFFER = 0.3
+MIN_RECEIVER = 0.2
+"""Share of the time in which the peer's window was full. Measured: 0.5 for a reader that pauses, 0.04 to 0.1 on a
+crowded machine."""
+MIN_BUFFER = 0.2
 MIN_UNREAD = 0.5
 """Share of the looks that found unread data."""
 FAR_NS = 5_000_000
@@ -92,11 +92,11 @@ def reason_of(use: ConnectionUse, step_ns: float = 0.0) -> Reason:
     queued = use.min_rtt_ns >= 0 and queue_ns >= max(MIN_QUEUE_NS, (MIN_QUEUE - 1) * use.min_rtt_ns)
     filled = use.busy_bytes_s >= MIN_FILLED * use.delivery_bytes_s > 0 and use.limited_ratio >= MIN_LIMITED
     reasons: tuple[tuple[Reason, bool], ...] = (
-        ("peer-reads-slowly", use.receiver_ratio >= MIN_RECEIVER),
+        ("peer-reads-slowly", use.receiver_ratio * use.busy_ratio >= MIN_RECEIVER),
         ("rate", use.busy_ratio >= FULL_BUSY and queued and filled),
         ("loss", use.lost_ratio >= MIN_LOSS),
         ("distance", use.min_rtt_ns >= (MIN_STEP * step_ns if step_ns else FAR_NS)),
-        ("send-buffer", use.buffer_ratio >= MIN_BUFFER),
+        ("send-buffer", use.buffer_ratio * use.busy_ratio >= MIN_BUFFER),
     )
     if use.unread_ratio >= MIN_UNREAD:
         return "we-read-slowly"

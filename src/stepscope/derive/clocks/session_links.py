@@ -57,6 +57,12 @@ def quads_of(session: Session) -> dict[str, Quads]:
     }
 
 
+def wall_ahead(session: Session, there: str) -> int:
+    """How much more CLOCK_REALTIME is ahead of CLOCK_MONOTONIC on another host than here, in nanoseconds (median)."""
+    table = _by_peer(session)[there]
+    return int(np.median(table.peer_real_ns - table.real_ns))
+
+
 def model_of(sessions: Sequence[Session], reference: str = "", more: Sequence[Link] = ()) -> ClockModel | None:
     """The clocks of all hosts against one; None if no session says which host it is of.
 

@@ -62,7 +62,7 @@ def solve(
     Args:
         links: in any order; several of the same two hosts count as one.
         reference: the host whose clock is the common one.
-        span: first and last time of interest, by the clock of the reference.
+        span: first and last time of interest, by the clock of the reference; those of gates are added.
         jumps: times at which a host's clock jumped, by its own clock: nothing before says anything about after.
     """
     paired = _paired(links)
@@ -81,7 +81,8 @@ def solve(
         if host in number
         for at in times
     )
-    edges = [min(span[0], *(b - 1 for b in breaks)) if breaks else span[0], *breaks, max(span[1], span[0] + 1.0)]
+    known = np.concatenate([np.array(span), np.array(breaks), *(link.gates.at_ns for link in placed)])
+    edges = [float(known.min()) - 1.0, *breaks, float(known.max()) + 1.0]
     pieces = [
         _piece(len(hosts), placed, (left, right), last=right == edges[-1])
         for left, right in itertools.pairwise(edges)

@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from stepscope.model.report import place, task
+from stepscope.model.report.clocks import HostClockOffset
 from stepscope.model.report.input_bound import InputBound
 from stepscope.model.report.ledger import LedgerEntry
 from stepscope.model.report.limits import Limits
@@ -365,6 +366,8 @@ class Report(Struct, frozen=True, kw_only=True):
     """Steps that are outliers, slowest first, at most 12, each compared with the median step."""
     links: tuple[NetworkLink, ...] = ()
     """Links between hosts that the job's TCP connections used, at most 50, those that carried most first."""
+    clocks: tuple[HostClockOffset, ...] = ()
+    """Clocks of the job's other hosts, if they were compared (``run --clock-hosts``)."""
     unexplained_ratio: float = 0.0
     """Share of the job's wall time that no finding explains and that is not known to be as fast as it can be: of the
     parts of its ledger that are settled as unexplained."""

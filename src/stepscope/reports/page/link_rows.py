@@ -10,6 +10,7 @@ from stepscope.reports.page.svg import escape
 from stepscope.units import format_bytes, format_ns, format_rate, format_ratio
 
 if TYPE_CHECKING:
+    from stepscope.model.report.clocks import HostClockOffset
     from stepscope.model.report.finding import Report
     from stepscope.model.report.links import NetworkLink
 
@@ -30,6 +31,23 @@ def short(links: tuple[NetworkLink, ...]) -> list[str]:
         return []
     busiest = max(between, key=lambda link: link.busy_ratio)
     return [f"{words.plural(len(between), 'link')} to other hosts; {_name(busiest)}: {words.printable(busiest.text)}"]
+
+
+def clocks(report: Report) -> list[str]:
+    """Lines for the terminal about clocks of other hosts."""
+    return [_clock(clock) for clock in report.clocks[:SHORT]]
+
+
+def _clock(clock: HostClockOffset) -> str:
+    """The wall clock, because the zero of the other one means nothing to a reader."""
+    ahead = clock.wall_offset_ns
+    word = "ahead" if ahead >= 0 else "behind"
+    within = f"{format_ns(clock.bound_ns)} (shortest round trip {format_ns(clock.round_trip_ns)})"
+    name = words.printable(clock.host)
+    if abs(ahead) <= clock.bound_ns:
+        return f"{name}: as here, to within {within}"
+    drift = f", drift {1e6 * clock.drift_ratio:+.1f} us a second" if clock.drift_ratio else ""
+    return f"{name}: {format_ns(abs(ahead))} {word}, to within {within}{drift}"
 
 
 def _name(link: NetworkLink) -> str:
@@ -56,8 +74,9 @@ def rows(links: tuple[NetworkLink, ...]) -> list[tuple[str, ...]]:
 
 def page(report: Report) -> str:
     """The table as markup for the page; empty without links."""
+    said = "".join(f"<p>Clock of {escape(text)}</p>" for text in clocks(report))
     if not report.links:
-        return ""
+        return f'<div class="card">{said}</div>' if said else ""
     body = [
         "".join(
             f'<td class="n">{escape(text)}</td>' if title in NUMERIC else f"<td>{escape(text)}</td>"
@@ -67,4 +86,4 @@ def page(report: Report) -> str:
     ]
     places = [i for i, title in enumerate(HEAD) if title in NUMERIC]
     table = tables.table([title.capitalize() for title in HEAD], body, numeric=places)
-    return f'<div class="card">{table}</div>'
+    return f'<div class="card">{table}{said}</div>'
