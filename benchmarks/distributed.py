@@ -235,7 +235,7 @@ def _half_rtt(session: Session, reference: Session) -> float:
 
 def _named(sessions: Sequence[Session], hosts: Sequence[Host], steps: I64) -> list[str]:
     """Stragglers by their own time, which needs no common clock; then links by the kernel's counters."""
-    own = (steps[:, 1:, 1] - steps[:, :-1, 2]).astype(float)
+    own = (steps[:, :, 1] - steps[:, :, 0]).astype(float)
     late = np.maximum(0.0, own - np.median(own, axis=0))
     period = float(np.diff(steps[0, :, 2]).mean())
     spread = float(np.median(np.abs(own - np.median(own))))

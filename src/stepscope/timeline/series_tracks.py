@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.causes.system.resources import BURST_GAP_NS
-from stepscope.derive.machine import counters
+from stepscope.derive.machine import counters, tcp_links
 from stepscope.timeline.series_levels import Held
 
 if TYPE_CHECKING:
@@ -193,20 +193,16 @@ def _looks(at: I64, value: I64) -> Held:
 
 def _tcp(session: Session) -> Iterator[tuple[str, str, str, str, Held]]:
     """Of each connection that carried most: bytes sent, and bytes sent again."""
-    table, names = session.tcp, session.resource_names
-    moved = []
-    for number in np.unique(table.connection).tolist():
-        mine = table.take(table.connection == number)
-        text = names[number].removeprefix("tcp:") if 0 <= number < len(names) else ""
-        moved.append((int(counters.growth(mine.acked_bytes).sum()), text, mine))
-    for index, (sent, text, mine) in enumerate(sorted(moved, key=lambda one: -one[0])[:MOST_CONNECTIONS]):
-        if sent <= 0 or not text:
+    found = tcp_links.by_connection(session, session.tcp)
+    moved = [(int(counters.growth(rows.acked_bytes).sum()), ends, rows) for ends, rows in found.items()]
+    for index, (sent, (here, there), rows) in enumerate(sorted(moved, key=lambda one: -one[0])[:MOST_CONNECTIONS]):
+        if sent <= 0:
             continue
-        title = f"to {text.partition(' ')[2]}"
-        about = f"acknowledged bytes of the connection {text.replace(' ', ' to ')}"
-        yield f"tcp{index}-sent", title, "bytes/s", about, rates(mine.at_ns, mine.acked_bytes)
-        about = f"sent again on the connection {text.replace(' ', ' to ')}"
-        yield f"tcp{index}-again", f"{title}, again", "bytes/s", about, rates(mine.at_ns, mine.retrans_bytes)
+        title, ends = f"to {there}", f"from {here} to {there}"
+        about = f"acknowledged bytes of the connection {ends}"
+        yield f"tcp{index}-sent", title, "bytes/s", about, rates(rows.at_ns, rows.acked_bytes)
+        about = f"sent again on the connection {ends}"
+        yield f"tcp{index}-again", f"{title}, again", "bytes/s", about, rates(rows.at_ns, rows.retrans_bytes)
 
 
 def _gpus(session: Session) -> Iterator[tuple[str, str, str, str, Held]]:

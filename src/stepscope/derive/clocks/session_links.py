@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from stepscope.model.session.session import Session
 
 _PREFIX = "clock:"
+MAX_NS = 1 << 58
+"""Uptime of nine years; larger stamps are of a damaged table."""
+MAX_EXCHANGE_NS = 60_000_000_000
+MAX_HOSTS = 256
+"""Hosts of one session: a collector asks five."""
 
 
 def domain(session: Session) -> str:
@@ -89,21 +94,30 @@ def model_of(sessions: Sequence[Session], reference: str = "", more: Sequence[Li
 
 def _by_peer(session: Session) -> dict[str, ClockProbeTable]:
     table = session.clock_probes
+    stamps = (table.sent_ns, table.returned_ns, table.received_ns, table.answered_ns, table.burst)
+    good = np.ones(len(table), np.bool_)
+    for stamp in (*stamps, table.real_ns // 16, table.peer_real_ns // 16):
+        good &= np.abs(stamp) < MAX_NS
+    table = table.take(good & (abs(session.manifest.origin_monotonic_ns) < MAX_NS))
+    good = np.abs(table.returned_ns - table.sent_ns) < MAX_EXCHANGE_NS
+    table = table.take(good & (np.abs(table.answered_ns - table.received_ns) < MAX_EXCHANGE_NS))
     table = table.take(np.argsort(table.sent_ns, kind="stable"))
     found: dict[str, list[int]] = {}
     for number in np.unique(table.peer).tolist():
         text = session.resource_names[number] if 0 <= number < len(session.resource_names) else ""
         if text.startswith(_PREFIX):
             found.setdefault(text.removeprefix(_PREFIX).partition(" ")[0], []).append(number)
-    return {there: table.take(np.isin(table.peer, numbers)) for there, numbers in found.items()}
+    hosts = list(found.items())[:MAX_HOSTS]
+    return {there: table.take(np.isin(table.peer, numbers)) for there, numbers in hosts}
 
 
 def _span(sessions: Sequence[Session], reference: str) -> tuple[float, float]:
     """From the start to the end of the sessions of the reference; of its exchanges, if there is no such session."""
     own = [one.manifest for one in sessions if domain(one) == reference]
     if own:
-        first = min(one.origin_monotonic_ns for one in own)
-        return float(first), float(max(one.origin_monotonic_ns + max(one.ended_ns, 1) for one in own))
+        first = min(_bounded(one.origin_monotonic_ns) for one in own)
+        last = max(_bounded(one.origin_monotonic_ns) + max(_bounded(one.ended_ns), 1) for one in own)
+        return float(first), float(last)
     stamps = [
         table.received_ns
         for session in sessions
@@ -113,3 +127,7 @@ def _span(sessions: Sequence[Session], reference: str) -> tuple[float, float]:
     if not stamps:
         return 0.0, 1.0
     return float(min(one.min() for one in stamps)), float(max(one.max() for one in stamps))
+
+
+def _bounded(at_ns: int) -> int:
+    return max(-MAX_NS, min(MAX_NS, at_ns))

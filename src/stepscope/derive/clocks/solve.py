@@ -28,7 +28,11 @@ MAX_SQUARES = 64
 """Hosts up to which least squares are solved over all links; more are estimated along the paths of narrowest links."""
 _KNOTS_NS = 5_000_000_000
 """Distance of the times at which offsets are computed, at most so many as ``_MAX_KNOTS``."""
-_MAX_KNOTS = 4_000
+_MAX_KNOTS = 2_000
+_MARGIN_NS = 1_000.0
+"""More than the resolution of a float64 at an uptime of nine years."""
+_AT_ONCE = 200
+"""Times at which least squares are solved at once: 64 hosts take 33 kB each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +86,7 @@ def solve(
         for at in times
     )
     known = np.concatenate([np.array(span), np.array(breaks), *(link.gates.at_ns for link in placed)])
-    edges = [float(known.min()) - 1.0, *breaks, float(known.max()) + 1.0]
+    edges = [float(known.min()) - _MARGIN_NS, *breaks, float(known.max()) + _MARGIN_NS]
     pieces = [
         _piece(len(hosts), placed, (left, right), last=right == edges[-1])
         for left, right in itertools.pairwise(edges)
@@ -212,7 +216,7 @@ def _piece(hosts: int, links: list[_Placed], span: tuple[float, float], *, last:
     low, high = _tightest(hosts, inside, offsets, len(at))
     wrong = (low > high).any(axis=0)
     estimate = _estimates(hosts, inside, offsets, len(at))
-    if wrong.any() or hosts > MAX_SQUARES:  # a tree of the narrowest links cannot contradict itself
+    if wrong.any():  # a tree of the narrowest links cannot contradict itself
         tree = _tree(hosts, inside, offsets)
         links_of, offsets_of = [inside[i] for i in tree], [offsets[i] for i in tree]
         alone = (*_tightest(hosts, links_of, offsets_of, len(at)), _estimates(hosts, links_of, offsets_of, len(at)))
@@ -257,15 +261,44 @@ def _tree(hosts: int, links: list[_Placed], offsets: list[link_offset.Offsets]) 
 
 
 def _estimates(hosts: int, links: list[_Placed], offsets: list[link_offset.Offsets], times: int) -> F64:
-    """Least squares over the links at each time; the reference is 0, a host without links not a number."""
-    tree = _tree(hosts, links, offsets)
-    chosen = range(len(links)) if hosts <= MAX_SQUARES else tree
+    """Offset of each host at each time; the reference is 0, a host without links not a number. [host, time]."""
+    if hosts > MAX_SQUARES:
+        return _along(hosts, links, offsets, times)
+    edges = [*range(0, times, _AT_ONCE), times]
+    parts = [_squares(hosts, links, offsets, slice(*ends)) for ends in itertools.pairwise(edges)]
+    return np.concatenate(parts, axis=1)
+
+
+def _along(hosts: int, links: list[_Placed], offsets: list[link_offset.Offsets], times: int) -> F64:
+    """Sums of estimates along the tree of the narrowest links."""
+    found = np.full((hosts, times), np.nan)
+    found[0] = 0.0
+    left = [(links[i].a, links[i].b, offsets[i].estimate_ns) for i in _tree(hosts, links, offsets)]
+    known = {0}
+    while True:
+        waiting = []
+        for a, b, estimate in left:
+            if a in known:
+                found[b] = found[a] + estimate
+            elif b in known:
+                found[a] = found[b] - estimate
+            else:
+                waiting.append((a, b, estimate))
+                continue
+            known |= {a, b}
+        if len(waiting) == len(left):
+            return found
+        left = waiting
+
+
+def _squares(hosts: int, links: list[_Placed], offsets: list[link_offset.Offsets], part: slice) -> F64:
+    """Least squares over all links at some of the times."""
+    times = part.stop - part.start
     normal = np.zeros((times, hosts, hosts))
     right = np.zeros((times, hosts))
-    for index in chosen:
-        link, known = links[index], offsets[index]
-        weight = 1e12 / np.maximum(known.high_ns - known.low_ns, 1e3) ** 2
-        moment = weight * known.estimate_ns
+    for link, known in zip(links, offsets, strict=True):
+        weight = 1e12 / np.maximum(known.high_ns[part] - known.low_ns[part], 1e3) ** 2
+        moment = weight * known.estimate_ns[part]
         normal[:, link.a, link.a] += weight
         normal[:, link.b, link.b] += weight
         normal[:, link.a, link.b] -= weight
@@ -275,9 +308,17 @@ def _estimates(hosts: int, links: list[_Placed], offsets: list[link_offset.Offse
     normal[:, 0, :] = normal[:, :, 0] = 0.0
     normal[:, 0, 0] = 1.0
     right[:, 0] = 0.0
-    alone = [host for host in range(1, hosts) if not normal[:, host, host].any()]
-    normal[:, alone, alone] = 1.0
-    solved = np.linalg.solve(normal, right[:, :, None])[:, :, 0].T
-    solved[alone] = np.nan
-    result: F64 = solved
-    return result
+    solved: F64 = np.einsum("tij,tj->it", np.linalg.pinv(normal, hermitian=True), right)
+    joined_hosts = _joined_hosts(hosts, links)
+    solved[[host for host in range(hosts) if host not in joined_hosts]] = np.nan
+    return solved
+
+
+def _joined_hosts(hosts: int, links: list[_Placed]) -> set[int]:
+    """Hosts that links connect with the reference, in this piece of time."""
+    group = list(range(hosts))
+    for link in links:
+        a, b = group[link.a], group[link.b]
+        if a != b:
+            group = [a if one == b else one for one in group]
+    return {host for host in range(hosts) if group[host] == group[0]}

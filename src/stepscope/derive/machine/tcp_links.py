@@ -114,16 +114,24 @@ def of(session: Session, first_ns: int | None = None, last_ns: int | None = None
     return tuple(sorted(links, key=lambda link: -(link.sent_bytes + link.received_bytes)))
 
 
-def _connections(session: Session, table: TcpTable) -> Iterable[ConnectionUse]:
-    numbers: dict[str, list[int]] = {}
-    for number in np.unique(table.connection).tolist():
+def by_connection(session: Session, table: TcpTable) -> dict[tuple[str, str], TcpTable]:
+    """Rows of each connection by time, by its ends here and there. A restarted sidecar gives a new number."""
+    if not len(table):
+        return {}
+    table = table.take(np.argsort(table.connection, kind="stable"))
+    numbers, starts = np.unique(table.connection, return_index=True)
+    parts: dict[tuple[str, str], list[TcpTable]] = {}
+    for number, first, last in zip(numbers.tolist(), starts, [*starts[1:], len(table)], strict=True):
         text = session.resource_names[number] if 0 <= number < len(session.resource_names) else ""
-        if text.startswith(_PREFIX):
-            numbers.setdefault(text.removeprefix(_PREFIX), []).append(number)
-    for text, mine in numbers.items():
-        here, _, there = text.partition(" ")
-        rows = table.take(np.isin(table.connection, mine))
-        rows = rows.take(np.argsort(rows.at_ns, kind="stable"))
+        here, _, there = text.removeprefix(_PREFIX).partition(" ")
+        if text.startswith(_PREFIX) and here and there:
+            parts.setdefault((here, there), []).append(table.take(slice(first, last)))
+    joined = {ends: TcpTable.concat(mine) for ends, mine in parts.items()}
+    return {ends: rows.take(np.argsort(rows.at_ns, kind="stable")) for ends, rows in joined.items()}
+
+
+def _connections(session: Session, table: TcpTable) -> Iterable[ConnectionUse]:
+    for (here, there), rows in by_connection(session, table).items():
         if len(rows) >= DIFFERENCE and rows.at_ns[-1] > rows.at_ns[0]:
             yield _use(here, there, rows)
 

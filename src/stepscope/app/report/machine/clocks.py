@@ -30,7 +30,9 @@ def build(view: SessionView) -> tuple[HostClockOffset, ...]:
             continue
         first, last = float(quads.sent_ns[0]), float(quads.returned_ns[-1])
         at = np.array([first, (first + last) / 2, last])
-        offsets = clock.offset(at)
+        offsets, bound = clock.offset(at), float(clock.bound(at[1:2])[0])
+        if not (np.isfinite(offsets).all() and np.isfinite(bound)):  # a clock jumped in between
+            continue
         trips = quads.returned_ns - quads.sent_ns - (quads.answered_ns - quads.received_ns)
         steady = len(np.unique(quads.burst)) >= _ENOUGH
         found.append(
@@ -39,7 +41,7 @@ def build(view: SessionView) -> tuple[HostClockOffset, ...]:
                 domain=domain,
                 offset_ns=round(float(offsets[1])),
                 wall_offset_ns=round(float(offsets[1])) + session_links.wall_ahead(session, domain),
-                bound_ns=round(float(clock.bound(at[1:2])[0])),
+                bound_ns=round(bound),
                 drift_ratio=float(offsets[2] - offsets[0]) / (last - first) if steady and last > first else 0.0,
                 round_trip_ns=int(trips.min()),
                 exchanges=len(quads),
