@@ -146,6 +146,10 @@ bench-known-fixes: $(VENV)/.stamp ## does the checker see what maintainers fixed
 bench-deepperf: $(VENV)/.stamp ## is everything seen that DeepPerf reports? ARGS=--clones, --reports, --trees
 	@$(BIN)/python benchmarks/deepperf.py --write $(ARGS)
 
+.PHONY: bench-distributed
+bench-distributed: $(VENV)/.stamp ## five hosts in namespaces: clocks against the truth, causes of slow links; by root; ARGS=--runs 2
+	@$(BIN)/python benchmarks/distributed.py $(ARGS)
+
 .PHONY: bench-input-truth
 bench-input-truth: $(VENV)/.stamp ## input wait against inputs of known cost
 	@$(BIN)/python benchmarks/input_truth.py $(ARGS)
@@ -157,6 +161,7 @@ bench-input-bound: $(VENV)/.stamp ## what the input could reach, against the bes
 .PHONY: bench-rand
 bench-rand: $(VENV)/.stamp ## six troubles of one network: found first, and taken away by the trial? resumable (root)
 	@$(BIN)/python benchmarks/rand.py $(ARGS)
+
 .PHONY: bench-input-cores
 bench-input-cores: $(VENV)/.stamp ## what the input could reach on more cores, against measured rates
 	@$(BIN)/python benchmarks/input_cores.py $(ARGS)

@@ -17,10 +17,12 @@ import msgspec
 
 from stepscope.model.report import (
     check,
+    clocks,
     compare,
     doctor,
     finding,
     ledger,
+    links,
     memory_map,
     place,
     process_roles,
@@ -31,7 +33,7 @@ from stepscope.model.report import (
 )
 from stepscope.model.report.components import COMPONENTS
 
-REPORT = (finding, ledger, memory_map, place, process_roles, slow_steps, step_summary)
+REPORT = (clocks, finding, ledger, links, memory_map, place, process_roles, slow_steps, step_summary)
 """Modules whose fields' docstrings describe report.json."""
 FOLDER = Path(__file__).parent.parent / "docs" / "schemas"
 

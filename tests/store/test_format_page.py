@@ -1,6 +1,7 @@
 """docs/session-format.md says what a session holds."""
 
 import dataclasses
+import re
 import typing
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import msgspec
 import pytest
 
 from stepscope.model.log import events
+from stepscope.model.network_tables import ClockProbeTable, TcpTable
 from stepscope.model.records import HostTable, ProcessTable, RecordTable, RivalTable, Table, ThreadTable
 from stepscope.model.session.session import SCHEMA_VERSION, HostInfo, Manifest, WorkerInfo
 
@@ -19,10 +21,13 @@ def test_version() -> None:
     assert f"Schema version {SCHEMA_VERSION}." in PAGE
 
 
-@pytest.mark.parametrize("kind", [RecordTable, ProcessTable, ThreadTable, HostTable, RivalTable])
+@pytest.mark.parametrize(
+    "kind", [RecordTable, ProcessTable, ThreadTable, HostTable, RivalTable, TcpTable, ClockProbeTable]
+)
 def test_columns(kind: type[Table]) -> None:
     """Every column of every table is documented."""
-    assert [f.name for f in dataclasses.fields(kind) if f"| `{f.name}` |" not in PAGE] == []
+    names = [f.name for f in dataclasses.fields(kind)]
+    assert [name for name in names if not re.search(rf"^\|.*`{name}`.* \|", PAGE, re.MULTILINE)] == []
 
 
 @pytest.mark.parametrize("kind", [Manifest, WorkerInfo, HostInfo, *typing.get_args(events.AnyEvent)])

@@ -41,6 +41,10 @@ class RecordOptions:
     verbose: bool = False
     apply: tuple[str, ...] = ()
     beside: launch.Beside | None = None
+    clock_hosts: str = ""
+    """HOST[:PORT],... of all hosts of the job, whose clocks are compared; empty: none."""
+    key_file: Path | None = None
+    """File with the key that those hosts share."""
 
 
 def job_command(words: Sequence[str], *, module: str | None = None, verbatim: bool = False) -> tuple[str, ...]:
@@ -114,6 +118,11 @@ def record(options: RecordOptions) -> int:
         StepscopeError: the job was not started.
     """
     share = budget.parse(options.budget or budget.DEFAULT)
+    clocks = None
+    if options.clock_hosts or options.key_file is not None:
+        from stepscope.collector.clocks import settings  # most jobs run on one host
+
+        clocks = settings.parse(options.clock_hosts, options.key_file)
     outcome = launch.run(
         launch.LaunchOptions(
             argv=options.argv,
@@ -125,6 +134,7 @@ def record(options: RecordOptions) -> int:
             keep_raw=options.keep_raw,
             apply=options.apply,
             beside=options.beside,
+            clocks=clocks,
         )
     )
     try:

@@ -51,6 +51,18 @@ def _beside(port: str | None) -> beside.BesideJob | None:
     "PORT 0: any free port; default: 7330, or the next free one. The server stops when the job ends, or a minute after "
     "its last request.",
 )
+@click.option(
+    "--clock-hosts",
+    default="",
+    metavar="HOST[:PORT],...",
+    help="Compare this host's clock with those of the job's other hosts: the same list on each, the reference first. "
+    "The collector of each host listens at its own entry (UDP; default port 7331) and answers who has the key.",
+)
+@click.option(
+    "--key-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File with the key that the hosts of --clock-hosts share: at least 16 bytes, readable by its owner only.",
+)
 @click.option("--no-sources", is_flag=True, help="Do not store copies of the user's source files.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no report at the end.")
 @click.option(
@@ -68,6 +80,8 @@ def run(
     keep_raw: bool,
     remedies: tuple[str, ...],
     port: str | None,
+    clock_hosts: str,
+    key_file: Path | None,
     no_sources: bool,
     quiet: bool,
     verbose: bool,
@@ -96,6 +110,8 @@ def run(
         verbose=verbose,
         apply=remedies,
         beside=_beside(port),
+        clock_hosts=clock_hosts,
+        key_file=key_file,
     )
     exit_code = record.record(options)
     sys.stdout.flush()

@@ -16,6 +16,7 @@ from stepscope.collector.captures.call_captures import CallCaptures
 from stepscope.collector.captures.native_captures import NativeCaptures
 from stepscope.collector.captures.op_captures import OpCaptures
 from stepscope.collector.cgroups import memory_kills
+from stepscope.collector.clocks import clock_domain
 from stepscope.collector.launch import apply, rundir
 from stepscope.collector.launch.mask import mask_text
 from stepscope.collector.memory import allocator
@@ -99,6 +100,7 @@ class Recording:
 
     def tick(self, now_ns: int) -> None:
         """Do what is due now; called about once a second, and in between while a burst of samples runs."""
+        self.sampling.connections(now_ns, finely=self.captures.busy or self.native.recording)
         if self.sampling.burst(now_ns) and now_ns < self._next_sample_ns:
             return
         if self.job is None:
@@ -202,6 +204,8 @@ class Recording:
         """Take the rest, store sources and the manifest; return lines for the user about losses."""
         now_ns = time.monotonic_ns()
         ended = rundir.read_ended(self.run)
+        for code, text in self.sampling.close():
+            self.note(code, text)
         if state == "finished":
             self.sampling.sample(now_ns, self.job, self.drainer.alive_pids())
         self.drainer.poll(now_ns, final=True)
@@ -328,6 +332,7 @@ def host_info() -> HostInfo:
         cpus=os.cpu_count() or 0,
         memory_bytes=int(_field("/proc/meminfo", "MemTotal").split(" ")[0] or 0) * 1024,
         boot_id=_text("/proc/sys/kernel/random/boot_id").strip(),
+        time_namespace=clock_domain.time_namespace(),
     )
 
 

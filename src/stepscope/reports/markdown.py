@@ -18,7 +18,7 @@ from stepscope.reports import (
     verdict,
     words,
 )
-from stepscope.reports.page import call_rows, input_rows, limit_rows, op_rows, traced_rows, turn_rows
+from stepscope.reports.page import call_rows, input_rows, limit_rows, link_rows, op_rows, traced_rows, turn_rows
 from stepscope.reports.page.excerpt import excerpt
 from stepscope.units import format_ns
 
@@ -43,7 +43,8 @@ def render(report: Report, *, sources: Mapping[str, str] | None = None) -> str:
         _stages(report),
         _input(report),
     ]
-    blocks += [_tasks(report), _ops(report), _calls(report), _limits(report), _checked(report), _source(report)]
+    blocks += [_tasks(report), _ops(report), _calls(report), _limits(report), _links(report), _checked(report)]
+    blocks.append(_source(report))
     return "\n\n".join(filter(None, [*blocks, _diagnostics(report)])) + "\n"
 
 
@@ -291,6 +292,14 @@ def _limits(report: Report) -> str:
     body = table(head, [[_op_cell(*cell) for cell in zip(limit_rows.HEAD, row, strict=True)] for row in shown])
     notes = "\n".join(f"- {escape(text)}" for text in limit_rows.notes(report.limits))
     return "\n\n".join(filter(None, ["### Limits", f"{escape(report.limits.text)}.", body, notes]))
+
+
+def _links(report: Report) -> str:
+    head = [f" {title}" if title in link_rows.NUMERIC else title for title in link_rows.HEAD]
+    shown = [[escape(text) for text in row] for row in link_rows.rows(report.links)]
+    clocks = "\n".join(f"- clock of {escape(text)}" for text in link_rows.clocks(report))
+    body = table(head, shown) if shown else ""
+    return "\n\n".join(filter(None, ["### Links", body, clocks])) if body or clocks else ""
 
 
 def _op_cell(title: str, text: str) -> str:

@@ -22,7 +22,16 @@ from stepscope.reports import (
     verdict,
     words,
 )
-from stepscope.reports.page import call_rows, input_rows, limit_rows, op_rows, price_rows, traced_rows, turn_rows
+from stepscope.reports.page import (
+    call_rows,
+    input_rows,
+    limit_rows,
+    link_rows,
+    op_rows,
+    price_rows,
+    traced_rows,
+    turn_rows,
+)
 from stepscope.units import format_ns
 
 if TYPE_CHECKING:
@@ -99,13 +108,13 @@ def render(
             *_labelled("why", HEAD, wrap(f"{why}{SEPARATOR}more: --verbose", width - HEAD)),
         ]
         lines += _labelled("measured", HEAD, _wrap_items(words.measured_items(report), width - HEAD))
-        lines += _paths(session_path, html_path, width)
+        lines += [*_links(report, width), *_paths(session_path, html_path, width)]
         return "".join(_paint(line, color=color) + "\n" for line in lines)
     cost = _labelled("cost", HEAD, _wrap_items(price_rows.lines(report, price), width - HEAD))
     lines = [*_header(report, width), *cost, (), *_findings(report, width), *_checked(report, width, verbose=verbose)]
     lines += [*_captured(report, width), *_traced(report, width), *_ops(report, width), *_limits(report, width)]
     lines += [*_source(report, width), *_diagnostics(report, width), *_slowest(report, session_path, width)]
-    lines += _paths(session_path, html_path, width)
+    lines += [*_links(report, width), *_paths(session_path, html_path, width)]
     return "".join(_paint(line, color=color) + "\n" for line in lines)
 
 
@@ -350,6 +359,12 @@ def _limits(report: Report, width: int) -> list[Line]:
         return []
     texts = [report.limits.text, *(note for note in limit_rows.notes(report.limits)[1:])]
     return _labelled("limits", TAIL, [line for text in texts for line in wrap(text, width - TAIL)])
+
+
+def _links(report: Report, width: int) -> list[Line]:
+    parts = {"links": link_rows.short(report.links), "clocks": link_rows.clocks(report)}
+    wrapped = {label: [line for text in texts for line in wrap(text, width - TAIL)] for label, texts in parts.items()}
+    return [line for label, texts in wrapped.items() for line in _labelled(label, TAIL, texts)]
 
 
 def _ops(report: Report, width: int) -> list[Line]:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from stepscope.errors import DamagedError, SessionError
 from stepscope.model.log import events as model_events
 from stepscope.model.log.graph import GraphTable, assemble
+from stepscope.model.network_tables import ClockProbeTable, TcpTable
 from stepscope.model.records import (
     BurstTable,
     CoreTable,
@@ -119,6 +120,8 @@ def _read_files(files: bundle.Files) -> Session:
         gpus=_table(files, "gpus", GpuTable, damage),
         bursts=_table(files, "bursts", BurstTable, damage),
         memory_events=_table(files, "memory_events", MemoryEventTable, damage),
+        clock_probes=_table(files, "clock_probes", ClockProbeTable, damage),
+        tcp=_table(files, "tcp", TcpTable, damage),
         resource_names=_names(files, layout.RESOURCE_NAMES, damage),
         sources=_sources(files, damage),
         stacks=_stacks(files, damage),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.causes.system.resources import BURST_GAP_NS
-from stepscope.derive.machine import counters
+from stepscope.derive.machine import counters, tcp_links
 from stepscope.timeline.series_levels import Held
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 NS = 1e9
 MOST_NS = 1 << 53
+MOST_CONNECTIONS = 6
+"""Connections with tracks."""
 LAST_HELD_NS = 1_000_000_000
 """A single sampled value holds for this long: about one sampling interval."""
 
@@ -82,6 +84,7 @@ def _all(session: Session) -> Iterator[tuple[str, str, str, str, Held]]:
         yield "disk-read", "disk read", "bytes/s", about, _sum(read)
         yield "disk-written", "disk written", "bytes/s", about, _sum(written)
     yield from _gpus(session)
+    yield from _tcp(session)
 
 
 def _ordered(held: Held) -> Held:
@@ -186,6 +189,20 @@ def _looks(at: I64, value: I64) -> Held:
     end = np.append(at[1:], at[-1] + max(1, usual))
     known = np.flatnonzero((value >= 0) & (end > at))
     return Held(at[known], end[known], value[known].astype(np.float64))
+
+
+def _tcp(session: Session) -> Iterator[tuple[str, str, str, str, Held]]:
+    """Of each connection that carried most: bytes sent, and bytes sent again."""
+    found = tcp_links.by_connection(session, session.tcp)
+    moved = [(int(counters.growth(rows.acked_bytes).sum()), ends, rows) for ends, rows in found.items()]
+    for index, (sent, (here, there), rows) in enumerate(sorted(moved, key=lambda one: -one[0])[:MOST_CONNECTIONS]):
+        if sent <= 0:
+            continue
+        title, ends = f"to {there}", f"from {here} to {there}"
+        about = f"acknowledged bytes of the connection {ends}"
+        yield f"tcp{index}-sent", title, "bytes/s", about, rates(rows.at_ns, rows.acked_bytes)
+        about = f"sent again on the connection {ends}"
+        yield f"tcp{index}-again", f"{title}, again", "bytes/s", about, rates(rows.at_ns, rows.retrans_bytes)
 
 
 def _gpus(session: Session) -> Iterator[tuple[str, str, str, str, Held]]:

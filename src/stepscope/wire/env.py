@@ -8,6 +8,7 @@ The run directory (on /dev/shm, else a local temporary directory) belongs to one
     RUN/first-look           made by the process that takes the first look (``agent.capture.first_look``)
     RUN/signalled            made by the launcher: a signal that ends jobs was passed on
     RUN/peers.jsonl          peers that processes of a trial want to reach (``wire.peers``); absent if it is none
+    RUN/clocks.json          hosts to compare clocks with (``collector.clocks.settings``); absent if there are none
     RUN/trouble.jsonl        one line for each process that could not be armed or measured
     RUN/arm/                 first entry of PYTHONPATH: sitecustomize.py, stepscope/ (stub, agent, wire); under run
     RUN/procs/PID-START/     one per measured process (START: its start in clock ticks since boot); a process that
@@ -41,6 +42,7 @@ SIGNALLED_NAME = "signalled"
 """File that the launcher makes when it passes on a signal that ends jobs."""
 TROUBLE_NAME = "trouble.jsonl"
 PEERS_NAME = "peers.jsonl"
+CLOCKS_NAME = "clocks.json"
 PROCS_NAME = "procs"
 ARM_NAME = "arm"
 RING_NAME = "ring"

@@ -182,20 +182,19 @@ def test_memory_agrees_with_meminfo() -> None:
 def test_connections_count_what_arrived_and_what_lies_unread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bytes of a process's connections are what it received, to the byte; what it has not read is queued."""
     monkeypatch.setattr(sockets, "is_local", lambda *_: False)
-    sampler = SocketSampler()
+    sampler = SocketSampler(0, Names())
     mine = os.getpid()
     with socket.create_server(("127.0.0.1", 0)) as server:
         sender = socket.create_connection(server.getsockname())
         connection, _ = server.accept()
         with sender, connection:
-            start = sampler.sample(frozenset({mine}), sockets.MIN_BYTES)
+            start = sampler.sample(1, frozenset({mine}), sockets.MIN_BYTES)
             if not start:
                 pytest.skip("the kernel does not diagnose sockets here")
             first = start[mine].received
             sender.sendall(bytes(40_000))
-            for _ in range(2):
-                assert sampler.sample(frozenset({mine}), 2 * sockets.MIN_BYTES)[mine].queued == -1
-            traffic = sampler.sample(frozenset({mine}), 2 * sockets.MIN_BYTES)[mine]
+            assert sampler.sample(2, frozenset({mine}), 2 * sockets.MIN_BYTES - 1)[mine].queued == -1
+            traffic = sampler.sample(3, frozenset({mine}), 2 * sockets.MIN_BYTES)[mine]
             assert traffic.received - first == 40_000
             assert 0 < traffic.sent <= 40_000
             assert traffic.queued == 40_000

@@ -28,6 +28,7 @@ from stepscope.app.report import (
     turns,
 )
 from stepscope.app.report.input import bound as input_bound
+from stepscope.app.report.machine import clocks, links
 from stepscope.causes.host import tasks, thread_deaths
 from stepscope.causes.host.line_heat import HotLines
 from stepscope.causes.system import translation
@@ -143,6 +144,8 @@ def report_of_view(view: SessionView) -> Report:
         ledger=settled.ledger,
         turns=turns.build(view),
         system_calls=system_calls.summary(session, view.steps),
+        links=links.build(view),
+        clocks=clocks.build(view),
         unexplained_ratio=settle.unexplained(settled.ledger),
     )
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.app.report import resource_series
+from stepscope.app.report.machine import resource_series
 from stepscope.causes.system import steady_page_faults
 from stepscope.derive.machine import counters, metrics
 from stepscope.derive.one_step import step_numbers

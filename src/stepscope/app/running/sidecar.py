@@ -41,6 +41,7 @@ def main(argv: Sequence[str]) -> None:
     if lock < 0:
         return
     recording = Recording(run, session, starts=starts)
+    recording.sampling.compare_clocks(run)
     follow(recording, ticks_of(recording), launcher=True)
     for problem in complete(recording):
         _say(problem)

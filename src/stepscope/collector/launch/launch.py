@@ -29,6 +29,7 @@ from stepscope.wire.env import ARM_NAME, RUN_VARIABLE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from stepscope.collector.clocks.settings import ClockSettings
     from stepscope.collector.launch.caretaker import Caretaker
     from stepscope.collector.launch.patience import Patience
     from stepscope.collector.launch.peers import Contacts
@@ -47,7 +48,7 @@ _FORWARDED = (
 )
 _WAITED = frozenset({*_FORWARDED, signal.SIGCHLD})
 _SI_KERNEL = 0x80
-"""si_code of a signal from the terminal, which the whole foreground group has received already (sigaction(2))."""
+"""``si_code`` of a signal from the terminal, which the whole foreground group has received (sigaction(2))."""
 _MAX_DEATHS_AT_END = 3
 _FINISH_TIMEOUT_S = 120.0
 _LEAVE = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
@@ -91,6 +92,8 @@ class LaunchOptions:
     """When the job is ended from outside; None: never."""
     offline: bool = False
     """Whether the job is a trial that sends nothing to trackers; an isolated one never does."""
+    clocks: ClockSettings | None = None
+    """Hosts to compare clocks with; None: nothing listens, and nothing is sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,6 +197,8 @@ def _prepare(options: LaunchOptions, messages: list[str], carer: Caretaker | Non
             rundir.arm_trial(run_dir, options.trial)
         if options.offline or options.isolation is not None:
             rundir.arm_peers(run_dir)
+        if options.clocks is not None:
+            options.clocks.write(run_dir)
         _write_first_manifest(session, options, origin_ns, run_dir, messages)
     except BaseException:
         _discard(session, run_dir)
@@ -377,10 +382,8 @@ def _finish(exit_code: int, session: Path, sidecar: SidecarProcess, messages: li
         if sidecar.reaped() and not sidecar.finished:
             deaths += 1
     if not sidecar.finished:
-        messages.append(
-            f"the report could not be written ({sidecar.last_words() or 'the sidecar does not end'}): "
-            f"stepscope report {session}"
-        )
+        why = sidecar.last_words() or "the sidecar does not end"
+        messages.append(f"the report could not be written ({why}): stepscope report {session}")
     messages.extend(sidecar.messages())
     return Outcome(exit_code=exit_code, session=session, messages=tuple(messages))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stepscope.collector.recording.recent_tables import RecentNames, RecentTables
 from stepscope.collector.samplers.base import ProcFile, Rows, Targets
 from stepscope.collector.samplers.bursts import STEP_NS, BurstSampler
+from stepscope.collector.samplers.clocks import ClockSampler
 from stepscope.collector.samplers.cores import CoreSampler
 from stepscope.collector.samplers.disks import DiskSampler
 from stepscope.collector.samplers.gpu import GpuSampler
@@ -17,17 +18,22 @@ from stepscope.collector.samplers.memory import MemorySampler
 from stepscope.collector.samplers.names import Names
 from stepscope.collector.samplers.process import ProcessSampler
 from stepscope.collector.samplers.rivals import RivalSampler
-from stepscope.collector.samplers.sockets import SocketSampler
+from stepscope.collector.samplers.sockets import MAX_NAMES, SocketSampler
 from stepscope.collector.samplers.threads import ThreadSampler
 from stepscope.model.records import ProcessTable
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from stepscope.collector.launch.rundir import Job
     from stepscope.model.records import Table
     from stepscope.store.writer import SessionWriter
 
 _RESOURCES_EVERY_NS = 60_000_000_000
 """Interval of storing tables of resources: a segment costs 3 ms of CPU time, and there are six of them."""
+
+FINE_NS = 100_000_000
+"""Interval of looks at connections while a capture records: 0.6 ms of CPU time each for 40 connections."""
 
 
 class Sampling:
@@ -42,13 +48,14 @@ class Sampling:
         self._host = HostSampler(origin_ns, writer.last_cpu_totals())
         self._rivals = RivalSampler(origin_ns, writer.rival_names())
         self._names = Names(writer.resource_names())
-        self._sockets = SocketSampler()
+        self._sockets = SocketSampler(origin_ns, self._names)
         self._cores = CoreSampler(origin_ns)
         self._links = LinkSampler(origin_ns, self._names)
         self._disks = DiskSampler(origin_ns, self._names)
         self._memory = MemorySampler(origin_ns)
         self.gpu = GpuSampler(origin_ns, self._names)
         self._bursts = BurstSampler(origin_ns)
+        self._clocks = ClockSampler(origin_ns, self._names)
         self._fast: dict[str, Rows[Any]] = {
             "process": self._process.rows,
             "threads": self._threads.rows,
@@ -62,14 +69,27 @@ class Sampling:
             "memory": self._memory.rows,
             "gpus": self.gpu.rows,
             "bursts": self._bursts.rows,
+            "clock_probes": self._clocks.rows,
+            "tcp": self._sockets.rows,
         }
         self._net = ProcFile("/proc/net/dev")
         self._measured: frozenset[int] = frozenset()
-        self._now_ns = self._resources_due_ns = 0
+        self._now_ns = self._resources_due_ns = self._looked_ns = 0
+        self._pids: frozenset[int] = frozenset()
+        self._finely = False
 
     def pause_s(self, usual_s: float) -> float:
-        """Time until the next look: ``usual_s``, or less while a burst runs."""
-        return STEP_NS / 1e9 if self._bursts.running else usual_s
+        """Time until the next look: ``usual_s``, or less while a burst or a capture runs."""
+        if self._bursts.running:
+            return STEP_NS / 1e9
+        return min(usual_s, FINE_NS / 1e9) if self._finely else usual_s
+
+    def connections(self, now_ns: int, *, finely: bool) -> None:
+        """Look at the job's connections in between, ``finely`` while a capture records, if they carry data."""
+        self._finely = finely and self._sockets.carrying
+        if self._finely and now_ns - self._looked_ns >= FINE_NS - FINE_NS // 8:
+            self._looked_ns = now_ns
+            self._sockets.look(now_ns, self._pids)
 
     def burst(self, now_ns: int) -> bool:
         """Make one look of a burst; return whether a burst was in progress."""
@@ -87,16 +107,30 @@ class Sampling:
         host = self._host
         host.sample(now_ns, targets)
         self._links.sample(now_ns, host.net_text, targets)
-        received, sent = self._links.totals(host.net_text)
-        traffic = {} if self._links.foreign else self._sockets.sample(pids, received + sent)
+        received, _ = self._links.totals(host.net_text)
+        foreign = job.pid if job and self._links.foreign else 0
+        traffic = self._sockets.sample(now_ns, pids, self._links.all_bytes(host.net_text), foreign)
         self._process.sample(now_ns, totals, traffic)
         self._rivals.sample(now_ns, targets)
         self._cores.sample(now_ns, host.stat_text, host.affinity)
         self._disks.sample(now_ns, host.disk_text, targets)
         self._memory.sample(now_ns, host.memory_text, targets)
         self.gpu.sample(now_ns, pids)
-        self._measured, self._now_ns = measured, now_ns
+        self._clocks.sample()
+        self._measured, self._now_ns, self._looked_ns, self._pids = measured, now_ns, now_ns, pids
         self._bursts.consider(now_ns, received)
+
+    def compare_clocks(self, run: Path) -> None:
+        """Begin to compare this host's clock with others', if the run asks for it."""
+        self._clocks.start(run)
+
+    def close(self) -> list[tuple[str, str]]:
+        """End what runs by itself; return diagnostics (code, text)."""
+        found = [("DX190", text) for text in [self._clocks.close()] if text]
+        if self._sockets.unnamed:
+            found.append(("DX191", f"{MAX_NAMES} TCP connections of the job were followed, its later ones were not"))
+        self._sockets.close()
+        return found
 
     def tables(self) -> dict[str, list[Table]]:
         """Rows of the last minutes, by table, oldest first, including those that wait for the next flush."""

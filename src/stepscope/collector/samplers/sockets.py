@@ -1,9 +1,9 @@
-"""Samples the TCP connections of measured processes: bytes received and sent, and unread bytes.
+"""Samples the TCP connections of measured processes: bytes, unread bytes, and what the kernel knows of the path.
 
 No file of /proc counts network bytes by process (/proc/PID/net/dev covers the whole namespace; ``rchar`` of
-/proc/PID/io omits ``recv``). The kernel's socket diagnostics do, by connection: sock_diag(7), ``tcp_info`` of
-linux/tcp.h. The inode behind a file descriptor links a connection to its process. Missed: connections that open and
-close between two looks, UDP, kernel sockets (NFS), and every connection of another network namespace than ours.
+/proc/PID/io omits ``recv``). The kernel's socket diagnostics do, by connection. The inode behind a file descriptor
+links a connection to its process. Missed: connections that open and close between two looks, UDP, kernel sockets (NFS),
+RDMA, and the job's connections in a network namespace that may not be entered.
 """
 
 from __future__ import annotations
@@ -13,32 +13,31 @@ import os
 import socket
 import struct
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-_SOCK_DIAG = 4
-_SOCK_DIAG_BY_FAMILY = 20
-_REQUEST, _DUMP = 0x1, 0x300
-_ERROR, _DONE = 2, 3
-_INFO = 2
-_STATES = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8
-"""States: established, both FIN-WAIT (we have finished sending), CLOSE-WAIT (the peer has, data may be unread)."""
-_MESSAGE = struct.Struct("=BBBB2s2s16s16sI8sIIIII")
-_HEADER = struct.Struct("=IHHII")
-_ATTRIBUTE = struct.Struct("=HH")
-_BYTES_ACKED, _BYTES_RECEIVED = 120, 128
-"""Offsets in ``tcp_info`` (Linux 4.1 and later)."""
+from stepscope.collector.kernel.net_namespace import netlink_socket
+from stepscope.collector.samplers.base import Rows
+from stepscope.formats.proc import sock_diag
+from stepscope.model.network_tables import TcpTable
+
+if TYPE_CHECKING:
+    from stepscope.collector.samplers.names import Names
+    from stepscope.formats.proc.sock_diag import Connection
+
 MIN_BYTES = 100_000
 """Traffic since the last look below which connections are not examined: the kernel walks its whole table of
 connections, 0.3 ms for each address family on a host with much memory."""
-_EVERY = 3
 _MANY, _SELDOM = 256, 30
 """Number of a host's sockets from which they are examined less often, and the interval: about 5 us each."""
-_LOCAL4, _LOCAL6 = b"\x7f", bytes(15) + b"\x01"
-_MAPPED = bytes(10) + b"\xff\xff"
+MAX_ROWS = 64
+"""Connections of the job that a look stores, those that moved most."""
+MAX_NAMES = 2_000
+"""Connections that a session names; a job may make endless ones."""
 
 
 @dataclass(slots=True)
 class Traffic:
-    """Totals of one process's connections that were seen."""
+    """Totals of one process's connections that leave the host and were seen."""
 
     received: int = 0
     sent: int = 0
@@ -46,53 +45,68 @@ class Traffic:
     """Unread bytes at the moment; -1: not examined."""
 
 
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """One TCP connection that leaves the host."""
-
-    inode: int
-    queued: int
-    sent: int
-    received: int
-
-
 class SocketSampler:
     """Follows the connections of the measured processes."""
 
-    def __init__(self) -> None:
-        """Begin; nothing is open before the first look."""
+    def __init__(self, origin_ns: int, names: Names) -> None:
+        """Times in rows count from ``origin_ns``; connections are named in ``names``. Nothing is open before a look."""
+        self.rows = Rows(TcpTable)
+        self._origin_ns = origin_ns
+        self._names = names
+        self._named: set[str] = set()
+        self._numbers: dict[int, int] = {}
+        self.unnamed = 0
+        """Rows that were not stored, because the session names enough connections."""
         self._netlink: socket.socket | None = None
+        self._namespace = 0
         self._usable = True
         self._owner: dict[int, int] = {}
         self._last: dict[int, tuple[int, int]] = {}
         self._traffic: dict[int, Traffic] = {}
-        self._age = _EVERY
+        self._age = _SELDOM
         self._seen = 0
         self._moved = 0
 
-    def sample(self, pids: frozenset[int], moved: int) -> dict[int, Traffic]:
+    @property
+    def carrying(self) -> bool:
+        """Whether the last look found connections of the job that moved data."""
+        return bool(self._last) and self._usable
+
+    def sample(self, now_ns: int, pids: frozenset[int], moved: int, namespace: int = 0) -> dict[int, Traffic]:
         """Totals by process; empty if the kernel does not report them.
 
         Args:
+            now_ns: CLOCK_MONOTONIC.
             pids: the measured processes.
-            moved: bytes that the network has moved so far, in and out.
+            moved: bytes that the network has moved so far, in and out, loopback included.
+            namespace: a process in whose network namespace the job is; 0: it is in ours.
         """
+        if namespace != self._namespace:
+            self.close()
+            self._namespace, self._usable = namespace, True
         if not self._usable:
             return {}
         self._age += 1
-        due = self._age >= (_EVERY if self._seen <= _MANY else _SELDOM) and moved - self._moved >= MIN_BYTES
+        due = self._age >= (1 if self._seen <= _MANY else _SELDOM) and moved - self._moved >= MIN_BYTES
         for traffic in self._traffic.values():
             traffic.queued = -1
         if due:
-            try:
-                self._look(pids)
-            except (OSError, struct.error) as error:
-                self._usable = isinstance(error, OSError) and error.errno in (errno.EINTR, errno.ENOBUFS)
+            self._moved = moved
+            if not self.look(now_ns, pids):
                 return {}
-            self._age, self._moved = 0, moved
         for pid in pids:
             self._traffic.setdefault(pid, Traffic())
         return {pid: self._traffic[pid] for pid in pids}
+
+    def look(self, now_ns: int, pids: frozenset[int]) -> bool:
+        """Examine all connections now; return whether the kernel reports them."""
+        try:
+            self._look(now_ns, pids)
+        except (OSError, struct.error) as error:
+            self._usable = isinstance(error, OSError) and error.errno in (errno.EINTR, errno.ENOBUFS)
+            return False
+        self._age = 0
+        return True
 
     def close(self) -> None:
         """Close the socket to the kernel."""
@@ -100,7 +114,7 @@ class SocketSampler:
             self._netlink.close()
             self._netlink = None
 
-    def _look(self, pids: frozenset[int]) -> None:
+    def _look(self, now_ns: int, pids: frozenset[int]) -> None:
         found = self._connections()
         self._seen = len(found)
         present = {c.inode for c in found}
@@ -111,77 +125,92 @@ class SocketSampler:
         for inode in self._owner.keys() - present:
             del self._owner[inode]
             self._last.pop(inode, None)
+            self._numbers.pop(inode, None)
         for pid in pids:
             self._traffic.setdefault(pid, Traffic()).queued = 0
+        rows: list[tuple[int, int, Connection]] = []
         for connection in found:
-            pid = self._owner[connection.inode]
-            if pid in pids:
+            pid, info = self._owner[connection.inode], connection.info
+            if pid not in pids or info is None:
+                continue
+            received, sent = self._last.get(connection.inode, (0, 0))
+            came, went = max(0, info.received_bytes - received), max(0, info.acked_bytes - sent)
+            self._last[connection.inode] = (info.received_bytes, info.acked_bytes)
+            if not is_local(connection.source, connection.target):
                 traffic = self._traffic[pid]
-                received, sent = self._last.get(connection.inode, (0, 0))
-                traffic.received += max(0, connection.received - received)
-                traffic.sent += max(0, connection.sent - sent)
-                traffic.queued += connection.queued
-                self._last[connection.inode] = (connection.received, connection.sent)
+                traffic.received += came
+                traffic.sent += went
+                traffic.queued += connection.unread
+            if came or went or connection.unread or connection.unacked:
+                rows.append((came + went, pid, connection))
+        rows.sort(key=lambda row: -row[0])
+        for _, pid, connection in rows[:MAX_ROWS]:
+            self._store(now_ns, pid, connection)
+
+    def _store(self, now_ns: int, pid: int, connection: Connection) -> None:
+        info = connection.info
+        number = self._number(connection)
+        if info is None or number < 0:
+            return
+        self.rows.add(
+            now_ns - self._origin_ns,
+            number,
+            pid,
+            connection.unread,
+            connection.unacked,
+            info.notsent_bytes,
+            _ns(info.rtt_us),
+            _ns(info.rttvar_us),
+            _ns(info.min_rtt_us),
+            info.cwnd,
+            info.sent_bytes,
+            info.acked_bytes,
+            info.received_bytes,
+            info.retrans_bytes,
+            info.retrans,
+            info.delivered,
+            info.delivery_bytes_s,
+            info.app_limited,
+            _ns(info.busy_us),
+            _ns(info.rwnd_limited_us),
+            _ns(info.sndbuf_limited_us),
+            info.dsack_dups,
+            info.reord_seen,
+            info.rcv_ooopack,
+        )
+
+    def _number(self, connection: Connection) -> int:
+        """The number of a connection's name; -1 if there are enough."""
+        number = self._numbers.get(connection.inode)
+        if number is None:
+            name = f"tcp:{connection.text}"
+            if name not in self._named and len(self._named) >= MAX_NAMES:
+                self.unnamed += 1
+                return -1
+            self._named.add(name)
+            number = self._numbers[connection.inode] = self._names.number(name)
+        return number
 
     def _connections(self) -> list[Connection]:
         if self._netlink is None:
-            self._netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _SOCK_DIAG)
+            self._netlink = netlink_socket(sock_diag.SOCK_DIAG, self._namespace)
             self._netlink.settimeout(0.2)
         found: list[Connection] = []
         for family in (socket.AF_INET, socket.AF_INET6):
-            ask = struct.pack("=BBBBI48s", family, socket.IPPROTO_TCP, 1 << (_INFO - 1), 0, _STATES, b"")
-            self._netlink.send(
-                _HEADER.pack(_HEADER.size + len(ask), _SOCK_DIAG_BY_FAMILY, _REQUEST | _DUMP, 1, 0) + ask
-            )
+            self._netlink.send(sock_diag.request(family))
             more = True
             while more:
-                more = _parse(self._netlink.recv(65_536), found)
+                more = sock_diag.parse(self._netlink.recv(65_536), found)
         return found
 
 
-def _parse(data: bytes, found: list[Connection]) -> bool:
-    """Add the connections in one answer; return whether more answers follow.
-
-    Raises:
-        OSError: the kernel refused.
-    """
-    at = 0
-    while at + _HEADER.size <= len(data):
-        length, kind, _, _, _ = _HEADER.unpack_from(data, at)
-        if kind == _DONE or length < _HEADER.size:
-            return False
-        if kind == _ERROR:
-            code = -struct.unpack_from("=i", data, at + _HEADER.size)[0]
-            raise OSError(code, "sock_diag")
-        connection = _connection(data, at + _HEADER.size, at + length)
-        if connection is not None:
-            found.append(connection)
-        at += (length + 3) & ~3
-    return True
-
-
-def _connection(data: bytes, start: int, end: int) -> Connection | None:
-    """One message; None for a connection within the host."""
-    (_, _, _, _, _, _, source, target, _, _, _, queued, _, _, inode) = _MESSAGE.unpack_from(data, start)
-    if is_local(source, target):
-        return None
-    at = start + _MESSAGE.size
-    while at + _ATTRIBUTE.size <= end:
-        length, kind = _ATTRIBUTE.unpack_from(data, at)
-        if length < _ATTRIBUTE.size:
-            return None
-        if kind == _INFO and length >= _ATTRIBUTE.size + _BYTES_RECEIVED + 8:
-            sent, received = struct.unpack_from("=QQ", data, at + _ATTRIBUTE.size + _BYTES_ACKED)
-            return Connection(inode, queued, sent, received)
-        at += (length + 3) & ~3
-    return None
+def _ns(microseconds: int) -> int:
+    return microseconds * 1_000 if microseconds >= 0 else -1
 
 
 def is_local(source: bytes, target: bytes) -> bool:
-    """Whether both ends are on this host: a loopback address, or the same address twice."""
-    tail = target[12:16] if target.startswith(_MAPPED) else target[:4]
-    plain4 = target[4:] == bytes(12) or target.startswith(_MAPPED)
-    return target in (source, _LOCAL6) or (plain4 and tail[:1] == _LOCAL4)
+    """Whether both ends of a connection are on this host."""
+    return sock_diag.is_local(source, target)
 
 
 def socket_inodes(pid: int) -> list[int]:

@@ -10,9 +10,11 @@ from typing import Literal
 import msgspec
 
 from stepscope.model.report import place, task
+from stepscope.model.report.clocks import HostClockOffset
 from stepscope.model.report.input_bound import InputBound
 from stepscope.model.report.ledger import LedgerEntry
 from stepscope.model.report.limits import Limits
+from stepscope.model.report.links import NetworkLink
 from stepscope.model.report.memory_map import MemoryMap
 from stepscope.model.report.op_summary import OpTraceSummary, TracedSteps
 from stepscope.model.report.op_table import OpTable
@@ -365,6 +367,10 @@ class Report(Struct, frozen=True, kw_only=True):
     """System calls, where somebody asked for a window in which they are counted; null without."""
     slow_steps: tuple[SlowStep, ...] = ()
     """Steps that are outliers, slowest first, at most 12, each compared with the median step."""
+    links: tuple[NetworkLink, ...] = ()
+    """Links between hosts that the job's TCP connections used, at most 50, those that carried most first."""
+    clocks: tuple[HostClockOffset, ...] = ()
+    """Clocks of the job's other hosts, if they were compared (``run --clock-hosts``)."""
     unexplained_ratio: float = 0.0
     """Share of the job's wall time that no finding explains and that is not known to be as fast as it can be: of the
     parts of its ledger that are settled as unexplained."""

@@ -12,6 +12,7 @@ import numpy as np
 from stepscope.model.event import Event
 from stepscope.model.log.events import AnyEvent
 from stepscope.model.log.graph import GraphTable
+from stepscope.model.network_tables import ClockProbeTable, TcpTable
 from stepscope.model.records import (
     BurstTable,
     CoreTable,
@@ -52,6 +53,8 @@ class HostInfo(msgspec.Struct, frozen=True, kw_only=True):
     cpus: int = 0
     memory_bytes: int = 0
     boot_id: str = ""
+    time_namespace: str = ""
+    """Time namespace of the collector, with ``boot_id`` the clock domain: ``model.session.clock_domain``. Since 0.1."""
     gpus: int = 0
     """Number of NVIDIA devices shown by the kernel's driver."""
     gpu_problem: str = ""
@@ -251,8 +254,10 @@ class Session:
     gpus: GpuTable = field(default_factory=GpuTable.empty)
     bursts: BurstTable = field(default_factory=BurstTable.empty)
     memory_events: MemoryEventTable = field(default_factory=MemoryEventTable.empty)
+    clock_probes: ClockProbeTable = field(default_factory=ClockProbeTable.empty)
+    tcp: TcpTable = field(default_factory=TcpTable.empty)
     resource_names: Sequence[str] = ()
-    """Interfaces, disks and GPUs that ``name`` of those tables indexes."""
+    """Interfaces, disks, GPUs, hosts and connections that ``name`` of those tables indexes."""
     sources: Mapping[str, str] = field(default_factory=dict)
     """Text by absolute path of user files that a record names."""
     stacks: Sequence[StackProfile] = ()

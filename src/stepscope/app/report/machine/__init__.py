@@ -1,0 +1,1 @@
+"""Parts of the report about the machine and its network."""

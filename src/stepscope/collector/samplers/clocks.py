@@ -1,0 +1,69 @@
+"""Rows of the exchanges that ``collector.clocks`` makes with other hosts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stepscope.collector.clocks import clock_domain, settings
+from stepscope.collector.clocks.prober import Prober
+from stepscope.collector.samplers.base import Rows
+from stepscope.model.network_tables import ClockProbeTable
+from stepscope.model.session import clock_domain as domains
+
+if TYPE_CHECKING:
+    from stepscope.collector.samplers.names import Names
+
+
+class ClockSampler:
+    """Takes what a prober found; without settings in the run directory it does nothing."""
+
+    def __init__(self, origin_ns: int, names: Names) -> None:
+        """Times in rows count from ``origin_ns``; hosts are named in ``names``."""
+        self.rows = Rows(ClockProbeTable)
+        self._origin_ns = origin_ns
+        self._names = names
+        self._prober: Prober | None = None
+        self._problem = ""
+
+    def start(self, run: Path) -> None:
+        """Begin, if the run asks for it; nothing that fails here keeps anything else from being recorded."""
+        asked = settings.read(run)
+        if asked is None:
+            return
+        own = domains.key(clock_domain.boot_id(), clock_domain.time_namespace())
+        if not own:
+            self._problem = "clocks were not compared: this kernel does not say which boot it is"
+            return
+        try:
+            prober = Prober(list(asked.hosts), settings.key_of(Path(asked.key_file)), own)
+            prober.start()
+        except (OSError, ValueError, RuntimeError) as error:
+            self._problem = f"clocks were not compared: {error}"
+            return
+        self._prober = prober
+
+    def sample(self) -> None:
+        """Take the exchanges since the last look."""
+        if self._prober is None:
+            return
+        for one in self._prober.take():
+            self.rows.add(
+                one.sent_ns - self._origin_ns,
+                self._names.number(one.peer),
+                one.burst,
+                one.received_ns,
+                one.answered_ns,
+                one.returned_ns - self._origin_ns,
+                one.real_ns,
+                one.peer_real_ns,
+            )
+
+    def close(self) -> str:
+        """Make a last burst; return why clocks were not compared, empty if they were or were not to be."""
+        if self._prober is not None:
+            self._prober.close()
+            self.sample()
+            self._problem = f"clocks were not compared: {self._prober.problem}" if self._prober.problem else ""
+            self._prober = None
+        return self._problem
