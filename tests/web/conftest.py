@@ -21,7 +21,7 @@ from stepscope.web.application import create
 from stepscope.web.operation import Hub
 from stepscope.web.settings import Access
 
-from .recorded import Recorded, fit, looks, native, write
+from .recorded import Recorded, fed, fit, looks, native, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -92,6 +92,12 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recorded, Recorded]:
         write(fit(), folder / "before.stepscope", profiles=[native()], looked=looks()),
         write(fit(callback_ms=2, samples_every=12), folder / "after.stepscope", profiles=[native()], looked=looks()),
     )
+
+
+@pytest.fixture(scope="session")
+def starving(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    """A session whose steps wait for a map."""
+    return write(fed(), tmp_path_factory.mktemp("fed") / "starving.stepscope")
 
 
 @pytest.fixture(scope="session")
@@ -175,10 +181,16 @@ def browser(app: ASGIApp, **options: object) -> TestClient:
 
 
 @pytest.fixture(scope="session")
-def url(recorded: Recorded, pair: tuple[Recorded, Recorded], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def url(
+    recorded: Recorded,
+    pair: tuple[Recorded, Recorded],
+    starving: Recorded,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[str]:
     """The address of a server that a user has started."""
+    others = (str(one.path) for one in (*pair, starving))
     server = subprocess.Popen(
-        command("view", str(recorded.path.parent), *(str(one.path) for one in pair), "--port", "0"),
+        command("view", str(recorded.path.parent), *others, "--port", "0"),
         env=environment(STEPSCOPE_TOKEN=TOKEN, XDG_CACHE_HOME=str(tmp_path_factory.mktemp("cache"))),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -190,8 +190,8 @@ def test_trace_on_a_task_of_a_training(browser: Browser, url: str, training: int
     page.get_by_role("link", name="Tasks").click()
     page.evaluate("() => { window.sameLoad = true; }")
     page.get_by_role("button", name=re.compile("Trace train")).click()
-    page.locator(".capture-done").wait_for()
-    assert "steps" in page.locator(".capture-done").inner_text()
+    page.locator(".capture-done").first.wait_for()
+    assert "steps" in page.locator(".capture-done").first.inner_text()
     assert page.evaluate("() => window.sameLoad") is True
     assert Path(f"/proc/{training}").exists()
     assert tab.problems == []

@@ -239,6 +239,77 @@ export interface InferenceSetup {
   where: Place | null;
 }
 
+export interface InputBound {
+  text: string;
+  unit: "batches" | "samples";
+  now_per_s: number;
+  best_per_s: number;
+  without_cache_per_s: number;
+  binds: "cores" | "disk" | "network" | "stage" | "step";
+  stage: string;
+  cores: number;
+  step_ns: number;
+  step_cpu_ns: number;
+  memory_bytes: number;
+  too_large_bytes: number;
+  edits: InputEdit[];
+  diff: string;
+  no_diff: string;
+  stages: InputStage[];
+}
+
+export interface InputEdit {
+  kind: string;
+  text: string;
+  file: string;
+  line: number;
+  per_s: number;
+  binds: "cores" | "disk" | "network" | "stage" | "step";
+  note: string;
+  bytes: number;
+  what_if: string | null;
+}
+
+export interface InputFinding {
+  number: number;
+  finding: Finding;
+}
+
+export interface InputFunction {
+  name: string;
+  role: string;
+  place: Place | null;
+  calls: number;
+  ns_per_step: number;
+}
+
+export interface InputShown {
+  tree: InputTree | null;
+  bound: InputBound | null;
+  shares: StageShare[];
+  findings: InputFinding[];
+}
+
+export interface InputStage {
+  name: string;
+  file: string;
+  line: number;
+  cpu_ns: number;
+  blocked_ns: number;
+  parallel: boolean;
+  elements: number;
+  bytes: number;
+}
+
+export interface InputTree {
+  text: string;
+  source: "model" | "none" | "trace";
+  wait_ratio: number | null;
+  wall_ns: number;
+  stages: TreeStage[];
+  functions: InputFunction[];
+}
+
 export interface Job {
   pid: number;
   name: string;
@@ -998,6 +1069,24 @@ export interface Translation {
   known_ratio: number;
   known_lost_ratio: number;
   counted: boolean;
+}
+
+export interface TreeStage {
+  name: string;
+  depth: number;
+  function: string;
+  place: Place | null;
+  self_ns: number;
+  batch_ns: number;
+  wait_ns: number;
+  waits_for: "" | "consumer" | "input";
+  parallelism: number;
+  asked_parallel: number;
+  elements: number;
+  buffered: number;
+  bytes: number;
+  limits: boolean;
+  mend: boolean;
 }
 
 export interface TypeTime {

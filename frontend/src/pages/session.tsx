@@ -6,6 +6,7 @@ import type { Job, SessionBrief } from "../generated/api";
 import { Failed, Frame, State, Waiting } from "../parts/common";
 import { CodePage } from "./code";
 import { FlamePage } from "./flame";
+import { InputPage } from "./input";
 import { MemoryPage } from "./memory";
 import { OpsPage } from "./ops";
 import { Overview } from "./overview";
@@ -21,6 +22,7 @@ const PAGES: [string, string, ((view: View) => JSX.Element) | null][] = [
   ["", "Overview", Overview],
   ["tasks", "Tasks", Tasks],
   ["timeline", "Timeline", null],
+  ["input", "Input", InputPage],
   ["ops", "Ops", OpsPage],
   ["flame", "Flame graph", FlamePage],
   ["code", "Code", CodePage],

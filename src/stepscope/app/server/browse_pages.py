@@ -15,6 +15,8 @@ from stepscope.model.api.browsing import (
     CodeFileList,
     CodeLine,
     Comparison,
+    InputFinding,
+    InputShown,
     MemoryList,
     MemoryShown,
     StackChange,
@@ -101,6 +103,26 @@ def _file(name: str, lines: int, known: dict[int, _Known]) -> CodeFile:
         known=tuple(
             CodeLine(line=line, ratio=k.ratio, op_ratio=k.op_ratio, findings=tuple(sorted(set(k.findings))))
             for line, k in rows
+        ),
+    )
+
+
+# ---- input
+
+INPUT_STAGES = ("raw-input", "preprocessing")
+
+
+def input_shown(opened: Opened) -> InputShown:
+    """What the report says of the input."""
+    report = opened.report
+    return InputShown(
+        tree=report.input_tree,
+        bound=report.input_bound,
+        shares=tuple(share for share in report.stages if share.stage in INPUT_STAGES),
+        findings=tuple(
+            InputFinding(number=number, finding=one)
+            for number, one in enumerate(report.findings, 1)
+            if one.code.startswith("INP") or one.pipeline_stage in INPUT_STAGES
         ),
     )
 
