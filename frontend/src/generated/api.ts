@@ -379,6 +379,15 @@ export interface LiveMaker {
   samples_per_s: number | null;
 }
 
+export interface LiveProgress {
+  epoch: number;
+  epochs: number;
+  steps: number;
+  steps_total: number;
+  ratio: number;
+  left_s: number | null;
+}
+
 export interface LiveShare {
   component: string;
   ratio: number;
@@ -817,6 +826,8 @@ export interface Status {
   framework: string;
   session: string;
   state: string;
+  phase: string;
+  progress: LiveProgress | null;
   started_unix_s: number;
   updated_unix_s: number;
   processes: number;
@@ -1079,7 +1090,7 @@ export interface TreeStage {
   self_ns: number;
   batch_ns: number;
   wait_ns: number;
-  waits_for: "" | "consumer" | "input";
+  waits_for: "" | "consumer" | "input" | "other";
   parallelism: number;
   asked_parallel: number;
   elements: number;

@@ -1,18 +1,25 @@
 /** The hub: running jobs, and sessions. State: ?q= words, ?state=, ?offset=. */
+import { useEffect, useState } from "preact/hooks";
 import { useLoaded } from "../data";
 import * as format from "../format";
 import type { Job, JobPage, SessionPage } from "../generated/api";
 import { useSlash } from "../hooks";
-import { Anatomy, Failed, Frame, State, Top, Waiting } from "../parts/common";
+import { Anatomy, Failed, Frame, Phase, State, Top, Waiting } from "../parts/common";
 import { change } from "../router";
 
 const STATES = ["running", "finished", "recovered", "unfinished", "damaged"];
 const PAGE = 50;
 /** As often as sidecars publish. */
 const FRESH_MS = 5_000;
+/** While a job is young, its first figures are shown as soon as there are any. */
+const SOON_MS = 1_000;
+const YOUNG_S = 120;
 
 export function Hub({ query }: { query: URLSearchParams }) {
-  const jobs = useLoaded<JobPage>("/jobs?limit=1000", { every: FRESH_MS });
+  const [soon, setSoon] = useState(true);
+  const jobs = useLoaded<JobPage>("/jobs?limit=1000", { every: soon ? SOON_MS : FRESH_MS });
+  const young = jobs.value?.items.some((job) => !job.status.analysed_unix_s && Date.now() / 1000 - job.status.started_unix_s < YOUNG_S);
+  useEffect(() => setSoon(young ?? true), [young]);
   return (
     <Frame>
       <section aria-labelledby="jobs-title">
@@ -61,6 +68,9 @@ function Jobs({ jobs }: { jobs: Job[] }) {
               <td>{job.user}</td>
               <td>
                 <State state={job.state} />
+                <small>
+                  <Phase status={job.status} />
+                </small>
               </td>
               <td class="number">{format.count(job.status.steps)}</td>
               <td class="number">{format.rate(job.status.steps_per_s)}</td>

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { useJob, useLoaded } from "../data";
 import type { Job, SessionBrief } from "../generated/api";
-import { Failed, Frame, State, Waiting } from "../parts/common";
+import { Failed, Frame, Phase, State, Waiting } from "../parts/common";
 import { CodePage } from "./code";
 import { FlamePage } from "./flame";
 import { InputPage } from "./input";
@@ -40,7 +40,8 @@ export function SessionPage({ session, page, query }: { session: string; page: s
   const nav = (
     <>
       <span class="where">
-        {brief.value?.name ?? session} {brief.value && <State state={job && !ended ? job.state : brief.value.state} />}
+        {brief.value?.name ?? session} {brief.value && <State state={job && !ended ? job.state : brief.value.state} />}{" "}
+        {job && !ended && <Phase status={job.status} />}
       </span>
       <nav aria-label="Pages of the session">
         {PAGES.map(([name, title]) => (

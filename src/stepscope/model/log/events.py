@@ -218,6 +218,8 @@ class BatchSeen(Event, tag="batch", frozen=True, kw_only=True):
     samples: int = 0
     steps: int = 0
     source: str = ""
+    epochs: int = 0
+    """Epochs that a fit is asked for; 0: unknown, or the batches are not the fit's own."""
 
 
 class ChildStarted(Event, tag="child", frozen=True, kw_only=True):

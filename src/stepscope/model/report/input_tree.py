@@ -27,8 +27,8 @@ class TreeStage(Struct, frozen=True, kw_only=True):
     batch_ns: int
     """Own time, divided by its parallelism."""
     wait_ns: int = 0
-    """Time between two batches in which it and the stages that run on its threads do nothing; 0 for a stage that runs on
-    the threads of the stage before it."""
+    """Time between two batches in which it and the stages that run on its threads do nothing; 0 for a stage that runs
+    on the threads of the stage before it."""
     waits_for: WaitsFor = ""
     """For whom they then wait. input: stages that feed them are slower. consumer: it takes no batch yet.
     other: none of these; the stages limit, and their clocks do not show why: a CPU, a lock, a call of Python."""
