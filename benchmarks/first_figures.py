@@ -87,8 +87,8 @@ def once(program: str) -> tuple[float, float]:
         script.write_text(program)
         session = str(Path(folder) / "first.stepscope")
         command = [sys.executable, "-m", "stepscope", "run", "-q", "--session", session, str(script), str(mark)]
-        silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        job = subprocess.Popen(command, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}, **silent)
+        quiet = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+        job = subprocess.Popen(command, env=quiet, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         rate = split = 0.0
         looks = jobs.Looks()
         end = time.monotonic() + PATIENCE_S
@@ -101,7 +101,7 @@ def once(program: str) -> tuple[float, float]:
         first = float(mark.read_text())
         Path(f"{mark}.stop").touch()
         job.wait(PATIENCE_S)
-    return tuple(at - first if at else PATIENCE_S for at in (rate, split))
+    return (rate - first if rate else PATIENCE_S, split - first if split else PATIENCE_S)
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 import stepscope
 from stepscope.app.server.open_sessions import OpenSessions
 from stepscope.app.server.session_catalogue import SessionCatalogue
+from stepscope.app.server.session_labels import SessionLabels
 from stepscope.app.timelines.kept_timelines import Timelines
 from stepscope.web.application import create
 from stepscope.web.operation import Hub
@@ -163,8 +164,10 @@ def access() -> Access:
 def app(recorded: Recorded, access: Access, tmp_path_factory: pytest.TempPathFactory) -> ASGIApp:
     """The application over the recorded session's folder."""
     timelines = Timelines(tmp_path_factory.mktemp("timelines"))
+    labels = SessionLabels(tmp_path_factory.mktemp("state") / "labels.json")
+    catalogue = SessionCatalogue([recorded.path.parent], labels)
     return create(
-        Hub(catalogue=SessionCatalogue([recorded.path.parent]), open_sessions=OpenSessions(), timelines=timelines),
+        Hub(catalogue=catalogue, open_sessions=OpenSessions(), timelines=timelines),
         access,
     )
 
@@ -191,7 +194,11 @@ def url(
     others = (str(one.path) for one in (*pair, starving))
     server = subprocess.Popen(
         command("view", str(recorded.path.parent), *others, "--port", "0"),
-        env=environment(STEPSCOPE_TOKEN=TOKEN, XDG_CACHE_HOME=str(tmp_path_factory.mktemp("cache"))),
+        env=environment(
+            STEPSCOPE_TOKEN=TOKEN,
+            XDG_CACHE_HOME=str(tmp_path_factory.mktemp("cache")),
+            XDG_STATE_HOME=str(tmp_path_factory.mktemp("state")),
+        ),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -113,11 +113,44 @@ export interface CodeLine {
   findings: number[];
 }
 
+export interface CompareReport {
+  schema: string;
+  version: string;
+  before: ComparedSession[];
+  after: ComparedSession[];
+  design: "paired" | "unpaired" | "within";
+  basis: "run" | "sample" | "step";
+  level: number;
+  main: Difference | null;
+  typical: Difference | null;
+  differences: Difference[];
+  findings: FindingChange[];
+  notes: string[];
+  stacks: string;
+  gate: Gate | null;
+}
+
+export interface ComparedSession {
+  path: string;
+  id: string;
+  command: string[];
+  host: string;
+  cpus: number;
+  framework: string;
+  steps: number;
+  step: string;
+  samples_per_step: number | null;
+  exit_code: number | null;
+}
+
 export interface Comparison {
   before: SessionBrief;
   after: SessionBrief;
   events: string[];
   stacks: StackComparison | null;
+  numbers: CompareReport | null;
+  verdict: string;
+  no_numbers: string;
   problem: string;
 }
 
@@ -138,6 +171,25 @@ export interface Cost {
   basis: "measured" | "modelled" | "prior" | "unknown";
   exclusive_ratio: number | null;
   turn_ratio: number | null;
+}
+
+export interface Deleted {
+  key: string;
+}
+
+export interface Difference {
+  section: "anatomy" | "ops" | "python" | "run" | "steps" | "throughput";
+  name: string;
+  unit: "1/s" | "bytes" | "ns" | "ratio";
+  where: Place | null;
+  before: number | null;
+  after: number | null;
+  ratio: number | null;
+  low: number | null;
+  high: number | null;
+  smallest: number | null;
+  runs: number;
+  verdict: "faster" | "gone" | "less" | "more" | "new" | "same" | "slower" | "undecided";
 }
 
 export interface Evidence {
@@ -177,6 +229,14 @@ export interface Finding {
   seen: boolean | null;
 }
 
+export interface FindingChange {
+  change: "gone" | "new";
+  code: string;
+  title: string;
+  severity: string;
+  where: Place | null;
+}
+
 export interface FindingList {
   items: Finding[];
   total: number;
@@ -201,6 +261,16 @@ export interface FreeMemory {
   huge_bytes: number;
   unusable_ratio: number;
   fragmentation_ratio: number | null;
+}
+
+export interface Gate {
+  limit_ratio: number;
+  outcome: "cannot-tell" | "pass" | "slower";
+  exit_code: number;
+  ratio: number | null;
+  low: number | null;
+  high: number | null;
+  text: string;
 }
 
 export interface HardwareCounts {
@@ -317,6 +387,8 @@ export interface Job {
   state: string;
   session: string;
   status: Status;
+  arguments: string;
+  role: string;
 }
 
 export interface JobPage {
@@ -616,6 +688,10 @@ export interface SessionBrief {
   top: LiveFinding | null;
   pid: number | null;
   problem: string;
+  id: string;
+  label: SessionLabel;
+  arguments: string;
+  role: string;
 }
 
 export interface SessionDetail {
@@ -631,6 +707,12 @@ export interface SessionDetail {
   checked_said: string[];
   nothing_said: string;
   imported: Imported | null;
+}
+
+export interface SessionLabel {
+  name: string;
+  tags: string[];
+  note: string;
 }
 
 export interface SessionPage {

@@ -40,7 +40,7 @@ export function SessionPage({ session, page, query }: { session: string; page: s
   const nav = (
     <>
       <span class="where">
-        {brief.value?.name ?? session} {brief.value && <State state={job && !ended ? job.state : brief.value.state} />}{" "}
+        {brief.value?.label.name || brief.value?.name || session} {brief.value && <State state={job && !ended ? job.state : brief.value.state} />}{" "}
         {job && !ended && <Phase status={job.status} />}
       </span>
       <nav aria-label="Pages of the session">
@@ -66,7 +66,7 @@ export function SessionPage({ session, page, query }: { session: string; page: s
   const Shown = known ? known[2] : NoPage;
   const view = { job: ended ? null : job, stamp, query };
   return (
-    <Frame title={brief.value?.name ?? ""} nav={nav}>
+    <Frame title={brief.value?.label.name || brief.value?.name || ""} nav={nav}>
       {brief.problem && <Failed problem={brief.problem} again={brief.again} />}
       {brief.problem?.status === 404 && (
         <p>

@@ -10,7 +10,7 @@ import enum
 
 
 class Doing(enum.IntEnum):
-    """The innermost of the calls that are told. Numbers are part of the ring's format."""
+    """The innermost of these calls. Numbers are part of the ring's format."""
 
     NOTHING = 0
     """None of them, or the process is of a version that does not tell."""

@@ -25,7 +25,7 @@ PHASES = {
     Doing.SAVING: "saving",
 }
 OF_MAKERS = {"training": "training", "evaluation": "evaluating", "prediction": "predicting"}
-"""Phase of a job whose steps are of a kind, while nothing else is told."""
+"""Phase of a job whose steps are of a kind, if nothing else is known."""
 MIN_DONE = 10
 """Steps of a fit from which the mean of all that it did, evaluations included, says how long the rest takes."""
 _STEPS = frozenset(map(int, kinds_with(Trait.STEP)))
@@ -35,18 +35,18 @@ _TRACE = int(Kind.TRACE)
 def phase(recording: Recording, kind: str) -> str:
     """Phase of the job. ``kind``: of its steps, as ``LiveMaker.kind``; empty: they are not known."""
     workers = [worker for worker in recording.drainer.workers.values() if not worker.closed]
-    told = {_told(worker) for worker in workers}
-    named = next((word for what, word in PHASES.items() if what in told), "")
+    doing = {_doing(worker) for worker in workers}
+    named = next((word for what, word in PHASES.items() if what in doing), "")
     if any(_calls(worker, _STEPS) for worker in workers):
-        return named or OF_MAKERS.get(kind, "training" if Doing.TRAINING in told else "running")
+        return named or OF_MAKERS.get(kind, "training" if Doing.TRAINING in doing else "running")
     if named:
         return named
-    if Doing.TRAINING in told or any(_calls(worker, {_TRACE}) for worker in workers):
+    if Doing.TRAINING in doing or any(_calls(worker, {_TRACE}) for worker in workers):
         return FIRST_STEP
     return BUILDING if any(worker.info.frameworks for worker in workers) else IMPORTING
 
 
-def _told(worker: WorkerDrain) -> Doing:
+def _doing(worker: WorkerDrain) -> Doing:
     try:
         return Doing(worker.doing())
     except ValueError:  # of a later version, or damaged

@@ -182,7 +182,7 @@ def comparison(before: Opened, after: Opened, briefs: tuple[SessionBrief, Sessio
     events = tuple(dict.fromkeys(flame.event for flame in browse.flames(before).items if flame.event in in_both))
     if event and event not in events:
         raise UsageError(f"no event {event!r} in both sessions; common events: {', '.join(events) or 'none'}")
-    said = Comparison(before=briefs[0], after=briefs[1], events=events, stacks=None)
+    said = _with_numbers(Comparison(before=briefs[0], after=briefs[1], events=events, stacks=None), before, after)
     if not events:
         return said
     try:
@@ -190,6 +190,19 @@ def comparison(before: Opened, after: Opened, briefs: tuple[SessionBrief, Sessio
     except UsageError as error:  # of one name, and of two units
         return msgspec.structs.replace(said, problem=str(error))
     return msgspec.structs.replace(said, stacks=_stack_changes(found))
+
+
+def _with_numbers(said: Comparison, before: Opened, after: Opened) -> Comparison:
+    from stepscope.app import compare
+    from stepscope.app.comparing import numbers
+    from stepscope.reports import compare_text
+
+    try:
+        one, other = (numbers.of_view(opened.path, opened.view) for opened in (before, after))
+        found = compare.of_numbers((one,), (other,))
+    except UsageError as error:
+        return msgspec.structs.replace(said, no_numbers=str(error))
+    return msgspec.structs.replace(said, numbers=found, verdict=compare_text.verdict(found))
 
 
 def _preferred(events: tuple[str, ...]) -> str:

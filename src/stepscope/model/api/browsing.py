@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from stepscope.model.api.rest_api import SessionBrief
+from stepscope.model.report.compare import CompareReport
 from stepscope.model.report.finding import Finding, StageShare
 from stepscope.model.report.input_bound import InputBound
 from stepscope.model.report.input_tree import InputTree
@@ -168,4 +169,9 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     stacks: StackComparison | None
     """Comparison of stacks; null if they share no stacks of one event, or ``problem`` says why they are not
     compared."""
+    numbers: CompareReport | None = None
+    """What `stepscope compare` says of the two; null if they cannot be compared, ``no_numbers`` says why."""
+    verdict: str = ""
+    """Its verdict, in a sentence."""
+    no_numbers: str = ""
     problem: str = ""
