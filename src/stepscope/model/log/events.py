@@ -209,7 +209,7 @@ class IteratorModel(Event, tag="itermodel", frozen=True, kw_only=True):
 class BatchSeen(Event, tag="batch", frozen=True, kw_only=True):
     """Samples per execution for a compiled Keras function, in cases that records cannot show.
 
-    ``loop``: start_ns of its LOOP record. ``size``: of a batch; ``samples``, ``steps``: an epoch; ``epochs``; 0 unknown."""
+    ``loop``: start of its LOOP record. ``size``: a batch; ``samples``, ``steps``: an epoch; ``epochs``; 0: unknown."""
 
     loop: int
     role: str
