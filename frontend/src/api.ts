@@ -35,13 +35,15 @@ export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   return (await answer(response)) as T;
 }
 
-/** POST below /api/v1. */
-export async function post<T>(path: string, body: unknown): Promise<T> {
+/** A change below /api/v1. */
+export async function send<T>(method: "POST" | "DELETE", path: string, body?: unknown): Promise<T> {
   const response = await fetch(`/api/v1${path}`, {
-    method: "POST",
+    method,
     credentials: "same-origin",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify(body),
+    ...(body === undefined ? {} : { headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) }),
   });
   return (await answer(response)) as T;
 }
+
+export const post = <T>(path: string, body: unknown) => send<T>("POST", path, body);
+export const remove = <T>(path: string) => send<T>("DELETE", path);

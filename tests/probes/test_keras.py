@@ -47,7 +47,7 @@ def test_counts_of_a_plain_fit(run: Any) -> None:
     for hook in ("on_epoch_begin", "on_epoch_end"):
         assert [r.arg for r in run.within(fit, Kind.HOOK, hook)] == [0, 1]
     (batch,) = [b for b in run.all(BatchSeen) if b.loop == fit.start]
-    assert (batch.role, batch.size, batch.samples, batch.steps) == ("train", 4, 40, 10)
+    assert (batch.role, batch.size, batch.samples, batch.steps, batch.epochs) == ("train", 4, 40, 10, 2)
 
 
 def _counted(run: Any, kind: Kind, text: str) -> int:

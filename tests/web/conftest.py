@@ -16,12 +16,13 @@ from starlette.testclient import TestClient
 import stepscope
 from stepscope.app.server.open_sessions import OpenSessions
 from stepscope.app.server.session_catalogue import SessionCatalogue
+from stepscope.app.server.session_labels import SessionLabels
 from stepscope.app.timelines.kept_timelines import Timelines
 from stepscope.web.application import create
 from stepscope.web.operation import Hub
 from stepscope.web.settings import Access
 
-from .recorded import Recorded, fit, looks, native, write
+from .recorded import Recorded, fed, fit, looks, native, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -95,6 +96,12 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recorded, Recorded]:
 
 
 @pytest.fixture(scope="session")
+def starving(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    """A session whose steps wait for a map."""
+    return write(fed(), tmp_path_factory.mktemp("fed") / "starving.stepscope")
+
+
+@pytest.fixture(scope="session")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """The pid of a job that runs and has published a status."""
     folder = tmp_path_factory.mktemp("live")
@@ -157,8 +164,10 @@ def access() -> Access:
 def app(recorded: Recorded, access: Access, tmp_path_factory: pytest.TempPathFactory) -> ASGIApp:
     """The application over the recorded session's folder."""
     timelines = Timelines(tmp_path_factory.mktemp("timelines"))
+    labels = SessionLabels(tmp_path_factory.mktemp("state") / "labels.json")
+    catalogue = SessionCatalogue([recorded.path.parent], labels)
     return create(
-        Hub(catalogue=SessionCatalogue([recorded.path.parent]), open_sessions=OpenSessions(), timelines=timelines),
+        Hub(catalogue=catalogue, open_sessions=OpenSessions(), timelines=timelines),
         access,
     )
 
@@ -175,11 +184,21 @@ def browser(app: ASGIApp, **options: object) -> TestClient:
 
 
 @pytest.fixture(scope="session")
-def url(recorded: Recorded, pair: tuple[Recorded, Recorded], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def url(
+    recorded: Recorded,
+    pair: tuple[Recorded, Recorded],
+    starving: Recorded,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[str]:
     """The address of a server that a user has started."""
+    others = (str(one.path) for one in (*pair, starving))
     server = subprocess.Popen(
-        command("view", str(recorded.path.parent), *(str(one.path) for one in pair), "--port", "0"),
-        env=environment(STEPSCOPE_TOKEN=TOKEN, XDG_CACHE_HOME=str(tmp_path_factory.mktemp("cache"))),
+        command("view", str(recorded.path.parent), *others, "--port", "0"),
+        env=environment(
+            STEPSCOPE_TOKEN=TOKEN,
+            XDG_CACHE_HOME=str(tmp_path_factory.mktemp("cache")),
+            XDG_STATE_HOME=str(tmp_path_factory.mktemp("state")),
+        ),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from tests.derive.memory_looks import look, padded
-from tests.derive.sessions import CWD, MS, SCRIPT, Job
+from tests.derive.sessions import CWD, MS, SCRIPT, US, Job, node
 from tests.derive.sessions import Frame as Line
 from tests.derive.stack_profiles import of_samples
 from tests.derive.stored import stored
@@ -62,6 +62,30 @@ def fit(*, callback_ms: int = 7, samples_every: int = 3) -> Session:
         range(13 * MS, STEPS * STEP_NS, samples_every * STEP_NS), Line(SCRIPT, "main", 50), Line(SCRIPT, "draw", 33)
     )
     job.machine(6, cpus=2, got=1.0)
+    return job.session()
+
+
+def fed() -> Session:
+    """Steps of 80 ms that wait 60 ms of it for a map of a very long name."""
+    job = Job(ended_ns=100 * 80 * MS)
+    job.framework()
+    job.sources[SCRIPT] = PROGRAM
+    source = job.dataset("RangeDataset", line=60)
+    own = {"fn_name": "load_" + "and_decode_" * 20, "fn_file": SCRIPT, "fn_line": 10, "fn_end_line": 11}
+    made = job.dataset("BatchDataset", job.dataset("MapDataset", source, line=61, **own), line=62, batch=32)
+    made = job.dataset("PrefetchDataset", made, line=63)
+    iterator = job.iterator(made, batch=32)
+    job.function().every(80 * MS, 100, dur=20 * MS, start=60 * MS)
+    job.nexts().every(80 * MS, 100, dur=60 * MS, arg=iterator)
+    stages = (("Prefetch", 1, 10 * US), ("BatchV2", 1, 100 * US), ("Map", 32, 60 * MS), ("Range", 32, 1 * US))
+    job.model(
+        iterator,
+        90 * 80 * MS,
+        [
+            node(at, name, *([at + 1] if at < len(stages) else []), elements=90 * each, busy=90 * busy)
+            for at, (name, each, busy) in enumerate(stages, 1)
+        ],
+    )
     return job.session()
 
 

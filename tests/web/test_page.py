@@ -190,8 +190,16 @@ def test_trace_on_a_task_of_a_training(browser: Browser, url: str, training: int
     page.get_by_role("link", name="Tasks").click()
     page.evaluate("() => { window.sameLoad = true; }")
     page.get_by_role("button", name=re.compile("Trace train")).click()
-    page.locator(".capture-done").wait_for()
-    assert "steps" in page.locator(".capture-done").inner_text()
+    page.locator(".capture-done").first.wait_for()
+    page.get_by_role("link", name="Ops").click()
+    page.wait_for_url("**/ops")
+    page.get_by_role("spinbutton", name="Steps").fill("3")
+    page.get_by_role("button", name="Capture now").click()
+    page.locator(".ask .capture-done", has_text="3 steps").wait_for()
+    page.get_by_text("in 3 traced steps").or_(page.get_by_text("of op time over all threads")).first.wait_for()
+    page.get_by_role("link", name="Tasks").click()
+    page.locator(".capture-done").first.wait_for()
+    assert "steps" in page.locator(".capture-done").first.inner_text()
     assert page.evaluate("() => window.sameLoad") is True
     assert Path(f"/proc/{training}").exists()
     assert tab.problems == []

@@ -141,15 +141,30 @@ def test_compare(tab: Tab, pair: Pair) -> None:
     page.wait_for_url(f"**/compare?before={before}&after={after}")
     row = page.get_by_role("row", name=re.compile("^callbacks"))
     row.wait_for()
-    assert row.inner_text().split("\t")[1:] == ["7 ms", "2 ms", "\u221271 %"]
+    assert row.inner_text().split("\t")[1:] == [
+        "7 ms",
+        "2 ms",
+        "\u221271.4 %",
+        "\u221271.4 % to \u221271.4 %",
+        "faster",
+    ]
+    assert page.locator(".answer").inner_text().startswith("The same within noise")
+    same = page.get_by_role("row", name=re.compile("^compute"))
+    assert "the same within noise" in same.inner_text()
+    page.get_by_label("only what changed").check()
+    same.wait_for(state="detached")
+    page.get_by_role("searchbox", name="Find").fill("callbacks")
+    page.get_by_text("1 of ").wait_for()
+    page.get_by_label("only what changed").uncheck()
+    page.get_by_role("searchbox", name="Find").fill("")
     page.get_by_role("combobox", name="Event").select_option("python")
     page.get_by_role("row", name=re.compile("^draw")).wait_for()
     page.get_by_role("button", name="Swap").click()
     page.wait_for_url(f"**/compare?before={after}&after={before}**")
-    page.get_by_role("row", name=re.compile("^callbacks")).get_by_text("+250 %").wait_for()
+    page.get_by_role("row", name=re.compile("^callbacks")).get_by_text("3.5 x", exact=True).first.wait_for()
     page.go_back()
     page.wait_for_url(f"**/compare?before={before}&after={after}**")
-    page.get_by_role("row", name=re.compile("^callbacks")).get_by_text("71 %").wait_for()
+    page.get_by_role("row", name=re.compile("^callbacks")).get_by_text("71.4 %").first.wait_for()
 
 
 TABLE = OpTable(

@@ -113,11 +113,44 @@ export interface CodeLine {
   findings: number[];
 }
 
+export interface CompareReport {
+  schema: string;
+  version: string;
+  before: ComparedSession[];
+  after: ComparedSession[];
+  design: "paired" | "unpaired" | "within";
+  basis: "run" | "sample" | "step";
+  level: number;
+  main: Difference | null;
+  typical: Difference | null;
+  differences: Difference[];
+  findings: FindingChange[];
+  notes: string[];
+  stacks: string;
+  gate: Gate | null;
+}
+
+export interface ComparedSession {
+  path: string;
+  id: string;
+  command: string[];
+  host: string;
+  cpus: number;
+  framework: string;
+  steps: number;
+  step: string;
+  samples_per_step: number | null;
+  exit_code: number | null;
+}
+
 export interface Comparison {
   before: SessionBrief;
   after: SessionBrief;
   events: string[];
   stacks: StackComparison | null;
+  numbers: CompareReport | null;
+  verdict: string;
+  no_numbers: string;
   problem: string;
 }
 
@@ -138,6 +171,25 @@ export interface Cost {
   basis: "measured" | "modelled" | "prior" | "unknown";
   exclusive_ratio: number | null;
   turn_ratio: number | null;
+}
+
+export interface Deleted {
+  key: string;
+}
+
+export interface Difference {
+  section: "anatomy" | "ops" | "python" | "run" | "steps" | "throughput";
+  name: string;
+  unit: "1/s" | "bytes" | "ns" | "ratio";
+  where: Place | null;
+  before: number | null;
+  after: number | null;
+  ratio: number | null;
+  low: number | null;
+  high: number | null;
+  smallest: number | null;
+  runs: number;
+  verdict: "faster" | "gone" | "less" | "more" | "new" | "same" | "slower" | "undecided";
 }
 
 export interface Evidence {
@@ -177,6 +229,14 @@ export interface Finding {
   seen: boolean | null;
 }
 
+export interface FindingChange {
+  change: "gone" | "new";
+  code: string;
+  title: string;
+  severity: string;
+  where: Place | null;
+}
+
 export interface FindingList {
   items: Finding[];
   total: number;
@@ -201,6 +261,16 @@ export interface FreeMemory {
   huge_bytes: number;
   unusable_ratio: number;
   fragmentation_ratio: number | null;
+}
+
+export interface Gate {
+  limit_ratio: number;
+  outcome: "cannot-tell" | "pass" | "slower";
+  exit_code: number;
+  ratio: number | null;
+  low: number | null;
+  high: number | null;
+  text: string;
 }
 
 export interface HardwareCounts {
@@ -239,6 +309,77 @@ export interface InferenceSetup {
   where: Place | null;
 }
 
+export interface InputBound {
+  text: string;
+  unit: "batches" | "samples";
+  now_per_s: number;
+  best_per_s: number;
+  without_cache_per_s: number;
+  binds: "cores" | "disk" | "network" | "stage" | "step";
+  stage: string;
+  cores: number;
+  step_ns: number;
+  step_cpu_ns: number;
+  memory_bytes: number;
+  too_large_bytes: number;
+  edits: InputEdit[];
+  diff: string;
+  no_diff: string;
+  stages: InputStage[];
+}
+
+export interface InputEdit {
+  kind: string;
+  text: string;
+  file: string;
+  line: number;
+  per_s: number;
+  binds: "cores" | "disk" | "network" | "stage" | "step";
+  note: string;
+  bytes: number;
+  what_if: string | null;
+}
+
+export interface InputFinding {
+  number: number;
+  finding: Finding;
+}
+
+export interface InputFunction {
+  name: string;
+  role: string;
+  place: Place | null;
+  calls: number;
+  ns_per_step: number;
+}
+
+export interface InputShown {
+  tree: InputTree | null;
+  bound: InputBound | null;
+  shares: StageShare[];
+  findings: InputFinding[];
+}
+
+export interface InputStage {
+  name: string;
+  file: string;
+  line: number;
+  cpu_ns: number;
+  blocked_ns: number;
+  parallel: boolean;
+  elements: number;
+  bytes: number;
+}
+
+export interface InputTree {
+  text: string;
+  source: "model" | "none" | "trace";
+  wait_ratio: number | null;
+  wall_ns: number;
+  stages: TreeStage[];
+  functions: InputFunction[];
+}
+
 export interface Job {
   pid: number;
   name: string;
@@ -246,6 +387,8 @@ export interface Job {
   state: string;
   session: string;
   status: Status;
+  arguments: string;
+  role: string;
 }
 
 export interface JobPage {
@@ -306,6 +449,15 @@ export interface LiveMaker {
   count: number;
   rate: number | null;
   samples_per_s: number | null;
+}
+
+export interface LiveProgress {
+  epoch: number;
+  epochs: number;
+  steps: number;
+  steps_total: number;
+  ratio: number;
+  left_s: number | null;
 }
 
 export interface LiveShare {
@@ -536,6 +688,10 @@ export interface SessionBrief {
   top: LiveFinding | null;
   pid: number | null;
   problem: string;
+  id: string;
+  label: SessionLabel;
+  arguments: string;
+  role: string;
 }
 
 export interface SessionDetail {
@@ -551,6 +707,12 @@ export interface SessionDetail {
   checked_said: string[];
   nothing_said: string;
   imported: Imported | null;
+}
+
+export interface SessionLabel {
+  name: string;
+  tags: string[];
+  note: string;
 }
 
 export interface SessionPage {
@@ -746,6 +908,8 @@ export interface Status {
   framework: string;
   session: string;
   state: string;
+  phase: string;
+  progress: LiveProgress | null;
   started_unix_s: number;
   updated_unix_s: number;
   processes: number;
@@ -998,6 +1162,24 @@ export interface Translation {
   known_ratio: number;
   known_lost_ratio: number;
   counted: boolean;
+}
+
+export interface TreeStage {
+  name: string;
+  depth: number;
+  function: string;
+  place: Place | null;
+  self_ns: number;
+  batch_ns: number;
+  wait_ns: number;
+  waits_for: "" | "consumer" | "input" | "other";
+  parallelism: number;
+  asked_parallel: number;
+  elements: number;
+  buffered: number;
+  bytes: number;
+  limits: boolean;
+  mend: boolean;
 }
 
 export interface TypeTime {

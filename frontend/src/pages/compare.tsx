@@ -1,10 +1,12 @@
-/** Compare: two sessions beside each other. State: ?before=, ?after= their keys, ?event= of their stacks. */
+/** Compare: two sessions beside each other. State: ?before=, ?after= their keys, ?event= of their stacks, ?find= and ?changed= of the numbers. */
 import type { ComponentChildren } from "preact";
 import { useLoaded } from "../data";
 import * as format from "../format";
-import type { Comparison, Finding, FindingList, SessionBrief, SessionDetail, SessionPage } from "../generated/api";
+import type { CompareReport, Comparison, Difference, Finding, FindingList, SessionBrief, SessionDetail, SessionPage } from "../generated/api";
 import { Anatomy, Failed, Frame, SeverityChip, Waiting } from "../parts/common";
 import { change } from "../router";
+import "./input.css";
+import "./hub.css";
 
 interface Side {
   brief: SessionBrief;
@@ -25,8 +27,8 @@ export function ComparePage({ query }: { query: URLSearchParams }) {
       {!sessions.value && !sessions.problem && <Waiting what="Reading sessions" />}
       {sessions.value && (
         <div class="controls">
-          <Choice label="Before" name="before" chosen={before} sessions={sessions.value.items} />
-          <Choice label="After" name="after" chosen={after} sessions={sessions.value.items} />
+          <Choice label="Before (A)" name="before" chosen={before} sessions={sessions.value.items} />
+          <Choice label="After (B)" name="after" chosen={after} sessions={sessions.value.items} />
           <button disabled={!both} onClick={() => change({ before: after, after: before })}>
             Swap
           </button>
@@ -34,7 +36,7 @@ export function ComparePage({ query }: { query: URLSearchParams }) {
       )}
       {compared.problem && <Failed problem={compared.problem} again={compared.again} />}
       {both && !compared.value && !compared.problem && <Waiting what="Comparing" />}
-      {both && compared.value && <Both found={compared.value} asked={both} />}
+      {both && compared.value && <Both found={compared.value} asked={both} query={query} />}
     </Frame>
   );
 }
@@ -47,7 +49,7 @@ function Choice({ label, name, chosen, sessions }: { label: string; name: string
         <option value="">choose a session</option>
         {sessions.map((brief) => (
           <option key={brief.key} value={brief.key}>
-            {brief.name} ({format.when(brief.started_unix_s)})
+            {brief.label.name || brief.name} ({format.when(brief.started_unix_s)})
           </option>
         ))}
       </select>
@@ -61,12 +63,12 @@ function useSide(brief: SessionBrief): Side {
   return { brief, detail: detail.value, findings: findings.value?.items ?? null };
 }
 
-function Both({ found, asked }: { found: Comparison; asked: URLSearchParams }) {
+function Both({ found, asked, query }: { found: Comparison; asked: URLSearchParams; query: URLSearchParams }) {
   const before = useSide(found.before);
   const after = useSide(found.after);
   return (
     <>
-      {before.detail && after.detail ? <Numbers before={before.detail} after={after.detail} /> : <Waiting what="Reading" />}
+      {before.detail && after.detail ? <Numbers before={before.detail} after={after.detail} found={found} query={query} /> : <Waiting what="Reading" />}
       {before.findings && after.findings && <Findings before={before.findings} after={after.findings} found={found} />}
       <Stacks found={found} asked={asked} />
     </>
@@ -78,54 +80,168 @@ function Head({ first, more }: { first: string; more?: string }) {
     <thead>
       <tr>
         <th>{first}</th>
-        <th class="number">Before</th>
-        <th class="number">After</th>
+        <th class="number">A</th>
+        <th class="number">B</th>
         <th class="number">{more ?? "Change"}</th>
       </tr>
     </thead>
   );
 }
 
-function growth(before: number | null | undefined, after: number | null | undefined): string {
-  if (!before || after === null || after === undefined) return "";
-  const ratio = after / before - 1;
-  if (Math.abs(ratio) < 0.0005) return "same";
-  return `${ratio >= 0 ? "+" : "\u2212"}${format.percent(Math.abs(ratio))}`;
-}
-
-type Row = [string, number | null | undefined, number | null | undefined, (value: number) => string];
-
-function Numbers({ before, after }: { before: SessionDetail; after: SessionDetail }) {
-  const [one, other] = [before.summary, after.summary];
-  const rows: Row[] = [
-    ["Steps", one.steps, other.steps, format.count],
-    ["Samples/s", one.throughput.samples_per_s, other.throughput.samples_per_s, format.rate],
-    ["Steps/s", one.throughput.steps_per_s, other.throughput.steps_per_s, format.rate],
-    ["Step, mean", one.step_times?.mean_ns, other.step_times?.mean_ns, format.ns],
-    ["Step, median", one.step_times?.p50_ns, other.step_times?.p50_ns, format.ns],
-    ["Step, p95", one.step_times?.p95_ns, other.step_times?.p95_ns, format.ns],
-    ["Wall time", one.wall_ns, other.wall_ns, format.ns],
-  ];
-  const names = [...new Set([...before.anatomy, ...after.anatomy].map((part) => part.component))];
-  const spent = (detail: SessionDetail, name: string) => detail.anatomy.find((part) => part.component === name)?.ns_per_step ?? 0;
-  const parts: Row[] = names.map((name) => [format.component(name), spent(before, name), spent(after, name), format.ns]);
+/** What `stepscope compare` says: each number with its interval, tested against the noise between steps. */
+function Numbers({ before, after, found, query }: { before: SessionDetail; after: SessionDetail; found: Comparison; query: URLSearchParams }) {
   return (
     <section aria-labelledby="numbers-title">
       <h2 id="numbers-title">Steps</h2>
-      <p class="quiet">Values as measured. Even two runs of one program differ; only the stacks below are tested against that noise.</p>
+      {found.verdict && <p class="answer">{sentence(found.verdict)}</p>}
+      {found.no_numbers && <p class="quiet">{sentence(found.no_numbers)}</p>}
+      {found.numbers?.notes.map((note) => (
+        <p key={note} class="quiet">
+          {sentence(note)}
+        </p>
+      ))}
       <div class="two">
-        <Named title={`Before: ${before.brief.name}`}>
+        <Named title={`A: ${title(found.before)}`}>
           <Anatomy parts={before.anatomy} />
         </Named>
-        <Named title={`After: ${after.brief.name}`}>
+        <Named title={`B: ${title(found.after)}`}>
           <Anatomy parts={after.anatomy} />
         </Named>
       </div>
-      <Table first="Measured" rows={rows.filter(([, b, a]) => b || a)} />
-      <h3>A mean step</h3>
-      <Table first="Part of the step" rows={parts} />
+      {found.numbers && <Differences report={found.numbers} query={query} />}
     </section>
   );
+}
+
+const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
+const title = (brief: SessionBrief) => brief.label.name || brief.name;
+
+const SECTIONS: Record<Difference["section"], string> = {
+  throughput: "Throughput",
+  steps: "The step",
+  run: "The run",
+  anatomy: "Components of the step",
+  ops: "Op time by line",
+  python: "Python lines, share of the samples",
+};
+const NAMES: Record<string, string> = {
+  samples_per_s: "samples/s",
+  steps_per_s: "steps/s",
+  wall: "wall time",
+  memory_peak: "memory, peak",
+  device_memory_peak: "device memory, peak",
+};
+const VERDICTS: Partial<Record<Difference["verdict"], string>> = {
+  same: "the same within noise",
+  new: "only in B",
+  gone: "only in A",
+};
+
+/** A change of more than this would have been seen: no change beyond noise is then the same. */
+const CLOSE = 0.05;
+
+function verdict(row: Difference): string {
+  if (row.verdict !== "undecided") return VERDICTS[row.verdict] ?? row.verdict;
+  if (row.low === null) return "no interval";
+  return row.smallest !== null && row.smallest <= CLOSE ? "the same within noise" : "no change beyond noise";
+}
+
+/** State: ?find= words, ?changed=1 leaves only what changed beyond noise. */
+function Differences({ report, query }: { report: CompareReport; query: URLSearchParams }) {
+  const words = query.get("find") ?? "";
+  const changed = query.get("changed") === "1";
+  const every = [report.main, report.typical, ...report.differences].filter((row): row is Difference => row !== null);
+  const shown = every.filter(
+    (row) => text(row).includes(words.toLowerCase()) && !(changed && (row.verdict === "same" || row.verdict === "undecided")),
+  );
+  return (
+    <>
+      <div class="controls">
+        <label>
+          Find
+          <input type="search" value={words} onInput={(event) => change({ find: event.currentTarget.value }, false)} />
+        </label>
+        <label>
+          <input type="checkbox" checked={changed} onChange={(event) => change({ changed: event.currentTarget.checked ? "1" : null })} />
+          only what changed beyond noise
+        </label>
+        <span class="quiet" role="status">
+          {shown.length} of {every.length}
+        </span>
+      </div>
+      {shown.length > 0 && (
+        <div class="table">
+          <table>
+            <thead>
+              <tr>
+                <th>Measured</th>
+                <th class="number">A</th>
+                <th class="number">B</th>
+                <th class="number">Change</th>
+                <th class="number">{format.percent(report.level)} interval</th>
+                <th class="short">Verdict</th>
+              </tr>
+            </thead>
+            <tbody>
+              {(Object.keys(SECTIONS) as Difference["section"][]).map((section) => (
+                <Section key={section} title={SECTIONS[section]} rows={shown.filter((row) => row.section === section)} />
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </>
+  );
+}
+
+function Section({ title, rows }: { title: string; rows: Difference[] }) {
+  if (!rows.length) return null;
+  return (
+    <>
+      <tr>
+        <th colSpan={6}>{title}</th>
+      </tr>
+      {rows.map((row, at) => (
+        <tr key={at} class={`verdict-${row.verdict}`}>
+          <td class="named">
+            {row.section === "anatomy" ? format.component(row.name) : row.where ? <code>{row.name}</code> : (NAMES[row.name] ?? row.name)}
+            {row.where && (
+              <small>
+                {row.where.file}:{row.where.line}
+              </small>
+            )}
+          </td>
+          <td class="number">{amount(row, row.before)}</td>
+          <td class="number">{amount(row, row.after)}</td>
+          <td class="number">{row.ratio === null ? "" : growth(row.ratio)}</td>
+          <td class="number">{row.low === null || row.high === null ? "" : `${growth(row.low)} to ${growth(row.high)}`}</td>
+          <td class="verdict">
+            {verdict(row)}
+            {row.verdict === "undecided" && row.smallest !== null && (
+              <small>could show {row.smallest < 10 ? format.percent(row.smallest) : "over 1000 %"}</small>
+            )}
+          </td>
+        </tr>
+      ))}
+    </>
+  );
+}
+
+function text(row: Difference): string {
+  return `${SECTIONS[row.section]} ${row.name} ${NAMES[row.name] ?? format.component(row.name)} ${row.where?.file ?? ""}`.toLowerCase();
+}
+
+function amount(row: Difference, value: number | null): string {
+  if (value === null) return "";
+  return row.unit === "1/s" ? format.rate(value) : format.measured(value, row.unit);
+}
+
+/** As the terminal says it: +8.1 %; from three times on, 3.2 x. */
+function growth(ratio: number): string {
+  if (ratio >= 100) return "over 100 x";
+  if (ratio >= 3) return `${format.rate(Number(ratio.toPrecision(3)))} x`;
+  const percent = 100 * (ratio - 1);
+  return `${percent < 0 ? "\u2212" : "+"}${Math.abs(percent).toFixed(1)} %`;
 }
 
 function Named({ title, children }: { title: string; children: ComponentChildren }) {
@@ -133,26 +249,6 @@ function Named({ title, children }: { title: string; children: ComponentChildren
     <div>
       <h3>{title}</h3>
       {children}
-    </div>
-  );
-}
-
-function Table({ first, rows }: { first: string; rows: Row[] }) {
-  return (
-    <div class="table">
-      <table>
-        <Head first={first} />
-        <tbody>
-          {rows.map(([name, before, after, text]) => (
-            <tr key={name}>
-              <td>{name}</td>
-              <td class="number">{before || before === 0 ? text(before) : ""}</td>
-              <td class="number">{after || after === 0 ? text(after) : ""}</td>
-              <td class="number">{growth(before, after)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
     </div>
   );
 }
@@ -169,7 +265,7 @@ function Findings({ before, after, found }: { before: Finding[]; after: Finding[
       {keys.length > 0 && (
         <div class="table">
           <table>
-            <Head first="Finding" more="" />
+            <Head first="Finding" more="Change" />
             <tbody>
               {keys.map((name) => {
                 const [one, other] = [before.findIndex((f) => key(f) === name), after.findIndex((f) => key(f) === name)];

@@ -4,6 +4,7 @@ import { useLoaded } from "../data";
 import * as format from "../format";
 import type { Flame, FlameList, StackTree } from "../generated/api";
 import { useSlash } from "../hooks";
+import { CaptureForm } from "../parts/capture_form";
 import { Failed, Waiting } from "../parts/common";
 import { Graph } from "../parts/graph";
 import { functionRows, search, treeOf } from "../parts/tree";
@@ -16,7 +17,7 @@ const WINDOWS: [string, string][] = [
 ];
 const MOST_FUNCTIONS = 40;
 
-export function FlamePage({ brief, stamp, query }: View) {
+export function FlamePage({ brief, job, stamp, query }: View) {
   const path = `/sessions/${brief.key}`;
   const events = useLoaded<FlameList>(`${path}/flames`, { stamp });
   const asked = new URLSearchParams({ event: query.get("event") ?? "", window: query.get("window") ?? "" });
@@ -27,14 +28,19 @@ export function FlamePage({ brief, stamp, query }: View) {
   const items = events.value.items;
   if (!items.length)
     return (
-      <p class="quiet">
-        No stacks were sampled in this session: its job ran no Python for a second, or it was not recorded by stepscope. Of a
-        running job: <code>stepscope trace JOB --kind native</code>.
-      </p>
+      <section aria-labelledby="flame-title">
+        <h1 id="flame-title">Flame graph</h1>
+        <p class="quiet">
+          No stacks were sampled in this session: its job ran no Python for a second, or it was not recorded by stepscope. Of a
+          running job: <code>stepscope trace JOB --kind native</code>.
+        </p>
+        <CaptureForm job={job} kind="native" />
+      </section>
     );
   return (
     <section aria-labelledby="flame-title">
       <h1 id="flame-title">Flame graph</h1>
+      <CaptureForm job={job} kind="native" />
       <Choices events={items} shown={stacks.value?.event ?? ""} query={query} api={`/api/v1${path}/flame?${asked}`} />
       {stacks.problem && <Failed problem={stacks.problem} again={stacks.again} />}
       {!stacks.value && !stacks.problem && <Waiting what="Merging stacks" />}

@@ -3,6 +3,7 @@
 import { useLoaded } from "../data";
 import * as format from "../format";
 import type { OpTable } from "../generated/api";
+import { CaptureForm } from "../parts/capture_form";
 import { Failed, Waiting } from "../parts/common";
 import { change } from "../router";
 import type { View } from "./view";
@@ -31,10 +32,17 @@ interface Row {
   ratio: number;
 }
 
-export function OpsPage({ brief, stamp, query }: View) {
+export function OpsPage({ brief, job, stamp, query }: View) {
   const path = `/sessions/${brief.key}`;
   const ops = useLoaded<OpTable>(`${path}/ops`, { stamp });
-  if (ops.problem?.status === 404 || ops.problem?.status === 422) return <p class="quiet">{ops.problem.message}</p>;
+  if (ops.problem?.status === 404 || ops.problem?.status === 422)
+    return (
+      <section aria-labelledby="ops-title">
+        <h1 id="ops-title">Ops</h1>
+        <p class="quiet">{ops.problem.message}</p>
+        <CaptureForm job={job} kind="ops" />
+      </section>
+    );
   if (ops.problem) return <Failed problem={ops.problem} again={ops.again} />;
   if (!ops.value) return <Waiting what="Reading the op trace" />;
   const table = ops.value;
@@ -51,6 +59,7 @@ export function OpsPage({ brief, stamp, query }: View) {
         {table.steps > 0 && ` in ${format.plural(table.steps, "traced step")}`}, capture {table.trace};{" "}
         {format.percent(table.named_ratio)} of it attributed to lines and layers.
       </p>
+      <CaptureForm job={job} kind="ops" />
       <div class="controls" role="search">
         <span role="group" aria-label="Group by">
           {WAYS.map((way) => (

@@ -3,9 +3,10 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { useJob, useLoaded } from "../data";
 import type { Job, SessionBrief } from "../generated/api";
-import { Failed, Frame, State, Waiting } from "../parts/common";
+import { Failed, Frame, Phase, State, Waiting } from "../parts/common";
 import { CodePage } from "./code";
 import { FlamePage } from "./flame";
+import { InputPage } from "./input";
 import { MemoryPage } from "./memory";
 import { OpsPage } from "./ops";
 import { Overview } from "./overview";
@@ -21,6 +22,7 @@ const PAGES: [string, string, ((view: View) => JSX.Element) | null][] = [
   ["", "Overview", Overview],
   ["tasks", "Tasks", Tasks],
   ["timeline", "Timeline", null],
+  ["input", "Input", InputPage],
   ["ops", "Ops", OpsPage],
   ["flame", "Flame graph", FlamePage],
   ["code", "Code", CodePage],
@@ -38,7 +40,8 @@ export function SessionPage({ session, page, query }: { session: string; page: s
   const nav = (
     <>
       <span class="where">
-        {brief.value?.name ?? session} {brief.value && <State state={job && !ended ? job.state : brief.value.state} />}
+        {brief.value?.label.name || brief.value?.name || session} {brief.value && <State state={job && !ended ? job.state : brief.value.state} />}{" "}
+        {job && !ended && <Phase status={job.status} />}
       </span>
       <nav aria-label="Pages of the session">
         {PAGES.map(([name, title]) => (
@@ -63,7 +66,7 @@ export function SessionPage({ session, page, query }: { session: string; page: s
   const Shown = known ? known[2] : NoPage;
   const view = { job: ended ? null : job, stamp, query };
   return (
-    <Frame title={brief.value?.name ?? ""} nav={nav}>
+    <Frame title={brief.value?.label.name || brief.value?.name || ""} nav={nav}>
       {brief.problem && <Failed problem={brief.problem} again={brief.again} />}
       {brief.problem?.status === 404 && (
         <p>

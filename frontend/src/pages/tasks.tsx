@@ -4,6 +4,7 @@ import { post, type Problem } from "../api";
 import { useLoaded } from "../data";
 import * as format from "../format";
 import type { Asked, CaptureList, Task, TaskPage } from "../generated/api";
+import { CaptureForm } from "../parts/capture_form";
 import { CapturePanel } from "../parts/captures";
 import { Failed, Waiting } from "../parts/common";
 import { change } from "../router";
@@ -49,6 +50,7 @@ export function Tasks({ brief, job, stamp, query }: View) {
     .sort((one, other) => compare(one, other, sort));
   return (
     <>
+      <CaptureForm job={job} kind="ops" />
       <CapturePanel
         stored={captures.value?.stored ?? []}
         live={job?.status.captures ?? captures.value?.live ?? []}

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import type { Problem } from "../api";
 import { useConnection } from "../connection";
 import * as format from "../format";
-import type { LiveFinding } from "../generated/api";
+import type { LiveFinding, Status } from "../generated/api";
 
 /** States that go on changing. */
 const LIVE = new Set(["starting", "running", "ending"]);
@@ -39,6 +39,25 @@ export function State({ state }: { state: string }) {
   const { lost } = useConnection();
   const then = lost !== null && LIVE.has(state);
   return <span class={`state state-${then ? "stale" : state}`}>{then ? `${state} at ${format.clock(lost)}` : state}</span>;
+}
+
+/** What a running job does, and how far its fit is. */
+export function Phase({ status }: { status: Pick<Status, "phase" | "progress"> }) {
+  const { progress, phase } = status;
+  if (!phase) return null;
+  const left = progress?.left_s != null ? `, ${format.ns(progress.left_s * 1e9)} left` : "";
+  return (
+    <span class="phase">
+      {phase}
+      {progress && (
+        <>
+          , epoch {progress.epoch} of {progress.epochs} <progress value={progress.ratio} max={1} aria-label="Progress of the fit" />{" "}
+          {format.percent(progress.ratio)}
+          {left}
+        </>
+      )}
+    </span>
+  );
 }
 
 export function SeverityChip({ severity }: { severity: string }) {

@@ -26,6 +26,7 @@ from stepscope.agent.core.patches import Patches
 from stepscope.agent.core.records import Records
 from stepscope.agent.core.threads import Threads
 from stepscope.agent.duty_cycle import DutyCycle
+from stepscope.wire.doing import Told
 from stepscope.wire.env import PROCS_NAME
 
 TYPE_CHECKING = False
@@ -57,6 +58,7 @@ class AgentState:
         self.records = Records(self.thread, self._wake)
         self.write = self.records.write
         self.short = self.records.short
+        self.doing = Told()
         self.failures = Failures(self.diagnostic, self.uninstall)
         self.guard: Callable[[str], Guard] = self.failures.guard
         self.patches = Patches()
@@ -76,7 +78,9 @@ class AgentState:
             self.lines.dormant = False
             self.records.unbind()
             self.lines.open(process.make_folder(os.path.join(self.lines.run, PROCS_NAME)), origin)
-            self.duty_cycle.uncommitted = self.records.open(self.lines.folder, self.config, origin).uncommitted
+            ring = self.records.open(self.lines.folder, self.config, origin)
+            self.duty_cycle.uncommitted = ring.uncommitted
+            self.doing.word = ring.doing
             self.records.bind()
         except Exception as error:
             self.take_out("no ring: %s: %s" % (type(error).__name__, error))
@@ -96,6 +100,7 @@ class AgentState:
         if self.lines.out:
             return
         self.records.after_fork()
+        self.doing.leave()
         log = self.lines.after_fork()
         self.threads.after_fork()
         self._opening = allocate_lock()

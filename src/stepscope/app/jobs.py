@@ -11,6 +11,7 @@ import pwd
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,11 +20,15 @@ from stepscope.errors import TargetError, UsageError
 from stepscope.model.api.status import MAX_BYTES, Status
 from stepscope.wire.env import STATUS_NAME
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 _STATUS = msgspec.json.Decoder(Status)
 """Created at import, by one thread: two threads that first decode a type at the same time crash (msgspec 0.22)."""
 STALE_S = 30.0
 """Age of a status from which the sidecar counts as stopped or dead."""
 _MAX_TEXT = 4_000
+_OPTIONS = frozenset({"-m", "-u", "-O", "-B", "-E", "-s"})
 MAX_KNOWN = 1_000
 """Number of cached statuses; beyond the number of running jobs they belong to jobs that have ended."""
 
@@ -41,11 +46,7 @@ class RunningJob:
     @property
     def name(self) -> str:
         """Short name of the job: its script or module."""
-        words = [Path(word).name for word in self.status.command]
-        if words and words[0].startswith(("python", "pypy")):
-            options = {"-m", "-u", "-O", "-B", "-E", "-s"}
-            words = [word for word in words[1:] if word not in options] or words
-        return words[0] if words else "?"
+        return script_of(self.status.command)[0] or "?"
 
     @property
     def state(self) -> str:
@@ -55,6 +56,14 @@ class RunningJob:
         if self.age_s < 0:
             return "silent"
         return self.status.state if self.age_s < STALE_S else "silent"
+
+
+def script_of(command: Sequence[str]) -> tuple[str, str]:
+    """Script or module of a command, without its folder, and what follows it."""
+    at = 0
+    if command and Path(command[0]).name.startswith(("python", "pypy")):
+        at = next((i for i, word in enumerate(command[1:], 1) if word not in _OPTIONS), 0)
+    return (Path(command[at]).name if command else ""), " ".join(command[at + 1 :])
 
 
 def running() -> list[RunningJob]:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from stepscope.model.report.compare import ComparedSession, CompareReport, Difference, Section
 
+CLOSE = 0.05
+"""Smallest change that could have been seen, up to which no change beyond noise is called the same."""
 SHOWN = 8
 """Most components or lines of a section; further ones are in the JSON."""
 _TITLES: dict[Section, str] = {
@@ -47,10 +49,10 @@ _MIN_WIDTH = 60
 
 def text(report: CompareReport, *, color: bool = False, width: int = 0) -> str:
     """For a terminal of ``width`` columns (0: sentences are not wrapped); each line ends in a newline."""
-    verdict = _decides(report)
-    style = _COLORS.get(verdict.verdict, "") if verdict is not None else ""
+    decides = _decides(report)
+    style = _COLORS.get(decides.verdict, "") if decides is not None else ""
     lines = [f"A  {_side(report.before)}", f"B  {_side(report.after)}", ""]
-    lines += _sentence(_verdict(report), style, width, color=color)
+    lines += _sentence(f"verdict {verdict(report)}", style, width, color=color)
     if report.gate is not None:
         lines += _sentence(f"gate    {report.gate.text}", _GATES[report.gate.outcome], width, color=color)
     for note in report.notes:
@@ -70,7 +72,7 @@ def text(report: CompareReport, *, color: bool = False, width: int = 0) -> str:
 
 def render_markdown(report: CompareReport) -> str:
     """Markdown (CommonMark with tables)."""
-    head = f"## stepscope: {markdown.escape(_verdict(report).removeprefix('verdict '))}"
+    head = f"## stepscope: {markdown.escape(verdict(report))}"
     parts = [head]
     if report.gate is not None:
         parts.append(f"**{markdown.escape(report.gate.text)}**")
@@ -94,21 +96,23 @@ def _decides(report: CompareReport) -> Difference | None:
     return main
 
 
-def _verdict(report: CompareReport) -> str:
+def verdict(report: CompareReport) -> str:
     """The time that decides, as a sentence."""
     time = _decides(report)
     if time is None or time.ratio is None or time.before is None or time.after is None:
-        return "verdict no time can be compared"
+        return "no time can be compared"
     what = "the run" if report.basis == "run" else f"a {report.basis}"
     median = " in the median" if time is report.typical else ""
     times = f"{_value(time, time.before)} to {_value(time, time.after)} {what}{median}"
     if time.low is None or time.high is None:
-        return f"verdict {_percent(time.ratio)} ({times}), without an interval"
-    said = {"faster": "B is faster", "slower": "B is slower", "same": "B is as fast"}.get(time.verdict, "undecided")
+        return f"{_percent(time.ratio)} ({times}), without an interval"
+    close = time.smallest is not None and time.smallest <= CLOSE
+    open_ = "the same within noise" if close else "undecided"
+    said = {"faster": "B is faster", "slower": "B is slower", "same": "B is as fast"}.get(time.verdict, open_)
     runs = f"{time.runs} run{'s' if time.runs > 1 else ''} a side"
     how = f"{_DESIGNS[report.design]}, {runs}, {100 * report.level:g} % interval"
     shown = f"{_percent(time.ratio)} time ({_interval(time)}), {times}"
-    return f"verdict {said}: {shown}; {how}; could show {_smallest(time)}"
+    return f"{said}: {shown}; {how}; could show {_smallest(time)}"
 
 
 def _sentence(line: str, style: str, width: int, *, color: bool) -> list[str]:

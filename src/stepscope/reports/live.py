@@ -82,7 +82,8 @@ def table(rows: Sequence[Row], *, width: int) -> str:
 
 def _cells(row: Row, *, wide: bool) -> list[str]:
     status = row.status
-    command = row.name if row.state == "running" else f"{row.name} ({row.state})"
+    doing = phase(status) if row.state == "running" else row.state
+    command = f"{row.name} ({doing})" if doing else row.name
     waits = dict.fromkeys(capture.when for capture in _awaited(status))
     command += f" (trace waits for {words.printable(', '.join(waits))})" if waits else ""
     rates = [f"{status.steps:,}" if status.steps else "-", _rate(status.steps_per_s), _rate(status.samples_per_s)]
@@ -109,6 +110,15 @@ def shares(status: Status, *, count: int = 3) -> str:
     """The anatomy in short: its largest shares."""
     shown = [s for s in status.anatomy if s.ratio >= _MIN_RATIO][:count]
     return " · ".join(f"{words.component_word(s.component)} {format_ratio(s.ratio)}" for s in shown) or "-"
+
+
+def phase(status: Status) -> str:
+    """What the job does, and how far its fit is: ``training, epoch 3 of 10 (24 %), 2 min 10 s left``."""
+    done = status.progress
+    if done is None:
+        return status.phase
+    left = f", {format_ns(done.left_s * 1e9)} left" if done.left_s is not None else ""
+    return f"{status.phase}, epoch {done.epoch} of {done.epochs} ({format_ratio(done.ratio)}){left}"
 
 
 def _rate(value: float | None) -> str:
@@ -160,8 +170,9 @@ def _head(row: Row, now_s: float) -> list[str]:
     grows = f" · {format_bytes(status.bytes_per_hour)} per hour" if status.bytes_per_hour is not None else ""
     steps = f"{status.steps:,} steps" + (f" of {status.step_title}" if status.step_title else "")
     makers = [f"makers      {maker}" for maker in _makers(status)]
+    doing = f" · {phase(status)}" if status.phase and row.state == "running" else ""
     return [
-        f"stepscope   {row.name} · pid {status.pid} of {row.user} · {row.state} for {runs} · {status.mode}",
+        f"stepscope   {row.name} · pid {status.pid} of {row.user} · {row.state} for {runs}{doing} · {status.mode}",
         f"job         {status.framework or 'no framework yet'} · {status.processes} measured processes",
         f"steps       {steps} · {rates}",
         *makers,

@@ -237,9 +237,14 @@ def _stages(report: Report, room: int) -> list[Line]:
     return _labelled("stages", HEAD, texts)
 
 
-def _wrapped(label: str, lines: Sequence[str], room: int) -> list[Line]:
+def _wrapped(label: str, lines: Sequence[str], room: int, column: int = HEAD) -> list[Line]:
     """Lines of any length behind a label."""
-    return _labelled(label, HEAD, [text for line in lines for text in wrap(line, room)])
+    return _labelled(label, column, [text for line in lines for text in wrap(line, room)])
+
+
+def _below(label: str, lines: Sequence[str], width: int) -> list[Line]:
+    """The same below the findings."""
+    return _wrapped(label, lines, width - TAIL, TAIL)
 
 
 def _anatomy(report: Report) -> list[str]:
@@ -349,30 +354,28 @@ def _traced(report: Report, width: int) -> list[Line]:
     """Where the traced steps of a measured job spend their time; for an imported file the header shows it."""
     if report.traced is None or words.is_imported(report):
         return []
-    texts = [text for _, text in traced_rows.lines(report.traced)]
-    return _labelled("traced", TAIL, [line for text in texts for line in wrap(text, width - TAIL)])
+    return _below("traced", [text for _, text in traced_rows.lines(report.traced)], width)
 
 
 def _limits(report: Report, width: int) -> list[Line]:
     """Whether the step's ops are as fast as they can be here, if they were run alone."""
     if report.limits is None:
         return []
-    texts = [report.limits.text, *(note for note in limit_rows.notes(report.limits)[1:])]
-    return _labelled("limits", TAIL, [line for text in texts for line in wrap(text, width - TAIL)])
+    return _below("limits", [report.limits.text, *limit_rows.notes(report.limits)[1:]], width)
 
 
 def _links(report: Report, width: int) -> list[Line]:
-    parts = {"links": link_rows.short(report.links), "clocks": link_rows.clocks(report)}
-    wrapped = {label: [line for text in texts for line in wrap(text, width - TAIL)] for label, texts in parts.items()}
-    return [line for label, texts in wrapped.items() for line in _labelled(label, TAIL, texts)]
+    return [
+        *_below("links", link_rows.short(report.links), width),
+        *_below("clocks", link_rows.clocks(report), width),
+    ]
 
 
 def _ops(report: Report, width: int) -> list[Line]:
     """Lines and layers that made the most expensive ops, if ops were traced."""
     if report.ops is None:
         return []
-    texts = [op_rows.summary(report.ops), *op_rows.short(report.ops, TOP_OPS)]
-    return _labelled("ops", TAIL, [line for text in texts for line in wrap(text, width - TAIL)])
+    return _below("ops", [op_rows.summary(report.ops), *op_rows.short(report.ops, TOP_OPS)], width)
 
 
 def _source(report: Report, width: int) -> list[Line]:

@@ -12,7 +12,7 @@ import msgspec
 from stepscope.app import flame
 from stepscope.app.server import browse_pages
 from stepscope.errors import StepscopeError
-from stepscope.model.api.browsing import CodeFileList, Comparison, MemoryList, StackTree
+from stepscope.model.api.browsing import CodeFileList, Comparison, InputShown, MemoryList, StackTree
 from stepscope.web.operation import Answer, Call, Hub, Operation, struct
 from stepscope.web.parameters import Choice, Text
 from stepscope.web.problems import Refused
@@ -61,6 +61,8 @@ PAGES = (
     resource("stacks", "The stacks of one event, as a tree.", _stacks, StackTree, EVENT, WINDOW),
     resource("files", "The user's files, with the cost of their lines and the findings on them.",
              lambda opened, _, __: browse_pages.files(opened), CodeFileList),
+    resource("input", "The input pipeline as it ran, what it could reach, and the findings about it.",
+             lambda opened, _, __: browse_pages.input_shown(opened), InputShown),
     resource("memory", "Address spaces of the processes with memory snapshots.",
              lambda opened, _, __: browse_pages.memory(opened), MemoryList),
     Operation(

@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, get_args
 import msgspec
 
 from stepscope.app import bundle, flame
-from stepscope.app.server import browse
+from stepscope.app.server import browse, session_deletion
+from stepscope.app.server.session_catalogue import SORTS
 from stepscope.errors import CaptureError, DamagedError, StepscopeError, TargetError, UsageError
 from stepscope.model.api.rest_api import (
     CaptureList,
+    Deleted,
     FindingList,
     FlameList,
     Series,
     SessionBrief,
     SessionDetail,
+    SessionLabel,
     SessionPage,
     Source,
     Stages,
@@ -155,7 +158,8 @@ def status_of(error: StepscopeError) -> HTTPStatus:
 
 def _list(hub: Hub, call: Call) -> Answer:
     arguments = call.arguments
-    found = hub.catalogue.briefs(arguments.text("q"), arguments.text("state"))
+    up = arguments.text("order") == "up"
+    found = hub.catalogue.briefs(arguments.text("q"), arguments.text("state"), arguments.text("sort"), up=up)
     offset, limit = arguments.number("offset"), arguments.number("limit")
     page = SessionPage(
         items=browse.page(found, offset, limit),
@@ -164,6 +168,27 @@ def _list(hub: Hub, call: Call) -> Answer:
         next_offset=browse.next_offset(len(found), offset, limit),
     )
     return struct(page, call)
+
+
+def _label(hub: Hub, call: Call) -> Answer:
+    entry = entry_of(hub, call.arguments.text("key"))
+    brief = hub.catalogue.brief(entry)
+    if not isinstance(call.body, SessionLabel):
+        raise Refused(HTTPStatus.BAD_REQUEST, "expected the label as a JSON object")
+    try:
+        hub.catalogue.labels.set(brief.id or brief.key, call.body)
+    except StepscopeError as error:
+        raise Refused(HTTPStatus.CONFLICT, str(error)) from error
+    return struct(hub.catalogue.brief(entry), call)
+
+
+def _delete(hub: Hub, call: Call) -> Answer:
+    entry = entry_of(hub, call.arguments.text("key"))
+    try:
+        session_deletion.delete(entry, hub.catalogue.brief(entry), call.arguments.text("name"))
+    except StepscopeError as error:
+        raise Refused(HTTPStatus.CONFLICT, str(error)) from error
+    return struct(Deleted(key=entry.key), call)
 
 
 def _brief(hub: Hub, call: Call) -> Answer:
@@ -264,14 +289,28 @@ def resource(
 
 SESSIONS = (
     Operation(
-        name="listSessions", path="/sessions", serve=_list, answer=SessionPage, lane="heavy",
+        name="listSessions", path="/sessions", serve=_list, answer=SessionPage,
         about="Sessions, newest first: those in the folders, and those of running jobs.",
         parameters=(
             Text(name="q", about="Words to find in name, command, framework, state or top finding.", default=""),
             Choice(name="state", about="Only those in this state.", default="",
                    words=("", "running", "finished", "recovered", "unfinished", "damaged")),
+            Choice(name="sort", about="What they are sorted by; sessions without a value come last.", default="started",
+                   words=tuple(SORTS)),
+            Choice(name="order", about="down: the largest first.", default="down", words=("down", "up")),
             OFFSET, LIMIT,
         ),
+    ),
+    Operation(
+        name="labelSession", path="/sessions/{key}/label", method="POST", serve=_label, body=SessionLabel,
+        answer=SessionBrief, parameters=(KEY,), refusals=(404, 409, 413, 415),
+        about="Keep a name, tags and a note of the session, in the folder of who runs the server.",
+    ),
+    Operation(
+        name="deleteSession", path="/sessions/{key}", method="DELETE", serve=_delete, answer=Deleted,
+        parameters=(KEY, Text(name="name", about="Name of the session, to confirm it.", most=1_000)),
+        refusals=(404, 409),
+        about="Delete the session for ever. Not while its job runs, and not those of other users.",
     ),
     Operation(
         name="getSession", path="/sessions/{key}", serve=_brief, answer=SessionBrief, parameters=(KEY,),

@@ -12,6 +12,7 @@ Layout (little endian)::
     64   Q   untold_ns: start of counting without a REST record so far; 0: calls are not being counted
     72   7Q  number of calls only counted so far, for each of UNCOMMITTED_KINDS
     128  7Q  the same numbers at untold_ns
+    184  Q   what the process does at this moment, a ``wire.doing.Doing``
     4096 ... slots x record
 
 A record's last field is its sequence number, 1 + index, low 32 bits, written last: a slot is complete if it holds the
@@ -60,6 +61,7 @@ UNCOMMITTED_OFFSET = 64
 UNCOMMITTED = struct.Struct("<15Q")
 UNCOMMITTED_KINDS = (Kind.EXECUTION, Kind.FUNCTION, Kind.MODEL_CALL, Kind.GRADIENT, Kind.NEXT, Kind.SYNC, Kind.OP)
 """Kinds whose calls are counted in the ring during gaps, so that the counts survive the process."""
+DOING_OFFSET = UNCOMMITTED_OFFSET + UNCOMMITTED.size
 DEFAULT_SLOTS = 1_250_000
 """Default size: 60 s at 20,000 records per second (DESIGN 3)."""
 MIN_SLOTS = 8_192
@@ -99,6 +101,8 @@ class RingWriter:
             os.close(fd)
         self.uncommitted = memoryview(self.buffer)[UNCOMMITTED_OFFSET : UNCOMMITTED_OFFSET + UNCOMMITTED.size].cast("Q")
         """View of ``untold_ns`` and the counts after it."""
+        self.doing = memoryview(self.buffer)[DOING_OFFSET : DOING_OFFSET + 8].cast("Q")
+        """View of what the process does at this moment."""
         self._counter = itertools.count()
         self.claim: Callable[[], int] = self._counter.__next__
         """Function that returns the next index; each is given once, to whichever thread asks."""

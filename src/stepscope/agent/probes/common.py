@@ -41,6 +41,7 @@ class Loop:
         "made",
         "name",
         "outer",
+        "planned",
         "role",
         "samples",
         "start",
@@ -58,6 +59,9 @@ class Loop:
         self.steps = 0
         """Batches per epoch, 0 if unknown."""
         self.epochs = 0
+        """Epochs that it has begun."""
+        self.planned = 0
+        """Epochs that it is asked for, 0 if unknown."""
         self.inputs = 0
         """Number of data handlers made inside so far: the first is the loop's own."""
         self.made = 0

@@ -28,6 +28,7 @@ from stepscope.app.report import (
     turns,
 )
 from stepscope.app.report.input import bound as input_bound
+from stepscope.app.report.input import tree as input_tree
 from stepscope.app.report.machine import clocks, links
 from stepscope.causes.host import tasks, thread_deaths
 from stepscope.causes.host.line_heat import HotLines
@@ -117,6 +118,7 @@ def report_of_view(view: SessionView) -> Report:
     traces, told = op_trace_summaries.build(session)
     traced, unseen = traced_steps.build(view)
     reach, unreached = input_bound.build(view)
+    tree, unshown = input_tree.build(view)
     return Report(
         session=_summary(view),
         overhead=capture_account.with_captures(overhead.account(view), session.manifest, traces, view.traces.others),
@@ -126,7 +128,7 @@ def report_of_view(view: SessionView) -> Report:
         checked=(*checked, *settled.checked),
         diagnostics=_diagnostics(
             view,
-            (*failures, *settled.failures, *problems, *unread, *told, *unseen, *unreached, *overlaps),
+            (*failures, *settled.failures, *problems, *unread, *told, *unseen, *unreached, *unshown, *overlaps),
             traced=traced,
             hangs=any(f.code == HANGS for f in specific),
         ),
@@ -134,6 +136,7 @@ def report_of_view(view: SessionView) -> Report:
         ops=ops,
         limits=limits.build(view),
         input_bound=reach,
+        input_tree=tree,
         line_heat=_line_heat(view, lines),
         source_check=source_check,
         slow_steps=step_detail.slow_steps(view),

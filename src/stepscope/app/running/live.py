@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.app.report import analyze
-from stepscope.app.running import live_makers
+from stepscope.app.running import job_phase, live_makers
+from stepscope.app.running.first_figures import FirstFigures
 from stepscope.app.running.triggers.graphs import Graphs
 from stepscope.app.running.triggers.hidden_input import HiddenInput
 from stepscope.app.running.triggers.page_faults import PageFaults
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
     from stepscope.model.session.session import Worker
 
 PUBLISH_NS = 5_000_000_000
+SOON_NS = 900_000_000
+"""The same in the first time of a job, each second."""
+YOUNG_NS = 120_000_000_000
 FIRST_ANALYSIS_NS = {"enable": 5_000_000_000, "run": 30_000_000_000}
 """By mode. The first analysis takes 0.1 to 0.2 s of CPU: under ``run``, whose jobs may be short, it waits until that is
 less than its share; what is enabled runs for long, and ``ps`` shall know it soon."""
@@ -53,6 +57,8 @@ CPU_RATIO = 0.001
 """Share of one core that the analysis may take. Source: DESIGN 3.1, level 1: the samplers take the rest of 0.5 %."""
 _RATE_NS = 10_000_000_000
 """Rates are over at least this, where there is so much."""
+_MIN_RATE_NS = 3_000_000_000
+"""Below it, the rate is that of the steps that the last look saw."""
 _SIZE_EVERY_NS = 60_000_000_000
 _MIN_SIZES = 3
 _MAX_TASKS = 20
@@ -81,6 +87,8 @@ class Live:
         self._samples_per_step = 0.0
         self._history: deque[tuple[int, int]] = deque(maxlen=16)
         self._problem = ""
+        self._first = FirstFigures(recording)
+        self._progress = job_phase.Progress(recording)
         self._sources = _Sources()
         self._graphs = Graphs(recording, now_ns)
         self._triggers: tuple[Trigger, ...] = (self._graphs, HiddenInput(recording, now_ns), PageFaults(recording))
@@ -109,10 +117,16 @@ class Live:
     def tick(self, now_ns: int, state: str) -> None:
         """What is due at this moment."""
         fired = [self._fires(trigger, now_ns) for trigger in self._triggers]
+        young = now_ns - self._began_ns < YOUNG_NS
         if now_ns >= self._next_analysis_ns or any(fired):
             self.refresh(now_ns)
+        elif young and not self.analysed_ns:
+            self._recording.drain(now_ns)
+            if self._first.due(now_ns):
+                with self._wall("the first look at the steps"):
+                    self._show(SessionView(self.session()))
         if now_ns >= self._next_publish_ns or state != "running":
-            self._next_publish_ns = now_ns + PUBLISH_NS
+            self._next_publish_ns = now_ns + (SOON_NS if young else PUBLISH_NS)
             self._publish(now_ns, state)
 
     def _fires(self, trigger: Trigger, now_ns: int) -> bool:
@@ -175,6 +189,8 @@ class Live:
             framework=_framework([w.info.frameworks for w in workers.values()]),
             session=str(recording.session),
             state=state,
+            phase=job_phase.phase(recording, self._makers[0][0].kind if self._makers else ""),
+            progress=self._progress.look(now_ns, self._same, self._samples_per_step, rate),
             started_unix_s=recording.manifest.started_unix_ns / 1e9,
             updated_unix_s=time.time(),
             processes=sum(not worker.closed for worker in workers.values()),
@@ -203,12 +219,14 @@ class Live:
         return max(0.0, (last - first) / (last_ns - first_ns) * 3.6e12)
 
     def _rate(self) -> float | None:
-        if self.steps is None:
+        if not self._makers:
             return None
         now_ns, count = self._history[-1]
         past = next((h for h in reversed(self._history) if now_ns - h[0] >= _RATE_NS), self._history[0])
         elapsed = now_ns - past[0]
-        return max(0, count - past[1]) * 1e9 / elapsed if elapsed else None
+        if elapsed < _MIN_RATE_NS:
+            return self._makers[0][0].rate
+        return max(0, count - past[1]) * 1e9 / elapsed
 
     @contextmanager
     def _wall(self, what: str) -> Iterator[None]:
@@ -217,29 +235,36 @@ class Live:
         except Exception as error:  # noqa: BLE001 - the recording goes on; the status says what failed
             self._problem = f"{what} failed: {type(error).__name__}: {error}"
 
-    def _look(self, view: SessionView) -> None:
-        self.steps = view.steps
+    def _show(self, view: SessionView) -> None:
+        """The steps, their split and the tasks, without findings."""
         self._makers = live_makers.of(view)
         same = self._makers[0][1] if self._makers else frozenset()
         if same != self._same:  # another call counts as the step now: its count says nothing about the last one's
             self._same = same
             self._history.clear()
         self._list_tasks(view)
-        self._status = msgspec.structs.replace(self._status, analysed_unix_s=time.time())
         if view.steps is None:  # what was said of earlier steps does not hold any more
-            self._undecided, self.found = (), ()
-            self._status = msgspec.structs.replace(self._status, step_title="", anatomy=(), top=None, findings=0)
+            self._status = msgspec.structs.replace(self._status, step_title="", anatomy=())
             return
         steady = view.steps.steady
         self._samples_per_step = float(view.steps.samples[steady].mean()) if steady.any() else 0.0
+        anatomy = sorted(analyze.components(view), key=lambda c: -c.ratio)
+        shares = tuple(LiveShare(component=c.component, ratio=c.ratio) for c in anatomy)
+        self._status = msgspec.structs.replace(self._status, step_title=view.steps.title, anatomy=shares)
+
+    def _look(self, view: SessionView) -> None:
+        self.steps = view.steps
+        self._show(view)
+        self._status = msgspec.structs.replace(self._status, analysed_unix_s=time.time())
+        if view.steps is None:
+            self._undecided, self.found = (), ()
+            self._status = msgspec.structs.replace(self._status, top=None, findings=0)
+            return
         findings, checked, _ = base.run(registry.ALL, view)
         self.found = findings
         self._undecided = tuple(Wish(by=reason.of(c.detector), kind=c.capture) for c in checked if c.capture)
-        anatomy = sorted(analyze.components(view), key=lambda c: -c.ratio)
         self._status = msgspec.structs.replace(
             self._status,
-            step_title=view.steps.title,
-            anatomy=tuple(LiveShare(component=c.component, ratio=c.ratio) for c in anatomy),
             top=_top(findings),
             findings=len(findings),
             undecided=(

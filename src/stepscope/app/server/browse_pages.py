@@ -15,6 +15,8 @@ from stepscope.model.api.browsing import (
     CodeFileList,
     CodeLine,
     Comparison,
+    InputFinding,
+    InputShown,
     MemoryList,
     MemoryShown,
     StackChange,
@@ -105,6 +107,26 @@ def _file(name: str, lines: int, known: dict[int, _Known]) -> CodeFile:
     )
 
 
+# ---- input
+
+INPUT_STAGES = ("raw-input", "preprocessing")
+
+
+def input_shown(opened: Opened) -> InputShown:
+    """What the report says of the input."""
+    report = opened.report
+    return InputShown(
+        tree=report.input_tree,
+        bound=report.input_bound,
+        shares=tuple(share for share in report.stages if share.stage in INPUT_STAGES),
+        findings=tuple(
+            InputFinding(number=number, finding=one)
+            for number, one in enumerate(report.findings, 1)
+            if one.code.startswith("INP") or one.pipeline_stage in INPUT_STAGES
+        ),
+    )
+
+
 # ---- memory
 
 
@@ -160,7 +182,7 @@ def comparison(before: Opened, after: Opened, briefs: tuple[SessionBrief, Sessio
     events = tuple(dict.fromkeys(flame.event for flame in browse.flames(before).items if flame.event in in_both))
     if event and event not in events:
         raise UsageError(f"no event {event!r} in both sessions; common events: {', '.join(events) or 'none'}")
-    said = Comparison(before=briefs[0], after=briefs[1], events=events, stacks=None)
+    said = _with_numbers(Comparison(before=briefs[0], after=briefs[1], events=events, stacks=None), before, after)
     if not events:
         return said
     try:
@@ -168,6 +190,19 @@ def comparison(before: Opened, after: Opened, briefs: tuple[SessionBrief, Sessio
     except UsageError as error:  # of one name, and of two units
         return msgspec.structs.replace(said, problem=str(error))
     return msgspec.structs.replace(said, stacks=_stack_changes(found))
+
+
+def _with_numbers(said: Comparison, before: Opened, after: Opened) -> Comparison:
+    from stepscope.app import compare
+    from stepscope.app.comparing import numbers
+    from stepscope.reports import compare_text
+
+    try:
+        one, other = (numbers.of_view(opened.path, opened.view) for opened in (before, after))
+        found = compare.of_numbers((one,), (other,))
+    except UsageError as error:
+        return msgspec.structs.replace(said, no_numbers=str(error))
+    return msgspec.structs.replace(said, numbers=found, verdict=compare_text.verdict(found))
 
 
 def _preferred(events: tuple[str, ...]) -> str:

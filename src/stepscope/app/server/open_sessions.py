@@ -41,9 +41,10 @@ LIVE_MIN_S = 10.0
 class Opened:
     """One session at one moment. Each part is computed once, on first use."""
 
-    def __init__(self, path: Path, revision: str) -> None:
-        """Represent the session at ``path``; nothing is read yet."""
+    def __init__(self, path: Path, revision: str, captures: int = 0) -> None:
+        """Represent the session at ``path``; nothing is read yet. ``captures``: those of its running job so far."""
         self.path = path
+        self.captures = captures
         self.revision = revision
         """A tag that changes when the session does."""
         self.born_s = time.monotonic()
@@ -165,18 +166,23 @@ class OpenSessions:
         """
         with self._lock:
             kept = self._open.get(entry.key)
-            if kept is not None and entry.job and _young(kept):
+            if kept is not None and entry.job and _young(kept) and kept.captures == _captures(entry):
                 self._open.move_to_end(entry.key)
                 return kept
         now = revision_of(entry.path)
         with self._lock:
             kept = self._open.get(entry.key)
             if kept is None or kept.revision != now:
-                kept = self._open[entry.key] = Opened(entry.path, now)
+                kept = self._open[entry.key] = Opened(entry.path, now, _captures(entry))
             self._open.move_to_end(entry.key)
             while len(self._open) > MAX_OPEN:
                 self._open.popitem(last=False)
             return kept
+
+
+def _captures(entry: Entry) -> int:
+    """Number of finished captures that the session's job knows: who asked for one shall see it at once."""
+    return sum(capture.state == "done" for capture in entry.job.status.captures) if entry.job is not None else 0
 
 
 def _young(opened: Opened) -> bool:

@@ -8,6 +8,7 @@ found when opening a session or in the background is shown in the list.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -17,6 +18,7 @@ import msgspec
 
 from stepscope.app import jobs
 from stepscope.app.server.pack_checks import PackChecks
+from stepscope.app.server.session_labels import SessionLabels
 from stepscope.errors import StepscopeError
 from stepscope.model.api.rest_api import Job, SessionBrief
 from stepscope.model.api.status import LiveFinding
@@ -64,6 +66,20 @@ class _Report(msgspec.Struct, frozen=True):
     findings: tuple[_Finding, ...]
 
 
+ROLES = {"training": "training", "evaluation": "evaluation", "prediction": "prediction"}
+"""Kinds of steps that are a purpose."""
+UNKNOWN = (-1.0, "")
+SORTS: dict[str, Callable[[SessionBrief], tuple[float, str]]] = {
+    "started": lambda b: (b.started_unix_s or -1.0, ""),
+    "name": lambda b: (0.0, (b.label.name or b.name).casefold()),
+    "state": lambda b: (0.0, b.state),
+    "took": lambda b: (b.wall_ns or -1.0, ""),
+    "steps": lambda b: (b.steps or -1.0, ""),
+    "steps_per_s": lambda b: (b.steps_per_s or -1.0, ""),
+    "samples_per_s": lambda b: (b.samples_per_s or -1.0, ""),
+    "cost": lambda b: (b.top.cost_ratio if b.top is not None else -1.0, ""),
+}
+"""What a list of sessions can be sorted by, or ``UNKNOWN``."""
 _MANIFEST = msgspec.json.Decoder(Manifest)
 _REPORT = msgspec.json.Decoder(_Report)
 """Created at import, by one thread (see ``app.jobs``)."""
@@ -82,8 +98,9 @@ class Entry:
 class SessionCatalogue:
     """All sessions that clients can request."""
 
-    def __init__(self, roots: Sequence[Path]) -> None:
-        """Show these sessions and those in these folders."""
+    def __init__(self, roots: Sequence[Path], labels: SessionLabels | None = None) -> None:
+        """Show these sessions and those in these folders; ``labels``: what the user has written to them."""
+        self.labels = labels or SessionLabels()
         self._roots = tuple(Path(os.path.realpath(root)) for root in roots)
         self._briefs: dict[Path, tuple[tuple[int, ...], SessionBrief]] = {}
         self._remembered: dict[str, Path] = {}
@@ -134,12 +151,21 @@ class SessionCatalogue:
             ours = [p for p in found if not p.name.startswith(".") and (p.name.endswith(_ENDINGS) or _is_pack(p))]
             yield from ours[:MAX_SESSIONS]
 
-    def briefs(self, words: str = "", state: str = "") -> list[SessionBrief]:
-        """The sessions, newest first, whose name, command, framework, state or finding hold every one of ``words``."""
+    def briefs(
+        self, words: str = "", state: str = "", sort: str = "started", *, up: bool = False
+    ) -> list[SessionBrief]:
+        """The sessions whose name, tags, note, command, framework, state or finding hold every one of ``words``.
+
+        ``sort``: one of ``SORTS``, the largest first, or with ``up`` the smallest; those without a value come last.
+        """
         wanted = words.casefold().split()
         found = [self.brief(entry) for entry in self.entries().values()]
         kept = [b for b in found if (not state or b.state == state) and all(w in _text(b) for w in wanted)]
-        return sorted(kept, key=lambda b: (-b.started_unix_s, b.key))
+        kept.sort(key=lambda b: (-b.started_unix_s, b.key))
+        value = SORTS[sort]
+        known = [b for b in kept if value(b) != UNKNOWN]
+        known.sort(key=value, reverse=not up)
+        return [*known, *(b for b in kept if value(b) == UNKNOWN)]
 
     def brief(self, entry: Entry) -> SessionBrief:
         """The current list entry of one session."""
@@ -150,7 +176,8 @@ class SessionCatalogue:
         problem = self._damaged.get(entry.path, "") if entry.job is None else ""
         if kept[1].packed and not problem:
             problem = self._packs.problem(entry.path, stamp)
-        return _with_job(_with_damage(kept[1], problem), entry.job)
+        brief = _with_job(_with_damage(kept[1], problem), entry.job)
+        return msgspec.structs.replace(brief, label=self.labels.of(brief.id or brief.key))
 
     def opened(self, entry: Entry, problem: str) -> None:
         """Record damage found in an opened session; empty: none so far."""
@@ -179,6 +206,8 @@ def job_of(job: RunningJob) -> Job:
         state=job.state,
         session=layout.key_of(session) if session.is_absolute() and layout.is_session(session) else "",
         status=job.status,
+        arguments=jobs.script_of(job.status.command)[1],
+        role=ROLES.get(job.status.makers[0].kind, "") if job.status.makers else "",
     )
 
 
@@ -189,7 +218,19 @@ def shown(text: str | Path) -> str:
 
 def _text(brief: SessionBrief) -> str:
     top = f"{brief.top.code} {brief.top.title} {brief.top.place}" if brief.top else ""
-    parts = (brief.name, *brief.command, brief.framework, brief.state, brief.host, top)
+    label = brief.label
+    parts = (
+        brief.name,
+        label.name,
+        *label.tags,
+        label.note,
+        brief.role,
+        *brief.command,
+        brief.framework,
+        brief.state,
+        brief.host,
+        top,
+    )
     return " ".join(parts).casefold()
 
 
@@ -221,6 +262,8 @@ def _of_files(brief: SessionBrief, files: bundle.Files) -> SessionBrief:
     manifest = _MANIFEST.decode(files.read(layout.MANIFEST, MAX_MANIFEST_BYTES))
     brief = msgspec.structs.replace(
         brief,
+        id=manifest.id,
+        arguments=jobs.script_of(manifest.command)[1],
         state="unfinished" if manifest.state == "running" else manifest.state,
         command=manifest.command,
         mode=manifest.mode,
@@ -239,12 +282,19 @@ def _of_files(brief: SessionBrief, files: bundle.Files) -> SessionBrief:
     return msgspec.structs.replace(
         brief,
         framework=said.framework,
+        role=_role(said),
         steps=said.steps,
         steps_per_s=said.throughput.steps_per_s,
         samples_per_s=said.throughput.samples_per_s,
         findings=len(report.findings),
         top=_top(report.findings),
     )
+
+
+def _role(said: SessionSummary) -> str:
+    kind = next((ROLES.get(maker.kind, "") for maker in said.step_makers if maker.main), "")
+    member = next((one.member for one in said.members if one.role == "steps" and one.member), "")
+    return ", ".join(filter(None, (kind, member)))
 
 
 def _top(findings: tuple[_Finding, ...]) -> LiveFinding | None:

@@ -105,6 +105,10 @@ class WorkerDrain:
         if final:
             self._take(self._ring.take_untold(now_ns))
 
+    def doing(self) -> int:
+        """What it does at this moment, as ``wire.doing.Doing``."""
+        return self._ring.doing() if self._ring is not None else 0
+
     def _without_nodes(self, lines: list[LogLine]) -> list[LogLine]:
         """The lines that are kept as written; nodes of graphs have a separate table."""
         kept = []

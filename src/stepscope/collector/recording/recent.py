@@ -37,6 +37,7 @@ MAX_LINES = 20_000
 _MAX_PASSING = 400
 _PASSING = frozenset({"itermodel", "metric", "child", "cost", "diagnostic", "capture"})
 _NAMES = 1 << 32
+_BATCH = "batch"
 _SHORT = int(Kind.COUNTS)
 _NOT_COUNTED = int(Flag.END)
 _NESTED = int(Flag.NESTED)
@@ -66,16 +67,39 @@ class Recent:
         self._passing: deque[bytes] = deque(maxlen=_MAX_PASSING)
         self._ended: deque[int] = deque(maxlen=_MAX_ENDED)
         """Starts (CLOCK_MONOTONIC) of Keras loops that have ended."""
+        self.fit: events.BatchSeen | None = None
+        """The newest fit that said its epochs; times are CLOCK_MONOTONIC."""
+        self._before_fit: dict[tuple[int, int], int] = {}
+        """``counts`` when it began."""
         self.nodes: list[NodeColumns] = []
         """Nodes of graphs, until they have been examined; the agent reads 60,000 at most."""
 
     def add_lines(self, lines: Iterable[LogLine]) -> None:
         """Take log lines."""
         for line in lines:
+            if line.type == _BATCH:
+                self._note_fit(line.text)
             if line.type in _PASSING:
                 self._passing.append(line.text)
             elif len(self._lasting) < MAX_LINES:
                 self._lasting.append(line.text)
+
+    def _note_fit(self, text: bytes) -> None:
+        try:
+            event = events.decode(text)
+        except (msgspec.DecodeError, TypeError):  # damaged; the session's reader reports it
+            return
+        if isinstance(event, events.BatchSeen) and event.epochs:
+            self.fit, self._before_fit = event, dict(self.counts)
+
+    @property
+    def fit_runs(self) -> bool:
+        """Whether ``fit`` has not ended."""
+        return self.fit is not None and self.fit.loop not in self._ended
+
+    def since_fit(self, kind: int, name: int) -> int:
+        """Calls of one kind and name since ``fit`` began."""
+        return self.counts.get((kind, name), 0) - self._before_fit.get((kind, name), 0)
 
     def add_records(self, records: Records) -> None:
         """Take records, in the order in which they were written."""

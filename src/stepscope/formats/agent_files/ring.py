@@ -19,6 +19,7 @@ import numpy.typing as npt
 from stepscope.errors import CaptureError
 from stepscope.wire.kinds import Kind
 from stepscope.wire.ring import (
+    DOING_OFFSET,
     HEADER,
     HEADER_BYTES,
     MAGIC,
@@ -235,6 +236,10 @@ class RingReader:
         if self._hole_since < 0:
             self._hole_since = now_ns
         return now_ns - self._hole_since >= HOLE_PATIENCE_NS
+
+    def doing(self) -> int:
+        """What the process does at this moment, as ``wire.doing.Doing``; a number that is none of these is possible."""
+        return int.from_bytes(self._map[DOING_OFFSET : DOING_OFFSET + 8], "little")
 
     def take_untold(self, now_ns: int) -> Batch:
         """REST records for calls that a dead writer had counted and not yet reported; empty the second time."""

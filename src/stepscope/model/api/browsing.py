@@ -5,6 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from stepscope.model.api.rest_api import SessionBrief
+from stepscope.model.report.compare import CompareReport
+from stepscope.model.report.finding import Finding, StageShare
+from stepscope.model.report.input_bound import InputBound
+from stepscope.model.report.input_tree import InputTree
 from stepscope.model.report.memory_map import MemoryMap
 
 
@@ -49,6 +53,24 @@ class StackTree(msgspec.Struct, frozen=True, kw_only=True):
     frame: tuple[int, ...]
     own: tuple[float, ...]
     """Weight of the samples that end in each stack."""
+
+
+class InputFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """A finding about the input."""
+
+    number: int
+    """Number of the finding, from 1, as listed by /findings."""
+    finding: Finding
+
+
+class InputShown(msgspec.Struct, frozen=True, kw_only=True):
+    """The report's parts on the input."""
+
+    tree: InputTree | None
+    bound: InputBound | None
+    shares: tuple[StageShare, ...]
+    """The two pipeline stages that make input: raw-input and preprocessing."""
+    findings: tuple[InputFinding, ...]
 
 
 class CodeLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,4 +169,9 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     stacks: StackComparison | None
     """Comparison of stacks; null if they share no stacks of one event, or ``problem`` says why they are not
     compared."""
+    numbers: CompareReport | None = None
+    """What `stepscope compare` says of the two; null if they cannot be compared, ``no_numbers`` says why."""
+    verdict: str = ""
+    """Its verdict, in a sentence."""
+    no_numbers: str = ""
     problem: str = ""

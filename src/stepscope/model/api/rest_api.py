@@ -5,7 +5,10 @@ Strings that name files are UTF-8; invalid parts of a path are replacement chara
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
 
 from stepscope.model.api.status import LiveCapture, LiveFinding, Status
 from stepscope.model.report.finding import Component, Finding, SessionSummary, StageShare, Task
@@ -27,6 +30,19 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     session: str
     """Key of its session; "" if there is none yet."""
     status: Status
+    arguments: str = ""
+    """Arguments of the script."""
+    role: str = ""
+    """Purpose of its steps: training, evaluation, prediction, or "" if not known."""
+
+
+class SessionLabel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the user has written to a session."""
+
+    name: Annotated[str, Meta(max_length=200)] = ""
+    """Name to show instead of the file's; "": the file's."""
+    tags: Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=50)], ...], Meta(max_length=20)] = ()
+    note: Annotated[str, Meta(max_length=4_000)] = ""
 
 
 class SessionBrief(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +73,20 @@ class SessionBrief(msgspec.Struct, frozen=True, kw_only=True):
     """Process id of the job, while it runs."""
     problem: str = ""
     """Reason why nothing more is known."""
+    id: str = ""
+    """Id, which stays the same when the session is moved or packed; "" if it cannot be read."""
+    label: SessionLabel = SessionLabel()
+    arguments: str = ""
+    """Arguments of the script, which tell one script's runs apart."""
+    role: str = ""
+    """Purpose of its steps: training, evaluation, prediction, or "" if not known; with the task in a cluster:
+    "training, worker 0"."""
+
+
+class Deleted(msgspec.Struct, frozen=True, kw_only=True):
+    """A session that was deleted."""
+
+    key: str
 
 
 class JobPage(msgspec.Struct, frozen=True, kw_only=True):

@@ -59,6 +59,20 @@ class LiveMaker(msgspec.Struct, frozen=True, kw_only=True):
     samples_per_s: float | None = None
 
 
+class LiveProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the running fit is."""
+
+    epoch: int
+    """Number of the running epoch, from 1."""
+    epochs: int
+    steps: int
+    """Batches so far, of all its epochs."""
+    steps_total: int
+    ratio: float
+    left_s: float | None = None
+    """Time that the rest takes, by the mean so far; null: not known yet."""
+
+
 class LiveCapture(msgspec.Struct, frozen=True, kw_only=True):
     """A requested capture and its state."""
 
@@ -107,6 +121,11 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     session: str = ""
     state: str = "starting"
     """State: starting | running | ending"""
+    phase: str = ""
+    """What it does: importing, building, tracing, first step, training, evaluating, predicting, saving, running; "" if
+    unknown."""
+    progress: LiveProgress | None = None
+    """Progress of the running fit; null: none runs, or it does not say how many steps it has."""
     started_unix_s: float = 0.0
     updated_unix_s: float = 0.0
     processes: int = 0

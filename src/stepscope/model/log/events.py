@@ -144,7 +144,7 @@ class Traced(Event, tag="trace", frozen=True, kw_only=True):
     owner: str = ""
     """Owner: "user", "keras" (its train_function ...), "tf.data", "tensorflow"."""
     outer: int = 0
-    """Id of the trace that encloses this one, 0 if there is none."""
+    """Id of the enclosing trace, 0 if there is none."""
     jit: bool = False
     """Flag ``jit_compile``: XLA compiles it again for each set of shapes."""
 
@@ -195,7 +195,7 @@ class IteratorMade(Event, tag="iterator", frozen=True, kw_only=True):
 
 
 class IteratorModel(Event, tag="itermodel", frozen=True, kw_only=True):
-    """tf.data's model of an iterator. ``proto``: base64 of a ModelProto; else ``error``: "no-model" or "no-op"."""
+    """tf.data's model of an iterator. ``proto``: base64; else ``error``: no-model (no autotune), no-op (TF < 2.17)."""
 
     iterator: int
     executions: int = 0
@@ -211,7 +211,7 @@ class IteratorModel(Event, tag="itermodel", frozen=True, kw_only=True):
 class BatchSeen(Event, tag="batch", frozen=True, kw_only=True):
     """Samples per execution for a compiled Keras function, in cases that records cannot show.
 
-    ``loop``: start_ns of its LOOP record. ``size``: of a batch; ``samples``, ``steps``: per epoch, 0 unknown."""
+    ``loop``: start of its LOOP record. ``size``: a batch; ``samples``, ``steps``: an epoch; ``epochs``; 0: unknown."""
 
     loop: int
     role: str
@@ -219,6 +219,7 @@ class BatchSeen(Event, tag="batch", frozen=True, kw_only=True):
     samples: int = 0
     steps: int = 0
     source: str = ""
+    epochs: int = 0
 
 
 class ChildStarted(Event, tag="child", frozen=True, kw_only=True):

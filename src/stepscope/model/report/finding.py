@@ -12,6 +12,7 @@ import msgspec
 from stepscope.model.report import place, task
 from stepscope.model.report.clocks import HostClockOffset
 from stepscope.model.report.input_bound import InputBound
+from stepscope.model.report.input_tree import InputTree
 from stepscope.model.report.ledger import LedgerEntry
 from stepscope.model.report.limits import Limits
 from stepscope.model.report.links import NetworkLink
@@ -349,6 +350,8 @@ class Report(Struct, frozen=True, kw_only=True):
     """Whether the ops of the step are as fast as they can be here; null if none were run alone after the job."""
     input_bound: InputBound | None = None
     """What the input could reach at best, and the edits that reach it; null if tf.data's model was not read."""
+    input_tree: InputTree | None = None
+    """The input pipeline as it ran, with the stage to mend; null if no input was seen."""
     line_heat: tuple[LineHeat, ...] = ()
     """Costliest lines, at most 100, from 0.5 %."""
     source_check: SourceCheck | None = None

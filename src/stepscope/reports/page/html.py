@@ -63,7 +63,7 @@ def _body(report: Report, sources: Mapping[str, str]) -> str:
         ("memory", "Memory", memory_page.page(report.memory)),
         ("metrics", "Metrics logged by the program", figures("", *metric_charts.metrics(report.series))),
         ("stages", "Pipeline stages", _stages(report)),
-        ("input", "Input at best", input_rows.page(report.input_bound)),
+        ("input", "Input", input_rows.page(report)),
         ("tasks", "Tasks", _tasks(report)),
         ("traced", "Traced steps", traced_page.page(report)),
         ("ops", "Ops", op_rows.page(report.ops)),

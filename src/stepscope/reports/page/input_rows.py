@@ -12,9 +12,14 @@ from stepscope.units import format_bytes, format_ns, format_rate
 if TYPE_CHECKING:
     from stepscope.model.report.finding import Report
     from stepscope.model.report.input_bound import InputBound
+    from stepscope.model.report.input_tree import InputTree
 
 HEAD = ("stage", "where", "elements a batch", "CPU a batch", "waits", "threads", "memory a batch")
 NUMERIC = frozenset(HEAD[2:5] + HEAD[6:])
+TREE = ("stage", "where", "own time a batch", "waits", "parallelism", "elements", "ready")
+TREE_NUMERIC = range(2, 7)
+WAITS = {"input": "for its input", "consumer": "for its consumer", "other": "CPU, lock or Python"}
+"""For whom a stage waits, in words."""
 EDITS = ("edit", "where", "predicted", "if", "try it")
 BINDING = {"step": "the step", "disk": "the disk", "network": "the link"}
 MIN_WAIT = 0.05
@@ -43,7 +48,7 @@ def short(bound: InputBound | None) -> list[str]:
         return [words.printable(bound.text), by_cores(bound)] if _gains_by_cores(bound) else []
     said = [words.printable(bound.text), *([by_cores(bound)] if bound.by_cores else [])]
     if bound.diff:
-        said.append("the edit as a diff: report.json, input_bound.diff; report.html, Input at best")
+        said.append("the edit as a diff: report.json, input_bound.diff; report.html, Input")
     elif bound.no_diff:
         said.append(f"no diff: {words.printable(bound.no_diff)}")
     return said
@@ -88,6 +93,24 @@ def rows(bound: InputBound) -> list[Row]:
     ]
 
 
+def tree_rows(tree: InputTree) -> list[tuple[str, ...]]:
+    """The tree, a row for each stage, deeper ones indented; columns as ``TREE``."""
+    return [
+        (
+            "\u2007" * 2 * stage.depth
+            + words.printable(f"{stage.name} {stage.function}".rstrip())
+            + (" (mend this first)" if stage.mend else ""),
+            f"{words.printable(stage.place.file)}:{stage.place.line}" if stage.place is not None else "",
+            format_ns(stage.batch_ns),
+            f"{format_ns(stage.wait_ns)} {WAITS[stage.waits_for]}" if stage.wait_ns else "",
+            format_rate(stage.parallelism) + (" (AUTOTUNE)" if stage.asked_parallel < 0 else ""),
+            format_rate(stage.elements),
+            format_rate(stage.buffered) if stage.buffered else "",
+        )
+        for stage in tree.stages
+    ]
+
+
 def edits(bound: InputBound) -> list[tuple[str, str, str, str, str]]:
     """The edits in their order; columns as ``EDITS``."""
     return [
@@ -102,8 +125,29 @@ def edits(bound: InputBound) -> list[tuple[str, str, str, str, str]]:
     ]
 
 
-def page(bound: InputBound | None) -> str:
-    """The section of the page; empty without a model."""
+def page(report: Report) -> str:
+    """The section of the page; empty if no input was seen."""
+    said = f"{_tree(report.input_tree)}{_bound(report.input_bound)}"
+    return f'<div class="card">{said}</div>' if said else ""
+
+
+def _tree(tree: InputTree | None) -> str:
+    if tree is None:
+        return ""
+    said = f"<p>{escape(words.printable(tree.text))}.</p>"
+    if not tree.stages:
+        return said
+    body = [
+        "".join(
+            f'<td class="n">{escape(text)}</td>' if i in TREE_NUMERIC else f"<td>{escape(text)}</td>"
+            for i, text in enumerate(row)
+        )
+        for row in tree_rows(tree)
+    ]
+    return said + tables.table([title.capitalize() for title in TREE], body, numeric=list(TREE_NUMERIC))
+
+
+def _bound(bound: InputBound | None) -> str:
     if bound is None:
         return ""
     said = f"<p>{escape(bound.text)}.</p>"
@@ -128,4 +172,4 @@ def page(bound: InputBound | None) -> str:
     ]
     places = [i for i, title in enumerate(HEAD) if title in NUMERIC]
     said += tables.table([title.capitalize() for title in HEAD], body, numeric=places)
-    return f'<div class="card">{said}</div>'
+    return said

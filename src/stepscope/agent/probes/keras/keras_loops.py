@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from stepscope.agent.probes.common import Loop, inputs_of, padding_of, shared
 from stepscope.agent.probes.support import Sites, drop_our_frame, lacking, leading, report, static_leading
 from stepscope.agent.shapes import shape_of, shapes_of
+from stepscope.wire.doing import Doing
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ METHODS = {
     "test_on_batch": ("self", "x", "y"),
     "predict_on_batch": ("self", "x"),
 }
+DOING = {"fit": int(Doing.TRAINING), "evaluate": int(Doing.EVALUATING), "predict": int(Doing.PREDICTING)}
+EPOCHS_AT = 3
+"""Place of fit's ``epochs`` among its arguments, without self."""
 ROLES = {"fit": "train", "evaluate": "test", "predict": "predict"}
 MAX_KINDS = 1_000
 """Distinct ``batch`` lines of one process."""
@@ -65,6 +69,7 @@ def _wrap(state: AgentState, original: Callable[..., Foreign], role: str) -> Cal
     looked = state.guard("keras_loops.batch")
     inputs = inputs_of(state)
     on_batch = role in ON_BATCH
+    doing, what = state.doing, DOING.get(role, 0)
 
     @functools.wraps(original)
     def loop(self: Foreign, *args: Foreign, **kwargs: Foreign) -> Foreign:
@@ -73,7 +78,11 @@ def _wrap(state: AgentState, original: Callable[..., Foreign], role: str) -> Cal
         outer = me.loop
         flags = 0 if outer is None else int(Flag.NESTED)
         me.loop = this = Loop(role, now(), outer, name)
-        if on_batch:
+        before = doing.begin(what) if what else 0
+        if role == "fit":
+            with looked:
+                this.planned = _epochs(args, kwargs)
+        elif on_batch:
             with looked:
                 inputs.call((args[0] if args else kwargs.get("x"),))
         try:
@@ -84,6 +93,8 @@ def _wrap(state: AgentState, original: Callable[..., Foreign], role: str) -> Cal
         finally:
             end = now()
             me.loop = outer
+            if what:
+                doing.end(before)
             samples = _samples(this, args, kwargs)
             if shapes is not None and not flags:
                 with ours:
@@ -95,6 +106,13 @@ def _wrap(state: AgentState, original: Callable[..., Foreign], role: str) -> Cal
                 note()
 
     return loop
+
+
+def _epochs(args: tuple[Foreign, ...], kwargs: dict[str, Foreign]) -> int:
+    """Epochs that a fit is asked for; 0: unknown."""
+    epochs = args[EPOCHS_AT] if len(args) > EPOCHS_AT else kwargs.get("epochs", 1)
+    first = kwargs.get("initial_epoch", 0)
+    return max(0, epochs - first) if isinstance(epochs, int) and isinstance(first, int) else 0
 
 
 def _samples(loop: Loop, args: tuple[Foreign, ...], kwargs: dict[str, Foreign]) -> int:
@@ -137,7 +155,7 @@ def _after_init(state: AgentState, cls: Foreign, look: Callable[[AgentState, For
         role = ROLES[loop.role] if loop.inputs == 0 else "test"
         loop.inputs += 1
         if loop.inputs == 1:
-            loop.samples, loop.steps = found["samples"], found["steps"]
+            _own_input(loop, found)
         if not found["size"]:
             dataset = getattr(getattr(handler, "data_adapter", None), "py_dataset", None)
             if dataset is not None:
@@ -165,6 +183,13 @@ def _after_init(state: AgentState, cls: Foreign, look: Callable[[AgentState, For
             inputs.look((args[0] if args else kwargs.get("x"),), batch=False)
 
     state.patch(cls, "__init__", init)
+
+
+def _own_input(loop: Loop, found: dict[str, Foreign]) -> None:
+    """Note what a loop's own data are, and how often it goes through them."""
+    loop.samples, loop.steps = found["samples"], found["steps"]
+    if loop.planned:
+        found["epochs"] = loop.planned
 
 
 def _look3(state: AgentState, handler: Foreign) -> dict[str, Foreign]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.agent.probes.common import shared
 from stepscope.agent.probes.support import Sites, drop_our_frame, lacking, report
+from stepscope.wire.doing import Doing
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     Attach = Callable[[AgentState, Foreign], None]
 
+DOES = int(Doing.BUILDING)
 READ_NS = 250_000_000
 """Interval between two looks at the graphs."""
 MORE = 1.1
@@ -58,6 +60,7 @@ def _wrap(
     sites = Sites(state, ("build", function), text=function, role=role)
     local = state.threads.local
     now = state.now
+    doing = state.doing
     caller = sys._getframe
     kind = int(Kind.BUILD)
 
@@ -70,6 +73,7 @@ def _wrap(
                 drop_our_frame(error)
                 raise
         local.building = True
+        before = doing.begin(DOES)
         flags = 0
         start = now()
         try:
@@ -80,6 +84,7 @@ def _wrap(
         finally:
             spent = now() - start
             local.building = False
+            doing.end(before)
             state.write(start, spent, 0, sites.name(_outside(caller(1))), kind, flags, state.thread())
         if made is not None:
             made(args[0])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.agent.probes.common import shared
 from stepscope.agent.probes.support import SHORT_NS, Sites, drop_our_frame, lacking, report
+from stepscope.wire.doing import Doing
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     Attach = Callable[[AgentState, Foreign], None]
 
+DOES = int(Doing.SAVING)
 SUFFIXES = (".index", ".data-00000-of-00001")
 """Files of a checkpoint with one shard, after its prefix."""
 
@@ -42,6 +44,7 @@ def _attach_saves(owner: str, **roles: str) -> Attach:
 
 def _wrap_save(state: AgentState, original: Callable[..., Foreign], role: str) -> Callable[..., Foreign]:
     local = shared(state).local
+    doing = state.doing
     sites = Sites(state, ("save", role), text="save " + role, role=role)
     now = state.now
     caller = sys._getframe
@@ -57,6 +60,7 @@ def _wrap_save(state: AgentState, original: Callable[..., Foreign], role: str) -
                 drop_our_frame(error)
                 raise
         me.save = 1
+        before = doing.begin(DOES)
         flags = 0
         result: Foreign = None
         start = now()
@@ -70,6 +74,7 @@ def _wrap_save(state: AgentState, original: Callable[..., Foreign], role: str) -
         finally:
             spent = now() - start
             me.save = 0
+            doing.end(before)
             written = _bytes(result, args, kwargs)
             state.write(start, spent, written, sites.name(caller(1)), kind, flags, state.thread())
 

@@ -34,6 +34,7 @@ from stepscope.agent.probes.support import (
 from stepscope.agent.probes.tensorflow.signatures import change, text_of
 from stepscope.agent.probes.variants import NO_ITERATOR, Entry, grown, updates_of
 from stepscope.agent.shapes import LEAST_NS, shape_of, shapes_of, varies
+from stepscope.wire.doing import Doing
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.state import AgentState
 
+DOES = int(Doing.TRACING)
 SIGNATURE_LIMIT = 400
 MAX_REPEATS = 20_000
 XLA_COMPILE = "_XlaMustCompile"  # attribute of functions with jit_compile; source: polymorphic_function/attributes.py
@@ -343,6 +345,7 @@ def _wrap_create(state: AgentState, original: Callable[..., Foreign]) -> Callabl
     local = common.local
     traces = Traces(state)
     now = state.now
+    doing = state.doing
 
     def create(function_type: Foreign, type_context: Foreign, func_graph: Foreign, tracing_options: Foreign) -> Foreign:
         me = local.me
@@ -354,6 +357,7 @@ def _wrap_create(state: AgentState, original: Callable[..., Foreign]) -> Callabl
             identity = state.new_id("trace")
         me.trace_id = identity
         me.tracing += 1
+        before = doing.begin(DOES)
         reader = common.reader
         if reader is not None:
             reader.running.add(identity)
@@ -369,6 +373,7 @@ def _wrap_create(state: AgentState, original: Callable[..., Foreign]) -> Callabl
         finally:
             spent = now() - start
             me.tracing -= 1
+            doing.end(before)
             me.traces += 1
             me.trace_id = outer
             if line:

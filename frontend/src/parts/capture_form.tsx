@@ -1,0 +1,98 @@
+/** Asks a running job for a capture, where its result will stand, and shows what becomes of it. */
+import { useState } from "preact/hooks";
+import { post, type Problem } from "../api";
+import * as format from "../format";
+import type { Asked, Job, LiveCapture } from "../generated/api";
+
+export type CaptureKind = "ops" | "native";
+
+const KINDS: Record<CaptureKind, string> = { ops: "Ops of some steps", native: "Native stacks" };
+const MAX_STEPS = 1000;
+const MAX_SECONDS = 60;
+
+interface Form {
+  job: Job | null;
+  /** What the page that asks shows. */
+  kind: CaptureKind;
+}
+
+export function CaptureForm({ job, kind: shown }: Form) {
+  const [kind, choose] = useState<CaptureKind>(shown);
+  const [steps, setSteps] = useState("10");
+  const [seconds, setSeconds] = useState("5");
+  const [asked, setAsked] = useState<string[]>([]);
+  const [problem, setProblem] = useState("");
+  if (!job || job.state === "ending") return null;
+  const ops = kind === "ops";
+  const amount = Number(ops ? steps : seconds);
+  const wrong = !(amount >= (ops ? 1 : 0.5) && amount <= (ops ? MAX_STEPS : MAX_SECONDS)) || (ops && !Number.isInteger(amount));
+  const ask = () => {
+    setProblem("");
+    post<Asked>(`/jobs/${job.pid}/captures`, ops ? { kind, steps: amount } : { kind, seconds: amount }).then(
+      ({ request }) => setAsked((earlier) => [...earlier, request]),
+      (error: Problem) => setProblem(error.message),
+    );
+  };
+  const known = new Map(job.status.captures.map((capture) => [capture.request, capture]));
+  return (
+    <div class="ask">
+      <div class="controls">
+        <label>
+          Capture
+          <select value={kind} onChange={(event) => choose(event.currentTarget.value as CaptureKind)}>
+            {(Object.keys(KINDS) as CaptureKind[]).map((name) => (
+              <option key={name} value={name}>
+                {KINDS[name]}
+              </option>
+            ))}
+          </select>
+        </label>
+        {ops ? (
+          <label>
+            Steps
+            <input type="number" min="1" max={MAX_STEPS} value={steps} onInput={(event) => setSteps(event.currentTarget.value)} />
+          </label>
+        ) : (
+          <label>
+            Seconds
+            <input type="number" min="1" max={MAX_SECONDS} value={seconds} onInput={(event) => setSeconds(event.currentTarget.value)} />
+          </label>
+        )}
+        <button class="main" disabled={wrong} onClick={ask}>
+          Capture now
+        </button>
+        {kind !== shown && <span class="quiet">its result stands on the {ops ? "Ops" : "Flame graph"} page</span>}
+      </div>
+      {problem && (
+        <p class="failed" role="alert">
+          {problem}
+        </p>
+      )}
+      <ul class="captures" aria-live="polite">
+        {asked.map((request) => (
+          <li key={request} class={`capture capture-${known.get(request)?.state ?? "waiting"}`}>
+            <Said capture={known.get(request) ?? null} />
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+function Said({ capture }: { capture: LiveCapture | null }) {
+  if (!capture)
+    return (
+      <>
+        <b>requested</b> <span class="quiet">the sidecar checks once a second</span>
+      </>
+    );
+  const live = capture.state === "waiting" || capture.state === "tracing";
+  return (
+    <>
+      {live && <progress aria-label={`Capture ${capture.state}`} />} <b>{capture.state}</b> {capture.title}{" "}
+      {capture.steps > 0 && format.plural(capture.steps, "step")}{" "}
+      {capture.state === "done" && `${format.bytes(capture.bytes)}, cost ${format.ns(capture.cost_ns)}`}{" "}
+      <span class="quiet">{capture.text}</span>
+    </>
+  );
+}
