@@ -176,7 +176,7 @@ def _header(report: Report, width: int) -> list[Line]:
             *_requests(report, room),
             *_members(report, room),
         ]
-    items = [words.plural(summary.steps, "step"), words.throughput_text(summary)]
+    items = [words.printable(summary.member), words.plural(summary.steps, "step"), words.throughput_text(summary)]
     if times is not None:
         mean, p95 = words.time_pair(times.mean_ns, times.p95_ns)
         items.append(f"step {mean} (p95 {p95})")
@@ -200,7 +200,12 @@ def _header(report: Report, width: int) -> list[Line]:
 def _first(report: Report, room: int, *, cost: bool = True) -> list[Line]:
     """The first line about a job without steps."""
     summary = report.session
-    items = ["no steps seen", words.framework_text(summary), format_ns(summary.wall_ns)]
+    items = [
+        words.printable(summary.member),
+        "no steps seen",
+        words.framework_text(summary),
+        format_ns(summary.wall_ns),
+    ]
     items.append(words.plural(summary.processes, "process") if summary.processes else "")
     items += [verdict.exit_text(summary), words.overhead_text(report.overhead, steps=0) if cost else ""]
     return _labelled("stepscope", HEAD, _wrap_items(filter(None, items), room))

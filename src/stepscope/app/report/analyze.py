@@ -206,6 +206,7 @@ def _summary(view: SessionView) -> SessionSummary:
         exit_code=manifest.exit_code,
         end=_end(session),
         processes=len(session.workers),
+        member=process_roles.member(view),
         step_times=_step_times(steps) if steps else None,
         members=process_roles.build(view),
         inference=process_roles.inference(view),

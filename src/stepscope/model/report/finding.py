@@ -287,6 +287,9 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
     memory. clean: no launcher saw it, but all processes ran their exit handlers. outside: observed for some time
     (``attach``). unknown: killed, or lost sight of."""
     processes: int = 1
+    member: str = ""
+    """Task of a cluster that the measured process is: "worker 1 of 3", counted from 0; "" if it is none, or they are
+    several."""
     step_times: StepTimes | None = None
     members: tuple[ProcessSummary, ...] = ()
     """Measured processes, in the order of their start."""

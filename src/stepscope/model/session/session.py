@@ -30,6 +30,7 @@ from stepscope.model.records import (
 from stepscope.model.report.finding import Diagnostic
 from stepscope.model.session.address_space import MemoryLook
 from stepscope.model.session.experiment import Experiment
+from stepscope.model.session.member import MemberInfo
 from stepscope.model.session.optrace import OpTrace, TraceSource
 from stepscope.model.session.page_walks import PageWalks
 from stepscope.model.session.replays import Replays
@@ -88,6 +89,8 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     clean_exit: bool = False
     allocator: AllocatorInfo | None = None
     """Allocator of the process; None if it could not be examined."""
+    member: MemberInfo | None = None
+    """Task of a cluster that it is; None if it is none. Since 0.1."""
 
 
 class CaptureInfo(msgspec.Struct, frozen=True, kw_only=True):
