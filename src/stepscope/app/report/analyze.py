@@ -27,6 +27,7 @@ from stepscope.app.report import (
     traced_steps,
     turns,
 )
+from stepscope.app.report.cluster import joint, members
 from stepscope.app.report.input import bound as input_bound
 from stepscope.causes.host import tasks, thread_deaths
 from stepscope.causes.host.line_heat import HotLines
@@ -104,6 +105,8 @@ def report_of(session: Session) -> Report:
 def report_of_view(view: SessionView) -> Report:
     """Report of a session of which more is asked than the report says."""
     session = view.session
+    if session.members:
+        return joint.build(view, report_of)
     found, checked, failures = base.run(registry.ALL, view)
     lines = HotLines(view)
     specific, source_check, problems = _with_sources(view, lines, found, checked)
@@ -141,6 +144,7 @@ def report_of_view(view: SessionView) -> Report:
         memory=view.get(translation.maps),
         ledger=settled.ledger,
         turns=turns.build(view),
+        cluster=members.build(view),
         unexplained_ratio=settle.unexplained(settled.ledger),
     )
 

@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from stepscope.model.report import place, task
+from stepscope.model.report.cluster import Cluster
 from stepscope.model.report.input_bound import InputBound
 from stepscope.model.report.ledger import LedgerEntry
 from stepscope.model.report.limits import Limits
@@ -365,6 +366,8 @@ class Report(Struct, frozen=True, kw_only=True):
     """The mean of the repetitions that hold many steps each (folds, trials, prompts); null if none are known."""
     slow_steps: tuple[SlowStep, ...] = ()
     """Steps that are outliers, slowest first, at most 12, each compared with the median step."""
+    cluster: Cluster | None = None
+    """The members of the job, if the session holds several: processes of it, or sessions joined by ``merge``."""
     unexplained_ratio: float = 0.0
     """Share of the job's wall time that no finding explains and that is not known to be as fast as it can be: of the
     parts of its ledger that are settled as unexplained."""

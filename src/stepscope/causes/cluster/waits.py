@@ -1,0 +1,120 @@
+"""For whom the members of a job wait, and what of the step is the exchange itself.
+
+Serves DST001, DST002, DST003 and the report's part on the members.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.causes.cluster import members as of_job
+from stepscope.derive.cluster import blame, pairing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.causes.cluster.members import Member
+    from stepscope.derive.cluster.blame import Blame
+    from stepscope.derive.cluster.clock import ClockOffset
+    from stepscope.derive.cluster.member_calls import MemberCalls
+    from stepscope.derive.cluster.pairing import Pairing
+    from stepscope.derive.view import SessionView
+    from stepscope.model.report.components import ComponentName
+
+MIN_INSIDE = 0.10
+"""Difference between what members compute inside the call, as a share of the period, from which it counts."""
+SPREADS = 3.0
+"""It must be so many times the range of the others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waits:
+    """The members that make steps, paired, and the blame if they are synchronous."""
+
+    members: tuple[Member, ...]
+    clocks: tuple[ClockOffset | None, ...]
+    calls: tuple[MemberCalls, ...]
+    pairing: Pairing
+    blame: Blame | None
+    inside_ns: tuple[float, ...]
+    """What each computes inside the call before it waits, by op traces of all; empty: not known, or the same."""
+
+    def components_beyond(self, member: int) -> list[tuple[ComponentName, float]]:
+        """By how much each component of a member's step is longer than the median of the others', longest first."""
+        mine = self.members[member].components
+        others = [one.components for j, one in enumerate(self.members) if j != member and self.pairing.synchronous[j]]
+        if not others:
+            return []
+        more = [(name, ns - float(np.median([one.get(name, 0.0) for one in others]))) for name, ns in mine.items()]
+        return sorted((pair for pair in more if pair[0] != "call"), key=lambda pair: -pair[1])
+
+    def inside_beyond_ns(self, member: int) -> float:
+        """What a member computes inside the call beyond the median of the others; 0 if not known or the same."""
+        if not self.inside_ns:
+            return 0.0
+        others = [self.inside_ns[j] for j in range(len(self.members)) if j != member and self.pairing.synchronous[j]]
+        return self.inside_ns[member] - float(np.median(others)) if others else 0.0
+
+
+def build(view: SessionView) -> Waits | None:
+    """The waits; None if fewer than two members make steps."""
+    members = tuple(member for member in view.get(of_job.build) if member.calls)
+    if len(members) <= 1:
+        return None
+    clocks = of_job.clocks(members)
+    calls = _chosen(members, clocks)
+    paired = pairing.pair(calls, clocks)
+    inside = _that_differs(_inside(members, calls, paired), paired, calls[paired.reference].period_ns)
+    return Waits(
+        members=members,
+        clocks=clocks,
+        calls=calls,
+        pairing=paired,
+        blame=blame.build(calls, paired, inside),
+        inside_ns=inside,
+    )
+
+
+def _chosen(members: Sequence[Member], clocks: Sequence[ClockOffset | None]) -> tuple[MemberCalls, ...]:
+    """The call of each member in which it waits: of those that all have, the one whose ends lie closest together.
+
+    Without a choice, or if no such call ends together, the longest.
+    """
+    longest = tuple(member.calls[0] for member in members)
+    shared = [name for name in (c.name for c in members[0].calls) if all(_named(m, name) for m in members)]
+    if len(shared) <= 1 or any(clock is None for clock in clocks):
+        return longest
+    options = [tuple(call for m in members if (call := _named(m, name)) is not None) for name in shared]
+    return min(options, key=lambda calls: max(pairing.pair(calls, clocks).spread))
+
+
+def _named(member: Member, name: str) -> MemberCalls | None:
+    return next((call for call in member.calls if call.name == name), None)
+
+
+def _inside(members: Sequence[Member], calls: Sequence[MemberCalls], paired: Pairing) -> tuple[float, ...]:
+    found = []
+    for j, (member, call) in enumerate(zip(members, calls, strict=True)):
+        if member.traced_own_ns is None:
+            if paired.synchronous[j]:
+                return ()
+            found.append(0.0)
+            continue
+        own = call.own_ns
+        outside = float(np.nanmedian(own)) if not np.isnan(own).all() else 0.0
+        found.append(max(0.0, member.traced_own_ns - outside))
+    return tuple(found)
+
+
+def _that_differs(inside: tuple[float, ...], paired: Pairing, period: float) -> tuple[float, ...]:
+    """What each computes inside, if one of them computes much longer: ten steps do not show small differences."""
+    mine = np.array([ns for ns, there in zip(inside, paired.synchronous, strict=False) if there])
+    if len(mine) <= 1:
+        return ()
+    slowest = int(np.argmax(mine))
+    others = np.delete(mine, slowest)
+    beyond = mine[slowest] - np.median(others)
+    return inside if beyond >= MIN_INSIDE * period and beyond > SPREADS * (others.max() - others.min()) else ()
