@@ -120,6 +120,20 @@ def test_clocks_that_are_not_known_to_be_one(tmp_path: Path) -> None:
     assert gain.ratio == pytest.approx(0.3, abs=0.01)
 
 
+def test_partners_in_the_folder_are_offered(tmp_path: Path) -> None:
+    """Who ends last sees the others, in order; sessions of other jobs, and joint ones, are no partners."""
+    parts = sessions(tmp_path, [[1.0], [31.0], [1.0]])
+    changed_member(parts[2], job_id="other")
+    line = f"2 of the job's 3 tasks have a session here: stepscope merge {parts[0]} {parts[1]}"
+    assert merge.offer(parts[1]) == merge.offer(parts[0]) == line
+    assert merge.offer(parts[2]) == ""
+    joint = merge.merge(parts[:2], tmp_path / "job.stepscope")
+    assert merge.offer(parts[0]) == line
+    assert merge.offer(joint) == ""
+    change(parts[1], state="running")
+    assert merge.offer(parts[0]) == ""
+
+
 def refused(parts: Sequence[Path], target: Path) -> str:
     """The one line that says why sessions are not joined; nothing is left behind."""
     with pytest.raises(SessionError) as caught:

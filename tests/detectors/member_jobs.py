@@ -49,7 +49,9 @@ class MemberJob(Job):
 
     def session(self) -> Session:
         """The session of all."""
-        return replace(super().session(), workers=(self.worker(), *(other.worker() for other in self.others)))
+        workers = (self.worker(), *(other.worker() for other in self.others))
+        every = [trace for job in (self, *self.others) for trace in job.resources.get("op_traces", ())]
+        return replace(super().session(), workers=workers, op_traces=every)
 
 
 def synchronous(own_ms: Sequence[Sequence[float]], samples: Sequence[int] = ()) -> Job:
@@ -72,6 +74,16 @@ def synchronous(own_ms: Sequence[Sequence[float]], samples: Sequence[int] = ()) 
     first.others = others
     first.ended_ns = (STEPS + 1) * PERIOD
     return first
+
+
+def computing(ratios: Sequence[float]) -> Job:
+    """Members with the same own time, whose ops compute for shares of each step, by op traces; then they wait."""
+    job = synchronous([[1.0]] * len(ratios))
+    assert isinstance(job, MemberJob)
+    for one, ratio in zip([job, *job.others], ratios, strict=True):
+        (trace,) = exchanging(1.0 - ratio).resources["op_traces"]
+        one.resources["op_traces"] = [replace(trace, name=f"ops-{one.pid}", worker=str(one.pid))]
+    return job
 
 
 def alone(*, tasks: int = 2) -> Job:

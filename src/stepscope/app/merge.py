@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import uuid
 from dataclasses import dataclass
@@ -16,14 +17,13 @@ from stepscope.app import bundle as app_bundle
 from stepscope.errors import SessionError
 from stepscope.model.report.finding import Diagnostic
 from stepscope.model.session.merged import MergedMember
-from stepscope.model.session.session import HostInfo, Manifest
 from stepscope.store import bundle, layout
-from stepscope.store.manifests import read_manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from stepscope.model.session.member import MemberInfo
+    from stepscope.model.session.session import Manifest
 
 UNKNOWN_JOB = "DX190"
 """Sessions whose launcher gives the job no id were joined."""
@@ -31,6 +31,8 @@ MISSING = "DX191"
 """Tasks of the job have no session in the joint one."""
 CLOCKS_NS = 60_000_000_000
 """By how much the wall clocks of two hosts may differ."""
+MOST_SESSIONS = 200
+"""Most sessions of a folder that are looked at for other members."""
 MOST_NAMES = 8
 """Missing tasks that are named; further ones are counted."""
 
@@ -85,6 +87,35 @@ def merge(paths: Sequence[Path], target: Path | None = None) -> Path:
     return target
 
 
+def offer(session: Path, shown: Callable[[Path], str] = str) -> str:
+    """One line that says which sessions in the same folder are of the same job, and the command that joins them.
+
+    ``""``: the session is no member's, or its folder holds none of the others. Reads only manifests, of at most
+    ``MOST_SESSIONS`` sessions, the newest first.
+    """
+    try:
+        (mine,) = _parts(session, completed=False)
+        paths = [path for path in session.parent.iterdir() if path.name.endswith(layout.SUFFIX)]
+        newest = sorted(paths, key=lambda path: -path.stat().st_mtime_ns)[:MOST_SESSIONS]
+    except (SessionError, OSError, ValueError):
+        return ""
+    partners: dict[str, Path] = {}
+    for path in newest:
+        try:
+            if not (path / layout.MEMBERS).is_dir():
+                (part,) = _parts(path, completed=False)
+                _check([mine, part])
+                partners.setdefault(part.names, part.path)
+        except SessionError:  # of another job, or still being written
+            continue
+    if not partners:
+        return ""
+    partners[mine.names] = session
+    there, tasks = len(partners), len(mine.members[0].names)
+    words = " ".join(shlex.quote(shown(partners[names])) for names in sorted(partners))
+    return f"{there} of the job's {tasks} tasks have a session here: stepscope merge {words}"
+
+
 def reported(session: Path, *, color: bool, width: int) -> str:
     """Write the reports of a joint session into it; return the one for a terminal.
 
@@ -100,15 +131,22 @@ def reported(session: Path, *, color: bool, width: int) -> str:
     return text.render(report, color=color, width=width, session_path=str(session), html_path=page)
 
 
-def _parts(path: Path) -> Iterator[Part]:
+def _parts(path: Path, *, completed: bool = True) -> Iterator[Part]:
     """The session at ``path``, or the members of the joint session that it is.
+
+    Args:
+        path: of the session.
+        completed: whether a session is completed that is unfinished and that no process writes any more.
 
     Raises:
         SessionError: it cannot be joined.
     """
+    from stepscope.store.manifests import read_manifest
+
     if not path.exists():
         raise SessionError(f"{path}: no such session; expected a NAME{layout.SUFFIX} directory or a packed file")
-    app_bundle.complete(path)
+    if completed:
+        app_bundle.complete(path)
     manifest = read_manifest(path)
     if manifest.members:
         if not path.is_dir():
@@ -180,6 +218,8 @@ def _place(source: Path, target: Path) -> None:
 
 
 def _manifest(parts: Sequence[Part], entries: tuple[MergedMember, ...], name: str) -> Manifest:
+    from stepscope.model.session.session import HostInfo, Manifest
+
     first = parts[0].manifest
     begin, end = min(part.span[0] for part in parts), max(part.span[1] for part in parts)
     hosts = {part.manifest.host.boot_id for part in parts}

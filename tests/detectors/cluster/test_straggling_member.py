@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures, look
-from tests.detectors.member_jobs import TOGETHER, MemberJob, alone, synchronous
+from tests.detectors.member_jobs import TOGETHER, MemberJob, alone, computing, synchronous
 
 from stepscope.detectors.cluster.straggling_member import DETECTOR
 
@@ -48,6 +48,26 @@ def test_several_stragglers_are_one_finding() -> None:
     (found,), _ = look(DETECTOR, synchronous([[1.0], [31.0], [31.0], *[[1.0]] * 4]))
     assert found.title.startswith(("worker 1, worker 2 hold", "worker 2, worker 1 hold"))
     assert found.cost.ratio == pytest.approx(0.3, abs=0.01)
+
+
+def test_a_member_that_computes_longer() -> None:
+    """Own times are equal, and op traces of all show that one computes longer before it waits: modelled."""
+    (found,), _ = look(DETECTOR, computing([0.1, 0.4, 0.1]))
+    assert found.title.startswith("worker 1 holds the others back")
+    assert "of it computing" in found.title
+    assert (found.cost.basis, found.pipeline_stage, found.remedies[0].id) == (
+        "modelled",
+        "forward-backward",
+        "equal-compute",
+    )
+    assert found.cost.ratio == pytest.approx(0.3, abs=0.02)
+    assert found.cost.low == pytest.approx(0.15, abs=0.02)
+
+
+@pytest.mark.parametrize("ratios", [[0.1, 0.19, 0.1], [0.4, 0.4, 0.4]])
+def test_small_differences_of_traced_compute_are_none(ratios: list[float]) -> None:
+    """Some traced steps show no difference below a tenth of the step."""
+    assert look(DETECTOR, computing(ratios))[0] == ()
 
 
 def test_a_job_of_no_cluster_lacks_nothing() -> None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from stepscope.derive.cluster import clock, member_calls
 from stepscope.derive.view import SessionView
 from stepscope.model.report.components import COMPONENTS
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from stepscope.derive.cluster.clock import ClockOffset
     from stepscope.derive.cluster.member_calls import MemberCalls
     from stepscope.derive.steps.steps import Steps
+    from stepscope.model.records import F64
     from stepscope.model.report.components import ComponentName
     from stepscope.model.session.member import MemberInfo
     from stepscope.model.session.session import Session, Worker
@@ -27,6 +30,8 @@ MOST_KEPT = 64
 """Most views of members that are kept; of more members, a session is read again when it is asked about."""
 COLLECTIVE = "collective"
 """Part of traced steps in which members exchange data, waiting included."""
+COMPUTING = ("device-compute", "host-compute")
+"""Parts in which ops compute. Waiting for a CPU is none: on a full machine it differs from step to step."""
 MIN_TRACED = 5
 """Fewest traced steps that say how long a member computes."""
 
@@ -51,8 +56,9 @@ class Member:
     """Samples of the mean steady step; 0: unknown, or no steps."""
     components: Mapping[ComponentName, float]
     """Mean time of each component of its step."""
-    traced_own_ns: float | None
-    """Time of the mean traced step in which it exchanges nothing; None without a trace of enough steps."""
+    computes_ns: F64 | None
+    """Time in which ops compute, and nothing else, in each traced step; None without a trace of enough steps, or of
+    steps without an exchange."""
 
     @property
     def name(self) -> str:
@@ -126,7 +132,7 @@ def _member(session: Session, worker: Worker, info: MemberInfo, folder: str) -> 
         step_ns=steps.steady_ns / steps.steady_count if steps is not None else 0.0,
         samples=_samples(steps) if steps is not None else 0.0,
         components={name: anatomy.mean_ns(name) for name in COMPONENTS} if anatomy is not None else {},
-        traced_own_ns=_traced_own(view),
+        computes_ns=_computes(view),
     )
 
 
@@ -136,9 +142,12 @@ def _samples(steps: Steps) -> float:
     return float(samples.mean()) if samples.all() else 0.0
 
 
-def _traced_own(view: SessionView) -> float | None:
+def _computes(view: SessionView) -> F64 | None:
     trace = view.traces.main
     if trace is None or not trace.shows_steps or len(trace.periods) < MIN_TRACED:
         return None
-    exchanged: float = trace.breakdown.shares().get(COLLECTIVE, 0.0)
-    return float(trace.periods.mean_ns) * (1.0 - exchanged) if exchanged else None
+    split = trace.breakdown
+    if not split.ratio(COLLECTIVE):
+        return None
+    total: F64 = np.sum([split.per_step_of(part) for part in COMPUTING], axis=0)
+    return total

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 MIN_INSIDE = 0.10
 """Difference between what members compute inside the call, as a share of the period, from which it counts."""
-SPREADS = 3.0
-"""It must be so many times the range of the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +65,7 @@ def build(view: SessionView) -> Waits | None:
     clocks = of_job.clocks(members)
     calls = _chosen(members, clocks)
     paired = pairing.pair(calls, clocks)
-    inside = _that_differs(_inside(members, calls, paired), paired, calls[paired.reference].period_ns)
+    inside = _inside(members, paired, calls[paired.reference].period_ns)
     return Waits(
         members=members,
         clocks=clocks,
@@ -95,26 +93,19 @@ def _named(member: Member, name: str) -> MemberCalls | None:
     return next((call for call in member.calls if call.name == name), None)
 
 
-def _inside(members: Sequence[Member], calls: Sequence[MemberCalls], paired: Pairing) -> tuple[float, ...]:
-    found = []
-    for j, (member, call) in enumerate(zip(members, calls, strict=True)):
-        if member.traced_own_ns is None:
-            if paired.synchronous[j]:
-                return ()
-            found.append(0.0)
-            continue
-        own = call.own_ns
-        outside = float(np.nanmedian(own)) if not np.isnan(own).all() else 0.0
-        found.append(max(0.0, member.traced_own_ns - outside))
-    return tuple(found)
-
-
-def _that_differs(inside: tuple[float, ...], paired: Pairing, period: float) -> tuple[float, ...]:
-    """What each computes inside, if one of them computes much longer: ten steps do not show small differences."""
-    mine = np.array([ns for ns, there in zip(inside, paired.synchronous, strict=False) if there])
-    if len(mine) <= 1:
+def _inside(members: Sequence[Member], paired: Pairing, period: float) -> tuple[float, ...]:
+    """What each computes inside the call, by op traces of all synchronous members; empty if one lacks a trace, or if no
+    member clearly computes longer than all others: some traced steps do not show small differences.
+    """
+    traced = {j: m.computes_ns for j, m in enumerate(members) if paired.synchronous[j]}
+    known = {j: ns for j, ns in traced.items() if ns is not None}
+    if len(known) <= 1 or len(known) < len(traced):
         return ()
-    slowest = int(np.argmax(mine))
-    others = np.delete(mine, slowest)
-    beyond = mine[slowest] - np.median(others)
-    return inside if beyond >= MIN_INSIDE * period and beyond > SPREADS * (others.max() - others.min()) else ()
+    medians = {j: float(np.median(ns)) for j, ns in known.items()}
+    slowest = max(medians, key=lambda j: medians[j])
+    others = [j for j in known if j != slowest]
+    beyond = medians[slowest] - float(np.median([medians[j] for j in others]))
+    apart = np.quantile(known[slowest], 0.25) > max(np.quantile(known[j], 0.75) for j in others)
+    if beyond < MIN_INSIDE * period or not apart:
+        return ()
+    return tuple(medians.get(j, 0.0) for j in range(len(members)))

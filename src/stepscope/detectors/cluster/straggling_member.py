@@ -99,6 +99,7 @@ def _finding(found: Waits, blame: Blame, group: list[int], params: Params) -> Se
     names += " and others" if len(group) > MOST_NAMES else ""
     more = float(blame.blame_median_ns[first])
     what, stage, where = _why(found, first, more)
+    computes = found.inside_beyond_ns(first) > more / 2
     waiting = float(blame.waits_ns[others].mean())
     verb = "holds" if len(group) == 1 else "hold"
     return Seen(
@@ -120,17 +121,28 @@ def _finding(found: Waits, blame: Blame, group: list[int], params: Params) -> Se
             Evidence(metric="waits_ns", value=waiting, unit="ns"),
             Evidence(metric="common_steps", value=float(blame.steps), unit="steps"),
         ),
-        cost=Cost(ratio=share.ratio, low=share.low, high=share.high, ns_per_step=round(share.ratio * blame.period_ns)),
-        remedies=(
-            Remedy(
-                id="mend-the-straggler",
-                text=f"mend what {found.members[first].name} does between the calls of its steps; its own findings say "
-                "what. If it runs the same program on the same data, look at its host",
-            ),
+        cost=Cost(
+            ratio=share.ratio,
+            low=share.low / 2 if computes else share.low,
+            high=share.high,
+            ns_per_step=round(share.ratio * blame.period_ns),
+            basis="modelled" if computes else "measured",
         ),
+        remedies=(_remedy(found.members[first].name, computes=computes),),
         explanation=f"Each of the others waits {format_ns(waiting)} of a step of {format_ns(blame.period_ns)} in its "
         "call, which therefore looks slow; the call of the slowest is the shortest.",
     )
+
+
+def _remedy(name: str, *, computes: bool) -> Remedy:
+    if computes:
+        text = f"give {name} as much to compute as the others: the same batch, shapes, settings; else look at its host"
+        return Remedy(id="equal-compute", text=text)
+    text = (
+        f"mend what {name} does between the calls of its steps: its findings say what; if it runs the same program on "
+        "the same data, look at its host"
+    )
+    return Remedy(id="mend-the-straggler", text=text)
 
 
 def _why(found: Waits, member: int, more: float) -> tuple[str, PipelineStage, tuple[Place, ...]]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
+from stepscope.app.report import settle
 from stepscope.app.report.cluster import members
 from stepscope.causes.cluster import members as of_job
 from stepscope.causes.cluster import waits
@@ -17,12 +18,13 @@ from stepscope.model.report.finding import Diagnostic, Report, SessionSummary
 from stepscope.model.report.step_summary import Throughput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from stepscope.causes.cluster.members import Member
     from stepscope.derive.view import SessionView
     from stepscope.model.report.cluster import Cluster
     from stepscope.model.report.finding import Checked, Component, Finding
+    from stepscope.model.report.ledger import LedgerEntry, SettledBy
     from stepscope.model.session.session import Session, StoredMember
 
 MOST_ANALYSED = 16
@@ -48,6 +50,7 @@ def build(view: SessionView, report_of: Callable[[Session], Report]) -> Report:
     named = [(_names(everyone, folder), report) for folder, report in reports.items()]
     first = {name: _first(report) for names, report in named for name in names}
     cluster = members.build(view, first)
+    ledger = _ledger(_critical(cluster, reports), found)
     codes = {detector.code for detector in together}
     of_members = [c for _, report in named for c in report.checked if c.detector not in codes]
     notes = [*session.manifest.diagnostics, *failures, *_notes(named)]
@@ -62,6 +65,8 @@ def build(view: SessionView, report_of: Callable[[Session], Report]) -> Report:
         checked=(*checked, *_checked(of_members)),
         diagnostics=tuple(notes[:MAX_DIAGNOSTICS]),
         cluster=cluster,
+        ledger=ledger,
+        unexplained_ratio=settle.unexplained(ledger),
     )
 
 
@@ -76,6 +81,31 @@ def _analysed(view: SessionView) -> list[StoredMember]:
     slowest = np.argsort(-np.nan_to_num(found.blame.own_ns))[:MOST_ANALYSED]
     folders = {found.members[j].folder for j in slowest}
     return [one for one in stored if one.folder in folders]
+
+
+def _critical(cluster: Cluster | None, reports: Mapping[str, Report]) -> Report:
+    """The report of the member whose time is the job's: the one with the longest own time, else the longest run."""
+    rows = [row for row in (cluster.members if cluster is not None else ()) if row.folder in reports]
+    if cluster is not None and cluster.common_steps:
+        return reports[max(rows, key=lambda row: row.own_ns or 0).folder]
+    return max(reports.values(), key=lambda report: (bool(report.session.steps), report.session.wall_ns))
+
+
+def _ledger(critical: Report, together: Sequence[Finding]) -> tuple[LedgerEntry, ...]:
+    """The ledger of the member whose time is the job's, with what only all members together explain of its compute."""
+    computing = [finding for finding in together if finding.pipeline_stage == "forward-backward"]
+    share = sum(part.ratio for part in critical.anatomy if part.component == settle.COMPUTE)
+    if not computing or not share:
+        return critical.ledger
+    explained = min(1.0, sum(finding.cost.ratio for finding in computing) / share)
+    how: SettledBy = "finding" if explained >= settle.SETTLES else "unexplained"
+    code = computing[0].code if explained >= settle.SETTLES else ""
+    return tuple(
+        replace(entry, explained_ratio=max(entry.explained_ratio, explained), settled_by=how, code=code)
+        if entry.component == settle.COMPUTE and entry.settled_by == "unexplained"
+        else entry
+        for entry in critical.ledger
+    )
 
 
 def _names(everyone: Sequence[Member], folder: str) -> tuple[str, ...]:
