@@ -78,6 +78,30 @@ def test_members_that_wait_for_nobody_are_not_synchronous() -> None:
     assert pair(members, [HERE, None]).synchronous == (True, False)
 
 
+def test_ends_that_a_busy_machine_delays() -> None:
+    """Members that leave up to half a step late, in turn, share each exchange: none leaves before all are in."""
+    rng = np.random.default_rng(5)
+    entries, exits = np.empty((STEPS, 2), np.int64), np.empty((STEPS, 2), np.int64)
+    before = np.zeros(2)
+    for n in range(STEPS):
+        entries[n] = before + 0.1 * MS
+        before = entries[n].max() + 5 * MS + rng.uniform(0, 8 * MS, 2)
+        exits[n] = before
+    one, two = calls(entries[:, 0], exits[:, 0]), calls(entries[:, 1], exits[:, 1])
+    found = pair([one, without(two, 7)], [HERE, HERE])
+    assert found.synchronous == (True, True)
+    assert wrong(found.rows, 7) == 0
+
+
+def test_equal_pace_is_no_exchange() -> None:
+    """Members at the same pace whose calls lie in turn: one leaves before the other enters, so none waits."""
+    exits = (np.arange(1, STEPS + 1) * 10 * MS).astype(np.int64)
+    one = calls(exits - int(3 * MS), exits)
+    two = calls(exits + int(1 * MS), exits + int(4 * MS))
+    assert pair([one, two], [HERE, HERE]).spread[1] == 0.0
+    assert not pair([one, two], [HERE, HERE]).synchronous[1]
+
+
 def test_equal_numbers_without_rhythm_are_paired_by_count() -> None:
     """Steps as regular as a clock have no rhythm: equal numbers of them, and ends that fit, are paired in order."""
     steady = Scripted(own=np.full((STEPS, 2), 1 * MS), transfer=np.full(STEPS, 9 * MS))

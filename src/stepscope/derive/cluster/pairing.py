@@ -1,13 +1,14 @@
 """Which step of each member is the same step of the job: the one that all of them leave together.
 
-Steps are never paired by their number: a member may start late, restart, or lose records. Where clocks are aligned, a
-step is the one that ends nearest; where they are not, the rhythm of the steps says how members are shifted, since what
-delays one delays all. Members whose calls do not end together are not synchronous: no other waits for them.
+Steps are never paired by their number: a member may start late, restart, or lose records. Where clocks are aligned, the
+ends that lie nearest say how members are shifted; where they are not, the rhythm of the steps does, since what delays
+one delays all. If calls so paired do not stay together, each is paired with the one that ends nearest. Members whose
+calls do not end together are not synchronous: no other waits for them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -28,6 +29,11 @@ them, and nothing that contradicts it."""
 MAX_SPREAD = 0.15
 """Spread (median deviation) of the differences between ends, in periods, up to which members end together. Ends that
 have nothing to do with each other have 0.25."""
+MAX_SHIFTED_SPREAD = 0.30
+"""The same where calls are paired one after the other: ends of members that do not wait drift apart without bound."""
+MIN_CAUSAL = 0.98
+"""Share of the steps in which the last entry must come before the first end, where clocks are known: no member leaves
+an exchange before all have entered."""
 MIN_MATCHED = 0.5
 """Share of the shorter member's steps that must have a partner."""
 MIN_CORRELATION = 0.5
@@ -66,32 +72,105 @@ def pair(members: Sequence[MemberCalls], clocks: Sequence[ClockOffset | None]) -
     spread = [np.inf] * len(members)
     synchronous = [False] * len(members)
     basis[reference], spread[reference], synchronous[reference] = "clock", 0.0, True
-    known, base = clocks[reference], first.exits != NONE
-    numbers = np.flatnonzero(base)
+    here = clocks[reference]
     for j, (other, clock) in enumerate(zip(members, clocks, strict=True)):
         if j == reference:
             continue
-        theirs = np.flatnonzero(other.exits != NONE)
-        if min(len(numbers), len(theirs)) < MIN_OVERLAP:
+        basis[j], found = _pair(_Ends.of(first), _Ends.of(other), here, clock)
+        if found is None:
             continue
-        ends, its = first.exits[numbers], other.exits[theirs]
-        period = max(first.period_ns, 1.0)
-        if known is not None and clock is not None and known.widest_ns + clock.widest_ns < period / 2:
-            basis[j] = "clock"
-            here, there = known.aligned(ends), clock.aligned(its)
-        else:
-            basis[j], here, there = _by_rhythm(ends, its)
-        if basis[j] == "none":
-            continue
-        mine, its_steps, apart = _nearest(here, there, period)
-        rows[numbers[mine], j] = theirs[its_steps]
-        if len(apart):
-            spread[j] = float(np.median(np.abs(apart - np.median(apart)))) / period
-        enough = len(mine) >= MIN_MATCHED * min(len(numbers), len(theirs))
-        synchronous[j] = bool(enough and spread[j] <= MAX_SPREAD)
+        rows[found.mine, j] = found.theirs
+        spread[j], synchronous[j] = found.spread, found.together
     return Pairing(
         rows=rows, reference=reference, basis=tuple(basis), spread=tuple(spread), synchronous=tuple(synchronous)
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ends:
+    """The calls of a member that are there. Shapes: [call]."""
+
+    numbers: I64
+    """Number of the step."""
+    entries: I64
+    exits: I64
+    period_ns: float
+
+    @classmethod
+    def of(cls, calls: MemberCalls) -> _Ends:
+        there = np.flatnonzero(calls.exits != NONE)
+        return cls(
+            numbers=there,
+            entries=calls.entries[there],
+            exits=calls.exits[there],
+            period_ns=max(calls.period_ns, 1.0),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pairs:
+    """Numbers of paired steps."""
+
+    mine: I64
+    theirs: I64
+    spread: float
+    together: bool
+
+
+def _pair(one: _Ends, two: _Ends, here: ClockOffset | None, there: ClockOffset | None) -> tuple[Basis, _Pairs | None]:
+    """Pair the calls of two members."""
+    if min(len(one.exits), len(two.exits)) < MIN_OVERLAP:
+        return "none", None
+    known = here is not None and there is not None and here.widest_ns + there.widest_ns < one.period_ns / 2
+    if known and here is not None and there is not None:
+        basis: Basis = "clock"
+        ends, its = here.aligned(one.exits), there.aligned(two.exits)
+        shift = _usual_shift(ends, its)
+        entries, bound = (here.aligned(one.entries), there.aligned(two.entries)), here.widest_ns + there.widest_ns
+    else:
+        basis, ends, its, shift = _by_rhythm(one.exits, two.exits)
+        entries, bound = None, 0.0
+    if basis == "none":
+        return basis, None
+
+    def checked(pairs: _Pairs) -> _Pairs:
+        if not pairs.together or entries is None:
+            return pairs
+        mine, theirs = np.searchsorted(one.numbers, pairs.mine), np.searchsorted(two.numbers, pairs.theirs)
+        all_in = np.maximum(entries[0][mine], entries[1][theirs])
+        causal = all_in <= np.minimum(ends[mine], its[theirs]) + bound
+        return replace(pairs, together=bool(causal.mean() >= MIN_CAUSAL))
+
+    found = checked(_at_shift(one, two, ends, its, shift))
+    return basis, found if found.together else checked(_by_nearest(one, two, ends, its))
+
+
+def _at_shift(one: _Ends, two: _Ends, ends: F64, its: F64, shift: int) -> _Pairs:
+    """Pairs of calls whose places differ by the shift: nothing is missing, and no clock is off by much."""
+    first = max(0, -shift)
+    count = max(0, min(len(ends) - first, len(its) - first - shift))
+    mine = np.arange(first, first + count)
+    apart = its[mine + shift] - ends[mine]
+    spread = float(np.median(np.abs(apart - np.median(apart)))) / one.period_ns if count else np.inf
+    enough = count >= MIN_MATCHED * min(len(ends), len(its))
+    together = enough and spread <= MAX_SHIFTED_SPREAD
+    return _Pairs(mine=one.numbers[mine], theirs=two.numbers[mine + shift], spread=spread, together=together)
+
+
+def _by_nearest(one: _Ends, two: _Ends, ends: F64, its: F64) -> _Pairs:
+    """Pairs of calls that end nearest to each other: some are missing, or members do not wait for each other."""
+    mine, theirs, apart = _nearest(ends, its, one.period_ns)
+    spread = float(np.median(np.abs(apart - np.median(apart)))) / one.period_ns if len(apart) else np.inf
+    enough = len(mine) >= MIN_MATCHED * min(len(ends), len(its))
+    return _Pairs(
+        mine=one.numbers[mine], theirs=two.numbers[theirs], spread=spread, together=enough and spread <= MAX_SPREAD
+    )
+
+
+def _usual_shift(here: F64, there: F64) -> int:
+    """By how many places the nearest ends of the other are mostly later."""
+    shifts, counts = np.unique(_nearest_of(here, there) - np.arange(len(here)), return_counts=True)
+    return int(shifts[np.argmax(counts)])
 
 
 def _nearest(here: F64, there: F64, period: float) -> tuple[I64, I64, F64]:
@@ -113,13 +192,12 @@ def _nearest_of(here: F64, there: F64) -> I64:
     return closer
 
 
-def _by_rhythm(ends: I64, its: I64) -> tuple[Basis, F64, F64]:
-    """The other's ends on the clock of ``ends``, by the shift at which their durations agree best."""
-    shift, basis = _shift(np.diff(ends).astype(np.float64), np.diff(its).astype(np.float64)), "rhythm"
-    if shift is None:
-        shift, basis = 0, "count"
-        if len(ends) != len(its):
-            return "none", ends.astype(np.float64), its.astype(np.float64)
+def _by_rhythm(ends: I64, its: I64) -> tuple[Basis, F64, F64, int]:
+    """The other's ends on the clock of ``ends``, by the shift at which their durations agree best, and that shift."""
+    found = _shift(np.diff(ends).astype(np.float64), np.diff(its).astype(np.float64))
+    if found is None and len(ends) != len(its):
+        return "none", ends.astype(np.float64), its.astype(np.float64), 0
+    shift = found or 0
     first = max(0, -shift)
     count = min(len(ends) - first, len(its) - first - shift)
     mine, theirs = ends[first : first + count], its[first + shift : first + shift + count]
@@ -130,7 +208,7 @@ def _by_rhythm(ends: I64, its: I64) -> tuple[Basis, F64, F64]:
     offset = (float(np.median(gap[:half])), float(np.median(gap[half:])))
     slope = (offset[1] - offset[0]) / max(at[1] - at[0], 1.0)
     moved = its + offset[0] + slope * (its - at[0])
-    return ("rhythm" if basis == "rhythm" else "count"), ends.astype(np.float64), moved
+    return ("count" if found is None else "rhythm"), ends.astype(np.float64), moved, shift
 
 
 def _shift(mine: F64, theirs: F64) -> int | None:
