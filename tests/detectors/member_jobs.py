@@ -76,9 +76,9 @@ def synchronous(own_ms: Sequence[Sequence[float]], samples: Sequence[int] = ()) 
     return first
 
 
-def computing(ratios: Sequence[float]) -> Job:
+def computing(ratios: Sequence[float], samples: Sequence[int] = ()) -> Job:
     """Members with the same own time, whose ops compute for shares of each step, by op traces; then they wait."""
-    job = synchronous([[1.0]] * len(ratios))
+    job = synchronous([[1.0]] * len(ratios), samples)
     assert isinstance(job, MemberJob)
     for one, ratio in zip([job, *job.others], ratios, strict=True):
         (trace,) = exchanging(1.0 - ratio).resources["op_traces"]

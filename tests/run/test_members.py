@@ -46,6 +46,7 @@ def blames_worker_1(found: Report) -> None:
     assert [finding.title.startswith("worker 1 holds the other back") for finding in stragglers] == [True]
     sleeps = 1 + PROGRAM.read_text().splitlines().index("            time.sleep(0.03)")
     assert stragglers[0].where[0].line == sleeps
+    assert found.cluster.global_batch == 64
     gain = rows["worker 0"].gain
     assert gain is not None
     assert gain.high < stragglers[0].cost.low

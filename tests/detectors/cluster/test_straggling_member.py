@@ -64,6 +64,11 @@ def test_a_member_that_computes_longer() -> None:
     assert found.cost.low == pytest.approx(0.15, abs=0.02)
 
 
+def test_a_larger_batch_is_the_other_detectors() -> None:
+    """What a larger batch explains is said once, by DST003."""
+    assert look(DETECTOR, computing([0.1, 0.4, 0.1], samples=(64, 256, 64)))[0] == ()
+
+
 @pytest.mark.parametrize("ratios", [[0.1, 0.19, 0.1], [0.4, 0.4, 0.4]])
 def test_small_differences_of_traced_compute_are_none(ratios: list[float]) -> None:
     """Some traced steps show no difference below a tenth of the step."""

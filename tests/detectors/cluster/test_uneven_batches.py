@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
-from tests.detectors.member_jobs import TOGETHER, alone, synchronous
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
+from tests.detectors.member_jobs import TOGETHER, alone, computing, synchronous
 
 from stepscope.detectors.cluster.uneven_batches import DETECTOR
 
@@ -33,3 +33,11 @@ FIXTURES = Fixtures(
 def test_fixtures(claim: Claim) -> None:
     """Every claim of ``tests/detectors/fixture.py``."""
     claim(DETECTOR, FIXTURES)
+
+
+def test_the_largest_batch_computes_longest() -> None:
+    """Its cost is what the others wait, at most what an even share would save: modelled, halved below."""
+    (found,), _ = look(DETECTOR, computing([0.1, 0.4, 0.1], samples=(64, 256, 64)))
+    assert (found.severity, found.cost.basis) == ("high", "modelled")
+    assert found.cost.ratio == pytest.approx(0.3, abs=0.02)
+    assert found.cost.low == pytest.approx(0.15, abs=0.02)

@@ -8,6 +8,7 @@ import sys
 import time
 
 STEPS = 120
+BATCH = 32
 
 
 def worker(index):
@@ -16,24 +17,25 @@ def worker(index):
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     with strategy.scope():
         weights = tf.Variable(tf.ones([64, 64]))
+    rows = tf.data.Dataset.from_tensors((tf.ones([64]), tf.ones([64]))).repeat().batch(BATCH)
+    batches = iter(strategy.distribute_datasets_from_function(lambda context: rows))
 
     @tf.function
-    def train_step(x):
-        def replica(x):
+    def train_step(x, y):
+        def replica(x, y):
             with tf.GradientTape() as tape:
-                loss = tf.reduce_mean(tf.square(x @ weights))
+                loss = tf.reduce_mean(tf.square(x @ weights - y))
             gradient = tape.gradient(loss, weights)
             gradient = tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, gradient)
             weights.assign_sub(0.01 * gradient)
             return loss
 
-        return strategy.run(replica, args=(x,))
+        return strategy.run(replica, args=(x, y))
 
-    batch = tf.ones([32, 64])
     for _ in range(STEPS):
         if index == 1:
             time.sleep(0.03)
-        train_step(batch)
+        train_step(*next(batches))
 
 
 def main():

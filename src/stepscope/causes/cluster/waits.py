@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
     from stepscope.model.report.components import ComponentName
 
+UNEVEN = 0.10
+"""By how much the largest batch exceeds the smallest where they are uneven."""
 MIN_INSIDE = 0.10
 """Difference between what members compute inside the call, as a share of the period, from which it counts."""
 
@@ -48,6 +50,14 @@ class Waits:
             return []
         more = [(name, ns - float(np.median([one.get(name, 0.0) for one in others]))) for name, ns in mine.items()]
         return sorted((pair for pair in more if pair[0] != "call"), key=lambda pair: -pair[1])
+
+    def batch_explains(self, member: int) -> bool:
+        """Whether what a member does longer is to compute, on the largest batch."""
+        samples = [one.samples for one, there in zip(self.members, self.pairing.synchronous, strict=True) if there]
+        mine = self.members[member].samples
+        largest = min(samples) > 0 and mine == max(samples) and mine >= (1 + UNEVEN) * min(samples)
+        python = max((ns for _, ns in self.components_beyond(member)), default=0.0)
+        return largest and self.inside_beyond_ns(member) > max(0.0, python)
 
     def inside_beyond_ns(self, member: int) -> float:
         """What a member computes inside the call beyond the median of the others; 0 if not known or the same."""

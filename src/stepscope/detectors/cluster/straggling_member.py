@@ -76,7 +76,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen]:
     if found is None or found.blame is None:
         return
     group = slow(found.blame, params)
-    if group:
+    if group and not (len(group) == 1 and found.batch_explains(group[0])):  # said by DST003
         yield _finding(found, found.blame, group, params)
 
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 class Params:
     """Thresholds."""
 
-    min_difference: Ratio = Ratio(0.10)
+    min_difference: Ratio = Ratio(waits.UNEVEN)
     """By how much the largest batch exceeds the smallest."""
     min_last: Ratio = Ratio(0.6)
     """Share of the steps in which the member with the largest batch must be the slowest for it to be the cause."""
@@ -92,15 +92,14 @@ def _finding(found: Waits, params: Params) -> Seen:
 def _cost(found: Waits, largest: int, params: Params) -> Cost:
     """What the wait for the largest batch costs, if an op trace shows that its member computes longest."""
     blame = found.blame
-    computes = found.inside_beyond_ns(largest) > max((ns for _, ns in found.components_beyond(largest)), default=0.0)
-    if blame is None or not computes or blame.last_ratio[largest] < params.min_last:
+    if blame is None or not found.batch_explains(largest) or blame.last_ratio[largest] < params.min_last:
         return Cost(ratio=0.0, low=0.0, high=0.0, basis="unknown")
     share = blame.gain[largest]
     even = 1.0 - float(np.mean([m.samples for m in found.members])) / found.members[largest].samples
     ratio = min(share.ratio, even)
     return Cost(
         ratio=ratio,
-        low=min(share.low, ratio),
+        low=min(share.low, ratio) / 2,
         high=max(share.high, ratio),
         ns_per_step=round(ratio * blame.period_ns),
         basis="modelled",
