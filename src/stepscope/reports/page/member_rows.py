@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 MOST_ROWS = 8
 """Most members that are shown, the slowest first; further ones are counted."""
 MOST_NAMES = 8
+LEAST_GAIN = 0.03
+"""Lower bound of a gain from which it is shown: below it is noise."""
 
 
 def head(cluster: Cluster | None) -> list[str]:
@@ -55,7 +57,7 @@ def _line(row: MemberRow) -> str:
         items.insert(0, f"{format_rate(row.samples_per_s)} samples/s")
     if row.own_ns is not None and row.waits_ns is not None:
         items += [f"{format_ns(row.own_ns)} own time", f"waits {format_ns(row.waits_ns)}"]
-    if row.gain is not None and row.gain.high >= words.SHOWN_FROM:
+    if row.gain is not None and row.gain.low >= LEAST_GAIN:
         bounds = f"{100 * row.gain.low:.0f}-{100 * row.gain.high:.0f}"
         items.append(f"without its delay -{format_ratio(row.gain.ratio)} ({bounds}) of the step")
     if row.first is not None:
