@@ -114,6 +114,10 @@ ratchet: $(VENV)/.stamp ## module length, Any, type: ignore, broad except, noqa:
 bench-diagnosis: $(VENV)/.stamp ## precision, recall and top-1 accuracy on bench/cases
 	@$(BIN)/python benchmarks/diagnosis.py $(ARGS)
 
+.PHONY: bench-members
+bench-members: $(VENV)/.stamp ## pairing and blame of up to 1,000 members: time, memory, truth
+	@$(BIN)/python benchmarks/many_members.py $(ARGS)
+
 .PHONY: bench-strangers
 bench-strangers: $(VENV)/.stamp ## the first run of programs by authors who have not seen stepscope; BATCH=batch-1
 	@$(BIN)/python benchmarks/judge_strangers.py $(BATCH) $(ARGS)

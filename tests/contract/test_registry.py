@@ -23,6 +23,7 @@ FAMILIES = (
     "LAY",
     "MEM",
     "COM",
+    "DST",
     "CFG",
     "TRD",
     "INI",
@@ -38,6 +39,8 @@ CODE = re.compile(rf"(?:{'|'.join(FAMILIES)})\d{{3}}")
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)+")
 
 NOT_KNOWN = [
+    "DST001 cause",
+    "DST002 cause",
     "EXP002 cause",
     "EXP002 introduced_stage",
     "GPU001 cause",

@@ -733,6 +733,7 @@ export interface SessionSummary {
   exit_code: number | null;
   end: "clean" | "code" | "memory" | "outside" | "unknown";
   processes: number;
+  member: string;
   step_times: StepTimes | null;
   members: ProcessSummary[];
   inference: InferenceSetup[];

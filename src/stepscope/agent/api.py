@@ -144,7 +144,7 @@ def metric(name: str, value: float) -> None:
     try:
         number = float(value)
         if not math.isfinite(number):
-            current.diagnostic("DX913", "metric %s was not finite and is not stored" % name)
+            current.lines.diagnostic("DX913", "metric %s was not finite and is not stored" % name)
             return
         known = current.lines.names.get(("metric", name)) or _name(current, "metric", str(name))
         current.write(current.now(), 0, _TO_INT(_TO_BITS(number))[0], known, _METRIC, 0, current.thread())

@@ -145,7 +145,7 @@ class ImportHook:
         state = sys.modules.get("stepscope.agent.state")
         current = getattr(state, "CURRENT", None)
         if current is not None:
-            current.diagnostic("DX901", "import hook, %s: %s: %s" % (name, type(error).__name__, error))
+            current.lines.diagnostic("DX901", "import hook, %s: %s: %s" % (name, type(error).__name__, error))
 
     def activate(self) -> None:
         """Start measuring this process, once. If that fails, remove the hook."""

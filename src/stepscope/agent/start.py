@@ -68,6 +68,7 @@ class Running:
         with self.state.guard("commands"):
             takes = {KIND: self.state.captures.order, ENOUGH: self.state.captures.enough, STACKS: self._denser}
             self.state.hooks.on_tick(Commands(self.state.lines, takes).tick)
+        self.state.hooks.on_tick(self.state.membership.tick)
         with self.state.guard("first_look"):
             bound_ns = self.state.config.get("first_look_ns")
             if bound_ns:
@@ -92,14 +93,14 @@ class Running:
         """A window of native stacks begins: sample Python stacks at the same rate."""
         hz, seconds = command.get("hz"), command.get("seconds")
         if not isinstance(hz, (int, float)) or not isinstance(seconds, (int, float)):
-            self.state.diagnostic(
+            self.state.lines.diagnostic(
                 "DX915", "invalid request for stacks at %.40r Hz for %.40r s; expected numbers" % (hz, seconds)
             )
         elif self.sampler is not None:
             try:
                 self.sampler.denser(hz, seconds)
             except ValueError as error:
-                self.state.diagnostic("DX915", str(error))
+                self.state.lines.diagnostic("DX915", str(error))
 
     def register_exit(self) -> None:
         """Register ``finish`` to run before all exit handlers registered so far."""

@@ -26,6 +26,7 @@ from stepscope.agent.core.patches import Patches
 from stepscope.agent.core.records import Records
 from stepscope.agent.core.threads import Threads
 from stepscope.agent.duty_cycle import DutyCycle
+from stepscope.agent.membership import Membership
 from stepscope.wire.doing import Told
 from stepscope.wire.env import PROCS_NAME
 
@@ -52,15 +53,15 @@ class AgentState:
         self.log = self.lines.log
         self.name = self.lines.name
         self.new_id = self.lines.new_id
-        self.diagnostic = self.lines.diagnostic
         self.threads = Threads(self.lines)
         self.thread = self.threads.current
         self.records = Records(self.thread, self._wake)
         self.write = self.records.write
         self.short = self.records.short
         self.doing = Told()
-        self.failures = Failures(self.diagnostic, self.uninstall)
+        self.failures = Failures(self.lines.diagnostic, self.uninstall)
         self.guard: Callable[[str], Guard] = self.failures.guard
+        self.membership = Membership(self.lines, self.failures)
         self.patches = Patches()
         self.hooks = Hooks()
         self._opening = allocate_lock()
@@ -106,6 +107,7 @@ class AgentState:
         self._opening = allocate_lock()
         self.duty_cycle.after_fork()
         self.captures.after_fork()
+        self.membership.after_fork()
         self.hooks.ticks.clear()
         self.lines.dormant = True
         if log is not None:
@@ -113,7 +115,7 @@ class AgentState:
 
     def take_out(self, why: str) -> None:
         """Stop measuring for good and log why."""
-        self.diagnostic("DX900", "the agent stopped measuring: " + why)
+        self.lines.diagnostic("DX900", "the agent stopped measuring: " + why)
         self.captures.stop("the agent took itself out")
         self.duty_cycle.end(self.now())  # while its record still reaches the ring
         self.lines.out = True

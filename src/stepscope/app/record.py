@@ -155,8 +155,18 @@ def _show(options: RecordOptions, outcome: launch.Outcome) -> None:
     if not options.quiet:
         text = _report_text(outcome.session, verbose=options.verbose)
         _line(text.rstrip("\n") if text else f"stepscope: session {shown(outcome.session)}")
+        _offer(outcome.session)
     if options.report_json is not None:
         copy_json(outcome.session / REPORT_JSON, options.report_json)
+
+
+def _offer(session: Path) -> None:
+    """Say how to join the session with those of the job's other members; the last of these to end sees them all."""
+    from stepscope.app import merge
+
+    found = merge.offer(session, shown)
+    if found:
+        _line(f"members   {found}")
 
 
 def shown(path: Path) -> str:

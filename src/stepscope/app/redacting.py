@@ -27,6 +27,8 @@ def pack(session: Path, target: Path | None = None) -> tuple[Path, int, list[str
     """
     if not layout.is_session(session):
         raise SessionError(f"{session}: no such session; expected a NAME{layout.SUFFIX} directory")
+    if (session / layout.MEMBERS).is_dir():
+        raise SessionError(f"{session} is a joint session; expected its members: redact each of them, then merge these")
     app_bundle.complete(session)
     names = pseudonyms.Pseudonyms(_key())
     stem = names.of(session.name.removesuffix(layout.SUFFIX))

@@ -36,6 +36,7 @@ COMMANDS = {
     "lsp": ("stepscope.cli.lsp:lsp", "Serve an editor: findings and quick fixes."),
     "rule": ("stepscope.cli.rule:rule", "Explain a finding's code."),
     "import": ("stepscope.cli.import_:import_", "Make a session from other tools' traces."),
+    "merge": ("stepscope.cli.merge:merge", "Join the sessions of one job's members."),
     "pack": ("stepscope.cli.pack:pack", "Pack a session into one file."),
     "unpack": ("stepscope.cli.pack:unpack", "Unpack a packed session."),
 }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stepscope.app import merge
 from stepscope.app.latest import latest
 from stepscope.cli.progress import Progress
 from stepscope.errors import UsageError
@@ -89,6 +90,8 @@ def report(
     else:
         data = rendering.render(found, session, form)
     _write(data, output)
+    if form == "text" and found.session.member and (partners := merge.offer(session)):
+        click.echo(f"members   {partners}", err=True)
 
 
 def _write(data: str, output: Path | None) -> None:

@@ -318,6 +318,7 @@ def _joined(earlier: WorkerInfo | None, now: WorkerInfo) -> WorkerInfo:
         lost_lines=max(now.lost_lines, earlier.lost_lines),
         clean_exit=now.clean_exit or earlier.clean_exit,
         allocator=now.allocator or earlier.allocator,
+        member=now.member or earlier.member,
     )
 
 

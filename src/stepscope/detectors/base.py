@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from msgspec.structs import replace
 
+from stepscope.causes.cluster import waits
 from stepscope.causes.host import growing_graph, no_progress
 from stepscope.causes.job import hidden_wait, purpose
 from stepscope.causes.system import contention, gpu, memory_leak, resources, steady_page_faults
@@ -67,6 +68,7 @@ class Signal(Enum):
     DEVICE_TRACE = "op trace with GPU or TPU work"
     RUN = "measured run"
     EXPERIMENT = "experiment"
+    MEMBERS = "steps of several members of the job"
 
 
 HINTS = {
@@ -90,6 +92,7 @@ HINTS = {
     Signal.DEVICE_TRACE: "needs an op trace of a job on a GPU or TPU: stepscope trace JOB, or stepscope import FILE",
     Signal.RUN: "this session was imported; measure the job with stepscope run",
     Signal.EXPERIMENT: "nothing was tried on this run; stepscope whatif changes one thing at a time and measures it",
+    Signal.MEMBERS: "this is the session of one process; stepscope merge joins those of a job's workers",
     Signal.SIZES: "only the number of samples per step is recorded, not their length",
 }
 
@@ -191,21 +194,19 @@ class Detector(Generic[P]):
 
 def present(view: SessionView) -> frozenset[Signal]:
     """Signals that the session holds."""
-    found = set()
     trace = view.traces.main
-    if trace is not None:
-        found |= {Signal.OP_TRACE, *([Signal.DEVICE_TRACE] if trace.device >= 0 else [])}
-    if view.get(no_progress.build) is not None:
-        found.add(Signal.STACKS)
-    for signal, there in (
-        (Signal.HOST, view.get(contention.build) is not None),
-        (Signal.FAULTS, view.get(steady_page_faults.build) is not None),
-        (Signal.NATIVE, bool(view.session.stacks)),
-        (Signal.EXPERIMENT, view.session.experiment is not None),
-        (Signal.MEMORY_LOOKS, bool(view.session.memory_looks)),
-    ):
-        if there:
-            found.add(signal)
+    there = {
+        Signal.OP_TRACE: trace is not None,
+        Signal.DEVICE_TRACE: trace is not None and trace.device >= 0,
+        Signal.STACKS: view.get(no_progress.build) is not None,
+        Signal.HOST: view.get(contention.build) is not None,
+        Signal.FAULTS: view.get(steady_page_faults.build) is not None,
+        Signal.NATIVE: bool(view.session.stacks),
+        Signal.EXPERIMENT: view.session.experiment is not None,
+        Signal.MEMBERS: view.get(waits.build) is not None,
+        Signal.MEMORY_LOOKS: bool(view.session.memory_looks),
+    }
+    found = {signal for signal, held in there.items() if held}
     with_steps = steps_view.of(view)
     return frozenset(found | _of_steps(with_steps)) if with_steps is not None else frozenset(found)
 
@@ -262,10 +263,8 @@ def run(
             outcome = "found" if mine else "undecided"
             asked = _checked(detector, outcome, [question.missing], question.hint, capture)
             checked.append(_asking(asked, question) if isinstance(question, CaptureRequest) else asked)
-        elif mine:
-            checked.append(_checked(detector, "found", [], ""))
         else:
-            checked.append(_checked(detector, "clear", [], ""))
+            checked.append(_checked(detector, "found" if mine else "clear", [], ""))
     kept = _one_per_root(detectors, findings)
     ranked = tuple(sorted(kept, key=rank))
     return ranked, tuple(_told_by(c, findings, kept) for c in checked), tuple(failures)

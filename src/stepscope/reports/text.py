@@ -27,6 +27,7 @@ from stepscope.reports.page import (
     input_rows,
     limit_rows,
     link_rows,
+    member_rows,
     op_rows,
     price_rows,
     traced_rows,
@@ -186,7 +187,7 @@ def _header(report: Report, width: int) -> list[Line]:
             *_wrapped("calls", call_rows.lines(report.system_calls), room),
             *_members(report, room),
         ]
-    items = [words.plural(summary.steps, "step"), words.throughput_text(summary)]
+    items = [words.printable(summary.member), words.plural(summary.steps, "step"), words.throughput_text(summary)]
     if times is not None:
         mean, p95 = words.time_pair(times.mean_ns, times.p95_ns)
         items.append(f"step {mean} (p95 {p95})")
@@ -211,7 +212,8 @@ def _header(report: Report, width: int) -> list[Line]:
 def _first(report: Report, room: int, *, cost: bool = True) -> list[Line]:
     """The first line about a job without steps."""
     summary = report.session
-    items = ["no steps seen", words.framework_text(summary), format_ns(summary.wall_ns)]
+    items = [words.printable(summary.member), "no steps seen", words.framework_text(summary)]
+    items += [format_ns(summary.wall_ns)]
     items.append(words.plural(summary.processes, "process") if summary.processes else "")
     items += [verdict.exit_text(summary), words.overhead_text(report.overhead, steps=0) if cost else ""]
     return _labelled("stepscope", HEAD, _wrap_items(filter(None, items), room))
@@ -224,6 +226,9 @@ def _imported(report: Report, room: int) -> list[Line]:
 
 
 def _members(report: Report, room: int) -> list[Line]:
+    if report.cluster is not None:
+        rows = [text for row in member_rows.rows(report.cluster) for text in wrap(row, room)]
+        return _labelled("members", HEAD, [*_wrap_items(member_rows.head(report.cluster), room), *rows])
     return _labelled("processes", HEAD, _wrap_items(words.process_role_items(report.session), room))
 
 
@@ -232,9 +237,8 @@ def _stages(report: Report, room: int) -> list[Line]:
     if not report.stages:
         return []
     blind = words.blind_stages(report.stages)
-    texts = _wrap_items(words.seen_stages(report.stages), room)
-    texts += [_one_line(f"{words.BLIND}{', '.join(blind)}", room)] if blind else []
-    return _labelled("stages", HEAD, texts)
+    unseen = [_one_line(f"{words.BLIND}{', '.join(blind)}", room)] if blind else []
+    return _labelled("stages", HEAD, [*_wrap_items(words.seen_stages(report.stages), room), *unseen])
 
 
 def _wrapped(label: str, lines: Sequence[str], room: int, column: int = HEAD) -> list[Line]:

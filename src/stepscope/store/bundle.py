@@ -46,6 +46,9 @@ class Files(Protocol):
     """The files of a session, wherever they are. Names are relative, with slashes."""
 
     where: str
+    """Path of the directory or of the packed file."""
+    inside: str
+    """Folder in it that the names are relative to, "" or with a slash at its end."""
 
     def read(self, name: str, limit: int) -> bytes:
         """The bytes of a file of at most ``limit``."""
@@ -57,8 +60,33 @@ class Files(Protocol):
         """The folder names in a folder."""
 
 
+class FilesInside:
+    """The files in a folder of others: a member of a joint session."""
+
+    def __init__(self, files: Files, folder: str) -> None:
+        """``folder``: relative, without a slash at its end."""
+        self._files = files
+        self.where = files.where
+        self.inside = f"{files.inside}{folder}/"
+        self._folder = folder
+
+    def read(self, name: str, limit: int) -> bytes:
+        """The bytes of a file of at most ``limit``."""
+        return self._files.read(f"{self._folder}/{name}", limit)
+
+    def names(self, folder: str) -> list[str]:
+        """The file names in a folder."""
+        return self._files.names(f"{self._folder}/{folder}" if folder else self._folder)
+
+    def folders(self, folder: str) -> list[str]:
+        """The folder names in a folder."""
+        return self._files.folders(f"{self._folder}/{folder}" if folder else self._folder)
+
+
 class DirectoryFiles:
     """The files of a session directory. Links out of it are not followed."""
+
+    inside = ""
 
     def __init__(self, root: Path) -> None:
         """Use the files below ``root``."""
@@ -88,6 +116,8 @@ class DirectoryFiles:
 
 class PackedFiles:
     """The files of a packed session, read in place."""
+
+    inside = ""
 
     def __init__(self, path: Path) -> None:
         """Open the packed file at ``path``; no entry is read yet.
@@ -281,7 +311,7 @@ def portable_names(session: Path) -> list[str]:
     names = []
     for folder, folders, files in os.walk(session):
         relative = Path(folder).relative_to(session)
-        if relative == Path():
+        if relative == Path() or relative.name.endswith(layout.SUFFIX):
             folders[:] = [f for f in folders if f not in _NOT_PORTABLE]
         for file in files:
             path = Path(folder) / file

@@ -25,6 +25,7 @@ ZIP_SUFFIX = ".zip"
 
 MANIFEST = "manifest.json"
 WORKERS = "workers"
+MEMBERS = "members"
 TABLES = "tables"
 CAPTURES = "captures"
 SOURCES = "captures/sources"
@@ -45,6 +46,7 @@ GRAPHS = "graphs"
 RIVAL_NAMES = "rival_names"
 RESOURCE_NAMES = "resource_names"
 WORKER_PATTERN = re.compile(r"[0-9A-Za-z_.-]+")
+MEMBER_PATTERN = re.compile(r"[0-9A-Za-z_-][0-9A-Za-z_.-]*\.stepscope")
 
 
 def segment_name(stem: str, first: int, last: int) -> str:

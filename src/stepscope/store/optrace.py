@@ -28,7 +28,7 @@ from stepscope.errors import SessionError
 from stepscope.model.report.finding import Diagnostic
 from stepscope.model.session.optrace import Dropped, Events, Line, Metas, OpTrace, Plane, Program, TraceSource
 from stepscope.store import layout, tables
-from stepscope.store.bundle import DirectoryFiles, PackedFiles
+from stepscope.store.bundle import DirectoryFiles, FilesInside, PackedFiles
 from stepscope.store.optrace_stats import Piece, StatFile, StatWriter, StoredStats
 
 if TYPE_CHECKING:
@@ -198,13 +198,14 @@ def _write_table(path: Path, columns: Mapping[str, Column], plain: frozenset[str
             writer.write_table(pa.table(part, schema=schema))
 
 
-def load(session: Path, name: str) -> OpTrace:
-    """A trace of the session at ``session``, a directory or a packed file.
+def load(session: Path, name: str, inside: str = "") -> OpTrace:
+    """A trace of the session at ``session``, a directory or a packed file; ``inside``: of its member in that folder.
 
     Raises:
         SessionError: it is damaged, or a newer stepscope wrote it.
     """
-    return read(DirectoryFiles(session) if session.is_dir() else PackedFiles(session), name)
+    files: Files = DirectoryFiles(session) if session.is_dir() else PackedFiles(session)
+    return read(FilesInside(files, inside.rstrip("/")) if inside else files, name)
 
 
 def names(files: Files) -> list[str]:

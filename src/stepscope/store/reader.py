@@ -35,7 +35,7 @@ from stepscope.model.records import (
     ThreadTable,
 )
 from stepscope.model.report.finding import Diagnostic
-from stepscope.model.session.session import Manifest, Session, StoredOpTrace, Worker, WorkerInfo
+from stepscope.model.session.session import Manifest, Session, StoredMember, StoredOpTrace, Worker, WorkerInfo
 from stepscope.store import (
     bundle,
     experiments,
@@ -100,6 +100,19 @@ def read(path: str | Path) -> Session:
     raise SessionError(f"{path}: no such session; expected a NAME.stepscope directory or a packed file")
 
 
+def read_member(path: Path, folder: str) -> Session:
+    """A member of the joint session at ``path``.
+
+    Raises:
+        SessionError: it is missing or damaged.
+    """
+    inside = f"{layout.MEMBERS}/{folder}"
+    if path.is_dir():
+        return _read_files(bundle.DirectoryFiles(path / inside))
+    with bundle.PackedFiles(path) as files:
+        return _read_files(bundle.FilesInside(files, inside))
+
+
 def _read_files(files: bundle.Files) -> Session:
     manifest = manifests.of(files)
     damage = _Damage()
@@ -130,6 +143,7 @@ def _read_files(files: bundle.Files) -> Session:
         system_calls=_system_calls(files, damage),
         replays=_one_file(files, layout.REPLAY, replays.MAX_BYTES, replays.decode, damage),
         experiment=_one_file(files, layout.EXPERIMENT, experiments.MAX_BYTES, experiments.decode, damage),
+        members=_members(files, manifest, damage),
         page_walks=_one_file(files, layout.PAGE_WALKS, page_walks.MAX_BYTES, page_walks.decode, damage),
     )
     if not damage.diagnostics:
@@ -158,6 +172,20 @@ def _worker(files: bundle.Files, info: WorkerInfo, origin_ns: int, damage: _Dama
         events=_events(files, folder, origin_ns, damage),
         graphs=_graphs(files, folder, damage),
     )
+
+
+def _members(files: bundle.Files, manifest: Manifest, damage: _Damage) -> list[StoredMember]:
+    """The member sessions of a joint one; a member has none itself."""
+    if not manifest.members or files.inside:
+        return []
+    there, found = set(files.folders(layout.MEMBERS)), []
+    for member in manifest.members:
+        if member.folder not in there or not layout.MEMBER_PATTERN.fullmatch(member.folder):
+            damage.lost(f"{layout.MEMBERS}/{member.folder}", f"is missing: the session of {member.name}")
+            continue
+        load = partial(read_member, Path(files.where), member.folder)
+        found.append(StoredMember(folder=member.folder, name=member.name, load=load))
+    return found
 
 
 def _pid_of(key: str) -> int:
@@ -299,7 +327,7 @@ def _op_traces(files: bundle.Files, damage: _Damage) -> list[StoredOpTrace]:
             damage.files.append(f"{layout.OPTRACES}/{name}")
             damage.add(str(error))
             continue
-        load = partial(optrace.load, Path(files.where), name)
+        load = partial(optrace.load, Path(files.where), name, files.inside)
         found.append(StoredOpTrace(name=name, worker=head.worker, source=head.source, load=load))
     return found
 

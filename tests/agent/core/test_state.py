@@ -229,7 +229,7 @@ def test_taken_out_agent_is_silent(armed: Armed, opened: AgentState) -> None:
 def test_diagnostics_are_bounded(armed: Armed, opened: AgentState) -> None:
     """However many different things fail, the log holds 200 of them."""
     for i in range(300):
-        opened.diagnostic("DX901", str(i))
+        opened.lines.diagnostic("DX901", str(i))
     assert len(measured(armed).of(AgentDiagnostic)) == 200
 
 

@@ -38,6 +38,8 @@ LIBRARIES = frozenset({"tensorflow", "keras", "tf_keras", "numpy"})
 STACK = 8
 """User frames logged with a line."""
 
+PER_REPLICA = "PerReplica"
+
 
 class _AlwaysAsk:
     """Stands in for TensorFlow's stack of default graphs if that cannot be found."""
@@ -242,6 +244,10 @@ def _sizes(values: Iterable[object], depth: int, found: list[int]) -> None:
                 found.append(size)
         elif depth and isinstance(value, (tuple, list, dict)):
             _sizes(value.values() if isinstance(value, dict) else value, depth - 1, found)
+        elif type(value).__name__ == PER_REPLICA:  # of tf.distribute: each replica of this process has a part
+            parts = [_leading(part, 0) for part in getattr(value, "_values", ())]
+            if parts and all(parts):
+                found.append(sum(parts))
 
 
 def is_open(spec: object) -> bool:

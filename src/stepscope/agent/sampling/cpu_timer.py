@@ -93,7 +93,7 @@ class CpuTimer:
         except (OSError, AttributeError, ValueError) as error:
             why = "%s: %s" % (type(error).__name__, error)
         if why:
-            self._state.diagnostic("DX911", "no CPU samples of the main thread: " + why)
+            self._state.lines.diagnostic("DX911", "no CPU samples of the main thread: " + why)
         return not why
 
     def _start(self) -> str:
@@ -153,7 +153,7 @@ class CpuTimer:
             self._state.write(time.monotonic_ns(), self._period_ns, 0, stack, _SAMPLE, _CPU, self._thread)
         except Exception as error:
             self._failed = True
-            self._state.diagnostic("DX911", "CPU samples ended: %s: %s" % (type(error).__name__, error))
+            self._state.lines.diagnostic("DX911", "CPU samples ended: %s: %s" % (type(error).__name__, error))
             self.stop()
 
     def used_ns(self) -> int:

@@ -55,6 +55,6 @@ class Governor:
                 rate,
                 every,
             )
-            self._state.diagnostic("DX910", text)
+            self._state.lines.diagnostic("DX910", text)
         self.every = every
         self._state.records.thin(every, THINNABLE, _ALWAYS, _THINNED)

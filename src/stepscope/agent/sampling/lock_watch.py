@@ -124,7 +124,7 @@ class LockWatch:
             why = "%s: %s" % (type(error).__name__, error)
         if why:
             self._read = None
-            self._state.diagnostic("DX916", "waits for the interpreter lock (GIL) are not visible: " + why)
+            self._state.lines.diagnostic("DX916", "waits for the interpreter lock (GIL) are not visible: " + why)
 
     def _prepare(self) -> str:
         if not sys.platform.startswith("linux") or ctypes.sizeof(ctypes.c_void_p) != ctypes.sizeof(ctypes.c_uint64):

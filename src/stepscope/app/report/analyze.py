@@ -27,6 +27,7 @@ from stepscope.app.report import (
     traced_steps,
     turns,
 )
+from stepscope.app.report.cluster import joint, members
 from stepscope.app.report.input import bound as input_bound
 from stepscope.app.report.input import tree as input_tree
 from stepscope.app.report.machine import clocks, links
@@ -107,6 +108,8 @@ def report_of(session: Session) -> Report:
 def report_of_view(view: SessionView) -> Report:
     """Report of a session of which more is asked than the report says."""
     session = view.session
+    if session.members:
+        return joint.build(view, report_of)
     found, checked, failures = base.run(registry.ALL, view)
     lines = HotLines(view)
     specific, source_check, problems = _with_sources(view, lines, found, checked)
@@ -149,6 +152,7 @@ def report_of_view(view: SessionView) -> Report:
         system_calls=system_calls.summary(session, view.steps),
         links=links.build(view),
         clocks=clocks.build(view),
+        cluster=members.build(view),
         unexplained_ratio=settle.unexplained(settled.ledger),
     )
 
@@ -214,6 +218,7 @@ def _summary(view: SessionView) -> SessionSummary:
         exit_code=manifest.exit_code,
         end=_end(session),
         processes=len(session.workers),
+        member=process_roles.member(view),
         step_times=_step_times(steps) if steps else None,
         members=process_roles.build(view),
         inference=process_roles.inference(view),

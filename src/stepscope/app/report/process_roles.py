@@ -7,7 +7,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from stepscope.causes.host import tasks
-from stepscope.model.log.events import InferenceSession, ServerStarted
+from stepscope.model.log.cluster import ServerStarted
+from stepscope.model.log.events import InferenceSession
 from stepscope.model.report.finding import InferenceSetup
 from stepscope.model.report.process_roles import ProcessSummary
 
@@ -34,7 +35,15 @@ def _summary(view: SessionView, worker: Worker, tasks: int) -> ProcessSummary:
     elif any(s.joined for s in servers):
         role = "server"
     member = f"{servers[0].job} {servers[0].task}" if servers else ""
+    if worker.info.member is not None:
+        member = worker.info.member.name
     return ProcessSummary(pid=worker.info.pid, command=worker.info.command, role=role, member=member, tasks=tasks)
+
+
+def member(view: SessionView) -> str:
+    """The task of a cluster that the only such process of the session is; "" without one, or of several."""
+    members = [worker.info.member for worker in view.workers if worker.info.member is not None]
+    return members[0].text if len(members) == 1 else ""
 
 
 def inference(view: SessionView) -> tuple[InferenceSetup, ...]:

@@ -22,9 +22,11 @@ from stepscope.formats.agent_files import graph_blocks
 from stepscope.formats.agent_files.log import LogLine, LogTail, Position
 from stepscope.formats.agent_files.ring import Batch, RingReader
 from stepscope.model.log import events
+from stepscope.model.log.cluster import MemberSeen
 from stepscope.model.log.graph import NodeColumns
 from stepscope.model.log.look import LookTaken
 from stepscope.model.records import RecordTable
+from stepscope.model.session.member import MemberInfo
 from stepscope.model.session.session import WorkerInfo
 from stepscope.store.writer import EventRow, LogPosition, SessionWriter
 from stepscope.wire.env import PROCS_NAME, RING_NAME
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 MAX_PENDING = 4_000_000
 """Maximum number of records kept in memory while the disk refuses them (160 MB); beyond it the oldest are dropped and
 counted."""
-_ABOUT_PROCESS = frozenset({"process", "framework", "end", "capture", "look", "profiler"})
+_ABOUT_PROCESS = frozenset({"process", "framework", "end", "capture", "look", "profiler", "member"})
 _WITH_COMMAND = frozenset({"process", "child"})
 _ABOUT_FILES = frozenset({"name", "code", "trace", "dataset", "iterator", "child", "model", "pyfunction", "layer"})
 
@@ -187,6 +189,9 @@ class WorkerDrain:
                 ended_ns=event.at - self._origin_ns,
                 lost_lines=self.info.lost_lines + event.lost_lines,
             )
+        elif isinstance(event, MemberSeen):
+            fields = {name: getattr(event, name) for name in MemberInfo.__struct_fields__}
+            self.info = msgspec.structs.replace(self.info, member=MemberInfo(**fields))
         elif isinstance(event, events.CaptureTaken):
             self.answers[event.id] = msgspec.structs.replace(event, at=event.at - self._origin_ns)
         elif isinstance(event, LookTaken):

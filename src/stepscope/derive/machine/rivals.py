@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.model.log.events import ChildStarted, ServerStarted
+from stepscope.model.log.cluster import ServerStarted
+from stepscope.model.log.events import ChildStarted
 from stepscope.model.records import CHILD, TASK
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from stepscope.model.event import Event, Frame
+from stepscope.model.log.cluster import ClusterEvent
 from stepscope.model.log.eager import EagerOps
 from stepscope.model.log.graph import GraphEvent
 from stepscope.model.log.look import LookTaken
@@ -265,18 +266,6 @@ class InferenceSession(Event, tag="inference-session", frozen=True, kw_only=True
     function: str = ""
 
 
-class ServerStarted(Event, tag="server", frozen=True, kw_only=True):
-    """A tf.distribute.Server (tf.train.Server) was made in this process, or is joined (``joined``)."""
-
-    job: str
-    """Job name in the cluster: "ps", "worker" ..."""
-    task: int = 0
-    jobs: dict[str, int] = {}
-    """Cluster: jobs with their numbers of tasks."""
-    joined: bool = False
-    """Flag: the process only serves from now on."""
-
-
 class GraphSize(Event, tag="graph", frozen=True, kw_only=True):
     """The number of ops in a session's graph, logged when it has changed, at growing intervals."""
 
@@ -377,7 +366,7 @@ AnyEvent = (
     | ModelBuilt
     | ProgramEvent
     | InferenceSession
-    | ServerStarted
+    | ClusterEvent
     | GraphSize
     | GraphEvent
     | Metric

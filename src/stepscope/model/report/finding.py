@@ -11,6 +11,7 @@ import msgspec
 
 from stepscope.model.report import place, task
 from stepscope.model.report.clocks import HostClockOffset
+from stepscope.model.report.cluster import Cluster
 from stepscope.model.report.input_bound import InputBound
 from stepscope.model.report.input_tree import InputTree
 from stepscope.model.report.ledger import LedgerEntry
@@ -291,6 +292,9 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
     memory. clean: no launcher saw it, but all processes ran their exit handlers. outside: observed for some time
     (``attach``). unknown: killed, or lost sight of."""
     processes: int = 1
+    member: str = ""
+    """Task of a cluster that the measured process is: "worker 1 of 3", counted from 0; "" if it is none, or they are
+    several."""
     step_times: StepTimes | None = None
     members: tuple[ProcessSummary, ...] = ()
     """Measured processes, in the order of their start."""
@@ -374,6 +378,8 @@ class Report(Struct, frozen=True, kw_only=True):
     """Links between hosts that the job's TCP connections used, at most 50, those that carried most first."""
     clocks: tuple[HostClockOffset, ...] = ()
     """Clocks of the job's other hosts, if they were compared (``run --clock-hosts``)."""
+    cluster: Cluster | None = None
+    """The members of the job, if the session holds several: processes of it, or sessions joined by ``merge``."""
     unexplained_ratio: float = 0.0
     """Share of the job's wall time that no finding explains and that is not known to be as fast as it can be: of the
     parts of its ledger that are settled as unexplained."""

@@ -31,6 +31,8 @@ from stepscope.model.records import (
 from stepscope.model.report.finding import Diagnostic
 from stepscope.model.session.address_space import MemoryLook
 from stepscope.model.session.experiment import Experiment
+from stepscope.model.session.member import MemberInfo
+from stepscope.model.session.merged import MergedMember
 from stepscope.model.session.optrace import OpTrace, TraceSource
 from stepscope.model.session.page_walks import PageWalks
 from stepscope.model.session.replays import Replays
@@ -92,6 +94,8 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     clean_exit: bool = False
     allocator: AllocatorInfo | None = None
     """Allocator of the process; None if it could not be examined."""
+    member: MemberInfo | None = None
+    """Task of a cluster that it is; None if it is none. Since 0.1."""
 
 
 class CaptureInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -178,7 +182,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """Flag: the kernel killed a process for lack of memory while the job ran, in its control groups or elsewhere on the
     host. Since 0.1."""
     mode: str = "run"
-    """Origin: run | enable | attach | import"""
+    """Origin: run | enable | attach | import | merge"""
     state: str = "running"
     """State: running | finished | recovered"""
     job_pid: int = 0
@@ -194,6 +198,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """Recorded signals: names of ``detectors.base.Signal`` in lower case, with hyphens."""
     diagnostics: tuple[Diagnostic, ...] = ()
     captures: tuple[CaptureInfo, ...] = ()
+    members: tuple[MergedMember, ...] = ()
+    """Member sessions of a joint session. Since 0.1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,6 +243,16 @@ class StoredOpTrace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoredMember:
+    """A member session of a joint one, read on request. Since 0.1."""
+
+    folder: str
+    name: str
+    load: Callable[[], Session]
+    """Function that reads it. Raises SessionError: it is damaged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """All captured data, read-only."""
 
@@ -274,5 +290,7 @@ class Session:
     """What an experiment on this run has shown; None if there was none."""
     page_walks: PageWalks | None = None
     """What translating addresses costs on the job's machine; None if it is not known."""
+    members: Sequence[StoredMember] = ()
+    """Member sessions of a joint session (``stepscope merge``)."""
     lost_files: Sequence[str] = ()
     """Files of the session that cannot be read; the manifest's diagnostics say why."""

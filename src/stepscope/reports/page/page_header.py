@@ -79,7 +79,8 @@ def _tiles(report: Report) -> list[tuple[str, str, str]]:
             if series := report.series.get(key):
                 tiles.append((label, words.value_text(value(series), unit), "whole job"))
         if summary.processes:
-            tiles.append(("Processes", f"{summary.processes}", words.framework_text(summary)))
+            what = f"{words.printable(summary.member)}, " if summary.member else ""
+            tiles.append(("Processes", f"{summary.processes}", what + words.framework_text(summary)))
     ended = verdict.end_text(summary)
     tiles.append(("Run time", format_ns(summary.wall_ns) if summary.wall_ns else "unknown", ended))
     if not summary.steps:

@@ -1,6 +1,8 @@
-"""Servers of a cluster (tf.train.Server, tf.distribute.Server): the job and task of a process.
+"""Servers of a cluster (tf.train.Server, tf.distribute.Server), and the cluster that collective ops are set up for: the
+job and task of a process.
 
-A parameter server makes no steps: without this line it would look like a job that does nothing.
+A parameter server makes no steps: without this line it would look like a job that does nothing. A strategy may have
+been given its cluster by a resolver, without TF_CONFIG; all of them hand it to the context.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.membership import Cluster
     from stepscope.agent.state import AgentState
 
     Method = Callable[..., Foreign]
@@ -50,9 +53,44 @@ def _wrap(state: AgentState, original: Method, *, joined: bool) -> Method:
 def _tell(state: AgentState, server: Foreign, *, joined: bool) -> None:
     with state.guard("servers.tell"):
         about = server.server_def
-        jobs = {str(job.name): len(job.tasks) for job in about.cluster.job}
+        cluster = _cluster(about)
+        jobs = {name: len(tasks) for name, tasks in cluster.items()}
         line = {"job": str(about.job_name), "task": int(about.task_index), "jobs": jobs, "joined": joined}
         state.log({"t": "server", "at": state.now(), **line})
+        state.membership.tell(cluster, str(about.job_name), int(about.task_index))
 
 
-TARGETS = (("tensorflow.python.training.server_lib", attach),)
+def _cluster(about: Foreign) -> Cluster:
+    """Addresses of a ServerDef's cluster."""
+    return {str(job.name): {int(i): str(job.tasks[i]) for i in job.tasks} for job in about.cluster.job}
+
+
+def attach_collectives(state: AgentState, module: Foreign) -> None:
+    """Patch ``Context.enable_collective_ops``."""
+    cls = getattr(module, "Context", None)
+    why = "no Context" if cls is None else lacking(cls, "enable_collective_ops", ("self", "server_def"))
+    if not why and cls is not None:
+        state.patch(cls, "enable_collective_ops", _wrap_collectives(state, cls.enable_collective_ops))
+    report(state, "collectives", why)
+
+
+def _wrap_collectives(state: AgentState, original: Method) -> Method:
+    @functools.wraps(original)
+    def enable_collective_ops(self: object, server_def: Foreign, *args: object, **kwargs: object) -> object:
+        with state.guard("servers.collectives"):
+            if server_def is not None:
+                cluster = _cluster(server_def)
+                state.membership.tell(cluster, str(server_def.job_name), int(server_def.task_index))
+        try:
+            return original(self, server_def, *args, **kwargs)
+        except BaseException as error:
+            drop_our_frame(error)
+            raise
+
+    return enable_collective_ops
+
+
+TARGETS = (
+    ("tensorflow.python.training.server_lib", attach),
+    ("tensorflow.python.eager.context", attach_collectives),
+)

@@ -208,7 +208,7 @@ def _wrap(state: AgentState, original: Method, names: Fetches) -> Method:
                 if args or kwargs or names.recording:
                     names.trace_of_user(args[0] if args else kwargs.get("options"), start, caller(1))
             except Exception as error:
-                state.diagnostic("DX901", "session.name: %r" % error)
+                state.lines.diagnostic("DX901", "session.name: %r" % error)
             state.write(start, spent, samples, name, kind, flags, state.thread())
 
     return run
@@ -247,7 +247,7 @@ def _wrap_callables(state: AgentState, original: Method, names: Fetches) -> Meth
                 try:
                     name = names.name(fetches, caller(1))
                 except Exception as error:
-                    state.diagnostic("DX901", "session.callable: %r" % error)
+                    state.lines.diagnostic("DX901", "session.callable: %r" % error)
                 state.write(start, spent, 0, name, kind, flags, state.thread())
 
         return measured

@@ -1,0 +1,258 @@
+"""The use case ``merge``: sessions of one job's members as one session (docs/decisions/0069)."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from stepscope._version import __version__
+from stepscope.app import bundle as app_bundle
+from stepscope.errors import SessionError
+from stepscope.model.report.finding import Diagnostic
+from stepscope.model.session.merged import MergedMember
+from stepscope.store import bundle, layout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from stepscope.model.session.member import MemberInfo
+    from stepscope.model.session.session import Manifest
+
+UNKNOWN_JOB = "DX190"
+"""Sessions whose launcher gives the job no id were joined."""
+MISSING = "DX191"
+"""Tasks of the job have no session in the joint one."""
+CLOCKS_NS = 60_000_000_000
+"""By how much the wall clocks of two hosts may differ."""
+MOST_SESSIONS = 200
+"""Most sessions of a folder that are looked at for other members."""
+MOST_NAMES = 8
+"""Missing tasks that are named; further ones are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A session to join."""
+
+    path: Path
+    manifest: Manifest
+    members: tuple[MemberInfo, ...]
+
+    @property
+    def names(self) -> str:
+        """Names of its tasks."""
+        return ", ".join(member.name for member in self.members)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """When it began and ended by its host's wall clock, ns."""
+        begin = self.manifest.started_unix_ns
+        return begin, begin + self.manifest.ended_ns
+
+
+def merge(paths: Sequence[Path], target: Path | None = None) -> Path:
+    """Join sessions; return the joint session's directory. A joint session among them stands for its members.
+
+    Raises:
+        SessionError: they do not belong together, one cannot be read or is still written, or the target exists.
+        OSError: no space, or no rights.
+    """
+    parts = [part for path in paths for part in _parts(path)]
+    _check(parts)
+    first = parts[0]
+    target = target or Path(f"job-{(first.members[0].job_id or first.manifest.id)[:8]}{layout.SUFFIX}")
+    if target.exists():
+        raise SessionError(f"{target} already exists; choose another name with --output")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        entries: list[MergedMember] = []
+        for part in parts:
+            folder = _folder(part, {entry.folder for entry in entries})
+            _place(part.path, temporary / layout.MEMBERS / folder)
+            entries.append(MergedMember(folder=folder, id=part.manifest.id, name=part.names))
+        manifest = _manifest(parts, tuple(entries), target.name.removesuffix(layout.SUFFIX))
+        data = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+        layout.write_atomic(temporary / layout.MANIFEST, data + b"\n")
+        temporary.rename(target)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    return target
+
+
+def offer(session: Path, shown: Callable[[Path], str] = str) -> str:
+    """One line that says which sessions in the same folder are of the same job, and the command that joins them.
+
+    ``""``: the session is no member's, or its folder holds none of the others. Reads only manifests, of at most
+    ``MOST_SESSIONS`` sessions, the newest first.
+    """
+    try:
+        (mine,) = _parts(session, completed=False)
+        paths = [path for path in session.parent.iterdir() if path.name.endswith(layout.SUFFIX)]
+        newest = sorted(paths, key=lambda path: -path.stat().st_mtime_ns)[:MOST_SESSIONS]
+    except (SessionError, OSError, ValueError):
+        return ""
+    partners: dict[str, Path] = {}
+    for path in newest:
+        try:
+            if not (path / layout.MEMBERS).is_dir():
+                (part,) = _parts(path, completed=False)
+                _check([mine, part])
+                partners.setdefault(part.names, part.path)
+        except SessionError:  # of another job, or still being written
+            continue
+    if not partners:
+        return ""
+    partners[mine.names] = session
+    there, tasks = len(partners), len(mine.members[0].names)
+    words = " ".join(shlex.quote(shown(partners[names])) for names in sorted(partners))
+    return f"{there} of the job's {tasks} tasks have a session here: stepscope merge {words}"
+
+
+def reported(session: Path, *, color: bool, width: int) -> str:
+    """Write the reports of a joint session into it; return the one for a terminal.
+
+    Raises:
+        SessionError: a member is damaged.
+        OSError: it cannot be written.
+    """
+    from stepscope.app.report import analyze
+    from stepscope.reports import text
+
+    report = analyze.write_reports(session)
+    page = str(session / "report.html")
+    return text.render(report, color=color, width=width, session_path=str(session), html_path=page)
+
+
+def _parts(path: Path, *, completed: bool = True) -> Iterator[Part]:
+    """The session at ``path``, or the members of the joint session that it is.
+
+    Args:
+        path: of the session.
+        completed: whether a session is completed that is unfinished and that no process writes any more.
+
+    Raises:
+        SessionError: it cannot be joined.
+    """
+    from stepscope.store.manifests import read_manifest
+
+    if not path.exists():
+        raise SessionError(f"{path}: no such session; expected a NAME{layout.SUFFIX} directory or a packed file")
+    if completed:
+        app_bundle.complete(path)
+    manifest = read_manifest(path)
+    if manifest.members:
+        if not path.is_dir():
+            raise SessionError(f"{path} is a packed joint session; unpack it first: stepscope unpack {path}")
+        for entry in manifest.members:
+            if not layout.MEMBER_PATTERN.fullmatch(entry.folder):
+                raise SessionError(f"damaged: {path}: the member {entry.folder!r} leaves the session")
+            yield from _parts(path / layout.MEMBERS / entry.folder)
+        return
+    if manifest.state == "running":
+        raise SessionError(f"{path} is still being written; join the sessions when the job has ended")
+    members = tuple(worker.member for worker in manifest.workers if worker.member is not None)
+    if not members:
+        raise SessionError(
+            f"{path}: none of its processes is known as a task of a cluster (no launcher's variables, no TF_CONFIG, "
+            "no cluster of TensorFlow's); expected sessions of one job's tasks"
+        )
+    yield Part(path=path, manifest=manifest, members=members)
+
+
+def _check(parts: Sequence[Part]) -> None:
+    """Raise SessionError, in one line, unless the sessions are of different tasks of one job."""
+    first = parts[0]
+    seen: dict[str, Path] = {}
+    for part in parts:
+        for member in part.members:
+            one = first.members[0]
+            if (member.job_id, member.tasks) != (one.job_id, one.tasks):
+                raise SessionError(
+                    f"{part.path} belongs to another job than {first.path}: {member.text}, job {member.job_id or '?'} "
+                    f"by {member.launcher}; {one.text}, job {one.job_id or '?'} by {one.launcher}"
+                )
+            if member.name in seen:
+                raise SessionError(
+                    f"{seen[member.name]} and {part.path} are both {member.name}; expected one session of each task "
+                    "(of a task that was restarted, the longer one)"
+                )
+            seen[member.name] = part.path
+        begin, end = part.span
+        if not any(b - CLOCKS_NS < end and begin < e + CLOCKS_NS for b, e in (o.span for o in parts if o is not part)):
+            if len(parts) == 1:
+                raise SessionError(f"{part.path} alone: expected at least two sessions of one job")
+            raise SessionError(
+                f"{part.path} ran at another time than the others; expected sessions of one run of the job"
+            )
+
+
+def _folder(part: Part, taken: set[str]) -> str:
+    """A name that says which task it is, with characters that a folder may have."""
+    stem = part.members[0].name if len(part.members) == 1 else part.path.name.removesuffix(layout.SUFFIX)
+    stem = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "-" for c in stem) or "member"
+    names = (f"{stem}{'' if n == 1 else f'-{n}'}{layout.SUFFIX}" for n in range(1, len(taken) + 2))
+    return next(name for name in names if name not in taken)
+
+
+def _place(source: Path, target: Path) -> None:
+    """Put a session's files into a new folder; the same files, if the file system can."""
+    if source.is_file():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        bundle.unpack(source, target)
+        return
+    for name in bundle.portable_names(source):
+        made = target / name
+        made.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(source / name, made)
+        except OSError:  # another file system, or one without links
+            shutil.copyfile(source / name, made)
+
+
+def _manifest(parts: Sequence[Part], entries: tuple[MergedMember, ...], name: str) -> Manifest:
+    from stepscope.model.session.session import HostInfo, Manifest
+
+    first = parts[0].manifest
+    begin, end = min(part.span[0] for part in parts), max(part.span[1] for part in parts)
+    hosts = {part.manifest.host.boot_id for part in parts}
+    codes = [part.manifest.exit_code for part in parts]
+    failed = next((code for code in codes if code), None)
+    return Manifest(
+        stepscope_version=__version__,
+        id=uuid.uuid4().hex,
+        name=name,
+        command=first.command,
+        cwd=first.cwd,
+        started_unix_ns=begin,
+        ended_ns=end - begin,
+        exit_code=failed if failed is not None or None in codes else 0,
+        mode="merge",
+        state="finished",
+        host=first.host if len(hosts) == 1 else HostInfo(),
+        signals=tuple(sorted({signal for part in parts for signal in part.manifest.signals})),
+        diagnostics=tuple(_diagnostics(parts)),
+        members=entries,
+    )
+
+
+def _diagnostics(parts: Sequence[Part]) -> Iterator[Diagnostic]:
+    one = parts[0].members[0]
+    there = {member.name for part in parts for member in part.members}
+    missing = [name for name in one.names if name not in there]
+    if missing:
+        more = f" and {len(missing) - MOST_NAMES} more" if len(missing) > MOST_NAMES else ""
+        text = f"{', '.join(missing[:MOST_NAMES])}{more} of the job's {len(one.names)} tasks have no session here"
+        yield Diagnostic(code=MISSING, text=text)
+    if not one.job_id:
+        text = (
+            f"{one.launcher} gives a job no id that is known: only numbers of tasks and times say that this is one job"
+        )
+        yield Diagnostic(code=UNKNOWN_JOB, text=text)

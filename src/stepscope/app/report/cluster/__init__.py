@@ -1,0 +1,1 @@
+"""Reports of the members of one job together."""

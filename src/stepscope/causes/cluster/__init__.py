@@ -1,0 +1,1 @@
+"""What the members of one job do to each other."""

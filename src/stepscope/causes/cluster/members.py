@@ -1,0 +1,153 @@
+"""The members of a job whose data a session holds: processes of it that are tasks of a cluster, or its member sessions.
+
+Serves DST001 to DST004 and the report's part on the members.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.cluster import clock, member_calls
+from stepscope.derive.view import SessionView
+from stepscope.model.report.components import COMPONENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from stepscope.derive.cluster.clock import ClockOffset
+    from stepscope.derive.cluster.member_calls import MemberCalls
+    from stepscope.derive.steps.steps import Steps
+    from stepscope.model.records import F64
+    from stepscope.model.report.components import ComponentName
+    from stepscope.model.session.member import MemberInfo
+    from stepscope.model.session.session import Session, Worker
+
+MOST_KEPT = 64
+"""Most views of members that are kept; of more members, a session is read again when it is asked about."""
+COLLECTIVE = "collective"
+"""Part of traced steps in which members exchange data, waiting included."""
+COMPUTING = ("device-compute", "host-compute")
+"""Parts in which ops compute. Waiting for a CPU is none: on a full machine it differs from step to step."""
+MIN_TRACED = 5
+"""Fewest traced steps that say how long a member computes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A task of the job."""
+
+    info: MemberInfo
+    folder: str
+    """Its member session's folder; "" if it is a process of this session."""
+    pid: int
+    host: str
+    open: Callable[[], SessionView]
+    """Its view, of its process alone."""
+    calls: tuple[MemberCalls, ...]
+    """The calls in which its steps may wait; empty if it makes no steps."""
+    steps: int
+    step_ns: float
+    """Mean steady step; 0 without steps."""
+    samples: float
+    """Samples of the mean steady step; 0: unknown, or no steps."""
+    components: Mapping[ComponentName, float]
+    """Mean time of each component of its step."""
+    computes_ns: F64 | None
+    """Time in which ops compute, and nothing else, in each traced step; None without a trace of enough steps, or of
+    steps without an exchange."""
+
+    @property
+    def name(self) -> str:
+        """Name within the job."""
+        return self.info.name
+
+    @property
+    def samples_per_s(self) -> float | None:
+        """Samples per second of steady steps; None if unknown."""
+        return self.samples / self.step_ns * 1e9 if self.samples and self.step_ns else None
+
+
+def build(view: SessionView) -> tuple[Member, ...]:
+    """The members, by role and number; empty if there is at most one: then it is what the session is about."""
+    if not view.session.members and sum(worker.info.member is not None for worker in view.workers) <= 1:
+        return ()
+    found = [*_of_sessions(view.session), *_of_processes(view.session, "")]
+    return tuple(sorted(found, key=lambda member: (member.info.rank < 0, member.info.role, member.info.index)))
+
+
+def why_not(view: SessionView) -> str:
+    """Why detectors of the members do not apply; "" if a process is a task of a cluster of several."""
+    there = bool(view.session.members) or any(
+        w.info.member is not None and w.info.member.tasks > 1 for w in view.workers
+    )
+    return "" if there else "no process is known as a task of a cluster"
+
+
+def clocks(members: Sequence[Member]) -> tuple[ClockOffset | None, ...]:
+    """Clock of each member against that of the first; None where nothing is known of it."""
+    first = members[0].info.clock_domain if members else None
+    return tuple(
+        clock.same() if first is not None and member.info.clock_domain == first else None for member in members
+    )
+
+
+def _of_sessions(session: Session) -> Iterator[Member]:
+    keep = len(session.members) <= MOST_KEPT
+    for stored in session.members:
+        loaded = stored.load()
+        if keep:
+            yield from _of_processes(loaded, stored.folder)
+            continue
+        for member in _of_processes(loaded, stored.folder):
+            yield replace(member, open=partial(_again, stored.load, member.pid))
+
+
+def _again(load: Callable[[], Session], pid: int) -> SessionView:
+    session = load()
+    worker = next(worker for worker in session.workers if worker.info.pid == pid)
+    return SessionView(replace(session, workers=(worker,)))
+
+
+def _of_processes(session: Session, folder: str) -> Iterator[Member]:
+    for worker in session.workers:
+        if worker.info.member is not None:
+            yield _member(session, worker, worker.info.member, folder)
+
+
+def _member(session: Session, worker: Worker, info: MemberInfo, folder: str) -> Member:
+    view = SessionView(replace(session, workers=(worker,)))
+    steps, anatomy = view.steps, view.anatomy
+    return Member(
+        info=info,
+        folder=folder,
+        pid=worker.info.pid,
+        host=session.manifest.host.name,
+        open=lambda: view,
+        calls=member_calls.of(steps, session.manifest.origin_monotonic_ns) if steps is not None else (),
+        steps=steps.count if steps is not None else 0,
+        step_ns=steps.steady_ns / steps.steady_count if steps is not None else 0.0,
+        samples=_samples(steps) if steps is not None else 0.0,
+        components={name: anatomy.mean_ns(name) for name in COMPONENTS} if anatomy is not None else {},
+        computes_ns=_computes(view),
+    )
+
+
+def _samples(steps: Steps) -> float:
+    """Samples of the mean steady step; 0 if that of any is unknown."""
+    samples = steps.samples[steps.steady]
+    return float(samples.mean()) if samples.all() else 0.0
+
+
+def _computes(view: SessionView) -> F64 | None:
+    trace = view.traces.main
+    if trace is None or not trace.shows_steps or len(trace.periods) < MIN_TRACED:
+        return None
+    split = trace.breakdown
+    if not split.ratio(COLLECTIVE):
+        return None
+    total: F64 = np.sum([split.per_step_of(part) for part in COMPUTING], axis=0)
+    return total

@@ -1,0 +1,1 @@
+"""Detectors of what the members of one job do to each other."""

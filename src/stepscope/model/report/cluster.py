@@ -1,0 +1,87 @@
+"""The members of a job in its report: who they are, how fast, and for whom they wait."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from stepscope.model.structs import Struct
+
+PairedBy = Literal["clock", "rhythm", "count", "none"]
+
+
+class Gain(Struct, frozen=True, kw_only=True):
+    """By how much the period falls if a member alone did only what the others do, with its interval of 95 %."""
+
+    ratio: float
+    low: float
+    high: float
+
+
+class FirstFinding(Struct, frozen=True, kw_only=True):
+    """The first finding above info of a member's own report."""
+
+    code: str
+    title: str
+    severity: str
+    ratio: float
+
+
+class MemberRow(Struct, frozen=True, kw_only=True):
+    """One member. Times are of the mean common step; null where they are not known."""
+
+    name: str
+    """Name within the job: "worker 1", "ps 0", "rank 3"."""
+    rank: int | None = None
+    """Number among those that train; null: it does not train."""
+    host: str = ""
+    pid: int = 0
+    folder: str = ""
+    """Folder of its session below ``members/``; "" if it is a process of this session."""
+    steps: int = 0
+    step_ns: int | None = None
+    """Mean steady step."""
+    samples_per_s: float | None = None
+    own_ns: int | None = None
+    """Time between the calls of its steps: what it does alone."""
+    waits_ns: int | None = None
+    """Time that it waits for the slowest."""
+    blame_ns: int | None = None
+    """Own time beyond the median of the others, in the median step."""
+    last_ratio: float | None = None
+    """Share of the steps in which its own time was the longest."""
+    gain: Gain | None = None
+    paired_by: PairedBy = "none"
+    """What its steps were paired by with those of the others: see ``derive.cluster.pairing``."""
+    synchronous: bool = False
+    """Flag: it leaves its calls together with the others."""
+    first: FirstFinding | None = None
+    """First finding above info of its report; null: none, or it has no separate report."""
+
+
+class Cluster(Struct, frozen=True, kw_only=True):
+    """The members of one job."""
+
+    launcher: str
+    job_id: str = ""
+    tasks: int
+    """Number of all tasks of the job, without those that the session lacks too."""
+    missing: tuple[str, ...] = ()
+    """Tasks of which the session has nothing."""
+    members: tuple[MemberRow, ...] = ()
+    """The members, by rank; those that do not train last."""
+    common_steps: int = 0
+    """Number of steps that were compared; 0: members do not wait for each other, or it is not known."""
+    period_ns: int | None = None
+    """From step to step of all; null without common steps."""
+    waits_ns: int | None = None
+    """Time that the mean member waits for the slowest."""
+    exchange_ns: int | None = None
+    """Time of the exchange itself, without waits: transfer and the collective."""
+    exchange_usual_ns: int | None = None
+    """The same in the fastest tenth of the steps."""
+    global_batch: float | None = None
+    """Samples that all members together take in a step."""
+    samples_per_s: float | None = None
+    """Samples per second of all members together."""
+    text: str = ""
+    """Why nothing is said of waits; "" if something is."""

@@ -1,0 +1,207 @@
+"""``stepscope merge``: what belongs together, what is refused, and what the joint session says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.detectors.member_jobs import MemberJob, exchanging, member, synchronous
+from tests.web.recorded import write
+
+from stepscope.app import merge, redacting
+from stepscope.app.bundle import open_session, pack
+from stepscope.app.report import analyze
+from stepscope.errors import SessionError
+from stepscope.model.report.finding import Report
+from stepscope.model.session.session import Manifest
+from stepscope.reports import text
+from stepscope.store import layout
+from stepscope.store.manifests import read_manifest
+
+
+def sessions(folder: Path, own_ms: Sequence[Sequence[float]], samples: Sequence[int] = ()) -> list[Path]:
+    """The sessions of members, each by itself."""
+    job = synchronous(own_ms, samples)
+    assert isinstance(job, MemberJob)
+    found = []
+    for index, one in enumerate([job, *job.others]):
+        alone = replace(one, others=[], ended_ns=job.ended_ns)
+        alone.framework()
+        found.append(write(alone.session(), folder / f"w{index}.stepscope").path)
+    return found
+
+
+def change(session: Path, **fields: object) -> None:
+    """Change a manifest."""
+    manifest = msgspec.structs.replace(read_manifest(session), **fields)
+    (session / layout.MANIFEST).write_bytes(msgspec.json.encode(manifest))
+
+
+def changed_member(session: Path, **fields: object) -> None:
+    """Change what the process of a session is."""
+    (worker,) = read_manifest(session).workers
+    assert worker.member is not None
+    info = msgspec.structs.replace(worker.member, **fields)
+    change(session, workers=(msgspec.structs.replace(worker, member=info),))
+
+
+def report_of(session: Path) -> Report:
+    """Its report."""
+    return analyze.analyze(session)
+
+
+def test_one_report_of_all(tmp_path: Path) -> None:
+    """The head has the batch and the rate of all; the straggler comes first, then the members' findings."""
+    parts = sessions(tmp_path, [[1.0], [31.0], [1.0]], samples=(64, 64, 64))
+    joint = merge.merge(parts, tmp_path / "job.stepscope")
+    report = report_of(joint)
+    assert report.findings[0].code == "DST001"
+    assert report.findings[0].cost.ratio == pytest.approx(0.3, abs=0.01)
+    assert report.cluster is not None
+    assert (report.cluster.tasks, report.cluster.missing, report.cluster.global_batch) == (3, (), 192.0)
+    assert report.session.throughput.samples_per_s == pytest.approx(1920, rel=0.01)
+    assert report.session.throughput.steps_per_s == pytest.approx(10, rel=0.01)
+    rows = {row.name: row for row in report.cluster.members}
+    assert list(rows) == ["worker 0", "worker 1", "worker 2"]
+    gain, other = rows["worker 1"].gain, rows["worker 0"].gain
+    assert gain is not None
+    assert other is not None
+    assert (round(gain.ratio, 2), other.high) == (0.3, 0.0)
+    assert rows["worker 0"].waits_ns == pytest.approx(30e6, rel=0.01)
+    assert "worker 1: 640 samples/s" in text.render(report)
+    assert {"DST001": "found", "DST002": "clear"}.items() <= {c.detector: c.outcome for c in report.checked}.items()
+
+
+def test_members_stay_whole(tmp_path: Path) -> None:
+    """Each opens by itself in the joint session, whose files are those of the member; packed, it says the same."""
+    parts = sessions(tmp_path, [[1.0], [31.0]])
+    joint = merge.merge(parts, tmp_path / "job.stepscope")
+    for index, part in enumerate(parts):
+        inside = joint / layout.MEMBERS / f"worker-{index}.stepscope"
+        assert read_manifest(inside).id == read_manifest(part).id
+        assert len(open_session(inside).workers[0].records) == len(open_session(part).workers[0].records)
+    packed, _ = pack(joint)
+    assert report_of(packed).cluster == report_of(joint).cluster
+
+
+def test_a_joint_session_stands_for_its_members(tmp_path: Path) -> None:
+    """Who comes later is merged with what is joined already."""
+    one, two, three = sessions(tmp_path, [[1.0], [31.0], [1.0]])
+    first = merge.merge([one, two], tmp_path / "two.stepscope")
+    assert [d.code for d in read_manifest(first).diagnostics] == ["DX191"]
+    assert "worker 2" in read_manifest(first).diagnostics[0].text
+    found = report_of(first).cluster
+    assert found is not None
+    assert found.missing == ("worker 2",)
+    every = read_manifest(merge.merge([first, three], tmp_path / "three.stepscope"))
+    assert [entry.name for entry in every.members] == ["worker 0", "worker 1", "worker 2"]
+    assert every.diagnostics == ()
+
+
+def test_packed_members_are_unpacked(tmp_path: Path) -> None:
+    """Sessions that came by mail."""
+    parts = sessions(tmp_path, [[1.0], [31.0]])
+    joint = merge.merge([pack(part)[0] for part in parts], tmp_path / "job.stepscope")
+    assert report_of(joint).findings[0].code == "DST001"
+
+
+def test_clocks_that_are_not_known_to_be_one(tmp_path: Path) -> None:
+    """Members on two hosts: paired by their rhythm, or nothing is said of waits, and why."""
+    parts = sessions(tmp_path, [[1.0], [31.0]])
+    changed_member(parts[1], boot_id="another")
+    found = report_of(merge.merge(parts, tmp_path / "job.stepscope")).cluster
+    assert found is not None
+    assert [row.paired_by for row in found.members] == ["clock", "count"]
+    gain = found.members[1].gain
+    assert gain is not None
+    assert gain.ratio == pytest.approx(0.3, abs=0.01)
+
+
+def test_partners_in_the_folder_are_offered(tmp_path: Path) -> None:
+    """Who ends last sees the others, in order; sessions of other jobs, and joint ones, are no partners."""
+    parts = sessions(tmp_path, [[1.0], [31.0], [1.0]])
+    changed_member(parts[2], job_id="other")
+    line = f"2 of the job's 3 tasks have a session here: stepscope merge {parts[0]} {parts[1]}"
+    assert merge.offer(parts[1]) == merge.offer(parts[0]) == line
+    assert merge.offer(parts[2]) == ""
+    joint = merge.merge(parts[:2], tmp_path / "job.stepscope")
+    assert merge.offer(parts[0]) == line
+    assert merge.offer(joint) == ""
+    change(parts[1], state="running")
+    assert merge.offer(parts[0]) == ""
+
+
+def refused(parts: Sequence[Path], target: Path) -> str:
+    """The one line that says why sessions are not joined; nothing is left behind."""
+    with pytest.raises(SessionError) as caught:
+        merge.merge(parts, target)
+    assert not target.exists()
+    assert not list(target.parent.glob(".*.tmp"))
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    """Another job, another time, the same task twice, no task, one session alone, one that is being written."""
+    target = tmp_path / "job.stepscope"
+    one, two, three = sessions(tmp_path, [[1.0], [1.0], [1.0]])
+    assert "alone" in refused([one], target)
+    assert "no such session" in refused([one, tmp_path / "none.stepscope"], target)
+    changed_member(two, job_id="other")
+    assert f"{two} belongs to another job than {one}" in refused([one, two], target)
+    changed_member(two, job_id="job", index=0)
+    assert "are both worker 0" in refused([one, two], target)
+    changed_member(two, index=1)
+    change(two, started_unix_ns=1_870_000_000_000_000_000)
+    assert "ran at another time" in refused([one, two], target)
+    (worker,) = read_manifest(three).workers
+    change(three, workers=(msgspec.structs.replace(worker, member=None),))
+    assert "none of its processes is known as a task of a cluster" in refused([one, three], target)
+    change(two, started_unix_ns=read_manifest(one).started_unix_ns)
+    target.mkdir()
+    with pytest.raises(SessionError, match="already exists"):
+        merge.merge([one, two], target)
+
+
+def test_no_folder_leaves_the_session(tmp_path: Path) -> None:
+    """Names of members come from anywhere: a manifest that points elsewhere loses that member, and says so."""
+    joint = merge.merge(sessions(tmp_path, [[1.0], [31.0]]), tmp_path / "job.stepscope")
+    manifest = read_manifest(joint)
+    bad = msgspec.structs.replace(manifest.members[1], folder="../../w1.stepscope")
+    change(joint, members=(manifest.members[0], bad))
+    session = open_session(joint)
+    assert [stored.folder for stored in session.members] == ["worker-0.stepscope"]
+    assert "DX106" in [d.code for d in session.manifest.diagnostics]
+    with pytest.raises(SessionError, match="leaves the session"):
+        merge.merge([joint], tmp_path / "again.stepscope")
+
+
+def test_a_joint_session_is_not_redacted(tmp_path: Path) -> None:
+    """Its members are, before they are joined."""
+    joint = merge.merge(sessions(tmp_path, [[1.0], [31.0]]), tmp_path / "job.stepscope")
+    with pytest.raises(SessionError, match="redact each of them"):
+        redacting.pack(joint)
+
+
+def test_a_job_without_an_id(tmp_path: Path) -> None:
+    """Launchers that give none: joined by numbers and times, with a diagnostic."""
+    parts = sessions(tmp_path, [[1.0], [31.0]])
+    for part in parts:
+        changed_member(part, job_id="")
+    manifest: Manifest = read_manifest(merge.merge(parts, tmp_path / "job.stepscope"))
+    assert [d.code for d in manifest.diagnostics] == ["DX190"]
+
+
+def test_a_members_question_is_answered(tmp_path: Path) -> None:
+    """Alone a member asks for the others' sessions; together they do not."""
+    parts = []
+    for index in range(2):
+        job = exchanging(0.6)
+        assert isinstance(job, MemberJob)
+        job.info = member(index, 2)
+        parts.append(write(replace(job, resources={}).session(), tmp_path / f"w{index}.stepscope").path)
+    report = report_of(merge.merge(parts, tmp_path / "job.stepscope"))
+    assert "DST004" not in [finding.code for finding in report.findings]
