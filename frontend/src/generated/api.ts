@@ -325,6 +325,7 @@ export interface InputBound {
   edits: InputEdit[];
   diff: string;
   no_diff: string;
+  by_cores: RateOnCores[];
   stages: InputStage[];
 }
 
@@ -624,6 +625,13 @@ export interface ProcessSummary {
   role: "idle" | "server" | "steps" | "tasks";
   member: string;
   tasks: number;
+}
+
+export interface RateOnCores {
+  cores: number;
+  now_per_s: number;
+  best_per_s: number;
+  binds: "cores" | "disk" | "network" | "stage" | "step";
 }
 
 export interface Region {
