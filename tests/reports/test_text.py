@@ -9,6 +9,7 @@ import pytest
 from rich.cells import cell_len
 
 from stepscope.reports import checked_words, text, words
+from stepscope.reports import lines as breaking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,7 +106,7 @@ def test_blind_is_not_clear(samples: ModuleType) -> None:
 )
 def test_wrap(sentence: str, width: int, lines: list[str]) -> None:
     """Lines break at blanks; words that are too long, and wide characters, are cut to fit."""
-    assert text.wrap(sentence, width) == lines
+    assert breaking.wrap(sentence, width) == lines
 
 
 def test_root_reason_first(samples: ModuleType) -> None:

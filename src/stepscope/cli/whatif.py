@@ -17,7 +17,8 @@ from stepscope.app.whatif import outputs, progress
 from stepscope.app.whatif.options import WhatIfOptions
 from stepscope.cli.duration import to_seconds
 from stepscope.cli.job_command import JobCommand
-from stepscope.reports import whatif_text, whatif_way_text
+from stepscope.reports.whatif import text as whatif_text
+from stepscope.reports.whatif import way_text as whatif_way_text
 
 if TYPE_CHECKING:
     from stepscope.model.report.whatif import WhatIfReport

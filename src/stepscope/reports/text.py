@@ -7,10 +7,9 @@ It draws nothing and gives no advice beyond the findings; the page (``reports.pa
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 
 from stepscope.reports import (
     capture_text,
@@ -22,6 +21,7 @@ from stepscope.reports import (
     verdict,
     words,
 )
+from stepscope.reports.lines import NO_BREAK, SEPARATOR, Piece, labelled, paint, wrap, wrap_items
 from stepscope.reports.page import (
     call_rows,
     input_rows,
@@ -36,9 +36,10 @@ from stepscope.reports.page import (
 from stepscope.units import format_ns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from stepscope.model.report.finding import Finding, Report
+    from stepscope.reports.lines import Line
 
 MIN_WIDTH = 60
 TOP_FINDINGS = 5
@@ -54,31 +55,6 @@ BODY = 18
 """Column of a finding's text."""
 GAP = 2
 """Minimum number of blanks between a title and the place to its right."""
-SEPARATOR = " \u00b7 "
-NO_BREAK = "\u00a0"
-STYLES = {
-    "high": "1;31",
-    "medium": "1;33",
-    "low": "36",
-    "ask": "36",
-    "label": "1",
-    "good": "32",
-    "dim": "2",
-    "place": "4",
-    "": "",
-}
-"""SGR parameters (ECMA-48) of each style."""
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A piece of one line with one style."""
-
-    text: str
-    style: str = ""
-
-
-Line = tuple[Piece, ...]
 
 
 def render(
@@ -106,68 +82,17 @@ def render(
     if (why := verdict.nothing_to_show(report)) and not verbose:
         lines = [
             *_first(report, width - HEAD, cost=False),
-            *_labelled("why", HEAD, wrap(f"{why}{SEPARATOR}more: --verbose", width - HEAD)),
+            *labelled("why", HEAD, wrap(f"{why}{SEPARATOR}more: --verbose", width - HEAD)),
         ]
-        lines += _labelled("measured", HEAD, _wrap_items(words.measured_items(report), width - HEAD))
+        lines += labelled("measured", HEAD, wrap_items(words.measured_items(report), width - HEAD))
         lines += [*_links(report, width), *_paths(session_path, html_path, width)]
-        return "".join(_paint(line, color=color) + "\n" for line in lines)
-    cost = _labelled("cost", HEAD, _wrap_items(price_rows.lines(report, price), width - HEAD))
+        return "".join(paint(line, color=color) + "\n" for line in lines)
+    cost = labelled("cost", HEAD, wrap_items(price_rows.lines(report, price), width - HEAD))
     lines = [*_header(report, width), *cost, (), *_findings(report, width), *_checked(report, width, verbose=verbose)]
     lines += [*_captured(report, width), *_traced(report, width), *_ops(report, width), *_limits(report, width)]
     lines += [*_source(report, width), *_diagnostics(report, width), *_slowest(report, session_path, width)]
     lines += [*_links(report, width), *_paths(session_path, html_path, width)]
-    return "".join(_paint(line, color=color) + "\n" for line in lines)
-
-
-def _paint(line: Line, *, color: bool) -> str:
-    if not color:
-        return "".join(p.text for p in line).rstrip()
-    return "".join(f"\x1b[{STYLES[p.style]}m{p.text}\x1b[0m" if p.style else p.text for p in line)
-
-
-def wrap(text: str, width: int) -> list[str]:
-    """Break ``text`` at blanks into lines of at most ``width`` cells; a longer word is split.
-
-    No-break spaces keep a command together and are printed as blanks.
-    """
-    lines: list[str] = []
-    line = ""
-    for word in text.split(" "):
-        rest = word
-        joined = f"{line} {rest}" if line else rest
-        if cell_len(joined) <= width:
-            line = joined
-            continue
-        if line:
-            lines.append(line)
-        while cell_len(rest) > width:
-            part = set_cell_size(rest, width).rstrip()
-            lines.append(part)
-            rest = rest[len(part) :]
-        line = rest
-    return [text.replace(NO_BREAK, " ") for text in ([*lines, line] if line else lines)]
-
-
-def _wrap_items(items: Iterable[str], width: int) -> list[str]:
-    """Join items by middle dots; break between items if possible, else inside them."""
-    lines: list[str] = []
-    line = ""
-    for item in items:
-        joined = f"{line}{SEPARATOR}{item}" if line else item
-        if cell_len(joined) <= width:
-            line = joined
-            continue
-        if line:
-            lines.append(line)
-        *full, line = wrap(item, width) or [""]
-        lines.extend(full)
-    return [*lines, line] if line else lines
-
-
-def _labelled(label: str, column: int, texts: Sequence[str], style: str = "") -> list[Line]:
-    first = Piece(label.ljust(column), "label")
-    rest = Piece(" " * column)
-    return [(rest if i else first, Piece(text, style)) for i, text in enumerate(texts)]
+    return "".join(paint(line, color=color) + "\n" for line in lines)
 
 
 def _header(report: Report, width: int) -> list[Line]:
@@ -176,12 +101,12 @@ def _header(report: Report, width: int) -> list[Line]:
     if words.is_imported(report):
         return _imported(report, room)
     if not summary.steps:
-        measured = _wrap_items(words.measured_items(report), room)
+        measured = wrap_items(words.measured_items(report), room)
         return [
             *_first(report, room),
-            *_labelled("the job", HEAD, _wrap_items(ledger_rows.line(report), room)),
-            *_labelled("unexplained", HEAD, wrap(verdict.unexplained_text(report), room)),
-            *_labelled("measured", HEAD, measured or ["nothing: the job was too short, or no sampler ran"]),
+            *labelled("the job", HEAD, wrap_items(ledger_rows.line(report), room)),
+            *labelled("unexplained", HEAD, wrap(verdict.unexplained_text(report), room)),
+            *labelled("measured", HEAD, measured or ["nothing: the job was too short, or no sampler ran"]),
             *_stages(report, room),
             *_wrapped("requests", request_rows.lines(report), room),
             *_wrapped("calls", call_rows.lines(report.system_calls), room),
@@ -193,14 +118,12 @@ def _header(report: Report, width: int) -> list[Line]:
         items.append(f"step {mean} (p95 {p95})")
     items += [verdict.gpu_text(report), verdict.exit_text(summary), words.overhead_text(report.overhead)]
     return [
-        *_labelled("stepscope", HEAD, _wrap_items(filter(None, items), room)),
+        *labelled("stepscope", HEAD, wrap_items(filter(None, items), room)),
         *_wrapped("makers", maker_rows.lines(summary), room),
-        *_labelled(
-            "the step", HEAD, _wrap_items([*_anatomy(report), *filter(None, [verdict.steps_note(report)])], room)
-        ),
-        *_labelled("the job", HEAD, _wrap_items(ledger_rows.line(report), room)),
-        *_labelled("turns", HEAD, _wrap_items(turn_rows.line(report), room)),
-        *_labelled("unexplained", HEAD, wrap(verdict.unexplained_text(report), room)),
+        *labelled("the step", HEAD, wrap_items([*_anatomy(report), *filter(None, [verdict.steps_note(report)])], room)),
+        *labelled("the job", HEAD, wrap_items(ledger_rows.line(report), room)),
+        *labelled("turns", HEAD, wrap_items(turn_rows.line(report), room)),
+        *labelled("unexplained", HEAD, wrap(verdict.unexplained_text(report), room)),
         *_stages(report, room),
         *_wrapped("input", input_rows.head(report), room),
         *_wrapped("requests", request_rows.lines(report), room),
@@ -216,20 +139,20 @@ def _first(report: Report, room: int, *, cost: bool = True) -> list[Line]:
     items += [format_ns(summary.wall_ns)]
     items.append(words.plural(summary.processes, "process") if summary.processes else "")
     items += [verdict.exit_text(summary), words.overhead_text(report.overhead, steps=0) if cost else ""]
-    return _labelled("stepscope", HEAD, _wrap_items(filter(None, items), room))
+    return labelled("stepscope", HEAD, wrap_items(filter(None, items), room))
 
 
 def _imported(report: Report, room: int) -> list[Line]:
     """Header of a session that holds only another tool's recording."""
     said = [*op_trace_text.imported(report), *(traced_rows.lines(report.traced) if report.traced is not None else ())]
-    return [line for label, text in said for line in _labelled(label, HEAD, wrap(text, room))]
+    return [line for label, text in said for line in labelled(label, HEAD, wrap(text, room))]
 
 
 def _members(report: Report, room: int) -> list[Line]:
     if report.cluster is not None:
         rows = [text for row in member_rows.rows(report.cluster) for text in wrap(row, room)]
-        return _labelled("members", HEAD, [*_wrap_items(member_rows.head(report.cluster), room), *rows])
-    return _labelled("processes", HEAD, _wrap_items(words.process_role_items(report.session), room))
+        return labelled("members", HEAD, [*wrap_items(member_rows.head(report.cluster), room), *rows])
+    return labelled("processes", HEAD, wrap_items(words.process_role_items(report.session), room))
 
 
 def _stages(report: Report, room: int) -> list[Line]:
@@ -238,12 +161,12 @@ def _stages(report: Report, room: int) -> list[Line]:
         return []
     blind = words.blind_stages(report.stages)
     unseen = [_one_line(f"{words.BLIND}{', '.join(blind)}", room)] if blind else []
-    return _labelled("stages", HEAD, [*_wrap_items(words.seen_stages(report.stages), room), *unseen])
+    return labelled("stages", HEAD, [*wrap_items(words.seen_stages(report.stages), room), *unseen])
 
 
 def _wrapped(label: str, lines: Sequence[str], room: int, column: int = HEAD) -> list[Line]:
     """Lines of any length behind a label."""
-    return _labelled(label, column, [text for line in lines for text in wrap(line, room)])
+    return labelled(label, column, [text for line in lines for text in wrap(line, room)])
 
 
 def _below(label: str, lines: Sequence[str], width: int) -> list[Line]:
@@ -339,7 +262,7 @@ def _checked(report: Report, width: int, *, verbose: bool) -> list[Line]:
     texts = [_one_line(checked_words.checked_short(report.checked), room)]
     if verbose:
         texts = [line for text in checked_words.checked_long(report.checked) for line in wrap(text, room)]
-    return _labelled("checked", TAIL, texts)
+    return labelled("checked", TAIL, texts)
 
 
 def _one_line(text: str, room: int) -> str:
@@ -351,7 +274,7 @@ def _one_line(text: str, room: int) -> str:
 def _captured(report: Report, width: int) -> list[Line]:
     """What was captured, and the cost of it."""
     texts = [capture_text.line(capture) for capture in report.overhead.captures if capture.kind == "ops"]
-    return _labelled("captured", TAIL, [line for text in texts[:TOP_OPS] for line in wrap(text, width - TAIL)])
+    return labelled("captured", TAIL, [line for text in texts[:TOP_OPS] for line in wrap(text, width - TAIL)])
 
 
 def _traced(report: Report, width: int) -> list[Line]:
@@ -388,7 +311,7 @@ def _source(report: Report, width: int) -> list[Line]:
     if not items or report.source_check is None:
         return []
     command = words.printable(report.source_check.command).replace(" ", NO_BREAK)
-    return _labelled("source", TAIL, wrap(f"{SEPARATOR.join(items)}: {command}", width - TAIL))
+    return labelled("source", TAIL, wrap(f"{SEPARATOR.join(items)}: {command}", width - TAIL))
 
 
 def _diagnostics(report: Report, width: int) -> list[Line]:
@@ -396,7 +319,7 @@ def _diagnostics(report: Report, width: int) -> list[Line]:
     lines: list[Line] = []
     for code, text, count in rows[:TOP_DIAGNOSTICS]:
         times = f" ({count} times)" if count > 1 else ""
-        lines += _labelled("note", TAIL, wrap(f"{code} {text}{times}", width - TAIL))
+        lines += labelled("note", TAIL, wrap(f"{code} {text}{times}", width - TAIL))
     if len(rows) > TOP_DIAGNOSTICS:
         lines.append((Piece(" " * TAIL), Piece(f"+ {len(rows) - TOP_DIAGNOSTICS} more in the report", "dim")))
     return lines
@@ -409,11 +332,11 @@ def _slowest(report: Report, session_path: str, width: int) -> list[Line]:
     path = shlex.quote(words.printable(session_path)) if session_path else "SESSION"
     command = f"stepscope report {path} --step slowest".replace(" ", NO_BREAK)
     items = [words.printable(report.slow_steps[0].headline.partition(": ")[0]), command]
-    return _labelled("slowest", TAIL, wrap(SEPARATOR.join(items), width - TAIL))
+    return labelled("slowest", TAIL, wrap(SEPARATOR.join(items), width - TAIL))
 
 
 def _paths(session_path: str, html_path: str, width: int) -> list[Line]:
     items = [words.printable(html_path)] if html_path else []
     if session_path:
         items.append(f"stepscope report {shlex.quote(words.printable(session_path))}")
-    return _labelled("report", TAIL, _wrap_items(items, width - TAIL))
+    return labelled("report", TAIL, wrap_items(items, width - TAIL))

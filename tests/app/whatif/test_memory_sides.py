@@ -6,7 +6,7 @@ import msgspec
 
 from stepscope.app.whatif import memory_sides
 from stepscope.model.report.whatif import WhatIfMemory
-from stepscope.reports.whatif_text import memory_lines
+from stepscope.reports.whatif.text import memory_lines
 
 BEFORE = WhatIfMemory(
     anonymous_bytes=1_000_000_000, huge_bytes=0, hole_bytes=0, layout="packed", faults_per_step=822.0, miss_ns=110.0

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+from tests.reports import samples
+
 from stepscope.model.report.input_bound import InputBound, RateOnCores
 from stepscope.reports.page import input_rows
 
@@ -32,7 +35,7 @@ def test_more_cores_are_told_where_they_alone_would_help() -> None:
     assert input_rows.short(found)[1:] == [
         "samples/s by cores: 1: 20.0; 2: 40.0; 4: 66.0; more cores bring nothing: the step binds"
     ]
-    assert "samples/s by cores: 1: 20" in input_rows.page(found)
+    assert "samples/s by cores: 1: 20" in input_rows.page(replace(samples.input_bound(), input_bound=found))
 
 
 def test_rates_with_the_edits_stand_beside_those_without() -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from stepscope.experiments.climb import Kept
     from stepscope.experiments.plan import Candidate
     from stepscope.model.report.whatif import WhatIfReport
-    from stepscope.reports.whatif_live import Progress
+    from stepscope.reports.whatif.live import Progress
 
 FIRST_S = 12.0
 """Seconds of steady steps of the first run, which finds out what to try: enough for its captures."""

@@ -11,9 +11,9 @@ import msgspec
 
 from stepscope.errors import CaptureError, StepscopeError
 from stepscope.experiments.climb import FINAL
-from stepscope.reports import whatif_page
-from stepscope.reports.whatif_page import Flames
-from stepscope.reports.whatif_text import PAGE
+from stepscope.reports.whatif import page as whatif_page
+from stepscope.reports.whatif.page import Flames
+from stepscope.reports.whatif.text import PAGE
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ import sys
 from statistics import median
 from typing import TYPE_CHECKING
 
-from stepscope.reports.whatif_live import Known, LiveTable, Progress
+from stepscope.reports.whatif.live import Known, LiveTable, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable

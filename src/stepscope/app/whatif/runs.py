@@ -28,7 +28,7 @@ from stepscope.experiments.schedule import Measured
 from stepscope.model.log.intervention import BlockEnded, InterventionEnded
 from stepscope.model.report.finding import Report
 from stepscope.model.report.remedies import C_LIBRARY, ENVIRONMENT_REMEDIES
-from stepscope.reports.whatif_text import peers_text
+from stepscope.reports.whatif.text import peers_text
 from stepscope.store import layout, open_session
 from stepscope.wire import trials
 

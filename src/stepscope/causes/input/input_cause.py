@@ -56,7 +56,7 @@ class InputCause:
     wait_ratio: float
     """Share of steady wall time, minus the cost of taking ready batches and the part explained by a starved CPU."""
     whole_wait_ratio: float
-    """The same with the part that a starved CPU explains: beside rivals all of it may be saved."""
+    """The same with the part that a starved CPU explains: all of it may be saved, as rivals slow all alike."""
     wait_ns_per_step: float
     error_ratio: float
     """Standard error of ``wait_ratio``."""

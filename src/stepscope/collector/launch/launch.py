@@ -36,15 +36,8 @@ if TYPE_CHECKING:
     from stepscope.collector.launch.trial import Trial
 
 _FORWARDED = (
-    signal.SIGINT,
-    signal.SIGTERM,
-    signal.SIGHUP,
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-    signal.SIGQUIT,
-    signal.SIGTSTP,
-    signal.SIGCONT,
-    signal.SIGWINCH,
+    *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT),
+    *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH),
 )
 _WAITED = frozenset({*_FORWARDED, signal.SIGCHLD})
 _SI_KERNEL = 0x80

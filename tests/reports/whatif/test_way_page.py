@@ -3,7 +3,8 @@
 import msgspec
 from tests.reports.whatif_samples import BATCH, REPORT, UNTIL_DONE
 
-from stepscope.reports import whatif_answer, whatif_page
+from stepscope.reports.whatif import answer as whatif_answer
+from stepscope.reports.whatif import page as whatif_page
 
 
 def test_steps_the_total_and_what_is_left_are_on_the_page() -> None:

@@ -3,7 +3,7 @@
 import msgspec
 from tests.reports.whatif_samples import BATCH, point
 
-from stepscope.reports import whatif_curve_text
+from stepscope.reports.whatif import curve_text as whatif_curve_text
 
 
 def test_a_row_for_each_size_and_the_knee() -> None:

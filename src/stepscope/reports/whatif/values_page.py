@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.reports import whatif_values_text as texts
 from stepscope.reports.page.svg import escape
 from stepscope.reports.page.tables import table
+from stepscope.reports.whatif import values_text as texts
 
 if TYPE_CHECKING:
     from stepscope.model.report.whatif import WhatIfClaim, WhatIfPlace, WhatIfReport, WhatIfValues

@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from stepscope.reports import whatif_answer, whatif_text, whatif_values_page, whatif_way_page, words
+from stepscope.reports import words
 from stepscope.reports.page import charts
 from stepscope.reports.page.document import document, sections
 from stepscope.reports.page.svg import Attribute, el, escape
 from stepscope.reports.page.tables import code, facts, table
+from stepscope.reports.whatif import answer as whatif_answer
+from stepscope.reports.whatif import text as whatif_text
+from stepscope.reports.whatif import values_page as whatif_values_page
+from stepscope.reports.whatif import way_page as whatif_way_page
 from stepscope.units import format_ns
 
 if TYPE_CHECKING:

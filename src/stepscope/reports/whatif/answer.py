@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.reports import whatif_curve_text, whatif_text, whatif_way_text
+from stepscope.reports.whatif import curve_text as whatif_curve_text
+from stepscope.reports.whatif import text as whatif_text
+from stepscope.reports.whatif import way_text as whatif_way_text
 
 if TYPE_CHECKING:
     from stepscope.model.report.whatif import WhatIfReport

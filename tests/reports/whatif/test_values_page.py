@@ -7,7 +7,7 @@ import pytest
 from tests.reports.whatif_samples import CLAIM, REPORT
 
 from stepscope.model.report.whatif import WhatIfClaim, WhatIfPlace, WhatIfValues
-from stepscope.reports import whatif_page
+from stepscope.reports.whatif import page as whatif_page
 
 
 def page(*claims: WhatIfClaim, **fields: object) -> str:

@@ -4,7 +4,7 @@ import math
 
 from rich.console import Console
 
-from stepscope.reports.whatif_live import Known, LiveTable, Progress
+from stepscope.reports.whatif.live import Known, LiveTable, Progress
 
 PROGRESS = Progress(
     running="round 2: parallel-map",

@@ -5,7 +5,7 @@ import pytest
 from tests.reports.whatif_samples import UNTIL_DONE, WAY, tried
 
 from stepscope.model.report.whatif import WhatIfWay
-from stepscope.reports import whatif_way_text
+from stepscope.reports.whatif import way_text as whatif_way_text
 
 
 def render(way: WhatIfWay = WAY, **fields: object) -> list[str]:

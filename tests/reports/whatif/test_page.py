@@ -6,8 +6,8 @@ import msgspec
 from tests.reports.whatif_samples import REPORT, RESULT
 
 from stepscope.model.report.whatif import WhatIfNoise, WhatIfPart, WhatIfPeer
-from stepscope.reports import whatif_page
-from stepscope.reports.whatif_page import Flames
+from stepscope.reports.whatif import page as whatif_page
+from stepscope.reports.whatif.page import Flames
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><title>a &lt; b</title></svg>'
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.reports import whatif_curve_text, whatif_text
 from stepscope.reports.page import bars
 from stepscope.reports.page.svg import escape
 from stepscope.reports.page.tables import code, table
+from stepscope.reports.whatif import curve_text as whatif_curve_text
+from stepscope.reports.whatif import text as whatif_text
 from stepscope.units import format_bytes, format_ns, format_rate
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from stepscope.reports import whatif_text
+from stepscope.reports.whatif import text as whatif_text
 from stepscope.reports.words import printable
 from stepscope.units import format_ns
 

@@ -14,7 +14,7 @@ from stepscope.model.report.whatif import (
     WhatIfResult,
     WhatIfValues,
 )
-from stepscope.reports import whatif_text
+from stepscope.reports.whatif import text as whatif_text
 
 
 def test_a_line_for_each() -> None:

@@ -6,7 +6,9 @@ import shlex
 import textwrap
 from typing import TYPE_CHECKING
 
-from stepscope.reports import whatif_curve_text, whatif_values_text, words
+from stepscope.reports import words
+from stepscope.reports.whatif import curve_text as whatif_curve_text
+from stepscope.reports.whatif import values_text as whatif_values_text
 from stepscope.reports.words import printable
 from stepscope.units import format_bytes, format_ns, format_ratio
 

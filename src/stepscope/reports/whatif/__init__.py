@@ -1,0 +1,1 @@
+"""Texts and pages of experiments."""
