@@ -22,6 +22,7 @@ from stepscope.reports import (
     verdict,
     words,
 )
+from stepscope.reports.memory import room_words
 from stepscope.reports.page import call_rows, input_rows, limit_rows, op_rows, price_rows, traced_rows, turn_rows
 from stepscope.units import format_ns
 
@@ -173,6 +174,7 @@ def _header(report: Report, width: int) -> list[Line]:
             *_labelled("unexplained", HEAD, wrap(verdict.unexplained_text(report), room)),
             *_labelled("measured", HEAD, measured or ["nothing: the job was too short, or no sampler ran"]),
             *_stages(report, room),
+            *_labelled("memory", HEAD, _wrap_items(room_words.items(report.memory_room), room)),
             *_wrapped("requests", request_rows.lines(report), room),
             *_wrapped("calls", call_rows.lines(report.system_calls), room),
             *_members(report, room),
@@ -193,6 +195,7 @@ def _header(report: Report, width: int) -> list[Line]:
         *_labelled("unexplained", HEAD, wrap(verdict.unexplained_text(report), room)),
         *_stages(report, room),
         *_wrapped("input", input_rows.head(report), room),
+        *_labelled("memory", HEAD, _wrap_items(room_words.items(report.memory_room), room)),
         *_wrapped("requests", request_rows.lines(report), room),
         *_wrapped("calls", call_rows.lines(report.system_calls), room),
         *_members(report, room),

@@ -36,7 +36,7 @@ FIXTURES = Fixtures(
             "graphs_traced",
             "major_faults",
         ),
-        title=("memory rises by 10", "memory leak", "full in"),
+        title=("memory rises by 10", "memory leak", "reaches"),
         pipeline_stage="none",
         remedy="keep-numbers",
         basis="modelled",

@@ -60,18 +60,21 @@ class Budget:
 class Size:
     """Bytes of a value, and what it is made of."""
 
-    __slots__ = ("bytes", "dtype", "shape")
+    __slots__ = ("bytes", "dtype", "largest", "shape")
 
     def __init__(self) -> None:
         self.bytes = 0.0
         self.dtype = ""
         self.shape: tuple[int, ...] = ()
+        self.largest = 0.0
+        """Bytes of the array that describes a container: its largest."""
 
     def add(self, other: Size, times: float = 1.0) -> None:
-        """Add a part; the array that a container begins with describes it."""
+        """Add a part."""
         self.bytes += other.bytes * times
-        if not self.dtype and other.dtype:
-            self.dtype, self.shape = other.dtype, other.shape
+        largest = other.largest or other.bytes
+        if other.dtype and largest > self.largest:
+            self.dtype, self.shape, self.largest = other.dtype, other.shape, largest
 
 
 def rows(stacks: Iterable[Optional[FrameType]]) -> list[dict[str, object]]:

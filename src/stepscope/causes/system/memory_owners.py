@@ -17,7 +17,8 @@ from stepscope.derive.graph.step_memory import StepMemories
 from stepscope.derive.input import model_reads, stages
 from stepscope.derive.python import variable_lines
 from stepscope.model.log.events import BatchSeen, DatasetMade, IteratorMade, Traced
-from stepscope.model.log.graph import UNKNOWN
+from stepscope.model.log.graph import UNKNOWN, specs
+from stepscope.model.session.replays import size_of
 
 if TYPE_CHECKING:
     from stepscope.derive.graph.step_memory import LiveTensor, StepMemory
@@ -61,6 +62,8 @@ class Owner:
     """The largest tensors of a step: "conv2d: 288 MiB float32[256,96,96,32]"."""
     per_unit: float = 0.0
     """Bytes that one more takes."""
+    copied: bool = False
+    """Whether the program makes one array of a container, which takes as much again."""
     fixed: float = 0.0
     """Bytes that do not grow with the number."""
 
@@ -89,6 +92,7 @@ def variables(view: SessionView, use: MemoryUse) -> list[Owner]:
                 what=what,
                 where=_place(view, row),
                 function=row.function,
+                copied=_is_copied(view, row),
                 per_unit=row.bytes / count if count else 0.0,
             )
         )
@@ -97,6 +101,11 @@ def variables(view: SessionView, use: MemoryUse) -> list[Owner]:
 
 def _key(row: HeldValue) -> tuple[str, str, str]:
     return row.file, row.function, row.name
+
+
+def _is_copied(view: SessionView, row: HeldValue) -> bool:
+    source = view.source_of(row.file) if row.count and row.dtype else None
+    return source is not None and variable_lines.is_copied(source, row.function, row.name)
 
 
 def _place(view: SessionView, row: HeldValue) -> tuple[Place, ...]:
@@ -194,23 +203,31 @@ def _own_batch(index: GraphIndex, graph: int) -> int:
 
 def _need(view: SessionView, index: GraphIndex, memory: StepMemory, traced: Traced) -> StepNeed:
     tensors = memory.tensors[:TENSORS]
-    frames = index.path_of(tensors[0].row) if tensors else ()
-    places = [view.place(file, line, function=function) for file, function, line in frames[:1]]
+    places = [_maker(view, index, tensors[0].row)] if tensors else []
     if traced.stack:
         file, function, line = traced.stack[-1]
-        places.append(view.place(file, line, function=function))
+        called = view.place(file, line, function=function)
+        places.insert(0 if memory.grown > memory.fixed else len(places), called)
     owner = Owner(
         kind="step",
         name=traced.function,
         bytes=memory.total * WORK_SPACE,
         count=memory.samples,
         unit="samples",
-        where=tuple(dict.fromkeys(places)),
+        where=tuple(dict.fromkeys(place for place in places if place is not None)),
         tensors=tuple(_said(index, tensor) for tensor in tensors),
         per_unit=memory.per_sample * WORK_SPACE,
         fixed=memory.fixed * WORK_SPACE,
     )
     return StepNeed(memory=memory, function=traced.function, traced_ns=traced.at + traced.dur, owner=owner)
+
+
+def _maker(view: SessionView, index: GraphIndex, row: int) -> Place | None:
+    """The line that made a node: where its layer was built, else the user's line in the trace."""
+    place, layer = index.maker_of(row)
+    if layer is not None and layer.line:
+        return view.place(layer.file, layer.line, function=layer.function)
+    return view.place(place[0], place[2], function=place[1]) if place is not None else None
 
 
 def _said(index: GraphIndex, tensor: LiveTensor) -> str:
@@ -229,9 +246,8 @@ def model_variables(view: SessionView, worker: Worker) -> Owner | None:
     if not len(worker.graphs):
         return None
     index, sizes = GraphIndex(worker), dict[str, float]()
-    from_spec = _spec_bytes
     for graph in index.graphs.values():
-        mine = {name: from_spec(spec) for _, name, spec, _ in graph.variables}
+        mine = {name: _spec_bytes(spec) for _, name, spec, _ in graph.variables}
         if sum(mine.values()) > sum(sizes.values()):
             sizes = mine
     if not sizes:
@@ -252,7 +268,4 @@ def model_variables(view: SessionView, worker: Worker) -> Owner | None:
 
 
 def _spec_bytes(text: str) -> float:
-    from stepscope.model.log.graph import specs
-    from stepscope.model.session.replays import size_of
-
     return float(sum(spec.elements * size_of(spec.dtype) for spec in specs(text)))

@@ -29,8 +29,10 @@ NEAR = 0.7
 """Share of the address space's limit at which an abort is one for lack of memory."""
 MIN_SHARE = 0.33
 """Of the memory that came after the first look, or was asked for: what an owner must explain."""
-MIN_COPY = 0.5
-"""Of what a variable holds: so much asked for at once is another copy of it."""
+COPY = (0.5, 2.2)
+"""Of what a variable holds: so much asked for at once is another copy of it, or one of a wider type."""
+LATE_NS = 5_000_000_000
+"""What was asked for at once longer before the end was not what ended it."""
 
 Way = Literal["killed", "exception", "abort"]
 
@@ -88,7 +90,7 @@ def _explained(
 ) -> OutOfMemory:
     limit = _limit(use, way)
     own = float(use.own[-1]) if len(use.own) else 0.0
-    asked, shape = _asked(use, error)
+    asked, shape = _asked(use, error, view.session.manifest.ended_ns or worker.info.ended_ns)
     if way == "killed" and limit is not None and limit.kind != "address space":
         own = max(own, limit.bytes - limit.others)  # the last sample was some time before
     need = memory_owners.step(view, worker)
@@ -100,8 +102,7 @@ def _explained(
     came = max(own - first, 0.0) + (asked if way != "killed" else 0.0)
     owner = next((one for one in owners if one.bytes >= MIN_SHARE * came), None)
     base = _base(use, own, owner, need)
-    copies = asked if owner is not None and owner.kind in ("variable", "container") and owner.bytes else 0.0
-    copies = copies if owner is not None and copies >= MIN_COPY * owner.bytes else 0.0
+    copies = _copies(owner, asked) if owner is not None else 0.0
     return OutOfMemory(
         way=way,
         error=error.error if error is not None else "",
@@ -119,13 +120,22 @@ def _explained(
     )
 
 
+def _copies(owner: Owner, asked: float) -> float:
+    """Bytes of further copies of a variable's value that the program makes."""
+    if owner.kind not in ("variable", "container"):
+        return 0.0
+    low, high = COPY
+    again = asked if low * owner.bytes <= asked <= high * owner.bytes else 0.0
+    return max(again, owner.bytes if owner.copied else 0.0)
+
+
 def _limit(use: MemoryUse, way: Way) -> Limit | None:
     """The limit that it died of: one of the address space does not kill, one of resident memory does not raise."""
     killers = [n for n in use.limits if (n.kind == "address space") != (way == "killed")]
     return (killers or list(use.limits) or [None])[0]
 
 
-def _asked(use: MemoryUse, error: MemoryLacked | None) -> tuple[float, str]:
+def _asked(use: MemoryUse, error: MemoryLacked | None, ended_ns: int) -> tuple[float, str]:
     """(bytes asked for at once at the end, their type and shape)."""
     if error is not None and (error.asked_bytes or error.shape):
         shape = f"{error.dtype}[{','.join(map(str, error.shape))}]" if error.shape else ""
@@ -135,10 +145,8 @@ def _asked(use: MemoryUse, error: MemoryLacked | None) -> tuple[float, str]:
             for size in error.shape:
                 bytes_ *= size
         return bytes_, shape
-    for look in reversed(use.looks):
-        if look.reason == "at-once":
-            return float(look.space_bytes - look.space_before_bytes), ""
-    return 0.0, ""
+    late = [look for look in use.looks if look.reason == "at-once" and ended_ns - look.at <= LATE_NS]
+    return (float(late[-1].space_bytes - late[-1].space_before_bytes), "") if late else (0.0, "")
 
 
 def _base(use: MemoryUse, own: float, owner: Owner | None, need: StepNeed | None) -> float:

@@ -6,6 +6,8 @@ import ast
 
 _GROW = frozenset({"append", "extend", "add", "insert", "update", "appendleft", "setdefault", "put", "add_sample"})
 """Methods that add to a container."""
+_COPIES = frozenset({"array", "asarray", "stack", "vstack", "hstack", "concatenate", "concat", "convert_to_tensor"})
+"""Functions of numpy and TensorFlow that make one array of several."""
 
 
 def line_of(source: str, function: str, name: str) -> int:
@@ -39,6 +41,19 @@ def line_of(source: str, function: str, name: str) -> int:
         elif isinstance(node, ast.AnnAssign) and node.value is not None and _names(node.target) == wanted:
             made.append(node.lineno)
     return next(iter([*grows, *reversed(made)]), 0)
+
+
+def is_copied(source: str, function: str, name: str) -> bool:
+    """Whether the function makes one array of a container: ``np.array(images)``, ``tf.stack(images)``."""
+    try:
+        tree: ast.AST = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return False
+    for node in ast.walk(tree if function == "<module>" else _function(tree, function.rpartition(".")[2])):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _COPIES:
+            if node.args and _names(node.args[0]) == name.rpartition(".")[2]:
+                return True
+    return False
 
 
 def _parts(target: ast.expr) -> list[ast.expr]:

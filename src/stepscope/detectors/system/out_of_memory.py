@@ -101,6 +101,7 @@ def _title(death: OutOfMemory) -> str:
         return f"{word} holds {holds} of {bound}: {owner.count:,} elements{fits}"
     word = f"{owner.name} in {owner.function}" if owner.function not in ("", "<module>") else owner.name
     more = f"; {asked}" if asked and death.way != "killed" else ""
+    more = more or ("; one array is made of them, which takes as much again" if owner.copied else "")
     return f"{word} holds {holds} of {bound}: {owner.count:,} {owner.unit}{of}{more}{fits}"
 
 
@@ -140,7 +141,7 @@ def _cause(owner: Owner | None, params: Params) -> Cause:
         return "Model: improper model parameter" if too_wide else "Model: improper hyper parameter"
     if owner.kind == "variables":
         return "Model: improper model parameter"
-    if owner.kind == "container":
+    if owner.kind == "container" and not owner.copied:
         return "API: inefficient API usage"
     return "Data: inefficient data preprocessing" if owner.kind in ("cache", "shuffle") else "Data: improper data input"
 
@@ -152,7 +153,8 @@ def _stage(view: SessionView, owner: Owner | None) -> Stage:
         return "hyper parameter tuning"
     if owner.kind == "variables":
         return "model building"
-    return "training" if owner.kind == "container" and view.steps is not None else "data preparation"
+    kept = owner.kind == "container" and not owner.copied and view.steps is not None
+    return "training" if kept else "data preparation"
 
 
 def _remedy(death: OutOfMemory, params: Params) -> Remedy:
@@ -165,7 +167,6 @@ def _remedy(death: OutOfMemory, params: Params) -> Remedy:
         return Remedy(
             id="smaller-batch",
             text=f"a batch of {fits or 'fewer samples'}; for the same step, accumulate gradients over several",
-            what_if=f"stepscope whatif {{script}} --try batch:1/{_parts(owner.count, death.fits)}" if fits else None,
         )
     if owner.kind in ("step", "variables"):
         return Remedy(
@@ -177,15 +178,11 @@ def _remedy(death: OutOfMemory, params: Params) -> Remedy:
     if owner.kind == "shuffle":
         text = f"shuffle file names or records before they are decoded{f', or at most {fits} elements' if fits else ''}"
         return Remedy(id="smaller-shuffle", text=text)
-    if owner.kind == "container":
+    if owner.kind == "container" and not owner.copied:
         text = f"bound what {owner.name} keeps (numbers instead of arrays, deque(maxlen=N), a file)"
         return Remedy(id="bound-what-is-kept", text=text)
     text = "read the data in parts: tf.data from files, numpy.memmap, or a smaller type (uint8 until it is used)"
     return Remedy(id="read-in-parts", text=text)
-
-
-def _parts(count: int, fits: int) -> int:
-    return max(2, -(-count // max(1, fits)))
 
 
 DETECTOR = Detector(

@@ -35,11 +35,13 @@ SHARES = (0.5, 0.75, 0.9)
 """Of what bounds it: a look each."""
 NEAR = 0.75
 """Share of the bound from which what waits to be read is read at once."""
-GROWN_BYTES = 128 << 20
-GROWN_NS = 10_000_000_000
-"""A look is also taken when the memory has grown by so much since the last one, and that is so long ago."""
+GROWN_BYTES = 16 << 20
+GROWN_NS = 5_000_000_000
+"""A look is also taken when the memory has grown by so much since the last one, and that is so long ago; each such look
+doubles the time to the next one, up to ``MOST_GROWN_NS``."""
+MOST_GROWN_NS = 160_000_000_000
 AT_ONCE_BYTES = 256 << 20
-MOST_LOOKS = 40
+MOST_LOOKS = 100
 HURRY_NS, MOST_HURRY_NS = 400_000_000, 1_000_000_000
 """Most time for reading graphs that wait, near the bound: in one tick, and in all."""
 MOST_POINTS = 100
@@ -72,6 +74,7 @@ class Watch:
         self._series: list[tuple[int, int]] = []
         """(when, own memory) of the ticks since the last look; every other one is dropped when it is long."""
         self._every, self._ticks = 1, 0
+        self._grown_ns = GROWN_NS
         self._hurrying = False
         """Whether this process has been so near its bound that graphs are read at once."""
         self._hurried_ns = 0
@@ -140,7 +143,10 @@ class Watch:
                 self._next *= 2
             return "doubled"
         at, noted = self._noted
-        return "grown" if at and now_ns - at >= GROWN_NS and own - noted >= GROWN_BYTES else ""
+        if not at or now_ns - at < self._grown_ns or own - noted < GROWN_BYTES:
+            return ""
+        self._grown_ns = min(2 * self._grown_ns, MOST_GROWN_NS)
+        return "grown"
 
     def look(
         self, reason: str, own: int, space: int, before: tuple[int, int], leaf: Optional[FrameType]
