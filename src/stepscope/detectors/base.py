@@ -67,6 +67,7 @@ class Signal(Enum):
     DEVICE_TRACE = "op trace with GPU or TPU work"
     RUN = "measured run"
     EXPERIMENT = "experiment"
+    ENDED = "end of the job"
 
 
 HINTS = {
@@ -90,6 +91,7 @@ HINTS = {
     Signal.DEVICE_TRACE: "needs an op trace of a job on a GPU or TPU: stepscope trace JOB, or stepscope import FILE",
     Signal.RUN: "this session was imported; measure the job with stepscope run",
     Signal.EXPERIMENT: "nothing was tried on this run; stepscope whatif changes one thing at a time and measures it",
+    Signal.ENDED: "the job still runs, or how it ended was not seen: stepscope run sees it",
     Signal.SIZES: "only the number of samples per step is recorded, not their length",
 }
 
@@ -191,8 +193,7 @@ class Detector(Generic[P]):
 
 def present(view: SessionView) -> frozenset[Signal]:
     """Signals that the session holds."""
-    found = set()
-    trace = view.traces.main
+    found, manifest, trace = set(), view.session.manifest, view.traces.main
     if trace is not None:
         found |= {Signal.OP_TRACE, *([Signal.DEVICE_TRACE] if trace.device >= 0 else [])}
     if view.get(no_progress.build) is not None:
@@ -201,6 +202,7 @@ def present(view: SessionView) -> frozenset[Signal]:
         (Signal.HOST, view.get(contention.build) is not None),
         (Signal.FAULTS, view.get(steady_page_faults.build) is not None),
         (Signal.NATIVE, bool(view.session.stacks)),
+        (Signal.ENDED, manifest.exit_code is not None or manifest.memory_killed),
         (Signal.EXPERIMENT, view.session.experiment is not None),
         (Signal.MEMORY_LOOKS, bool(view.session.memory_looks)),
     ):
@@ -262,10 +264,8 @@ def run(
             outcome = "found" if mine else "undecided"
             asked = _checked(detector, outcome, [question.missing], question.hint, capture)
             checked.append(_asking(asked, question) if isinstance(question, CaptureRequest) else asked)
-        elif mine:
-            checked.append(_checked(detector, "found", [], ""))
         else:
-            checked.append(_checked(detector, "clear", [], ""))
+            checked.append(_checked(detector, "found" if mine else "clear", [], ""))
     kept = _one_per_root(detectors, findings)
     ranked = tuple(sorted(kept, key=rank))
     return ranked, tuple(_told_by(c, findings, kept) for c in checked), tuple(failures)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Optional
 
 _UNLIMITED = 1 << 60
-_ROOT = "/sys/fs/cgroup"
+_ROOT, _GROUPS = "/sys/fs/cgroup", "/proc/self/cgroup"
 
 
 def control_group() -> tuple[int, str]:
@@ -33,7 +33,7 @@ def control_group() -> tuple[int, str]:
 def _folders() -> list[tuple[str, str, str]]:
     """(folder, its file of the limit, its file of the use) of the group and its ancestors."""
     try:
-        with open("/proc/self/cgroup", encoding="utf-8", errors="replace") as stream:
+        with open(_GROUPS, encoding="utf-8", errors="replace") as stream:
             lines = stream.read().splitlines()
     except OSError:
         return []
@@ -41,7 +41,7 @@ def _folders() -> list[tuple[str, str, str]]:
     for line in lines:
         _, controllers, inner = line.split(":", 2)
         if "memory" in controllers.split(","):
-            base, path = os.path.join(_ROOT, "memory"), inner
+            base, path = _ROOT + "/memory", inner
             names = ("memory.limit_in_bytes", "memory.usage_in_bytes")
             break
         if not controllers:

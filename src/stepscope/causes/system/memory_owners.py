@@ -149,7 +149,9 @@ def inputs(view: SessionView, worker: Worker) -> list[Owner]:
 def batch_of(view: SessionView, worker: Worker) -> int:
     """Samples of a step; 0: unknown."""
     if view.steps is not None and view.worker is not None and view.worker.info.key == worker.info.key:
-        return int(view.steps.samples[view.steps.steady].mean())
+        mean = int(view.steps.samples[view.steps.steady].mean())
+        if mean > 0:
+            return mean
     sizes = [b.size for b in worker.all(BatchSeen) if b.size] or [i.batch for i in worker.all(IteratorMade) if i.batch]
     sizes = sizes or [d.batch for d in worker.all(DatasetMade) if d.batch]
     return sizes[-1] if sizes else 0

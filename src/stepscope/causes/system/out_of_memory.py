@@ -155,7 +155,7 @@ def _base(use: MemoryUse, own: float, owner: Owner | None, need: StepNeed | None
         return own
     if owner.kind == "step" and need is not None:
         before = use.before(need.traced_ns)
-        return before if before is not None else max(0.0, own - owner.bytes)
+        return before if before is not None else float(use.own[0]) if len(use.own) else 0.0
     return max(0.0, own - owner.bytes)
 
 

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.system import out_of_memory
-from stepscope.detectors.base import Detector, Seen, cost_of
+from stepscope.detectors.base import Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import format_bytes
 
@@ -190,7 +190,7 @@ DETECTOR = Detector(
     name="out-of-memory",
     symptom="Memory: out of memory",
     introduced_stage="unknown",
-    needs=frozenset(),
+    needs=frozenset({Signal.ENDED}),
     params=Params(),
     detect=detect,
 )
