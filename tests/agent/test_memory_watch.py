@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import textwrap
 from pathlib import Path
 
@@ -58,9 +57,8 @@ def test_other_exceptions_are_not_told(armed: Armed, tmp_path: Path) -> None:
     ("text", "said"),
     [
         (
-            "Graph execution error: OOM when allocating tensor with shape[256,32,96,96] and type float on "
-            "/job:localhost/replica:0/task:0/device:CPU:0 by allocator cpu\n\t [[{{node net/conv/Relu}}]]",
-            {"shape": [256, 32, 96, 96], "dtype": "float", "device": "CPU:0", "node": "net/conv/Relu"},
+            "allocating tensor with shape[256,32,96,96] and type float on /job:a/device:CPU:0 [[{{node net/Relu}}]]",
+            {"shape": [256, 32, 96, 96], "dtype": "float", "device": "CPU:0", "node": "net/Relu"},
         ),
         (
             "Unable to allocate 1.50 GiB for an array with shape (3, 128) and data type float32",
@@ -103,4 +101,3 @@ def test_control_groups_of_both_versions(
     monkeypatch.setattr(memory_limits, "_ROOT", str(tmp_path / "fs"))
     monkeypatch.setattr(memory_limits, "_GROUPS", str(tmp_path / "cgroup"))
     assert memory_limits.control_group()[0] == limit
-    assert os.path.isdir(memory_limits._ROOT)

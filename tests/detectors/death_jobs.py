@@ -15,7 +15,14 @@ END = 9 * S
 
 
 def looked(
-    job: Job, at: int, own: int, *rows: HeldValue, space: int = 0, space_limit: int = 0, reason: str = "doubled"
+    job: Job,
+    at: int,
+    own: int,
+    *rows: HeldValue,
+    space: int = 0,
+    space_limit: int = 0,
+    reason: str = "doubled",
+    limit: int = LIMIT,
 ) -> None:
     """A look of the agent at ``own`` bytes of memory, 100 MiB of the group being others'."""
     job.event(
@@ -24,7 +31,7 @@ def looked(
             reason=reason,
             own_bytes=own,
             space_bytes=space,
-            group_limit=LIMIT,
+            group_limit=limit,
             group_bytes=own + 150 * MB,
             group_cache=50 * MB,
             host_limit=100_000 * MB,
@@ -39,7 +46,14 @@ def value(name: str, bytes_: int, count: int = 0, shape: tuple[int, ...] = (64, 
     """A variable of ``main``."""
     kind = "list" if count else "ndarray"
     return HeldValue(
-        name=name, kind=kind, bytes=bytes_, count=count, dtype="float32", shape=shape, file=SCRIPT, function="main",
+        name=name,
+        kind=kind,
+        bytes=bytes_,
+        count=count,
+        dtype="float32",
+        shape=shape,
+        file=SCRIPT,
+        function="main",
         line=CALL,
     )
 
@@ -66,8 +80,14 @@ def raising(asked: int = 0, shape: tuple[int, ...] = ()) -> Job:
     job = dying(code=1, killed=False)
     job.event(
         MemoryLacked(
-            at=END + MS, error="ResourceExhaustedError", asked_bytes=asked, shape=shape, dtype="float", file=SCRIPT,
-            function="main", line=CALL,
+            at=END + MS,
+            error="ResourceExhaustedError",
+            asked_bytes=asked,
+            shape=shape,
+            dtype="float",
+            file=SCRIPT,
+            function="main",
+            line=CALL,
         )
     )
     return job
@@ -106,5 +126,3 @@ def stepping(fixed: int = 0) -> Job:
     job.event(*tables.events())
     job.iterator(job.dataset("BatchDataset", batch=256), batch=256)
     return job
-
-

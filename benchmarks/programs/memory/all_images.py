@@ -31,7 +31,9 @@ def main() -> None:
         ]
     )
     model.compile("sgd", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-    model.fit(images, labels, batch_size=32, epochs=1, verbose=2)
+    for start in range(0, len(images), 32):
+        loss = model.train_on_batch(images[start : start + 32], labels[start : start + 32])
+    print(loss)
     print("done", flush=True)
 
 

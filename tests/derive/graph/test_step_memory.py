@@ -91,3 +91,12 @@ def test_unknown_sizes_count_nothing() -> None:
     for number, outputs in enumerate(["float32[*]", "resource[]", "string[4096]", "float32[?,?]"]):
         step.op(f"op_{number}", "MatMul", outputs=outputs)
     assert need(tables, step.id).total == 0
+
+
+def test_turned_operands_are_copied() -> None:
+    """Einsum copies what it takes and gives, in two kernels at once."""
+    tables = Tables()
+    step = tables.graph()
+    data = step.op("first", "MatMul", step.op("data", "Placeholder", outputs=LARGE), outputs=LARGE)
+    step.op("einsum", "Einsum", data, outputs=LARGE)
+    assert need(tables, step.id).total == pytest.approx((2 + 2 * 2) * MB)

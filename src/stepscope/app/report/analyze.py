@@ -13,7 +13,6 @@ from stepscope.app.report import (
     exclusive,
     ledger,
     limits,
-    memory_room,
     op_table,
     op_trace_summaries,
     overhead,
@@ -29,6 +28,7 @@ from stepscope.app.report import (
     turns,
 )
 from stepscope.app.report.input import bound as input_bound
+from stepscope.app.report.memory import room as memory_room
 from stepscope.causes.host import tasks, thread_deaths
 from stepscope.causes.host.line_heat import HotLines
 from stepscope.causes.system import translation

@@ -85,9 +85,7 @@ def build(view: SessionView) -> OutOfMemory | None:
     return _explained(view, worker, use, way, error)
 
 
-def _explained(
-    view: SessionView, worker: Worker, use: MemoryUse, way: Way, error: MemoryLacked | None
-) -> OutOfMemory:
+def _explained(view: SessionView, worker: Worker, use: MemoryUse, way: Way, error: MemoryLacked | None) -> OutOfMemory:
     limit = _limit(use, way)
     own = float(use.own[-1]) if len(use.own) else 0.0
     asked, shape = _asked(use, error, view.session.manifest.ended_ns or worker.info.ended_ns)

@@ -35,6 +35,10 @@ _ALIASES = frozenset(
 """Types whose outputs are the memory of their first input."""
 _NOTHING = frozenset({"ReadVariableOp", "Placeholder", "_Arg", "VarHandleOp", "Const", "NoOp", "_Retval", "Shape"})
 """Types that allocate nothing of their own: variables, arguments, constants."""
+_TURNED = frozenset({"Einsum"})
+"""Types whose kernels copy their inputs and their output to turn axes. Source: core/kernels/linalg/einsum_op_impl.h."""
+AT_ONCE = 2
+"""Such ops that run at the same time: the gradients of both operands are ready at once."""
 _LEAST = 1024
 """Bytes below which a tensor is not followed."""
 _DEEPEST = 12
@@ -111,9 +115,7 @@ class StepMemories:
         """What a call of ``graph`` needs."""
         peak = self._peak(graph, 0)
         tensors = tuple(sorted(peak.live, key=lambda t: -t.bytes))
-        return StepMemory(
-            graph=graph, samples=self._samples, fixed=peak.fixed, grown=peak.grown, tensors=tensors[:100]
-        )
+        return StepMemory(graph=graph, samples=self._samples, fixed=peak.fixed, grown=peak.grown, tensors=tensors[:100])
 
     def _peak(self, graph: int, depth: int) -> _Peak:
         if graph not in self._known:
@@ -144,10 +146,12 @@ class StepMemories:
                     live[id(buffer)] = buffer
                 buffer.uses += count
                 buffers[row, slot] = buffer
-            total = size[True] + size[False] + inner.total
-            if total > best.total:
-                best = _Peak(size[False] + inner.fixed, size[True] + inner.grown, (*_told(live), *inner.live))
             made = [buffers[row, slot] for slot in range(8) if (row, slot) in buffers]
+            work = [AT_ONCE * b.bytes * b.grows for b in (*taken, *made)] if kind in _TURNED else []
+            total = size[True] + size[False] + inner.total + sum(work)
+            if total > best.total:
+                grown = size[True] + inner.grown + sum(work)
+                best = _Peak(size[False] + inner.fixed, grown, (*_told(live), *inner.live))
             for buffer in taken:
                 buffer.uses -= 1
             for buffer in (*taken, *made):

@@ -102,9 +102,7 @@ def _group(session: Session, looks: tuple[MemoryHeld, ...], own: F64) -> list[Li
     peak = max([*used.tolist(), *charged, float(own.max()) + others if len(own) else 0.0])
     bytes_ = int(bounds[-1])
     end = max(ends)[1]
-    return [
-        Limit(kind="control group", bytes=bytes_, used=min(end, bytes_), peak=min(peak, bytes_), others=others)
-    ]
+    return [Limit(kind="control group", bytes=bytes_, used=min(end, bytes_), peak=min(peak, bytes_), others=others)]
 
 
 def _address(looks: tuple[MemoryHeld, ...], spaces: list[int], last: int) -> list[Limit]:
@@ -113,9 +111,7 @@ def _address(looks: tuple[MemoryHeld, ...], spaces: list[int], last: int) -> lis
         return []
     used = float(last or spaces[-1])
     others = max(0.0, float(spaces[-1] - looks[-1].own_bytes))
-    return [
-        Limit(kind="address space", bytes=bound, used=used, peak=float(max([*spaces, last])), others=others)
-    ]
+    return [Limit(kind="address space", bytes=bound, used=used, peak=float(max([*spaces, last])), others=others)]
 
 
 def _host(session: Session, looks: tuple[MemoryHeld, ...], own: F64) -> list[Limit]:

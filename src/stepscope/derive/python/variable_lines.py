@@ -50,8 +50,9 @@ def is_copied(source: str, function: str, name: str) -> bool:
     except (SyntaxError, ValueError):
         return False
     for node in ast.walk(tree if function == "<module>" else _function(tree, function.rpartition(".")[2])):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _COPIES:
-            if node.args and _names(node.args[0]) == name.rpartition(".")[2]:
+        if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Attribute):
+            copied = node.func.attr in _COPIES and _names(node.args[0]) == name.rpartition(".")[2]
+            if copied:
                 return True
     return False
 

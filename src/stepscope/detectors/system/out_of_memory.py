@@ -18,8 +18,8 @@ would have stayed within 97 % of the limit, if all other memory stays as it was.
 ## Known limits
 Variables are seen that the user's running functions, their modules and objects of the user's classes lead to; of long
 lists 64 entries stand for all. Memory that a library holds by itself belongs to no variable. A step's need is a model:
-tensors by shape, in the order in which the graph was made, and 15 % for the work space of kernels. The last look may
-have been taken some tenths of a second before the end.
+tensors by shape, in the order in which the graph was made, and a quarter for the work space of kernels. The last look
+may have been taken some tenths of a second before the end.
 
 ## Remedy
 The one for the owner: a smaller batch, a bound for what is kept, a smaller buffer, a cache before the data is made
@@ -160,29 +160,33 @@ def _stage(view: SessionView, owner: Owner | None) -> Stage:
 def _remedy(death: OutOfMemory, params: Params) -> Remedy:
     owner = death.owner
     if owner is None:
-        text = "look at what the line allocates: stepscope trace JOB --kind memory while it runs"
+        text = "look at what the line allocates, and give it less at once"
         return Remedy(id="look-at-line", text=text)
     fits = f"{death.fits:,}" if 0 < death.fits < owner.count else ""
+    identity, text = _WAYS.get(owner.kind, _IN_PARTS)
     if owner.kind == "step" and owner.fixed < params.min_fixed_ratio * owner.bytes:
-        return Remedy(
-            id="smaller-batch",
-            text=f"a batch of {fits or 'fewer samples'}; for the same step, accumulate gradients over several",
-        )
-    if owner.kind in ("step", "variables"):
-        return Remedy(
-            id="smaller-layer", text="make the largest layer smaller: pool before it is flattened, or fewer units"
-        )
-    if owner.kind == "cache":
-        text = "cache before the data is made larger (as bytes or uint8), or in a file: cache(PATH)"
-        return Remedy(id="smaller-cache", text=text)
-    if owner.kind == "shuffle":
-        text = f"shuffle file names or records before they are decoded{f', or at most {fits} elements' if fits else ''}"
-        return Remedy(id="smaller-shuffle", text=text)
-    if owner.kind == "container" and not owner.copied:
-        text = f"bound what {owner.name} keeps (numbers instead of arrays, deque(maxlen=N), a file)"
-        return Remedy(id="bound-what-is-kept", text=text)
-    text = "read the data in parts: tf.data from files, numpy.memmap, or a smaller type (uint8 until it is used)"
-    return Remedy(id="read-in-parts", text=text)
+        identity = "smaller-batch"
+        text = f"a batch of {fits or 'fewer samples'}; for the same step, accumulate gradients over several"
+    elif owner.kind == "shuffle" and fits:
+        text += f", or at most {fits} elements"
+    elif owner.kind == "container" and owner.copied:
+        identity, text = _IN_PARTS
+    return Remedy(id=identity, text=text.replace("NAME", owner.name))
+
+
+_LAYER = ("smaller-layer", "make the largest layer smaller: pool before it is flattened, or fewer units")
+_IN_PARTS = (
+    "read-in-parts",
+    "read the data in parts: tf.data from files, numpy.memmap, or a smaller type (uint8 until it is used)",
+)
+_WAYS: dict[str, tuple[str, str]] = {
+    "step": _LAYER,
+    "variables": _LAYER,
+    "cache": ("smaller-cache", "cache before the data is made larger (as bytes or uint8), or in a file: cache(PATH)"),
+    "shuffle": ("smaller-shuffle", "shuffle file names or records before they are decoded"),
+    "container": ("bound-what-is-kept", "bound what NAME keeps (numbers instead of arrays, deque(maxlen=N), a file)"),
+}
+"""Remedies by the kind of owner."""
 
 
 DETECTOR = Detector(

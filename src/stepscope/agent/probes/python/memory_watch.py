@@ -148,9 +148,7 @@ class Watch:
         self._grown_ns = min(2 * self._grown_ns, MOST_GROWN_NS)
         return "grown"
 
-    def look(
-        self, reason: str, own: int, space: int, before: tuple[int, int], leaf: Optional[FrameType]
-    ) -> None:
+    def look(self, reason: str, own: int, space: int, before: tuple[int, int], leaf: Optional[FrameType]) -> None:
         """Log what the job's variables hold. ``leaf``: the innermost frame of an exception's traceback."""
         began = time.thread_time_ns()
         stacks = sys._current_frames()
