@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -118,6 +118,7 @@ CASES = (
         cause="shuffle buffer",
         says="shuffle buffer",
         line=".shuffle(BUFFER)",
+        also=("CFG001", "INP005"),
     ),
     Case(
         name="kept_outputs",
@@ -255,9 +256,9 @@ class Results:
 
 def named(case: Case, row: Row) -> tuple[bool, bool]:
     """Whether the owner was named, and a line of it."""
-    lines = row.get("lines") or []
+    lines = cast("list[str]", row.get("lines") or [])
     title = str(row.get("title", ""))
-    return bool(title) and case.says in title, any(case.line in line for line in lines)  # type: ignore[union-attr]
+    return bool(title) and case.says in title, any(case.line in line for line in lines)
 
 
 def table(results: Results, cases: Sequence[Case]) -> str:
@@ -269,9 +270,9 @@ def table(results: Results, cases: Sequence[Case]) -> str:
         dead = results.get(case, "dies", case.dies)
         owner, line = named(case, dead)
         close = results.get(case, "close", case.close)
-        alarms = [f for f in close["findings"] if not f.startswith(case.also)]  # type: ignore[attr-defined]
+        alarms = [f for f in cast("list[str]", close["findings"]) if not f.startswith(case.also)]
         quiet = close["code"] == 0 and not alarms
-        fits = int(dead.get("fits") or 0)  # type: ignore[call-overload]
+        fits = cast("int", dead.get("fits") or 0)
         does = dies = None
         if fits:
             does = results.get(case, "fits", fits)["code"] == 0

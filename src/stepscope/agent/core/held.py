@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from stepscope.agent.core.foreign import Foreign
 
 LEAST_BYTES = 4 << 20
-"""A value below this is not told."""
+"""A value below this is left out."""
 MOST_ROWS = 12
 MOST_OBJECTS = 20_000
 MOST_NS = 8_000_000
@@ -80,7 +80,7 @@ class Size:
 def rows(stacks: Iterable[Optional[FrameType]]) -> list[dict[str, object]]:
     """The largest values that the user's frames of these stacks (innermost frames) lead to, the largest first."""
     budget = Budget(time.monotonic_ns())
-    found: list[dict[str, object]] = []
+    found: list[tuple[int, dict[str, object]]] = []
     modules: set[int] = set()
     for leaf in stacks:
         for frame in reversed(_user_frames(leaf)):  # the outermost first: it owns what it hands down
@@ -95,12 +95,12 @@ def rows(stacks: Iterable[Optional[FrameType]]) -> list[dict[str, object]]:
                 for name, value in variables:
                     if not name.startswith("__"):
                         found += _rows_of(name, value, at, budget)
-    found.sort(key=lambda row: -row["bytes"])  # type: ignore[operator]
-    return found[:MOST_ROWS]
+    found.sort(key=lambda sized: -sized[0])
+    return [row for _, row in found[:MOST_ROWS]]
 
 
 def _user_frames(frame: Optional[FrameType]) -> list[FrameType]:
-    found = []
+    found: list[FrameType] = []
     for _ in range(1000):
         if frame is None or len(found) >= MOST_FRAMES:
             break
@@ -122,8 +122,10 @@ def _locals(frame: FrameType) -> list[tuple[str, Foreign]]:
     return found
 
 
-def _rows_of(name: str, value: Foreign, at: tuple[str, str, int], budget: Budget) -> Iterator[dict[str, object]]:
-    """The rows of one variable: of a user's object one for each attribute."""
+def _rows_of(
+    name: str, value: Foreign, at: tuple[str, str, int], budget: Budget
+) -> Iterator[tuple[int, dict[str, object]]]:
+    """(bytes, row) of one variable: of a user's object one for each attribute."""
     inside = _attributes(value)
     if inside is None:
         row = _row(name, value, at, budget)
@@ -137,14 +139,16 @@ def _rows_of(name: str, value: Foreign, at: tuple[str, str, int], budget: Budget
                 yield row
 
 
-def _row(name: str, value: Foreign, at: tuple[str, str, int], budget: Budget) -> Optional[dict[str, object]]:
+def _row(
+    name: str, value: Foreign, at: tuple[str, str, int], budget: Budget
+) -> Optional[tuple[int, dict[str, object]]]:
     size = _size(value, DEPTH, budget)
     if size.bytes < LEAST_BYTES:
         return None
     count = len(value) if type(value) in _CONTAINERS else 0
     row: dict[str, object] = {"name": name[:80], "kind": type(value).__name__[:40], "bytes": int(size.bytes)}
     row.update(count=count, dtype=size.dtype, shape=list(size.shape), file=at[0], function=at[1], line=at[2])
-    return row
+    return int(size.bytes), row
 
 
 def _attributes(value: Foreign) -> Optional[list[tuple[str, Foreign]]]:
@@ -160,7 +164,7 @@ def _own_attributes(value: Foreign) -> Optional[list[tuple[str, Foreign]]]:
         return None
     try:
         inside = object.__getattribute__(value, "__dict__")
-    except Exception:  # no dictionary, or a class that is none of Python's
+    except (AttributeError, TypeError):  # no dictionary, or a class that is none of Python's
         return None
     return list(inside.items()) if type(inside) is dict else None
 

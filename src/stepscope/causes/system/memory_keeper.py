@@ -39,11 +39,11 @@ def build(view: StepsView) -> Keeper | None:
     lo, hi = view.steps.windows
     before = [look for look in use.looks if look.at <= lo[0]]
     looks = [*before[-1:], *(look for look in use.looks if lo[0] < look.at <= hi[-1])]
-    if len(looks) < 2:  # noqa: PLR2004 - a difference takes two
+    if not looks[1:]:
         return None
     first, last = looks[0], looks[-1]
-    if before and len(looks) > 2:  # noqa: PLR2004 - what was made before the steps is no growth of theirs
-        first = looks[1] if last.own_bytes - looks[1].own_bytes >= MIN_GROWN_BYTES else first
+    if before and looks[2:] and last.own_bytes - looks[1].own_bytes >= MIN_GROWN_BYTES:
+        first = looks[1]  # what was made between the look before and the first step is no growth of theirs
     grown = last.own_bytes - first.own_bytes
     if grown < MIN_GROWN_BYTES:
         return None

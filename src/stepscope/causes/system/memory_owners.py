@@ -37,7 +37,7 @@ docs/benchmarks/out-of-memory.md: 1.2 for convolutions, 1.5 for attention."""
 USABLE = 0.97
 """Of a limit: the kernel and other processes need some of it."""
 TENSORS = 5
-"""Largest tensors that are told."""
+"""Largest tensors that are named."""
 _STAGES: tuple[tuple[str, OwnerKind], ...] = (("Cache", "cache"), ("Memory", "cache"), ("Shuffle", "shuffle"))
 _BUFFER: OwnerKind = "buffer"
 _MADE: dict[OwnerKind, str] = {"cache": "Cache", "shuffle": "Shuffle"}

@@ -27,6 +27,8 @@ KILLED = frozenset({-9, 137})
 ABORTED = frozenset({-6, 134})
 NEAR = 0.7
 """Share of the address space's limit at which an abort is one for lack of memory."""
+FULL = 0.8
+"""Share of the host's memory in use from which the kernel may have killed for it; a control group always may."""
 MIN_SHARE = 0.33
 """Of the memory that came after the first look, or was asked for: what an owner must explain."""
 COPY = (0.5, 2.2)
@@ -55,7 +57,7 @@ class OutOfMemory:
     where: tuple[Place, ...]
     """The line that ran at the end."""
     owner: Owner | None
-    """Who held the memory; None: nobody that was seen."""
+    """Who held the memory; None: not seen."""
     others: tuple[Owner, ...]
     """Other owners, the largest first."""
     fits: int
@@ -89,7 +91,7 @@ def _explained(view: SessionView, worker: Worker, use: MemoryUse, way: Way, erro
     limit = _limit(use, way)
     own = float(use.own[-1]) if len(use.own) else 0.0
     asked, shape = _asked(use, error, view.session.manifest.ended_ns or worker.info.ended_ns)
-    if way == "killed" and limit is not None and limit.kind != "address space":
+    if way == "killed" and limit is not None and limit.kind == "control group":
         own = max(own, limit.bytes - limit.others)  # the last sample was some time before
     need = memory_owners.step(view, worker)
     model = memory_owners.model_variables(view, worker)
@@ -129,8 +131,11 @@ def _copies(owner: Owner, asked: float) -> float:
 
 def _limit(use: MemoryUse, way: Way) -> Limit | None:
     """The limit that it died of: one of the address space does not kill, one of resident memory does not raise."""
-    killers = [n for n in use.limits if (n.kind == "address space") != (way == "killed")]
-    return (killers or list(use.limits) or [None])[0]
+    if way != "killed":
+        spaces = [n for n in use.limits if n.kind == "address space"]
+        return next(iter([*spaces, *use.limits]), None)
+    killers = [n for n in use.limits if n.kind == "control group" or n.peak >= FULL * n.bytes]
+    return next((n for n in killers if n.kind != "address space"), None)
 
 
 def _asked(use: MemoryUse, error: MemoryLacked | None, ended_ns: int) -> tuple[float, str]:

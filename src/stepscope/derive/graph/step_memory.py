@@ -2,7 +2,7 @@
 
 The nodes are followed in the order in which they were made, which is that of the forward pass and then of the
 gradients. A tensor lives from its node to its last use. Ops that only rename a tensor share its memory, and ops of each
-element write into an input that nobody needs any more, as TensorFlow's kernels do. A called graph needs its own peak
+element write into an input that is needed no more, as TensorFlow's kernels do. A called graph needs its own peak
 while it runs. Variables are not counted, nor the work space of kernels: the result is a lower bound of what the
 allocator has to give.
 
@@ -151,7 +151,7 @@ class StepMemories:
             total = size[True] + size[False] + inner.total + sum(work)
             if total > best.total:
                 grown = size[True] + inner.grown + sum(work)
-                best = _Peak(size[False] + inner.fixed, grown, (*_told(live), *inner.live))
+                best = _Peak(size[False] + inner.fixed, grown, (*_listed(live), *inner.live))
             for buffer in taken:
                 buffer.uses -= 1
             for buffer in (*taken, *made):
@@ -193,12 +193,12 @@ class StepMemories:
 
     def _like_batch(self, shape: tuple[int, ...]) -> bool:
         """Whether a known shape begins with the batch, alone or times something, and is none of a variable's."""
-        if self._samples < 2 or shape[0] <= 0 or shape[0] % self._samples:  # noqa: PLR2004 - 1 divides everything
+        if self._samples <= 1 or shape[0] <= 0 or shape[0] % self._samples:  # 1 divides everything
             return False
         return ",".join(map(str, shape)) + "]" not in self._variables
 
 
-def _told(live: Mapping[int, _Buffer]) -> tuple[LiveTensor, ...]:
+def _listed(live: Mapping[int, _Buffer]) -> tuple[LiveTensor, ...]:
     return tuple(LiveTensor(row=b.row, bytes=b.bytes, grows=b.grows) for b in live.values())
 
 

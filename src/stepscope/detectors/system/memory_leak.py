@@ -19,7 +19,7 @@ A list that is meant to grow up to a bound beyond the run (a replay buffer in Py
 buffer allocated all at once does not, because its address space does not grow. The result is undecided while a
 `Dataset.cache()` is in its first pass, and for a loop that only predicts where the agent did not look at what
 variables hold: if a variable keeps what came, it keeps results, which is information; if none does, it leaks. Needs
-eight samples, one a second. A job that died for lack of memory is told by MEM004.
+eight samples, one a second. A job that died for lack of memory is reported as MEM004.
 
 ## Remedy
 Keep numbers, not tensors (`float(loss)`), bound what is kept (`collections.deque(maxlen=N)`), create functions,

@@ -1,9 +1,9 @@
 """The job died for lack of memory.
 
 ## What it detects
-The kernel killed the job while it killed processes for lack of memory, an exception for lack of memory that nobody
-caught ended it, or it aborted near its limit of address space. Who held the memory is told from what was recorded until
-then: the variables of its Python, the buffers of its input, the tensors of its step by the shapes of its graph, and the
+The kernel killed the job while it killed processes for lack of memory, an exception for lack of memory that was not
+caught ended it, or it aborted near its limit of address space. Who held the memory is concluded from what was recorded
+until then: the variables of its Python, the buffers of its input, the tensors of its step by the shapes of its graph, and the
 variables of its model.
 
 ## Why it matters

@@ -62,7 +62,7 @@ class MemoryHeld(Event, tag="memory-held", frozen=True, kw_only=True):
 
 
 class MemoryLacked(Event, tag="memory-error", frozen=True, kw_only=True):
-    """An exception for lack of memory that nobody caught ended the process. Since 0.1."""
+    """An exception for lack of memory that was not caught ended the process. Since 0.1."""
 
     error: str = ""
     """The exception's class. Its message is not recorded."""

@@ -19,7 +19,7 @@ class MemoryRoom(Struct, frozen=True, kw_only=True):
     peak_bytes: int
     """Most that was seen to be taken at once."""
     bytes_per_second: float = 0.0
-    """Rate at which the process's memory rises over the steady steps and goes on rising; 0: it does not."""
+    """Rate at which the process's memory rises over the steady steps without levelling off; 0: it does not."""
     seconds_left: float | None = None
     """Time until the limit is reached at this rate; null: memory does not rise."""
     batch: int = 0

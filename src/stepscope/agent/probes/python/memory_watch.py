@@ -3,7 +3,7 @@
 A tick reads /proc/self/statm: 5 us, at most ten times a second. A look (``agent.core.held``) is taken when the memory
 has doubled, has passed a share of what bounds it, has grown for ten seconds, or when more address space was taken at
 once than there is memory left. Near the bound, graphs and tf.data's models that wait to be read are read at once:
-later is too late. An exception for lack of memory that nobody catches is told with the sizes that its message names,
+later is too late. An exception for lack of memory that is not caught is logged with the sizes that its message names,
 never with the message.
 """
 
@@ -219,7 +219,7 @@ def sizes(text: str) -> dict[str, object]:
 
 
 def attach(state: AgentState, module: Foreign) -> None:
-    """Start watching, and put our hook before the one for exceptions that nobody catches."""
+    """Start watching, and put our hook before the one for exceptions that are not caught."""
     watch = Watch(state)
     state.hooks.on_tick(watch.tick)
     original = module.excepthook
