@@ -3,8 +3,8 @@
 ## What it detects
 The kernel killed the job while it killed processes for lack of memory, an exception for lack of memory that was not
 caught ended it, or it aborted near its limit of address space. Who held the memory is concluded from what was recorded
-until then: the variables of its Python, the buffers of its input, the tensors of its step by the shapes of its graph, and the
-variables of its model.
+until then: the variables of its Python, the buffers of its input, the tensors of its step by the shapes of its graph,
+and the variables of its model.
 
 ## Why it matters
 The work since the last checkpoint is lost, and the message, if there is one, names what was asked for last, not what
