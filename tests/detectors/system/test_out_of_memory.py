@@ -99,11 +99,12 @@ def test_buffers_of_the_input(stage: str, cls: str, word: str, remedy: str) -> N
 
 
 def test_an_array_and_what_was_asked_for() -> None:
-    """An exception says what did not fit; a variable of that size is copied."""
-    job = raising(asked=1200 * MB, shape=(300, 1 << 20))
-    finding = found(job)
-    assert "ResourceExhaustedError" in finding.title
-    assert "1.17 GiB more were asked for" in finding.title
+    """An exception says what did not fit: it is the owner if it is larger than what variables hold."""
+    finding = found(raising(asked=1200 * MB, shape=(300, 1 << 20)))
+    assert "an array of float[300,1048576] needs 1.17 GiB" in finding.title
+    assert finding.remedies[0].id == "read-in-parts"
+    assert evidence(finding)["size"] == 300
+    assert "ResourceExhaustedError" in finding.explanation
     assert "float[300,1048576]" in finding.explanation
 
 
@@ -112,6 +113,7 @@ def test_nobody_seen() -> None:
     finding = found(dying(value("small", 100 * MB)))
     assert (finding.cause, finding.remedies[0].id) == ("unknown", "look-at-line")
     assert [p.line for p in finding.where] == [CALL]
+    assert "came while one line ran" in finding.title
 
 
 def test_a_death_without_lack_of_memory_is_none() -> None:

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from stepscope.model.report.finding import Place
     from stepscope.model.session.session import Worker
 
-OwnerKind = Literal["variable", "container", "cache", "shuffle", "buffer", "step", "variables"]
-"""Kind. container: a list, dictionary or other collection; cache, shuffle, buffer: of the input; variables: of the
-model and its optimizer."""
+OwnerKind = Literal["variable", "container", "cache", "shuffle", "buffer", "step", "variables", "asked"]
+"""Kind. asked: the array or tensor that did not fit; container: a list, dictionary or other collection; cache, shuffle,
+buffer: of the input; variables: of the model and its optimizer."""
 WORK_SPACE = 1.25
 """What a step takes over what its tensors need: work space of kernels, batches that wait. Measured on the programs of
 docs/benchmarks/out-of-memory.md: 1.2 for convolutions, 1.5 for attention."""

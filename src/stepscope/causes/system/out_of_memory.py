@@ -56,6 +56,8 @@ class OutOfMemory:
     asked_shape: str
     where: tuple[Place, ...]
     """The line that ran at the end."""
+    line_bytes: float
+    """Own memory that came while it ran, as far as looks saw it; 0: not known."""
     owner: Owner | None
     """Who held the memory; None: not seen."""
     others: tuple[Owner, ...]
@@ -101,7 +103,8 @@ def _explained(view: SessionView, worker: Worker, use: MemoryUse, way: Way, erro
     first = float(use.looks[0].own_bytes) if use.looks else 0.0
     came = max(own - first, 0.0) + (asked if way != "killed" else 0.0)
     owner = next((one for one in owners if one.bytes >= MIN_SHARE * came), None)
-    base = _base(use, own, owner, need)
+    owner = _of_message(error, asked, shape, owner)
+    base = own if owner is not None and owner.kind == "asked" else _base(use, own, owner, need)
     copies = _copies(owner, asked) if owner is not None else 0.0
     return OutOfMemory(
         way=way,
@@ -113,11 +116,36 @@ def _explained(view: SessionView, worker: Worker, use: MemoryUse, way: Way, erro
         asked=asked,
         asked_shape=shape,
         where=_where(view, use, error),
+        line_bytes=_since_line(use, own),
         owner=owner,
         others=tuple(one for one in owners if one is not owner),
         fits=fitting(owner, limit, base, copies) if owner is not None and limit is not None else 0,
         base=base,
     )
+
+
+def _of_message(error: MemoryLacked | None, asked: float, shape: str, owner: Owner | None) -> Owner | None:
+    """The array that did not fit, if it is larger than what anybody holds; else the owner."""
+    if error is None or not error.shape or asked <= (owner.bytes if owner is not None else 0.0):
+        return owner
+    count = max(1, error.shape[0])
+    return memory_owners.Owner(
+        kind="asked", name=shape, bytes=asked, count=count, unit="rows", per_unit=asked / count, where=()
+    )
+
+
+def _since_line(use: MemoryUse, own: float) -> float:
+    """Own memory that came while the line of the last look ran."""
+    if not use.looks or not use.looks[-1].stack:
+        return 0.0
+    line = use.looks[-1].stack[-1]
+    before = 0
+    for look in reversed(use.looks):
+        if not look.stack or look.stack[-1] != line:
+            before = look.own_bytes
+            break
+        before = look.before_bytes or look.own_bytes
+    return max(0.0, own - before)
 
 
 def _copies(owner: Owner, asked: float) -> float:

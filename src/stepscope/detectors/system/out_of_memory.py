@@ -85,7 +85,8 @@ def _title(death: OutOfMemory) -> str:
     asked = f"{format_bytes(death.asked)} more were asked for" if death.asked else ""
     if owner is None:
         error = f" by {death.error}" if death.error else ""
-        return f"ended{error} at {bound} with {format_bytes(death.own)} held{f'; {asked}' if asked else ''}"
+        took = f"; {format_bytes(death.line_bytes)} of it came while one line ran" if death.line_bytes else ""
+        return f"ended{error} at {bound} with {format_bytes(death.own)} held{took}{f'; {asked}' if asked else ''}"
     holds, fits = format_bytes(owner.bytes), ""
     if death.fits and owner.count and death.fits < owner.count:
         fits = f"; {death.fits:,} would have fitted"
@@ -94,6 +95,10 @@ def _title(death: OutOfMemory) -> str:
         said = f"a step with {owner.count:,} samples needs about {holds} beyond the {format_bytes(death.base)} held "
         fits = fits.replace("would", "samples would") if fits else ""
         return f"{said}before it; the limit is {bound}{fits}"
+    if owner.kind == "asked":
+        fits = fits.replace("would", "rows would")
+        own = format_bytes(death.own)
+        return f"an array of {owner.name} needs {holds} beyond the {own} held; the limit is {bound}{fits}"
     if owner.kind == "variables":
         return f"the variables of the model and its optimizer take {holds} of {bound}, {owner.name} the most"
     if owner.kind in ("cache", "shuffle", "buffer"):
