@@ -145,3 +145,19 @@ def test_a_look_is_bounded() -> None:
     held._size(deep, held.DEPTH, budget)
     assert budget.left > held.MOST_OBJECTS - 10_000
     assert frames.is_own(__file__)
+
+
+def test_a_dictionary_that_somebody_else_holds_stays() -> None:
+    """A library that has asked for a caller's variables keeps them through a look."""
+
+    def calls() -> tuple[dict[str, object], int]:
+        big = np.zeros(MB)
+        mine = caller_variables()
+        rows()
+        return mine, len(big)
+
+    def caller_variables() -> dict[str, object]:
+        return sys._getframe(1).f_locals
+
+    mine, _ = calls()
+    assert "big" in mine

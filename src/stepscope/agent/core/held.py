@@ -6,7 +6,8 @@ for the outermost variable that leads to it; of long containers 64 elements are 
 time and by the number of objects.
 
 Frames are read through ``f_locals``, which before Python 3.13 is one dictionary that the frame keeps: it is emptied
-again, so that nothing lives longer for it, and a function that might ask for it itself is passed over.
+again, so that nothing lives longer for it, unless another part of the program holds it too. A function that might ask
+for it itself is passed over.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ DEPTH = 5
 MOST_FRAMES = 64
 _OPTIMIZED = 0x1
 """CO_OPTIMIZED: locals in slots, of which f_locals is a copy."""
+_OURS = 3
+"""References to a frame's dictionary that no one else has: the frame's, our variable, the argument of the question."""
 _ASKS = frozenset(("locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe"))
 _FRAMEWORKS = ("tensorflow", "keras", "tf_keras", "numpy", "jax", "torch", "stepscope")
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque)
@@ -118,7 +121,8 @@ def _locals(frame: FrameType) -> list[tuple[str, Foreign]]:
         return []
     names = frame.f_locals
     found = list(names.items())
-    names.clear()
+    if sys.getrefcount(names) <= _OURS:
+        names.clear()
     return found
 
 

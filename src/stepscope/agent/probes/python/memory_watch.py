@@ -60,7 +60,6 @@ class Watch:
     def __init__(self, state: AgentState) -> None:
         self._state = state
         self._file = os.open("/proc/self/statm", os.O_RDONLY)
-        self._pid = os.getpid()
         self._group, self._usage = memory_limits.control_group()
         self._host = memory_limits.host()
         self._due = 0
@@ -84,8 +83,6 @@ class Watch:
         if now_ns < self._due or self._state.lines.dormant:
             return
         self._due = now_ns + EVERY_NS
-        if os.getpid() != self._pid:
-            self._reopen()
         own, space = self._sizes()
         self._remember(now_ns, own)
         reason = self._reason(now_ns, own, space)
@@ -111,11 +108,6 @@ class Watch:
             self._series.append((now_ns, own))
             if len(self._series) >= MOST_POINTS:
                 self._series, self._every = self._series[::2], self._every * 2
-
-    def _reopen(self) -> None:
-        os.close(self._file)
-        self._file = os.open("/proc/self/statm", os.O_RDONLY)
-        self._pid = os.getpid()
 
     def _sizes(self) -> tuple[int, int]:
         """(resident memory without files and shared memory, address space)."""
