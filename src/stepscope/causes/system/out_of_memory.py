@@ -57,7 +57,7 @@ class OutOfMemory:
     where: tuple[Place, ...]
     """The line that ran at the end."""
     line_bytes: float
-    """Own memory that came while it ran, as far as looks saw it; 0: not known."""
+    """Own memory that looks saw coming while it ran; 0: not known."""
     owner: Owner | None
     """Who held the memory; None: not seen."""
     others: tuple[Owner, ...]
