@@ -48,7 +48,7 @@ class Case:
     cause: str
     """What grows, in words."""
     says: str
-    """Part of the title that names the owner."""
+    """Part of the title that names the owner; "": nothing that is recorded shows one, only the line can be named."""
     line: str
     """Part of a line of the program that must be among the places."""
     space: bool = False
@@ -273,7 +273,7 @@ def table(results: Results, cases: Sequence[Case]) -> str:
         if fits:
             does = results.get(case, "fits", fits)["code"] == 0
             dies = results.get(case, "more", int(fits * MORE) + 1)["code"] != 0
-        marks = [bool(dead["code"]), owner, line, does, dies, quiet]
+        marks = [bool(dead["code"]), owner if case.says else None, line, does, dies, quiet]
         counts = [count + bool(mark) for count, mark in zip(counts, marks, strict=True)]
         said = [{True: "yes", False: "**no**", None: "-"}[mark] for mark in marks]
         grows = f"{case.cause}, {'slowly' if case.slow else 'at once'}"

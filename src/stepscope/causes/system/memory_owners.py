@@ -34,8 +34,9 @@ buffer: of the input; variables: of the model and its optimizer."""
 WORK_SPACE = 1.25
 """What a step takes over what its tensors need: work space of kernels, batches that wait. Measured on the programs of
 docs/benchmarks/out-of-memory.md: 1.2 for convolutions, 1.5 for attention."""
-USABLE = 0.97
-"""Of a limit: the kernel and other processes need some of it."""
+USABLE = {"control group": 0.97, "host": 0.97, "address space": 0.9}
+"""Share of a limit that may be used: the kernel and other processes need some of it, and threads and allocators reserve
+address space that they do not touch."""
 TENSORS = 5
 """Largest tensors that are named."""
 _STAGES: tuple[tuple[str, OwnerKind], ...] = (("Cache", "cache"), ("Memory", "cache"), ("Shuffle", "shuffle"))

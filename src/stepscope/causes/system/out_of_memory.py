@@ -198,7 +198,7 @@ def fitting(owner: Owner, limit: Limit, base: float, copies: float = 0.0) -> int
     each = owner.per_unit * (1.0 + copies / owner.bytes if owner.bytes else 1.0)
     if each <= 0:
         return 0
-    room = memory_owners.USABLE * limit.bytes - limit.others - base - owner.fixed
+    room = memory_owners.USABLE[limit.kind] * limit.bytes - limit.others - base - owner.fixed
     return max(0, int(room / each))
 
 

@@ -13,7 +13,8 @@ filled the memory.
 ## Evidence
 `limit_bytes`, `own_bytes` of the process at the end, `owner_bytes`; `asked_bytes`: what was asked for at once at the
 end; `size` of the owner (a batch, the entries of a list, the elements of a buffer) and `size_that_fits`: the size that
-would have stayed within 97 % of the limit, if all other memory stays as it was. For a step it is modelled from shapes.
+would have stayed within 97 % of the limit (90 % of one of address space), if all other memory stays as it was. For a
+step it is modelled from shapes.
 
 ## Known limits
 Variables are seen that the user's running functions, their modules and objects of the user's classes lead to; of long

@@ -37,7 +37,9 @@ def build(view: SessionView) -> MemoryRoom | None:
         return None
     dead = view.get(out_of_memory.build) is not None  # MEM004 says what would have fitted
     rate = 0.0 if dead else _rate(view)
-    batch, fits, sample, fixed, scale = _NOTHING if dead else _batch(view, worker, use, limit)
+    batch, fits, sample, fixed, scale = (
+        _NOTHING if dead else _batch(view, worker, use if device is None else None, limit)
+    )
     factor = fits / batch if batch else 0.0
     return MemoryRoom(
         limit="device" if device is not None else limit.kind,
@@ -74,17 +76,21 @@ def _device(view: SessionView) -> Limit | None:
 
 
 def _batch(
-    view: SessionView, worker: Worker, use: MemoryUse, limit: Limit
+    view: SessionView, worker: Worker, use: MemoryUse | None, limit: Limit
 ) -> tuple[int, int, float, float, float | None]:
-    """(batch, the largest that fits, bytes of a sample, fixed bytes, scale); zeros where not known."""
+    """(batch, the largest that fits, bytes of a sample, fixed bytes, scale); zeros where not known.
+
+    ``use``: memory by which the step's shapes are scaled; None on a device, whose memory the host's does not show.
+    """
     if view.steps is None or (need := memory_owners.step(view, worker)) is None:
         return _NOTHING
     memory = need.memory
     if memory.per_sample <= 0:
         return _NOTHING
-    scale = _scale(use, need.traced_ns, memory.total)
+    scale = _scale(use, need.traced_ns, memory.total) if use is not None else None
     used = scale if scale is not None else memory_owners.WORK_SPACE
-    room = memory_owners.USABLE * limit.bytes - limit.peak
+    usable = memory_owners.USABLE[limit.kind] if use is not None else DEVICE_USABLE
+    room = usable * limit.bytes - limit.peak
     more = max(0.0, room) / (memory.per_sample * used)
     fits = memory.samples + int(more)
     return memory.samples, fits, memory.per_sample * used, memory.fixed * used, scale
