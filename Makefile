@@ -246,6 +246,10 @@ bench-read-xplane: $(VENV)/.stamp ## our reader of op traces beside xprof; XPROF
 bench-capture: $(VENV)/.stamp ## what an op trace costs a running job, beside TensorFlow's own profiler
 	@$(BIN)/python benchmarks/capture.py $(ARGS)
 
+.PHONY: bench-out-of-memory
+bench-out-of-memory: $(VENV)/.stamp ## ten programs that die for lack of memory, and that come close; resumable, needs root
+	@$(BIN)/python benchmarks/out_of_memory.py $(ARGS)
+
 .PHONY: bench-first-look
 bench-first-look: $(VENV)/.stamp ## how often short jobs have their first look, and what it costs; resumable
 	@$(BIN)/python benchmarks/first_look.py $(ARGS)

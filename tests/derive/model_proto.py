@@ -40,6 +40,7 @@ def node(stage: Node) -> bytes:
         number(1, stage.id),
         message(2, stage.name.encode()),
         number(3, 1),
+        number(4, stage.buffered_bytes),
         number(5, stage.buffered_elements),
         number(7, stage.bytes_produced),
         number(8, stage.num_elements),

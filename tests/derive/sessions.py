@@ -108,7 +108,8 @@ class Job:
 
     pid: int = 100
     command: tuple[str, ...] = ()
-    exit_code: int = 0
+    exit_code: int | None = 0
+    memory_killed: bool = False
     ended_ns: int = 0
     records: list[_Record] = field(default_factory=list)
     events: list[AnyEvent] = field(default_factory=list)
@@ -346,6 +347,7 @@ class Job:
                 cwd=CWD,
                 job_pid=self.pid,
                 exit_code=self.exit_code,
+                memory_killed=self.memory_killed,
                 ended_ns=self.ended_ns,
                 host=self.host,
             ),

@@ -69,6 +69,7 @@ class Signal(Enum):
     RUN = "measured run"
     EXPERIMENT = "experiment"
     MEMBERS = "steps of several members of the job"
+    ENDED = "end of the job"
 
 
 HINTS = {
@@ -93,6 +94,7 @@ HINTS = {
     Signal.RUN: "this session was imported; measure the job with stepscope run",
     Signal.EXPERIMENT: "nothing was tried on this run; stepscope whatif changes one thing at a time and measures it",
     Signal.MEMBERS: "this is the session of one process; stepscope merge joins those of a job's workers",
+    Signal.ENDED: "the job still runs, or how it ended was not seen: stepscope run sees it",
     Signal.SIZES: "only the number of samples per step is recorded, not their length",
 }
 
@@ -207,6 +209,21 @@ def present(view: SessionView) -> frozenset[Signal]:
         Signal.MEMORY_LOOKS: bool(view.session.memory_looks),
     }
     found = {signal for signal, held in there.items() if held}
+    found, manifest, trace = set(), view.session.manifest, view.traces.main
+    if trace is not None:
+        found |= {Signal.OP_TRACE, *([Signal.DEVICE_TRACE] if trace.device >= 0 else [])}
+    if view.get(no_progress.build) is not None:
+        found.add(Signal.STACKS)
+    for signal, there in (
+        (Signal.HOST, view.get(contention.build) is not None),
+        (Signal.FAULTS, view.get(steady_page_faults.build) is not None),
+        (Signal.NATIVE, bool(view.session.stacks)),
+        (Signal.ENDED, manifest.exit_code is not None or manifest.memory_killed),
+        (Signal.EXPERIMENT, view.session.experiment is not None),
+        (Signal.MEMORY_LOOKS, bool(view.session.memory_looks)),
+    ):
+        if there:
+            found.add(signal)
     with_steps = steps_view.of(view)
     return frozenset(found | _of_steps(with_steps)) if with_steps is not None else frozenset(found)
 

@@ -18,6 +18,7 @@ from stepscope.reports import (
     verdict,
     words,
 )
+from stepscope.reports.memory import room_words
 from stepscope.reports.page import call_rows, input_rows, limit_rows, link_rows, op_rows, traced_rows, turn_rows
 from stepscope.reports.page.excerpt import excerpt
 from stepscope.units import format_ns
@@ -83,6 +84,8 @@ def _head(report: Report) -> str:
     items.append(verdict.gpu_text(report))
     items += [escape(words.framework_text(summary)), verdict.exit_text(summary)]
     items += map(escape, words.process_role_items(summary))
+    items += [f"memory: {escape(text)}" for text in room_words.items(report.memory_room)[:1]]
+    items += map(escape, room_words.items(report.memory_room)[1:])
     items += map(escape, words.inference_items(summary))
     items.append(words.overhead_text(report.overhead, steps=summary.steps))
     makers = "".join(f"\n- {escape(line)}" for line in maker_rows.lines(summary))

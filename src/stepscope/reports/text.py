@@ -22,6 +22,7 @@ from stepscope.reports import (
     words,
 )
 from stepscope.reports.lines import NO_BREAK, SEPARATOR, Piece, labelled, paint, wrap, wrap_items
+from stepscope.reports.memory import room_words
 from stepscope.reports.page import (
     call_rows,
     input_rows,
@@ -108,6 +109,7 @@ def _header(report: Report, width: int) -> list[Line]:
             *labelled("unexplained", HEAD, wrap(verdict.unexplained_text(report), room)),
             *labelled("measured", HEAD, measured or ["nothing: the job was too short, or no sampler ran"]),
             *_stages(report, room),
+            *_labelled("memory", HEAD, _wrap_items(room_words.items(report.memory_room), room)),
             *_wrapped("requests", request_rows.lines(report), room),
             *_wrapped("calls", call_rows.lines(report.system_calls), room),
             *_members(report, room),
@@ -126,6 +128,7 @@ def _header(report: Report, width: int) -> list[Line]:
         *labelled("unexplained", HEAD, wrap(verdict.unexplained_text(report), room)),
         *_stages(report, room),
         *_wrapped("input", input_rows.head(report), room),
+        *_labelled("memory", HEAD, _wrap_items(room_words.items(report.memory_room), room)),
         *_wrapped("requests", request_rows.lines(report), room),
         *_wrapped("calls", call_rows.lines(report.system_calls), room),
         *_members(report, room),

@@ -7,7 +7,7 @@ import dataclasses
 import msgspec
 import numpy as np
 import pytest
-from tests.derive.sessions import MS, SCRIPT, TRACED
+from tests.derive.sessions import MS, SCRIPT, TRACED, Job, S
 from tests.detectors.asking import codes, look
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
 from tests.detectors.jobs import CALL, PERIOD, STEPS, train_loop
@@ -17,6 +17,7 @@ from stepscope.derive.view import SessionView
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
 from stepscope.detectors.system.memory_leak import DETECTOR
+from stepscope.model.log.memory import HeldValue, MemoryHeld
 from stepscope.wire.kinds import Kind
 
 LEAST_LEAK = 32 * MB // 80
@@ -36,7 +37,7 @@ FIXTURES = Fixtures(
             "graphs_traced",
             "major_faults",
         ),
-        title=("memory rises by 10", "memory leak", "full in"),
+        title=("memory rises by 10", "memory leak", "reaches"),
         pipeline_stage="none",
         remedy="keep-numbers",
         basis="modelled",
@@ -79,6 +80,44 @@ def test_a_loop_that_predicts_may_keep_its_results() -> None:
     findings, checked = look(remembering(lambda n: 400 * MB + 20 * MB * n, predicts=True))
     assert findings == ()
     assert checked["MEM001"].outcome == "undecided"
+
+
+def predicting(kept: int) -> Job:
+    """A loop that predicts and whose memory rises by 20 MiB a step; of each, a list keeps ``kept`` MiB."""
+    job = remembering(lambda n: 400 * MB + 20 * MB * n, predicts=True)
+    for at in (1, 5, 9):
+        done = at * 10
+        row = HeldValue(name="results", kind="list", bytes=kept * MB * done, count=done, file=SCRIPT, function="main")
+        job.event(MemoryHeld(at=at * S, own_bytes=(400 + 20 * done) * MB, rows=(row,) if kept else ()))
+    return job
+
+
+def test_results_that_are_kept_are_information() -> None:
+    """A loop that predicts and keeps its results does what it is for: the list is named, with the time to the limit."""
+    (found,) = (f for f in look(predicting(18))[0] if f.code == "MEM001")
+    assert found.severity == "info"
+    assert "results are kept" in found.title
+    assert "results in main keeps it: 90 entries" in found.title
+
+
+def test_memory_that_no_variable_keeps_is_a_leak() -> None:
+    """A loop that predicts whose memory rises, and no variable of which keeps it, leaks."""
+    (found,) = (f for f in look(predicting(0))[0] if f.code == "MEM001")
+    assert "memory leak" in found.title
+    assert found.confidence < 0.85
+
+
+def test_a_variable_that_keeps_what_a_training_leaves_is_named() -> None:
+    """Where a training leaks, the variable that grew as much comes first."""
+    job = leaking(20 * MB)
+    for at in (1, 9):
+        row = HeldValue(
+            name="losses", kind="list", bytes=200 * MB * at, count=at, file=SCRIPT, function="main", line=CALL
+        )
+        job.event(MemoryHeld(at=at * S, own_bytes=(400 + 200 * at) * MB, rows=(row,)))
+    (found,) = (f for f in look(job)[0] if f.code == "MEM001")
+    assert "losses in main keeps it" in found.title
+    assert found.remedies[0].id == "keep-numbers"
 
 
 def test_a_saw_tooth_is_no_leak() -> None:

@@ -185,6 +185,16 @@ class Reader:
             self._first_wait = 0
             self.tell()
 
+    def hurry(self, most_ns: int) -> None:
+        """Read what waits at once, for at most so long, on the agent's thread: the process may end any moment."""
+        if self.running or (self._current is None and not self._waiting):
+            return
+        deadline = self._state.now() + most_ns
+        while self._state.now() < deadline and (self._current is not None or self._take()):
+            self._slice(deadline)
+        if self._current is not None and self._current.rows is not None:
+            self._current.rows.write()
+
     def _choose(self) -> bool:
         """Rank the graphs that a first look shows; returns whether one of them is still to be read."""
         chosen = self._state.captures.sizes.chosen

@@ -170,6 +170,8 @@ class Shared:
         self.wrapped = Wrapped()
         self.read_models: Callable[[Loop | None], None] | None = None
         """Function that reads the iterator models of a loop that is about to end (tf_data_model)."""
+        self.models_now: Callable[[], None] | None = None
+        """Function that reads the models of all iterators in use (tf_data_model), for ``memory_watch``."""
         self.padding: Padding | None = None
         """Examiner of the arrays given to fits and datasets (padding)."""
         self.inputs: Inputs | None = None

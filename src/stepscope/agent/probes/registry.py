@@ -22,6 +22,7 @@ PROBES = (
     "python.gc",
     "python.children",
     "python.thread_deaths",
+    "python.memory_watch",
     "keras.frameworks",
     "tensorflow.settings",
     "tensorflow.graph_nodes",

@@ -31,6 +31,7 @@ from stepscope.app.report.cluster import joint, members
 from stepscope.app.report.input import bound as input_bound
 from stepscope.app.report.input import tree as input_tree
 from stepscope.app.report.machine import clocks, links
+from stepscope.app.report.memory import room as memory_room
 from stepscope.causes.host import tasks, thread_deaths
 from stepscope.causes.host.line_heat import HotLines
 from stepscope.causes.system import translation
@@ -147,6 +148,7 @@ def report_of_view(view: SessionView) -> Report:
         op_traces=traces,
         traced=traced,
         memory=view.get(translation.maps),
+        memory_room=memory_room.build(view),
         ledger=settled.ledger,
         turns=turns.build(view),
         system_calls=system_calls.summary(session, view.steps),

@@ -97,7 +97,7 @@ def build(
         made = iterators.get(iterator)
         if made is not None and not matched:
             for data in between:
-                by_node = _align(data, datasets.get(made.dataset), datasets)
+                by_node = align(data, datasets.get(made.dataset), datasets)
                 matched.update({key: by_node[n.id] for key, n in stage_totals.walk(data) if n.id in by_node})
     if not shapes:
         return ()
@@ -148,7 +148,7 @@ def upstream(roots: Sequence[int], datasets: dict[int, DatasetMade]) -> list[Dat
     return order
 
 
-def _align(
+def align(
     data: IteratorModelData, root: DatasetMade | None, datasets: dict[int, DatasetMade]
 ) -> dict[int, tuple[DatasetMade, ...]]:
     """The constructions from which each node came. Both trees keep their order; tf.data only fuses, drops and

@@ -17,8 +17,9 @@ time or, for a job killed when memory ran out, the work since its last checkpoin
 ## Known limits
 A list that is meant to grow up to a bound beyond the run (a replay buffer in Python) looks the same until it is full; a
 buffer allocated all at once does not, because its address space does not grow. The result is undecided while a
-`Dataset.cache()` is in its first pass, and for a loop that only predicts and may keep its results. Needs eight samples,
-one a second. What keeps the memory is not seen, only what rises.
+`Dataset.cache()` is in its first pass, and for a loop that only predicts where the agent did not look at what
+variables hold: if a variable keeps what came, it keeps results, which is information; if none does, it leaks. Needs
+eight samples, one a second. A job that died for lack of memory is reported as MEM004.
 
 ## Remedy
 Keep numbers, not tensors (`float(loss)`), bound what is kept (`collections.deque(maxlen=N)`), create functions,
@@ -34,7 +35,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.job import purpose
-from stepscope.causes.system import memory_leak
+from stepscope.causes.system import memory_keeper, memory_leak, out_of_memory
+from stepscope.derive.machine import memory_use
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_bytes, format_ns
@@ -43,7 +45,9 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from stepscope.causes.system.memory_keeper import Keeper
     from stepscope.causes.system.memory_leak import MemoryGrowth
+    from stepscope.causes.system.memory_owners import Owner
     from stepscope.derive.steps_view import StepsView
 
 FAULT_NS, SLOW_FAULT_NS = 1_600, 5_000
@@ -76,7 +80,10 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     line = growth.trend
     if line.rise < params.min_growth_bytes or line.rise < params.min_growth_ratio * line.first:
         return
-    if not view.get(purpose.trains):
+    if view.get(out_of_memory.build) is not None:
+        return  # MEM004 says who held the memory
+    keeper = view.get(memory_keeper.build)
+    if not view.get(purpose.trains) and keeper is None:
         yield Undecided(
             missing=Signal.MEMORY,
             hint=f"memory rises by {format_bytes(line.slope)} a step; a loop that predicts may keep its results",
@@ -88,24 +95,27 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
             hint="memory rises, and a Dataset.cache() is still in its first pass: run until it has been read once",
         )
         return
-    yield _finding(view, growth, params)
+    yield _finding(view, growth, keeper, params)
 
 
-def _finding(view: StepsView, growth: MemoryGrowth, params: Params) -> Seen:
+def _finding(view: StepsView, growth: MemoryGrowth, keeper: Keeper | None, params: Params) -> Seen:
     line = growth.trend
     left = _bytes_left(view)
     seconds = left / growth.per_second if growth.per_second else 0.0
     killed = view.session.manifest.exit_code in KILLED and seconds <= params.last_seconds
     ratio = _lost_ratio(view) if killed else line.rise / PAGE_BYTES * _fault_ns(growth) / max(1, growth.span_ns)
     each = format_bytes(line.slope)
-    until = "it was killed when none was left" if killed else f"full in {_duration(seconds)}"
+    until = "it was killed when none was left" if killed else _until(view, seconds)
+    trains, owner = view.get(purpose.trains), keeper.owner if keeper is not None else None
+    results = owner is not None and not trains
     return Seen(
-        title=f"memory leak: memory rises by {each} a step, {format_bytes(line.rise)} in {growth.steps:,} steps, and "
-        f"does not level off: {until}",
-        confidence=0.85 if growth.steps else 0.5,
+        title=f"{'results are kept' if results else 'memory leak'}: memory rises by {each} a step, "
+        f"{format_bytes(line.rise)} in {growth.steps:,} steps, and does not level off: {until}{_kept(owner)}",
+        severity="info" if results else None,
+        confidence=(0.85 if trains else 0.6) if growth.steps else 0.5,
         symptom="Memory: out of memory" if killed else "Memory: memory leak",
         cause="Model: confusion with computation model" if growth.graphs else "unknown",
-        where=_places(view),
+        where=tuple(dict.fromkeys([*(owner.where if owner is not None else ()), *_places(view)])),
         evidence=(
             Evidence(metric="bytes_per_step", value=line.slope, unit="bytes"),
             Evidence(metric="bytes_per_step_low", value=line.low, unit="bytes"),
@@ -122,7 +132,7 @@ def _finding(view: StepsView, growth: MemoryGrowth, params: Params) -> Seen:
             high=ratio if killed else ratio * min(2.0, line.high / line.slope),
             basis="measured" if killed else "modelled",
         ),
-        remedies=_remedies(growth),
+        remedies=_remedies(growth, owner),
         explanation="Each step leaves memory behind: it is the process's own, its address space grows with it, and "
         "the last third of the run grows like the rest.",
     )
@@ -170,7 +180,22 @@ def _places(view: StepsView) -> tuple[Place, ...]:
     return ()
 
 
-def _remedies(growth: MemoryGrowth) -> tuple[Remedy, ...]:
+def _until(view: StepsView, seconds: float) -> str:
+    """``reaches its limit of 4 GiB (control group) in 12 min at this rate``."""
+    limit = memory_use.build(view.session, view.steps.worker).limit
+    bound = f"its limit of {format_bytes(limit.bytes)} ({limit.kind})" if limit is not None else "the host's memory"
+    return f"reaches {bound} in {_duration(seconds)} at this rate"
+
+
+def _kept(owner: Owner | None) -> str:
+    """``; history in train keeps it: 1,204 entries, 1.5 GiB``."""
+    if owner is None:
+        return ""
+    name = owner.name if owner.function in ("", "<module>") else f"{owner.name} in {owner.function}"
+    return f"; {name} keeps it: {owner.count:,} {owner.unit}, {format_bytes(owner.bytes)}"
+
+
+def _remedies(growth: MemoryGrowth, owner: Owner | None) -> tuple[Remedy, ...]:
     kept = Remedy(
         id="keep-numbers",
         text="keep numbers, not tensors, from step to step (float(loss)), and bound what is kept (deque(maxlen=N))",
@@ -180,7 +205,7 @@ def _remedies(growth: MemoryGrowth) -> tuple[Remedy, ...]:
         text=f"{growth.graphs} graphs were traced meanwhile: create functions, datasets and models once, before the "
         "loop",
     )
-    return (graphs, kept) if growth.graphs > growth.steps // 10 > 0 else (kept,)
+    return (graphs, kept) if growth.graphs > growth.steps // 10 > 0 and owner is None else (kept,)
 
 
 DETECTOR = Detector(

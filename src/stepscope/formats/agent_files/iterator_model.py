@@ -32,6 +32,8 @@ class Node:
     processing_ns: int = 0
     """Self time, summed over the stage's threads."""
     buffered_elements: int = 0
+    buffered_bytes: int = 0
+    """Memory of the elements that it holds: buffers, and a cache that is filled."""
     parameters: dict[str, float] = field(default_factory=dict)
     inputs: tuple[int, ...] = ()
 
@@ -89,6 +91,7 @@ def _node(data: bytes) -> Node:
         id=number(values.get(1, 0)),
         name=text(values.get(2, b"")),
         buffered_elements=number(values.get(5, 0)),
+        buffered_bytes=number(values.get(4, 0)),
         num_elements=number(values.get(8, 0)),
         bytes_produced=number(values.get(7, 0)),
         processing_ns=number(values.get(9, 0)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stepscope.model.event import Event, Frame
 from stepscope.model.log.intervention import BlockEnded, InterventionEnded
+from stepscope.model.log.memory import MemoryEvent
 from stepscope.model.log.values import FeedsSeen, FunctionWatched, ValueSeen
 
 
@@ -116,4 +117,5 @@ ProgramEvent = (
     | FeedsSeen
     | FunctionWatched
     | DeviceMemory
+    | MemoryEvent
 )

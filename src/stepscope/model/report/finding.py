@@ -18,6 +18,7 @@ from stepscope.model.report.ledger import LedgerEntry
 from stepscope.model.report.limits import Limits
 from stepscope.model.report.links import NetworkLink
 from stepscope.model.report.memory_map import MemoryMap
+from stepscope.model.report.memory_room import MemoryRoom
 from stepscope.model.report.op_summary import OpTraceSummary, TracedSteps
 from stepscope.model.report.op_table import OpTable
 from stepscope.model.report.overhead import Overhead
@@ -365,6 +366,8 @@ class Report(Struct, frozen=True, kw_only=True):
     """Traced steps; null if the session holds no op trace."""
     memory: tuple[MemoryMap, ...] = ()
     """Address spaces of the examined processes, at most 8; the one with the most memory first."""
+    memory_room: MemoryRoom | None = None
+    """Distance to the limit of memory, and the batch that would fit; null if no limit or no memory is known."""
     ledger: tuple[LedgerEntry, ...] = ()
     """Where the wall time went: the job's ledger, then one for each maker of steps if they are several threads or
     processes. Empty if nothing says when the job began and ended."""

@@ -9,6 +9,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from stepscope.reports import capture_text, checked_words, maker_rows, task_rows, verdict, words
+from stepscope.reports.memory import room_words
 from stepscope.reports.page import (
     bars,
     call_rows,
@@ -214,6 +215,7 @@ def _about(report: Report) -> str:
         ("Measured processes", f"{summary.processes}"),
         *((("Roles", escape(", ".join(members))),) if (members := words.process_role_items(summary)) else ()),
         *((("ONNX Runtime", "<br>".join(map(escape, setups))),) if (setups := words.inference_items(summary)) else ()),
+        *((("Memory", "<br>".join(map(escape, room))),) if (room := room_words.items(report.memory_room)) else ()),
         ("Run time", format_ns(summary.wall_ns) if summary.wall_ns else "unknown"),
         ("End", escape(verdict.end_text(summary))),
     ]

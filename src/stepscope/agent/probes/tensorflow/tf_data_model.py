@@ -58,6 +58,15 @@ class Reader:
             if consumed.ended and not consumed.told and hasattr(iterator, RESOURCE) and self._due(consumed, now_ns):
                 self._read(iterator, consumed)
 
+    def now(self) -> None:
+        """Read every iterator in use at once, on the agent's thread: memory has grown, and its buffers may be why."""
+        if sys.is_finalizing():
+            return
+        for iterator, consumed in self._common.iterators.alive():
+            if (consumed.ended or consumed.running) and not consumed.told and hasattr(iterator, RESOURCE):
+                self._began = self._began or self._state.now()
+                self._read(iterator, consumed)
+
     def window_ends(self, now_ns: int) -> None:
         """Read what the last executions waited for, on the agent's thread, before a gap."""
         for iterator, consumed in self._common.iterators.alive():
@@ -157,6 +166,7 @@ def attach(state: AgentState, module: Foreign) -> None:
 
     reader = Reader(state, read)
     shared(state).read_models = state.guard("tf_data_model.loop")(reader.loop_ends)
+    shared(state).models_now = state.guard("tf_data_model.now")(reader.now)
     state.hooks.on_tick(reader.tick)
     state.duty_cycle.before.append(reader.window_ends)
     state.duty_cycle.enough.append(reader.enough)

@@ -1,0 +1,255 @@
+"""What the job's Python holds: the largest arrays, tensors and containers that its variables lead to.
+
+Variables are those of the user's functions that run, of their modules, and the attributes of the user's objects. No
+code of the job runs: only exact types are looked into, and attributes are read past the class. An array counts once,
+for the outermost variable that leads to it; of long containers 64 elements are looked at and stand for all. Bounded by
+time and by the number of objects.
+
+Frames are read through ``f_locals``, which before Python 3.13 is one dictionary that the frame keeps: it is emptied
+again, so that nothing lives longer for it, unless another part of the program holds it too. A function that might ask
+for it itself is passed over.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+
+from stepscope.agent.core import frames
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from types import FrameType
+    from typing import Optional
+
+    from stepscope.agent.core.foreign import Foreign
+
+LEAST_BYTES = 4 << 20
+"""A value below this is left out."""
+MOST_ROWS = 12
+MOST_OBJECTS = 20_000
+MOST_NS = 8_000_000
+"""Longest look; the GIL is held meanwhile, but for switches. A look at a usual program takes 0.3 ms."""
+SAMPLED = 64
+"""Elements of a longer container that are looked at."""
+DEPTH = 5
+MOST_FRAMES = 64
+_OPTIMIZED = 0x1
+"""CO_OPTIMIZED: locals in slots, of which f_locals is a copy."""
+_OURS = 3
+"""References to a frame's dictionary that no one else has: the frame's, our variable, the argument of the question."""
+_ASKS = frozenset(("locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe"))
+_FRAMEWORKS = ("tensorflow", "keras", "tf_keras", "numpy", "jax", "torch", "stepscope")
+_CONTAINERS = (list, tuple, dict, set, frozenset, deque)
+_SCALARS = (int, float, complex, str, bytes, bytearray, bool)
+
+
+class Budget:
+    """How much may still be looked at."""
+
+    def __init__(self, now_ns: int) -> None:
+        self.left = MOST_OBJECTS
+        self.until = now_ns + MOST_NS
+        self.seen: set[int] = set()
+
+    def spent(self) -> bool:
+        """Whether the look must end."""
+        self.left -= 1
+        return self.left < 0 or (self.left % 256 == 0 and time.monotonic_ns() > self.until)
+
+
+class Size:
+    """Bytes of a value, and what it is made of."""
+
+    __slots__ = ("bytes", "dtype", "largest", "shape")
+
+    def __init__(self) -> None:
+        self.bytes = 0.0
+        self.dtype = ""
+        self.shape: tuple[int, ...] = ()
+        self.largest = 0.0
+        """Bytes of the array that describes a container: its largest."""
+
+    def add(self, other: Size, times: float = 1.0) -> None:
+        """Add a part."""
+        self.bytes += other.bytes * times
+        largest = other.largest or other.bytes
+        if other.dtype and largest > self.largest:
+            self.dtype, self.shape, self.largest = other.dtype, other.shape, largest
+
+
+def rows(stacks: Iterable[Optional[FrameType]]) -> list[dict[str, object]]:
+    """The largest values that the user's frames of these stacks (innermost frames) lead to, the largest first."""
+    budget = Budget(time.monotonic_ns())
+    found: list[tuple[int, dict[str, object]]] = []
+    modules: set[int] = set()
+    for leaf in stacks:
+        for frame in reversed(_user_frames(leaf)):  # the outermost first: it owns what it hands down
+            code = frame.f_code
+            place = (frames.absolute(code.co_filename), frames.function_name(code), frame.f_lineno or 0)
+            spaces = [] if code.co_name == "<module>" else [(_locals(frame), place)]
+            if id(frame.f_globals) not in modules:
+                modules.add(id(frame.f_globals))
+                line = place[2] if code.co_name == "<module>" else 0
+                spaces.insert(0, (list(frame.f_globals.items()), (place[0], "<module>", line)))
+            for variables, at in spaces:
+                for name, value in variables:
+                    if not name.startswith("__"):
+                        found += _rows_of(name, value, at, budget)
+    found.sort(key=lambda sized: -sized[0])
+    return [row for _, row in found[:MOST_ROWS]]
+
+
+def _user_frames(frame: Optional[FrameType]) -> list[FrameType]:
+    found: list[FrameType] = []
+    for _ in range(1000):
+        if frame is None or len(found) >= MOST_FRAMES:
+            break
+        if frames.is_user_frame(frame):
+            found.append(frame)
+        frame = frame.f_back
+    return found
+
+
+def _locals(frame: FrameType) -> list[tuple[str, Foreign]]:
+    code = frame.f_code
+    if sys.version_info >= (3, 13):
+        return list(frame.f_locals.items())
+    if frame.f_trace is not None or not code.co_flags & _OPTIMIZED or not _ASKS.isdisjoint(code.co_names):
+        return []
+    names = frame.f_locals
+    found = list(names.items())
+    if sys.getrefcount(names) <= _OURS:
+        names.clear()
+    return found
+
+
+def _rows_of(
+    name: str, value: Foreign, at: tuple[str, str, int], budget: Budget
+) -> Iterator[tuple[int, dict[str, object]]]:
+    """(bytes, row) of one variable: of a user's object one for each attribute."""
+    inside = _attributes(value)
+    if inside is None:
+        row = _row(name, value, at, budget)
+        if row is not None:
+            yield row
+    elif id(value) not in budget.seen:
+        budget.seen.add(id(value))
+        for attribute, part in inside:
+            row = _row("%s.%s" % (name, attribute), part, at, budget)
+            if row is not None:
+                yield row
+
+
+def _row(
+    name: str, value: Foreign, at: tuple[str, str, int], budget: Budget
+) -> Optional[tuple[int, dict[str, object]]]:
+    size = _size(value, DEPTH, budget)
+    if size.bytes < LEAST_BYTES:
+        return None
+    count = len(value) if type(value) in _CONTAINERS else 0
+    row: dict[str, object] = {"name": name[:80], "kind": type(value).__name__[:40], "bytes": int(size.bytes)}
+    row.update(count=count, dtype=size.dtype, shape=list(size.shape), file=at[0], function=at[1], line=at[2])
+    return int(size.bytes), row
+
+
+def _attributes(value: Foreign) -> Optional[list[tuple[str, Foreign]]]:
+    """Attributes of an object of the user's class; None for any other value."""
+    cls = type(value)
+    if cls in _CONTAINERS or cls in _SCALARS or cls.__module__.partition(".")[0] in _FRAMEWORKS:
+        return None
+    return _own_attributes(value)
+
+
+def _own_attributes(value: Foreign) -> Optional[list[tuple[str, Foreign]]]:
+    if type(value) is type(sys):
+        return None
+    try:
+        inside = object.__getattribute__(value, "__dict__")
+    except (AttributeError, TypeError):  # no dictionary, or a class that is none of Python's
+        return None
+    return list(inside.items()) if type(inside) is dict else None
+
+
+def _size(value: Foreign, depth: int, budget: Budget) -> Size:
+    size = Size()
+    cls = type(value)
+    if cls in _SCALARS:
+        size.bytes = float(sys.getsizeof(value))
+        return size
+    if id(value) in budget.seen or budget.spent():
+        return size
+    name = cls.__name__
+    if name == "ndarray" and cls.__module__ == "numpy":
+        _array(value, size, budget)
+    elif name == "EagerTensor":
+        budget.seen.add(id(value))
+        _tensor(value, size)
+    elif depth and cls in _CONTAINERS:
+        budget.seen.add(id(value))
+        _container(value, size, depth, budget)
+    elif depth and not isinstance(value, type) and cls.__module__.partition(".")[0] not in _FRAMEWORKS:
+        inside = _own_attributes(value)
+        if inside is not None:
+            budget.seen.add(id(value))
+            for _, part in inside:
+                size.add(_size(part, depth - 1, budget))
+    return size
+
+
+def _array(value: Foreign, size: Size, budget: Budget) -> None:
+    """The memory that an array keeps: that of the array that it is a view of."""
+    whole = value
+    for _ in range(8):
+        base = whole.base
+        if type(base) is not type(value):
+            break
+        whole = base
+    known = id(whole) in budget.seen
+    budget.seen.add(id(whole))
+    size.dtype, size.shape = str(value.dtype)[:40], tuple(int(n) for n in value.shape)
+    mapped = whole.base is not None and type(whole.base).__name__ in ("mmap", "memmap")
+    size.bytes = 0.0 if known or mapped else float(whole.nbytes)
+
+
+def _tensor(value: Foreign, size: Size) -> None:
+    """A tensor in the host's memory."""
+    dtype = value.dtype
+    shape = tuple(int(n) for n in value._shape_tuple())
+    if "GPU" in str(value.backing_device):
+        return
+    count = 1
+    for n in shape:
+        count *= n
+    size.dtype, size.shape = str(dtype.name), shape
+    size.bytes = float(count * (dtype.size or 1))
+
+
+def _container(value: Foreign, size: Size, depth: int, budget: Budget) -> None:
+    count = len(value)
+    parts: list[Foreign]
+    if type(value) is dict:
+        parts = _some(value.values(), count)
+    elif type(value) in (list, tuple) and count > SAMPLED:
+        parts = [value[i * count // SAMPLED] for i in range(SAMPLED)]
+    else:
+        parts = _some(value, count)
+    inside = Size()
+    for part in parts:
+        inside.add(_size(part, depth - 1, budget))
+    size.add(inside, count / len(parts) if parts else 1.0)
+    size.bytes += sys.getsizeof(value)
+
+
+def _some(values: Iterable[Foreign], count: int) -> list[Foreign]:
+    """Elements of a container that may change while it is read."""
+    if count <= SAMPLED:
+        return list(values)
+    found = []
+    for value in values:
+        found.append(value)
+        if len(found) >= SAMPLED:
+            break
+    return found

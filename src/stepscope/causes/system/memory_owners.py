@@ -1,0 +1,280 @@
+"""Who holds a process's memory: variables of its Python, buffers of its input, what a step needs, the line that runs.
+
+Each owner is found by its own evidence: variables by looks of the agent, buffers by tf.data's own counts, steps by the
+shapes of their graphs. An owner's ``fits`` is the size up to which it would stay within the limit, if all other memory
+stays as it was.
+
+Serves MEM001, MEM004 and the report's room for larger batches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from stepscope.derive.graph.index import GraphIndex
+from stepscope.derive.graph.step_memory import StepMemories
+from stepscope.derive.input import model_reads, stages
+from stepscope.derive.python import variable_lines
+from stepscope.model.log.events import BatchSeen, DatasetMade, IteratorMade, Traced
+from stepscope.model.log.graph import UNKNOWN, specs
+from stepscope.model.session.replays import size_of
+
+if TYPE_CHECKING:
+    from stepscope.derive.graph.step_memory import LiveTensor, StepMemory
+    from stepscope.derive.machine.memory_use import MemoryUse
+    from stepscope.derive.view import SessionView
+    from stepscope.model.log.memory import HeldValue
+    from stepscope.model.report.finding import Place
+    from stepscope.model.session.session import Worker
+
+OwnerKind = Literal["variable", "container", "cache", "shuffle", "buffer", "step", "variables", "asked"]
+"""Kind. asked: the array or tensor that did not fit; container: a list, dictionary or other collection; cache, shuffle,
+buffer: of the input; variables: of the model and its optimizer."""
+WORK_SPACE = 1.25
+"""What a step takes over what its tensors need: work space of kernels, batches that wait. Measured on the programs of
+docs/benchmarks/out-of-memory.md: 1.2 for convolutions, 1.5 for attention."""
+USABLE = {"control group": 0.97, "host": 0.97, "address space": 0.9}
+"""Share of a limit that may be used: the kernel and other processes need some of it, and threads and allocators reserve
+address space that they do not touch."""
+TENSORS = 5
+"""Largest tensors that are named."""
+_STAGES: tuple[tuple[str, OwnerKind], ...] = (("Cache", "cache"), ("Memory", "cache"), ("Shuffle", "shuffle"))
+_BUFFER: OwnerKind = "buffer"
+_MADE: dict[OwnerKind, str] = {"cache": "Cache", "shuffle": "Shuffle"}
+"""How the transformations begin that such stages come from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """One of them. Bytes."""
+
+    kind: OwnerKind
+    name: str
+    """Variable, transformation of the input, or function whose graph the step runs."""
+    bytes: float
+    at_first: float = 0.0
+    """What it held at the first look."""
+    count: int = 0
+    """Entries, rows, elements or samples."""
+    unit: str = ""
+    what: str = ""
+    """What it is made of: "float32[64,224,224,3]"."""
+    where: tuple[Place, ...] = ()
+    function: str = ""
+    tensors: tuple[str, ...] = ()
+    """The largest tensors of a step: "conv2d: 288 MiB float32[256,96,96,32]"."""
+    per_unit: float = 0.0
+    """Bytes that one more takes."""
+    copied: bool = False
+    """Whether the program makes one array of a container, which takes as much again."""
+    fixed: float = 0.0
+    """Bytes that do not grow with the number."""
+
+
+def variables(view: SessionView, use: MemoryUse) -> list[Owner]:
+    """What variables held at the last look, the largest first."""
+    if not use.looks:
+        return []
+    first: dict[tuple[str, str, str], int] = {}
+    for look in use.looks:
+        for row in look.rows:
+            first.setdefault(_key(row), row.bytes if look is use.looks[0] else 0)
+    found = []
+    for row in use.looks[-1].rows:
+        count = row.count or (row.shape[0] if row.shape else 0)
+        unit = "entries" if row.count else "rows"
+        what = f"{row.dtype}[{','.join(map(str, row.shape))}]" if row.dtype else ""
+        found.append(
+            Owner(
+                kind="container" if row.count else "variable",
+                name=row.name,
+                bytes=float(row.bytes),
+                at_first=float(first[_key(row)]),
+                count=count,
+                unit=unit,
+                what=what,
+                where=_place(view, row),
+                function=row.function,
+                copied=_is_copied(view, row),
+                per_unit=row.bytes / count if count else 0.0,
+            )
+        )
+    return sorted(found, key=lambda owner: -owner.bytes)
+
+
+def _key(row: HeldValue) -> tuple[str, str, str]:
+    return row.file, row.function, row.name
+
+
+def _is_copied(view: SessionView, row: HeldValue) -> bool:
+    source = view.source_of(row.file) if row.count and row.dtype else None
+    return source is not None and variable_lines.is_copied(source, row.function, row.name)
+
+
+def _place(view: SessionView, row: HeldValue) -> tuple[Place, ...]:
+    """The line that makes the variable grow, or gives it its value; else the one that ran."""
+    source = view.source_of(row.file)
+    line = variable_lines.line_of(source, row.function, row.name) if source else 0
+    line = line or row.line
+    return (view.place(row.file, line, function=row.function),) if row.file and line else ()
+
+
+def inputs(view: SessionView, worker: Worker) -> list[Owner]:
+    """What the input held when its models were read last, by transformation, the largest first."""
+    reads, _ = model_reads.read_all(worker)
+    datasets = {d.id: d for d in worker.all(DatasetMade)}
+    iterators = {i.id: i for i in worker.all(IteratorMade)}
+    found: dict[str, Owner] = {}
+    for read in {read.iterator: read for read in reads}.values():
+        made = iterators.get(read.iterator)
+        matched = stages.align(read.data, datasets.get(made.dataset) if made is not None else None, datasets)
+        for node in read.data.nodes.values():
+            if not node.buffered_bytes:
+                continue
+            own = matched.get(node.id, ())
+            part, kind = next(((part, kind) for part, kind in _STAGES if part in node.name), ("", _BUFFER))
+            if part:  # the live model has a cache as its reader and writer, which no call of the program made
+                above = stages.upstream([made.dataset], datasets) if made is not None else []
+                own = tuple(d for d in above if d.cls.startswith(_MADE[kind])) or own
+            place = next((p for d in own if (p := view.dataset_place(d)) is not None), None)
+            owner = Owner(
+                kind=kind,
+                name=node.name,
+                bytes=float(node.buffered_bytes),
+                count=node.buffered_elements,
+                unit="elements",
+                where=(place,) if place is not None else (),
+                per_unit=node.buffered_bytes / max(1, node.buffered_elements),
+            )
+            known = found.get(node.name)
+            if known is None or known.bytes < owner.bytes:
+                found[node.name] = owner
+    return sorted(found.values(), key=lambda owner: -owner.bytes)
+
+
+def batch_of(view: SessionView, worker: Worker) -> int:
+    """Samples of a step; 0: unknown."""
+    if view.steps is not None and view.worker is not None and view.worker.info.key == worker.info.key:
+        mean = int(view.steps.samples[view.steps.steady].mean())
+        if mean > 0:
+            return mean
+    sizes = [b.size for b in worker.all(BatchSeen) if b.size] or [i.batch for i in worker.all(IteratorMade) if i.batch]
+    sizes = sizes or [d.batch for d in worker.all(DatasetMade) if d.batch]
+    return sizes[-1] if sizes else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepNeed:
+    """What a call of the largest function of a process needs."""
+
+    memory: StepMemory
+    function: str
+    traced_ns: int
+    """When its trace had ended."""
+    owner: Owner
+
+
+def step(view: SessionView, worker: Worker) -> StepNeed | None:
+    """The function whose call needs most; None without graphs, or where the size of the batch is not known."""
+    if not len(worker.graphs):
+        return None
+    index = GraphIndex(worker)
+    traces = {t.id: t for t in worker.all(Traced)}
+    open_batch = batch_of(view, worker)
+    best: StepNeed | None = None
+    for graph in index.graphs.values():
+        traced = traces.get(graph.of)
+        if graph.role != "function" or graph.id in index.caller or traced is None or traced.owner == "tf.data":
+            continue
+        samples = open_batch or _own_batch(index, graph.id)
+        if not samples:
+            continue
+        memory = StepMemories(index, samples).of(graph.id)
+        if best is None or memory.total >= best.memory.total:
+            best = _need(view, index, memory, traced)
+    return best
+
+
+def _own_batch(index: GraphIndex, graph: int) -> int:
+    """The first dimension of a graph's largest argument; 0 where it is open."""
+    table, best = index.table, (0, 0)
+    rows = table.rows_of(graph)
+    captured = {node for node, *_ in index.graphs[graph].variables} | set(index.graphs[graph].constants)
+    for row in range(rows.start, rows.stop):
+        if table.type_of(row) != "Placeholder" or int(table.node[row]) in captured:
+            continue
+        for spec in table.specs_of(row):
+            if spec.shape and spec.shape[0] != UNKNOWN and spec.dtype not in {"resource", "variant"}:
+                best = max(best, (spec.elements, spec.shape[0]))
+    return best[1]
+
+
+def _need(view: SessionView, index: GraphIndex, memory: StepMemory, traced: Traced) -> StepNeed:
+    tensors = memory.tensors[:TENSORS]
+    places = [_maker(view, index, tensors[0].row)] if tensors else []
+    if traced.stack:
+        file, function, line = traced.stack[-1]
+        called = view.place(file, line, function=function)
+        places.insert(0 if memory.grown > memory.fixed else len(places), called)
+    owner = Owner(
+        kind="step",
+        name=traced.function,
+        bytes=memory.total * WORK_SPACE,
+        count=memory.samples,
+        unit="samples",
+        where=tuple(dict.fromkeys(place for place in places if place is not None)),
+        tensors=tuple(_said(index, tensor) for tensor in tensors),
+        per_unit=memory.per_sample * WORK_SPACE,
+        fixed=memory.fixed * WORK_SPACE,
+    )
+    return StepNeed(memory=memory, function=traced.function, traced_ns=traced.at + traced.dur, owner=owner)
+
+
+def _maker(view: SessionView, index: GraphIndex, row: int) -> Place | None:
+    """The line that made a node: where its layer was built, else the user's line in the trace."""
+    place, layer = index.maker_of(row)
+    if layer is not None and layer.line:
+        return view.place(layer.file, layer.line, function=layer.function)
+    return view.place(place[0], place[2], function=place[1]) if place is not None else None
+
+
+def _said(index: GraphIndex, tensor: LiveTensor) -> str:
+    """``conv2d_1: 288 MiB float32[256,96,96,32] of Conv2D``."""
+    table = index.table
+    _, layer = index.maker_of(tensor.row)
+    spec = next(iter(table.specs_of(tensor.row)), None)
+    shape = ",".join("batch" if n == UNKNOWN else str(n) for n in spec.shape or ()) if spec is not None else ""
+    kind = table.type_of(tensor.row)
+    name = layer.name if layer is not None else table.name_of(tensor.row)[-60:]
+    return f"{name}: {tensor.bytes / (1 << 20):,.0f} MiB {spec.dtype if spec is not None else ''}[{shape}] of {kind}"
+
+
+def model_variables(view: SessionView, worker: Worker) -> Owner | None:
+    """The variables of a process's largest model with those of its optimizer, as its graphs capture them."""
+    if not len(worker.graphs):
+        return None
+    index, sizes = GraphIndex(worker), dict[str, float]()
+    for graph in index.graphs.values():
+        mine = {name: _spec_bytes(spec) for _, name, spec, _ in graph.variables}
+        if sum(mine.values()) > sum(sizes.values()):
+            sizes = mine
+    if not sizes:
+        return None
+    total = sum(sizes.values())
+    largest = sorted(sizes.items(), key=lambda item: -item[1])[:TENSORS]
+    fit = view.fit_place() if view.steps is not None else None
+    return Owner(
+        kind="variables",
+        name=largest[0][0],
+        bytes=total,
+        count=len(sizes),
+        unit="variables",
+        where=(fit,) if fit is not None else (),
+        tensors=tuple(f"{name}: {size / (1 << 20):,.0f} MiB" for name, size in largest),
+        fixed=total,
+    )
+
+
+def _spec_bytes(text: str) -> float:
+    return float(sum(spec.elements * size_of(spec.dtype) for spec in specs(text)))

@@ -1,0 +1,212 @@
+"""Whether the job died for lack of memory, of which limit, and who held the memory at the end.
+
+Three ways: the kernel killed it while it killed for lack of memory; an exception that says so ended it; or it aborted
+near its limit of address space (``std::bad_alloc``). The owner is the one that explains most of what was not there when
+the process was first looked at; if none explains a third of it, the line that ran is all that is known.
+
+Serves MEM001, MEM004.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from stepscope.causes.system import memory_owners
+from stepscope.derive.machine import memory_use
+from stepscope.model.log.memory import MemoryLacked
+
+if TYPE_CHECKING:
+    from stepscope.causes.system.memory_owners import Owner, StepNeed
+    from stepscope.derive.machine.memory_use import Limit, MemoryUse
+    from stepscope.derive.view import SessionView
+    from stepscope.model.report.finding import Place
+    from stepscope.model.session.session import Worker
+
+KILLED = frozenset({-9, 137})
+ABORTED = frozenset({-6, 134})
+NEAR = 0.7
+"""Share of the address space's limit at which an abort is one for lack of memory."""
+FULL = 0.8
+"""Share of the host's memory in use from which the kernel may have killed for it; a control group always may."""
+MIN_SHARE = 0.33
+"""Of the memory that came after the first look, or was asked for: what an owner must explain."""
+COPY = (0.5, 2.2)
+"""Of what a variable holds: so much asked for at once is another copy of it, or one of a wider type."""
+LATE_NS = 5_000_000_000
+"""What was asked for at once longer before the end was not what ended it."""
+
+Way = Literal["killed", "exception", "abort"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutOfMemory:
+    """A death for lack of memory. Bytes."""
+
+    way: Way
+    error: str
+    """Class of the exception."""
+    worker: Worker
+    use: MemoryUse
+    limit: Limit | None
+    own: float
+    """Own memory of the process at the end."""
+    asked: float
+    """What was asked for at once at the end; 0: not known."""
+    asked_shape: str
+    where: tuple[Place, ...]
+    """The line that ran at the end."""
+    line_bytes: float
+    """Own memory that looks saw coming while it ran; 0: not known."""
+    owner: Owner | None
+    """Who held the memory; None: not seen."""
+    others: tuple[Owner, ...]
+    """Other owners, the largest first."""
+    fits: int
+    """Size of the owner that would have fitted, in its unit; 0: not known."""
+    base: float
+    """Own memory that is not the owner's."""
+
+
+def build(view: SessionView) -> OutOfMemory | None:
+    """The death of the job's largest process for lack of memory; None if it did not die so."""
+    code = view.session.manifest.exit_code
+    lacked = {w.info.key: w.all(MemoryLacked)[-1] for w in view.workers if w.all(MemoryLacked)}
+    uses = {w.info.key: memory_use.build(view.session, w) for w in view.workers}
+    dying = [w for w in view.workers if not w.info.clean_exit or w.info.key in lacked]
+    if code == 0 or not dying:
+        return None
+    worker = max(dying, key=lambda w: (w.info.key in lacked, uses[w.info.key].peak()))
+    use, error = uses[worker.info.key], lacked.get(worker.info.key)
+    if error is not None:
+        way: Way = "exception"
+    elif view.session.manifest.memory_killed and (code in KILLED or code is None):
+        way = "killed"
+    elif code in ABORTED and any(n.kind == "address space" and n.peak >= NEAR * n.bytes for n in use.limits):
+        way = "abort"
+    else:
+        return None
+    return _explained(view, worker, use, way, error)
+
+
+def _explained(view: SessionView, worker: Worker, use: MemoryUse, way: Way, error: MemoryLacked | None) -> OutOfMemory:
+    limit = _limit(use, way)
+    own = float(use.own[-1]) if len(use.own) else 0.0
+    asked, shape = _asked(use, error, view.session.manifest.ended_ns or worker.info.ended_ns)
+    if way == "killed" and limit is not None and limit.kind == "control group":
+        own = max(own, limit.bytes - limit.others)  # the last sample was some time before
+    need = memory_owners.step(view, worker)
+    model = memory_owners.model_variables(view, worker)
+    owners = [*memory_owners.variables(view, use), *memory_owners.inputs(view, worker)]
+    owners += [one for one in (need.owner if need is not None else None, model) if one is not None]
+    owners.sort(key=lambda one: -one.bytes)
+    first = float(use.looks[0].own_bytes) if use.looks else 0.0
+    came = max(own - first, 0.0) + (asked if way != "killed" else 0.0)
+    owner = next((one for one in owners if one.bytes >= MIN_SHARE * came), None)
+    owner = _of_message(error, asked, shape, owner)
+    base = own if owner is not None and owner.kind == "asked" else _base(use, own, owner, need)
+    copies = _copies(owner, asked) if owner is not None else 0.0
+    return OutOfMemory(
+        way=way,
+        error=error.error if error is not None else "",
+        worker=worker,
+        use=use,
+        limit=limit,
+        own=own,
+        asked=asked,
+        asked_shape=shape,
+        where=_where(view, use, error),
+        line_bytes=_since_line(use, own),
+        owner=owner,
+        others=tuple(one for one in owners if one is not owner),
+        fits=fitting(owner, limit, base, copies) if owner is not None and limit is not None else 0,
+        base=base,
+    )
+
+
+def _of_message(error: MemoryLacked | None, asked: float, shape: str, owner: Owner | None) -> Owner | None:
+    """The array that did not fit, if it is larger than what anybody holds; else the owner."""
+    if error is None or not error.shape or asked <= (owner.bytes if owner is not None else 0.0):
+        return owner
+    count = max(1, error.shape[0])
+    return memory_owners.Owner(
+        kind="asked", name=shape, bytes=asked, count=count, unit="rows", per_unit=asked / count, where=()
+    )
+
+
+def _since_line(use: MemoryUse, own: float) -> float:
+    """Own memory that came while the line of the last look ran."""
+    if not use.looks or not use.looks[-1].stack:
+        return 0.0
+    line = use.looks[-1].stack[-1]
+    before = 0
+    for look in reversed(use.looks):
+        if not look.stack or look.stack[-1] != line:
+            before = look.own_bytes
+            break
+        before = look.before_bytes or look.own_bytes
+    return max(0.0, own - before)
+
+
+def _copies(owner: Owner, asked: float) -> float:
+    """Bytes of further copies of a variable's value that the program makes."""
+    if owner.kind not in ("variable", "container"):
+        return 0.0
+    low, high = COPY
+    again = asked if low * owner.bytes <= asked <= high * owner.bytes else 0.0
+    return max(again, owner.bytes if owner.copied else 0.0)
+
+
+def _limit(use: MemoryUse, way: Way) -> Limit | None:
+    """The limit that it died of: one of the address space does not kill, one of resident memory does not raise."""
+    if way != "killed":
+        spaces = [n for n in use.limits if n.kind == "address space"]
+        return next(iter([*spaces, *use.limits]), None)
+    killers = [n for n in use.limits if n.kind == "control group" or n.peak >= FULL * n.bytes]
+    return next((n for n in killers if n.kind != "address space"), None)
+
+
+def _asked(use: MemoryUse, error: MemoryLacked | None, ended_ns: int) -> tuple[float, str]:
+    """(bytes asked for at once at the end, their type and shape)."""
+    if error is not None and (error.asked_bytes or error.shape):
+        shape = f"{error.dtype}[{','.join(map(str, error.shape))}]" if error.shape else ""
+        bytes_ = float(error.asked_bytes)
+        if not bytes_:
+            bytes_ = 4.0
+            for size in error.shape:
+                bytes_ *= size
+        return bytes_, shape
+    late = [look for look in use.looks if look.reason == "at-once" and ended_ns - look.at <= LATE_NS]
+    return (float(late[-1].space_bytes - late[-1].space_before_bytes), "") if late else (0.0, "")
+
+
+def _base(use: MemoryUse, own: float, owner: Owner | None, need: StepNeed | None) -> float:
+    """Own memory that the owner does not explain."""
+    if owner is None:
+        return own
+    if owner.kind == "step" and need is not None:
+        before = use.before(need.traced_ns)
+        return before if before is not None else float(use.own[0]) if len(use.own) else 0.0
+    return max(0.0, own - owner.bytes)
+
+
+def fitting(owner: Owner, limit: Limit, base: float, copies: float = 0.0) -> int:
+    """Largest number of the owner's units within a limit, all other memory staying as it is; 0: none, or not known.
+
+    ``copies``: bytes of further copies of the owner that the program made at its end.
+    """
+    each = owner.per_unit * (1.0 + copies / owner.bytes if owner.bytes else 1.0)
+    if each <= 0:
+        return 0
+    room = memory_owners.USABLE[limit.kind] * limit.bytes - limit.others - base - owner.fixed
+    return max(0, int(room / each))
+
+
+def _where(view: SessionView, use: MemoryUse, error: MemoryLacked | None) -> tuple[Place, ...]:
+    if error is not None and error.file:
+        return (view.place(error.file, error.line, function=error.function),)
+    stack = use.looks[-1].stack if use.looks else ()
+    if not stack:
+        return ()
+    file, function, line = stack[-1]
+    return (view.place(file, line, function=function),)

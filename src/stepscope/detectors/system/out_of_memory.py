@@ -1,0 +1,206 @@
+"""The job died for lack of memory.
+
+## What it detects
+The kernel killed the job while it killed processes for lack of memory, an exception for lack of memory that was not
+caught ended it, or it aborted near its limit of address space. Who held the memory is concluded from what was recorded
+until then: the variables of its Python, the buffers of its input, the tensors of its step by the shapes of its graph,
+and the variables of its model.
+
+## Why it matters
+The work since the last checkpoint is lost, and the message, if there is one, names what was asked for last, not what
+filled the memory.
+
+## Evidence
+`limit_bytes`, `own_bytes` of the process at the end, `owner_bytes`; `asked_bytes`: what was asked for at once at the
+end; `size` of the owner (a batch, the entries of a list, the elements of a buffer) and `size_that_fits`: the size that
+would have stayed within 97 % of the limit (90 % of one of address space), if all other memory stays as it was. For a
+step it is modelled from shapes.
+
+## Known limits
+Variables are seen that the user's running functions, their modules and objects of the user's classes lead to; of long
+lists 64 entries stand for all. Memory that a library holds by itself belongs to no variable. A step's need is a model:
+tensors by shape, in the order in which the graph was made, and a quarter for the work space of kernels. The last look
+may have been taken some tenths of a second before the end.
+
+## Remedy
+The one for the owner: a smaller batch, a bound for what is kept, a smaller buffer, a cache before the data is made
+larger.
+
+## References
+FSE'22 study, symptom "out of memory"; Linux: Documentation/admin-guide/cgroup-v2.rst; getrlimit(2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.causes.system import out_of_memory
+from stepscope.detectors.base import Detector, Seen, Signal, cost_of
+from stepscope.model.report.finding import Evidence, Remedy
+from stepscope.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.causes.system.memory_owners import Owner
+    from stepscope.causes.system.out_of_memory import OutOfMemory
+    from stepscope.derive.view import SessionView
+    from stepscope.model.report.finding import Cause, Stage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_fixed_ratio: float = 0.5
+    """Share of a step's memory that does not grow with the batch, from which the model is too large, not the batch."""
+
+
+def detect(view: SessionView, params: Params) -> Iterator[Seen]:
+    """Yield at most one finding."""
+    death = view.get(out_of_memory.build)
+    if death is None:
+        return
+    owner = death.owner
+    where = tuple(dict.fromkeys([*(owner.where if owner is not None else ()), *death.where]))
+    yield Seen(
+        title=f"out of memory: {_title(death)}",
+        severity="high",
+        confidence=0.85 if owner is not None else 0.5,
+        cause=_cause(owner, params),
+        introduced_stage=_stage(view, owner),
+        exposed_stage="training" if view.steps is not None else "initialization",
+        where=where,
+        evidence=tuple(_evidence(death)),
+        cost=cost_of(view, 1.0, basis="measured"),
+        remedies=(_remedy(death, params),),
+        explanation=_explanation(death),
+    )
+
+
+def _title(death: OutOfMemory) -> str:
+    """``list history in train holds 1.5 GiB of 2.0 GiB (control group): 1,204 entries of float32[48,64,64,8]``."""
+    owner, limit = death.owner, death.limit
+    bound = f"{format_bytes(limit.bytes)} ({limit.kind})" if limit is not None else "the memory there is"
+    asked = f"{format_bytes(death.asked)} more were asked for" if death.asked else ""
+    if owner is None:
+        error = f" by {death.error}" if death.error else ""
+        took = f"; {format_bytes(death.line_bytes)} of it came while one line ran" if death.line_bytes else ""
+        return f"ended{error} at {bound} with {format_bytes(death.own)} held{took}{f'; {asked}' if asked else ''}"
+    holds, fits = format_bytes(owner.bytes), ""
+    if death.fits and owner.count and death.fits < owner.count:
+        fits = f"; {death.fits:,} would have fitted"
+    of = f" of {owner.what}" if owner.what else ""
+    if owner.kind == "step":
+        said = f"a step with {owner.count:,} samples needs about {holds} beyond the {format_bytes(death.base)} held "
+        fits = fits.replace("would", "samples would") if fits else ""
+        return f"{said}before it; the limit is {bound}{fits}"
+    if owner.kind == "asked":
+        fits = fits.replace("would", "rows would")
+        own = format_bytes(death.own)
+        return f"an array of {owner.name} needs {holds} beyond the {own} held; the limit is {bound}{fits}"
+    if owner.kind == "variables":
+        return f"the variables of the model and its optimizer take {holds} of {bound}, {owner.name} the most"
+    if owner.kind in ("cache", "shuffle", "buffer"):
+        word = {"cache": "the cache of the input", "shuffle": "the shuffle buffer"}.get(owner.kind, owner.name)
+        return f"{word} holds {holds} of {bound}: {owner.count:,} elements{fits}"
+    word = f"{owner.name} in {owner.function}" if owner.function not in ("", "<module>") else owner.name
+    more = f"; {asked}" if asked and death.way != "killed" else ""
+    more = more or ("; one array is made of them, which takes as much again" if owner.copied else "")
+    return f"{word} holds {holds} of {bound}: {owner.count:,} {owner.unit}{of}{more}{fits}"
+
+
+def _explanation(death: OutOfMemory) -> str:
+    said = {
+        "killed": "The kernel killed the process when its memory was used up.",
+        "exception": f"{death.error} ended the process: an allocation did not fit.",
+        "abort": "The process aborted near its limit of address space, as it does when an allocation in C++ fails.",
+    }[death.way]
+    if death.asked_shape:
+        said += f" It asked for {death.asked_shape}."
+    if death.owner is not None and death.owner.tensors:
+        said += f" The largest: {'; '.join(death.owner.tensors)}."
+    rest = [f"{one.name} {format_bytes(one.bytes)}" for one in death.others[:3] if one.bytes >= (32 << 20)]
+    return said + (f" Besides: {', '.join(rest)}." if rest else "")
+
+
+def _evidence(death: OutOfMemory) -> Iterator[Evidence]:
+    if death.limit is not None:
+        yield Evidence(metric="limit_bytes", value=death.limit.bytes, unit="bytes")
+    yield Evidence(metric="own_bytes", value=death.own, unit="bytes")
+    if death.asked:
+        yield Evidence(metric="asked_bytes", value=death.asked, unit="bytes")
+    if death.owner is not None:
+        yield Evidence(metric="owner_bytes", value=death.owner.bytes, unit="bytes")
+        if death.owner.count:
+            yield Evidence(metric="size", value=death.owner.count, unit=death.owner.unit)
+        if death.fits:
+            yield Evidence(metric="size_that_fits", value=death.fits, unit=death.owner.unit)
+
+
+def _cause(owner: Owner | None, params: Params) -> Cause:
+    if owner is None:
+        return "unknown"
+    if owner.kind == "step":
+        too_wide = owner.fixed >= params.min_fixed_ratio * owner.bytes
+        return "Model: improper model parameter" if too_wide else "Model: improper hyper parameter"
+    if owner.kind == "variables":
+        return "Model: improper model parameter"
+    if owner.kind == "container" and not owner.copied:
+        return "API: inefficient API usage"
+    return "Data: inefficient data preprocessing" if owner.kind in ("cache", "shuffle") else "Data: improper data input"
+
+
+def _stage(view: SessionView, owner: Owner | None) -> Stage:
+    if owner is None:
+        return "unknown"
+    if owner.kind == "step":
+        return "hyper parameter tuning"
+    if owner.kind == "variables":
+        return "model building"
+    kept = owner.kind == "container" and not owner.copied and view.steps is not None
+    return "training" if kept else "data preparation"
+
+
+def _remedy(death: OutOfMemory, params: Params) -> Remedy:
+    owner = death.owner
+    if owner is None:
+        text = "look at what the line allocates, and give it less at once"
+        return Remedy(id="look-at-line", text=text)
+    fits = f"{death.fits:,}" if 0 < death.fits < owner.count else ""
+    identity, text = _WAYS.get(owner.kind, _IN_PARTS)
+    if owner.kind == "step" and owner.fixed < params.min_fixed_ratio * owner.bytes:
+        identity = "smaller-batch"
+        text = f"a batch of {fits or 'fewer samples'}; for the same step, accumulate gradients over several"
+    elif owner.kind == "shuffle" and fits:
+        text += f", or at most {fits} elements"
+    elif owner.kind == "container" and owner.copied:
+        identity, text = _IN_PARTS
+    return Remedy(id=identity, text=text.replace("NAME", owner.name))
+
+
+_LAYER = ("smaller-layer", "make the largest layer smaller: pool before it is flattened, or fewer units")
+_IN_PARTS = (
+    "read-in-parts",
+    "read the data in parts: tf.data from files, numpy.memmap, or a smaller type (uint8 until it is used)",
+)
+_WAYS: dict[str, tuple[str, str]] = {
+    "step": _LAYER,
+    "variables": _LAYER,
+    "cache": ("smaller-cache", "cache before the data is made larger (as bytes or uint8), or in a file: cache(PATH)"),
+    "shuffle": ("smaller-shuffle", "shuffle file names or records before they are decoded"),
+    "container": ("bound-what-is-kept", "bound what NAME keeps (numbers instead of arrays, deque(maxlen=N), a file)"),
+}
+"""Remedies by the kind of owner."""
+
+
+DETECTOR = Detector(
+    code="MEM004",
+    name="out-of-memory",
+    symptom="Memory: out of memory",
+    introduced_stage="unknown",
+    needs=frozenset({Signal.ENDED}),
+    params=Params(),
+    detect=detect,
+)

@@ -1,0 +1,103 @@
+"""Lack of memory that nobody catches: told with sizes, never with the message, and the job is as without us."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+from tests.agent.conftest import Armed
+
+from stepscope.agent.core import memory_limits
+from stepscope.agent.probes.python import memory_watch
+from stepscope.model.log.memory import MemoryHeld, MemoryLacked
+
+DIES = """
+    import numpy as np, stepscope
+    stepscope.step()
+    def load():
+        kept = np.ones((8, 1 << 20))
+        return kept, np.ones((1 << 20, 1 << 30))
+    load()
+"""
+OTHER = """
+    import stepscope
+    stepscope.step()
+    raise ValueError("allocating 123456 bytes")
+"""
+
+
+def test_what_was_asked_for_and_what_was_held_is_told(armed: Armed, tmp_path: Path) -> None:
+    """Class, size, type, shape and line of what did not fit, and the variables of the function that died."""
+    script = tmp_path / "job.py"
+    script.write_text(textwrap.dedent(DIES))
+    result = armed.start(script)
+    (process,) = armed.processes()
+    (lacked,) = process.of(MemoryLacked)
+    assert lacked.error.endswith("MemoryError")
+    assert (lacked.shape, lacked.dtype, lacked.line) == ((1 << 20, 1 << 30), "float64", 6)
+    assert lacked.asked_bytes == 8 << 50
+    held = process.of(MemoryHeld)
+    assert held[-1].reason == "error"
+    assert {(row.name, row.bytes, row.function) for row in held[-1].rows} == {("kept", 64 << 20, "load")}
+    assert "Traceback" in result.stderr
+    assert result.returncode == 1
+
+
+def test_other_exceptions_are_not_told(armed: Armed, tmp_path: Path) -> None:
+    """An exception that is none of memory leaves no line."""
+    script = tmp_path / "job.py"
+    script.write_text(textwrap.dedent(OTHER))
+    armed.start(script)
+    (process,) = armed.processes()
+    assert process.of(MemoryLacked) + process.of(MemoryHeld) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "allocating tensor with shape[256,32,96,96] and type float on /job:a/device:CPU:0 [[{{node net/Relu}}]]",
+            {"shape": [256, 32, 96, 96], "dtype": "float", "device": "CPU:0", "node": "net/Relu"},
+        ),
+        (
+            "Unable to allocate 1.50 GiB for an array with shape (3, 128) and data type float32",
+            {"asked_bytes": 3 << 29, "dtype": "float32", "shape": [3, 128]},
+        ),
+        ("Out of memory while trying to allocate 123456789 bytes.", {"asked_bytes": 123_456_789}),
+        ("out of memory", {}),
+    ],
+)
+def test_sizes_in_messages(text: str, said: dict[str, object]) -> None:
+    """Numbers, types and nodes are taken from the messages of numpy, TensorFlow and XLA."""
+    assert memory_watch.sizes(text) == said
+
+
+def test_limits_of_this_process() -> None:
+    """A limit is a number of bytes, or none; the host's memory is known."""
+    limit, usage = memory_limits.control_group()
+    assert (limit > 0) == bool(usage)
+    assert memory_limits.host() > 0
+    assert memory_limits.address_space() >= 0
+
+
+@pytest.mark.parametrize(
+    ("groups", "files", "limit"),
+    [
+        ("0::/job/inner\n", {"job/memory.max": "4096\n", "job/inner/memory.max": "max\n"}, 4096),
+        ("4:memory:/job\n0::/\n", {"memory/job/memory.limit_in_bytes": "8192\n"}, 8192),
+        ("0::/elsewhere\n", {"memory.max": "max\n"}, 0),
+    ],
+)
+def test_control_groups_of_both_versions(
+    groups: str, files: dict[str, str], limit: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tightest limit of the group and its ancestors counts, by files as v1 and v2 have them."""
+    for name, text in files.items():
+        path = tmp_path / "fs" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (tmp_path / "cgroup").write_text(groups)
+    monkeypatch.setattr(memory_limits, "_ROOT", str(tmp_path / "fs"))
+    monkeypatch.setattr(memory_limits, "_GROUPS", str(tmp_path / "cgroup"))
+    assert memory_limits.control_group()[0] == limit

@@ -1,0 +1,123 @@
+"""MEM004 out-of-memory: its fixtures, and who is said to have held the memory."""
+
+from __future__ import annotations
+
+import pytest
+from tests.derive.sessions import MS, Job
+from tests.detectors.asking import codes, look
+from tests.detectors.death_jobs import MB, buffering, dying, raising, stepping, value, without_room
+from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures
+from tests.detectors.jobs import CALL, train_loop
+
+from stepscope.detectors.system.out_of_memory import DETECTOR
+from stepscope.model.report.finding import Finding
+
+
+def keeping() -> Job:
+    """A list that grows until the job is killed."""
+    job = dying(value("history", 1500 * MB, count=1200), value("images", 40 * MB))
+    for name, text in job.sources.items():
+        job.sources[name] = text.replace("        tidy()\n", "        history.append(loss)\n")
+    return job
+
+
+def unseen() -> Job:
+    """A job whose end was not seen."""
+    job = dying()
+    job.exit_code, job.memory_killed = None, False
+    return job
+
+
+def fixed(mib: int) -> Job:
+    """A step with so many MiB that do not grow with the batch."""
+    return stepping(fixed=mib)
+
+
+FIXTURES = Fixtures(
+    firing=keeping,
+    expected=Expected(
+        severity="high",
+        cost=1.0,
+        where=(("train.py", 46), ("train.py", CALL)),
+        metrics=("limit_bytes", "own_bytes", "owner_bytes", "size", "size_that_fits"),
+        title=("out of memory", "history in main", "1.46 GiB of 1.95 GiB (control group)", "1,200 entries"),
+        pipeline_stage="none",
+        remedy="bound-what-is-kept",
+    ),
+    silent=lambda: dying(code=0, killed=False),
+    not_applicable=unseen,
+    missing="end of the job",
+    below=lambda: without_room(6_999 * MB),
+    at=lambda: without_room(7_001 * MB),
+    edges={
+        "min_fixed_ratio": Edge(below=lambda: fixed(2559), at=lambda: fixed(2561), shows="smaller-layer"),
+    },
+)
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_fixtures(claim: Claim) -> None:
+    """It finds its case, is silent where it must be, says what it lacks, and turns at its threshold."""
+    claim(DETECTOR, FIXTURES)
+
+
+def found(job: Job) -> Finding:
+    """What is said of the death."""
+    (one,) = (f for f in look(job)[0] if f.code == "MEM004")
+    return one
+
+
+def evidence(finding: Finding) -> dict[str, float]:
+    """Its figures."""
+    return {e.metric: e.value for e in finding.evidence}
+
+
+def test_a_batch_that_would_have_fitted() -> None:
+    """A step whose tensors need more than there is: the largest are named, and the batch that fits is told."""
+    finding = found(stepping())
+    assert "a step with 256 samples" in finding.title
+    assert "wide: 256 MiB float32[batch,262144] of MatMul" in finding.explanation
+    assert finding.cause == "Model: improper hyper parameter"
+    # 97 % of 2,000 MiB without 100 of others and 300 held before; 10 MiB a sample, and a quarter more
+    assert evidence(finding)["size_that_fits"] == pytest.approx((0.97 * 2000 - 100 - 300) / (10 * 1.25), abs=2)
+
+
+@pytest.mark.parametrize(
+    ("stage", "cls", "word", "remedy"),
+    [
+        ("MemoryCacheImpl", "CacheDataset", "cache of the input", "smaller-cache"),
+        ("Shuffle", "ShuffleDataset", "shuffle buffer", "smaller-shuffle"),
+        ("Prefetch", "PrefetchDataset", "Prefetch", "read-in-parts"),
+    ],
+)
+def test_buffers_of_the_input(stage: str, cls: str, word: str, remedy: str) -> None:
+    """What tf.data holds is told by transformation, in elements."""
+    finding = found(buffering(stage, cls))
+    assert word in finding.title
+    assert finding.remedies[0].id == remedy
+    assert evidence(finding)["size"] == 700
+
+
+def test_an_array_and_what_was_asked_for() -> None:
+    """An exception says what did not fit: it is the owner if it is larger than what variables hold."""
+    finding = found(raising(asked=1200 * MB, shape=(300, 1 << 20)))
+    assert "an array of float[300,1048576] needs 1.17 GiB" in finding.title
+    assert finding.remedies[0].id == "read-in-parts"
+    assert evidence(finding)["size"] == 300
+    assert "ResourceExhaustedError" in finding.explanation
+    assert "float[300,1048576]" in finding.explanation
+
+
+def test_nobody_seen() -> None:
+    """Where nothing explains the memory, no owner is invented: the line that ran is told."""
+    finding = found(dying(value("small", 100 * MB)))
+    assert (finding.cause, finding.remedies[0].id) == ("unknown", "look-at-line")
+    assert [p.line for p in finding.where] == [CALL]
+    assert "came while one line ran" in finding.title
+
+
+def test_a_death_without_lack_of_memory_is_none() -> None:
+    """Killed by somebody, or ended by another error: no finding of memory."""
+    assert "MEM004" not in codes(dying(killed=False))
+    assert "MEM004" not in codes(dying(code=1, killed=False))
+    assert "MEM004" not in codes(train_loop(80 * MS))
