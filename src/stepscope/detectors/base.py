@@ -196,7 +196,7 @@ class Detector(Generic[P]):
 
 def present(view: SessionView) -> frozenset[Signal]:
     """Signals that the session holds."""
-    trace = view.traces.main
+    trace, manifest = view.traces.main, view.session.manifest
     there = {
         Signal.OP_TRACE: trace is not None,
         Signal.DEVICE_TRACE: trace is not None and trace.device >= 0,
@@ -206,32 +206,17 @@ def present(view: SessionView) -> frozenset[Signal]:
         Signal.NATIVE: bool(view.session.stacks),
         Signal.EXPERIMENT: view.session.experiment is not None,
         Signal.MEMBERS: view.get(waits.build) is not None,
+        Signal.ENDED: manifest.exit_code is not None or manifest.memory_killed,
         Signal.MEMORY_LOOKS: bool(view.session.memory_looks),
     }
-    found = {signal for signal, held in there.items() if held}
-    found, manifest, trace = set(), view.session.manifest, view.traces.main
-    if trace is not None:
-        found |= {Signal.OP_TRACE, *([Signal.DEVICE_TRACE] if trace.device >= 0 else [])}
-    if view.get(no_progress.build) is not None:
-        found.add(Signal.STACKS)
-    for signal, there in (
-        (Signal.HOST, view.get(contention.build) is not None),
-        (Signal.FAULTS, view.get(steady_page_faults.build) is not None),
-        (Signal.NATIVE, bool(view.session.stacks)),
-        (Signal.ENDED, manifest.exit_code is not None or manifest.memory_killed),
-        (Signal.EXPERIMENT, view.session.experiment is not None),
-        (Signal.MEMORY_LOOKS, bool(view.session.memory_looks)),
-    ):
-        if there:
-            found.add(signal)
-    with_steps = steps_view.of(view)
-    return frozenset(found | _of_steps(with_steps)) if with_steps is not None else frozenset(found)
+    there |= _of_steps(with_steps) if (with_steps := steps_view.of(view)) is not None else {}
+    return frozenset(signal for signal, held in there.items() if held)
 
 
-def _of_steps(view: StepsView) -> set[Signal]:
-    """The signals that a session with steps holds beyond those of any session."""
+def _of_steps(view: StepsView) -> dict[Signal, bool]:
+    """Which of the signals a session with steps holds that no other has."""
     worker = view.worker
-    there = {
+    return {
         Signal.STEPS: True,
         Signal.SAMPLES: stack_samples.sampled(view.steps),
         Signal.TRACES: bool(worker.all(Traced)) or bool((worker.records.kind == Kind.FUNCTION).any()),
@@ -243,7 +228,6 @@ def _of_steps(view: StepsView) -> set[Signal]:
         Signal.GPU: bool(view.get(gpu.build)),
         Signal.LIVE_BYTES: any(gpu.live_bytes > 0 for gpu in view.get(gpu.build)),
     }
-    return {signal for signal, held in there.items() if held}
 
 
 def run(
