@@ -35,7 +35,7 @@ from _stats import Interval, bootstrap
 from stepscope.collector.launch.layouts import SOURCE
 from stepscope.collector.memory import memory_look
 from stepscope.derive.machine import address_space
-from stepscope.model.report.memory_map import MemoryMap
+from stepscope.model.report.machine.memory_map import MemoryMap
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "docs" / "benchmarks" / "layout.md"

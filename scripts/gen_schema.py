@@ -17,13 +17,10 @@ import msgspec
 
 from stepscope.model.report import (
     check,
-    clocks,
     compare,
     doctor,
     finding,
     ledger,
-    links,
-    memory_map,
     place,
     process_roles,
     slow_steps,
@@ -32,6 +29,7 @@ from stepscope.model.report import (
     whatif,
 )
 from stepscope.model.report.components import COMPONENTS
+from stepscope.model.report.machine import clocks, links, memory_map
 
 REPORT = (clocks, finding, ledger, links, memory_map, place, process_roles, slow_steps, step_summary)
 """Modules whose fields' docstrings describe report.json."""

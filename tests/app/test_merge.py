@@ -173,7 +173,7 @@ def test_no_folder_leaves_the_session(tmp_path: Path) -> None:
     bad = msgspec.structs.replace(manifest.members[1], folder="../../w1.stepscope")
     change(joint, members=(manifest.members[0], bad))
     session = open_session(joint)
-    assert [stored.folder for stored in session.members] == ["worker-0.stepscope"]
+    assert [stored.folder for stored in session.peers.members] == ["worker-0.stepscope"]
     assert "DX106" in [d.code for d in session.manifest.diagnostics]
     with pytest.raises(SessionError, match="leaves the session"):
         merge.merge([joint], tmp_path / "again.stepscope")

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stepscope.causes.graph import wasteful_operands, wide_inputs
+from stepscope.causes.graph import wide_inputs
+from stepscope.causes.graph.operands import wasteful_operands
 from stepscope.derive.graph.index import GraphIndex
 from stepscope.model.log.events import AgentDiagnostic
 from stepscope.model.log.program import InputSeen

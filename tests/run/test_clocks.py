@@ -65,7 +65,7 @@ def test_runs_with_different_clocks(project: Project) -> None:
     model = session_links.model_of(sessions)
     assert model is not None
     clock = model.clocks[session_links.domain(sessions[1])]
-    probes = sessions[1].clock_probes
+    probes = sessions[1].peers.clock_probes
     at = (probes.received_ns[:1] + probes.answered_ns[-1:]) / 2  # by the clock of the reference
     offset, bound = clock.offset(at)[0], clock.bound(at)[0]
     assert abs(offset - SKEW_S * 1e9) <= bound < 50e6

@@ -27,7 +27,6 @@ from stepscope.agent.core.records import Records
 from stepscope.agent.core.threads import Threads
 from stepscope.agent.duty_cycle import DutyCycle
 from stepscope.agent.membership import Membership
-from stepscope.wire.doing import Told
 from stepscope.wire.env import PROCS_NAME
 
 TYPE_CHECKING = False
@@ -58,7 +57,6 @@ class AgentState:
         self.records = Records(self.thread, self._wake)
         self.write = self.records.write
         self.short = self.records.short
-        self.doing = Told()
         self.failures = Failures(self.lines.diagnostic, self.uninstall)
         self.guard: Callable[[str], Guard] = self.failures.guard
         self.membership = Membership(self.lines, self.failures)
@@ -81,7 +79,7 @@ class AgentState:
             self.lines.open(process.make_folder(os.path.join(self.lines.run, PROCS_NAME)), origin)
             ring = self.records.open(self.lines.folder, self.config, origin)
             self.duty_cycle.uncommitted = ring.uncommitted
-            self.doing.word = ring.doing
+            self.records.doing.word = ring.doing
             self.records.bind()
         except Exception as error:
             self.take_out("no ring: %s: %s" % (type(error).__name__, error))
@@ -101,7 +99,7 @@ class AgentState:
         if self.lines.out:
             return
         self.records.after_fork()
-        self.doing.leave()
+        self.records.doing.leave()
         log = self.lines.after_fork()
         self.threads.after_fork()
         self._opening = allocate_lock()

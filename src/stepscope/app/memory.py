@@ -21,7 +21,7 @@ from stepscope.errors import SessionError, TargetError
 from stepscope.reports.memory import memory_text
 
 if TYPE_CHECKING:
-    from stepscope.model.report.memory_map import MemoryMap
+    from stepscope.model.report.machine.memory_map import MemoryMap
 
 
 def memory(target: str, seconds: float) -> tuple[MemoryMap, ...]:

@@ -35,7 +35,7 @@ from stepscope.model.records import (
     ThreadTable,
 )
 from stepscope.model.report.finding import Diagnostic
-from stepscope.model.session.session import Manifest, Session, StoredMember, StoredOpTrace, Worker, WorkerInfo
+from stepscope.model.session.session import Manifest, Peers, Session, StoredMember, StoredOpTrace, Worker, WorkerInfo
 from stepscope.store import (
     bundle,
     experiments,
@@ -133,8 +133,11 @@ def _read_files(files: bundle.Files) -> Session:
         gpus=_table(files, "gpus", GpuTable, damage),
         bursts=_table(files, "bursts", BurstTable, damage),
         memory_events=_table(files, "memory_events", MemoryEventTable, damage),
-        clock_probes=_table(files, "clock_probes", ClockProbeTable, damage),
-        tcp=_table(files, "tcp", TcpTable, damage),
+        peers=Peers(
+            clock_probes=_table(files, "clock_probes", ClockProbeTable, damage),
+            tcp=_table(files, "tcp", TcpTable, damage),
+            members=_members(files, manifest, damage),
+        ),
         resource_names=_names(files, layout.RESOURCE_NAMES, damage),
         sources=_sources(files, damage),
         stacks=_stacks(files, damage),
@@ -143,7 +146,6 @@ def _read_files(files: bundle.Files) -> Session:
         system_calls=_system_calls(files, damage),
         replays=_one_file(files, layout.REPLAY, replays.MAX_BYTES, replays.decode, damage),
         experiment=_one_file(files, layout.EXPERIMENT, experiments.MAX_BYTES, experiments.decode, damage),
-        members=_members(files, manifest, damage),
         page_walks=_one_file(files, layout.PAGE_WALKS, page_walks.MAX_BYTES, page_walks.decode, damage),
     )
     if not damage.diagnostics:

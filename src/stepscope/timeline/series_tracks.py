@@ -193,7 +193,7 @@ def _looks(at: I64, value: I64) -> Held:
 
 def _tcp(session: Session) -> Iterator[tuple[str, str, str, str, Held]]:
     """Of each connection that carried most: bytes sent, and bytes sent again."""
-    found = tcp_links.by_connection(session, session.tcp)
+    found = tcp_links.by_connection(session, session.peers.tcp)
     moved = [(int(counters.growth(rows.acked_bytes).sum()), ends, rows) for ends, rows in found.items()]
     for index, (sent, (here, there), rows) in enumerate(sorted(moved, key=lambda one: -one[0])[:MOST_CONNECTIONS]):
         if sent <= 0:

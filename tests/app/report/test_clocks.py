@@ -14,7 +14,7 @@ from stepscope.app.report.machine import clocks
 from stepscope.derive.view import SessionView
 from stepscope.model.network_tables import ClockProbeTable
 from stepscope.model.session import clock_domain
-from stepscope.model.session.session import HostInfo, Manifest, Session
+from stepscope.model.session.session import HostInfo, Manifest, Peers, Session
 from stepscope.reports.page import link_rows
 
 ORIGIN = 5_000_000_000_000
@@ -39,7 +39,7 @@ def session(other: Clock, ahead_ns: int, *, seconds: float = 90) -> Session:
     manifest = Manifest(
         host=HostInfo(boot_id="ours"), origin_monotonic_ns=ORIGIN, ended_ns=int(seconds * S), started_unix_ns=0
     )
-    return Session(manifest=manifest, clock_probes=table, resource_names=(f"clock:{there} node-2:7331",))
+    return Session(manifest=manifest, peers=Peers(clock_probes=table), resource_names=(f"clock:{there} node-2:7331",))
 
 
 @pytest.mark.parametrize(("ahead_ns", "said"), [(3_000_000, "3 ms ahead"), (-3_000_000, "3 ms behind"), (0, "as here")])

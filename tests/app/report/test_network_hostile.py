@@ -13,7 +13,7 @@ from stepscope.app.report.machine import clocks, links
 from stepscope.derive.view import SessionView
 from stepscope.model.network_tables import ClockProbeTable, TcpTable
 from stepscope.model.records import Table
-from stepscope.model.session.session import HostInfo, Manifest, Session
+from stepscope.model.session.session import HostInfo, Manifest, Peers, Session
 from stepscope.timeline import series_tracks
 
 NAMES = ("clock:00 a:1", "clock:11 b:2", "tcp:1.1.1.1:1 2.2.2.2:2", "tcp:", "clock:", "tcp:x y", "net:eth0")
@@ -38,7 +38,7 @@ def test_any_numbers(probes: Table, tcp: Table, origin: int, ended: int) -> None
     assert isinstance(probes, ClockProbeTable)
     assert isinstance(tcp, TcpTable)
     manifest = Manifest(host=HostInfo(boot_id="x"), origin_monotonic_ns=origin, ended_ns=ended)
-    view = SessionView(Session(manifest=manifest, clock_probes=probes, tcp=tcp, resource_names=NAMES))
+    view = SessionView(Session(manifest=manifest, peers=Peers(clock_probes=probes, tcp=tcp), resource_names=NAMES))
     with np.errstate(all="ignore"):
         for link in links.build(view):
             assert all(math.isfinite(value) for value in (link.busy_ratio, link.lost_ratio, link.delivery_bytes_s))

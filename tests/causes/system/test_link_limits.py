@@ -15,7 +15,7 @@ from stepscope.derive.machine import tcp_links
 from stepscope.derive.machine.tcp_links import ConnectionUse
 from stepscope.derive.view import SessionView
 from stepscope.model.network_tables import TcpTable
-from stepscope.model.session.session import Manifest, Session
+from stepscope.model.session.session import Manifest, Peers, Session
 from stepscope.reports.page import link_rows
 from stepscope.timeline import series_tracks
 
@@ -144,7 +144,7 @@ def session() -> Session:
     inside = replace(quiet, connection=np.full(11, 2))
     names = ("tcp:10.0.0.1:5000 10.0.0.2:6000", "tcp:10.0.0.1:5001 10.0.0.2:6001", "tcp:127.0.0.1:1 127.0.0.1:2")
     table = TcpTable.concat([quiet, losing, inside])
-    return Session(manifest=Manifest(ended_ns=10 * S), tcp=table, resource_names=names)
+    return Session(manifest=Manifest(ended_ns=10 * S), peers=Peers(tcp=table), resource_names=names)
 
 
 def test_connections_are_summed_up_by_hosts() -> None:

@@ -18,7 +18,7 @@ from stepscope.derive.clocks import session_links
 from stepscope.errors import UsageError
 from stepscope.model.network_tables import ClockProbeTable
 from stepscope.model.session import clock_domain as domains
-from stepscope.model.session.session import HostInfo, Manifest, Session
+from stepscope.model.session.session import HostInfo, Manifest, Peers, Session
 
 KEY = b"k" * 32
 BOOTS = ("first", "second", "third")
@@ -125,7 +125,9 @@ def session(boot: str, found: list[Exchange], origin_ns: int) -> Session:
         )
     host = HostInfo(name=boot, boot_id=boot)
     manifest = Manifest(host=host, origin_monotonic_ns=origin_ns, ended_ns=1_000_000_000)
-    return Session(manifest=manifest, clock_probes=rows.table(), resource_names=tuple(names.by_number().values()))
+    return Session(
+        manifest=manifest, peers=Peers(clock_probes=rows.table()), resource_names=tuple(names.by_number().values())
+    )
 
 
 def test_sessions_of_hosts_become_clocks() -> None:

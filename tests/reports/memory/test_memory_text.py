@@ -12,7 +12,7 @@ from tests.derive.memory_looks import HUGE, KB, MB, look, packed, padded, row
 
 from stepscope.derive.machine import address_space
 from stepscope.model.report.finding import Report
-from stepscope.model.report.memory_map import MemoryMap
+from stepscope.model.report.machine.memory_map import MemoryMap
 from stepscope.model.session.address_space import FreeZone, PageSize
 from stepscope.reports.memory import memory_text
 from stepscope.reports.page import html

@@ -109,7 +109,7 @@ def report_of(session: Session) -> Report:
 def report_of_view(view: SessionView) -> Report:
     """Report of a session of which more is asked than the report says."""
     session = view.session
-    if session.members:
+    if session.peers.members:
         return joint.build(view, report_of)
     found, checked, failures = base.run(registry.ALL, view)
     lines = HotLines(view)

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
     Calls = Iterable[tuple[str, int, int]]
 
-IMPORTING, BUILDING, TRACING, FIRST_STEP = "importing", "building", "tracing", "first step"
+IMPORTING, FIRST_STEP = "importing", "first step"
+BUILDING = "building"
+TRACING = "tracing"
 PHASES = {
     Doing.BUILDING: BUILDING,
     Doing.TRACING: TRACING,

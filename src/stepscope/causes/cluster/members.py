@@ -73,7 +73,7 @@ class Member:
 
 def build(view: SessionView) -> tuple[Member, ...]:
     """The members, by role and number; empty if there is at most one: then it is what the session is about."""
-    if not view.session.members and sum(worker.info.member is not None for worker in view.workers) <= 1:
+    if not view.session.peers.members and sum(worker.info.member is not None for worker in view.workers) <= 1:
         return ()
     found = [*_of_sessions(view.session), *_of_processes(view.session, "")]
     return tuple(sorted(found, key=lambda member: (member.info.rank < 0, member.info.role, member.info.index)))
@@ -81,7 +81,7 @@ def build(view: SessionView) -> tuple[Member, ...]:
 
 def why_not(view: SessionView) -> str:
     """Why detectors of the members do not apply; "" if a process is a task of a cluster of several."""
-    there = bool(view.session.members) or any(
+    there = bool(view.session.peers.members) or any(
         w.info.member is not None and w.info.member.tasks > 1 for w in view.workers
     )
     return "" if there else "no process is known as a task of a cluster"
@@ -96,8 +96,8 @@ def clocks(members: Sequence[Member]) -> tuple[ClockOffset | None, ...]:
 
 
 def _of_sessions(session: Session) -> Iterator[Member]:
-    keep = len(session.members) <= MOST_KEPT
-    for stored in session.members:
+    keep = len(session.peers.members) <= MOST_KEPT
+    for stored in session.peers.members:
         loaded = stored.load()
         if keep:
             yield from _of_processes(loaded, stored.folder)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph import step_inputs
+from stepscope.causes.graph.operands import step_inputs
 from stepscope.derive.graph.index import NOT_FOUND
 
 if TYPE_CHECKING:

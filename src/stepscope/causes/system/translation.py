@@ -21,13 +21,13 @@ from stepscope.causes.graph import heavy_ops
 from stepscope.causes.system import steady_page_faults
 from stepscope.derive.machine import address_space
 from stepscope.derive.optrace.kernels import op_work
-from stepscope.model.report.memory_map import Translation
+from stepscope.model.report.machine.memory_map import Translation
 from stepscope.model.session.replays import size_of
 
 if TYPE_CHECKING:
     from stepscope.causes.graph.heavy_ops import HeavyOp
     from stepscope.derive.view import SessionView
-    from stepscope.model.report.memory_map import MemoryMap
+    from stepscope.model.report.machine.memory_map import MemoryMap
     from stepscope.model.session.page_walks import PageWalks
     from stepscope.model.session.replays import Recipe
 

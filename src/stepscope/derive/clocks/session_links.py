@@ -39,7 +39,7 @@ def domain(session: Session) -> str:
 def peers(session: Session) -> dict[str, str]:
     """Clock domains of the hosts that a session's collector exchanged stamps with, and HOST:PORT of each."""
     found = {}
-    for number in np.unique(session.clock_probes.peer).tolist():
+    for number in np.unique(session.peers.clock_probes.peer).tolist():
         text = session.resource_names[number] if 0 <= number < len(session.resource_names) else ""
         if text.startswith(_PREFIX):
             there, _, place = text.removeprefix(_PREFIX).partition(" ")
@@ -93,7 +93,7 @@ def model_of(sessions: Sequence[Session], reference: str = "", more: Sequence[Li
 
 
 def _by_peer(session: Session) -> dict[str, ClockProbeTable]:
-    table = session.clock_probes
+    table = session.peers.clock_probes
     stamps = (table.sent_ns, table.returned_ns, table.received_ns, table.answered_ns, table.burst)
     good = np.ones(len(table), np.bool_)
     for stamp in (*stamps, table.real_ns // 16, table.peer_real_ns // 16):

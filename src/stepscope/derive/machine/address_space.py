@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.machine import free_memory, hardware_counts
-from stepscope.model.report.memory_map import Layout, LookPoint, MemoryMap, Region, SizeClass
+from stepscope.model.report.machine.memory_map import Layout, LookPoint, MemoryMap, Region, SizeClass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepscope.model.records import Bool
-    from stepscope.model.report.memory_map import Verdict
+    from stepscope.model.report.machine.memory_map import Verdict
     from stepscope.model.session.address_space import MappingTable, MemoryLook
     from stepscope.model.session.session import Session
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.model.report.memory_map import FreeMemory, PageSizeUse
+from stepscope.model.report.machine.memory_map import FreeMemory, PageSizeUse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

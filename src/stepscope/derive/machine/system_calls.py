@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from stepscope.model.log.events import ThreadSeen
-from stepscope.model.report.system_calls import CallRow, SystemCallsSummary
+from stepscope.model.report.machine.system_calls import CallRow, SystemCallsSummary
 
 if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps

@@ -98,7 +98,7 @@ class LinkUse:
 
 def of(session: Session, first_ns: int | None = None, last_ns: int | None = None) -> tuple[LinkUse, ...]:
     """Links that carried data between two times (all of the session without), those that carried most first."""
-    table = session.tcp
+    table = session.peers.tcp
     if first_ns is not None:
         table = table.take(table.at_ns >= first_ns)
     if last_ns is not None:

@@ -61,7 +61,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph import wasteful_operands
+from stepscope.causes.graph.operands import wasteful_operands
 from stepscope.derive.graph.independent_loops import ARGUMENT
 from stepscope.detectors import graph_pattern, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, compute_ratio, cost_of
@@ -73,7 +73,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stepscope.causes.graph.wasteful_work import Waste, WastefulWork
+    from stepscope.causes.graph.operands.wasteful_work import Waste, WastefulWork
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.optrace.op_costs import OpCosts
     from stepscope.derive.steps_view import StepsView

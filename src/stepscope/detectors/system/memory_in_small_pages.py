@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.steps_view import StepsView
-    from stepscope.model.report.memory_map import MemoryMap
+    from stepscope.model.report.machine.memory_map import MemoryMap
 
 GAIN_RATIO = 1 - 1 / 1.5
 """Share of the time that huge pages removed from gathers in random order, the most that was measured in steady state.

@@ -9,7 +9,7 @@ from stepscope.model.report.compare import CompareReport
 from stepscope.model.report.finding import Finding, StageShare
 from stepscope.model.report.input_bound import InputBound
 from stepscope.model.report.input_tree import InputTree
-from stepscope.model.report.memory_map import MemoryMap
+from stepscope.model.report.machine.memory_map import MemoryMap
 
 
 class StackKind(msgspec.Struct, frozen=True, kw_only=True):

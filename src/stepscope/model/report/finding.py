@@ -10,22 +10,22 @@ from typing import Literal
 import msgspec
 
 from stepscope.model.report import place, task
-from stepscope.model.report.clocks import HostClockOffset
 from stepscope.model.report.cluster import Cluster
 from stepscope.model.report.input_bound import InputBound
 from stepscope.model.report.input_tree import InputTree
 from stepscope.model.report.ledger import LedgerEntry
 from stepscope.model.report.limits import Limits
-from stepscope.model.report.links import NetworkLink
-from stepscope.model.report.memory_map import MemoryMap
-from stepscope.model.report.memory_room import MemoryRoom
+from stepscope.model.report.machine.clocks import HostClockOffset
+from stepscope.model.report.machine.links import NetworkLink
+from stepscope.model.report.machine.memory_map import MemoryMap
+from stepscope.model.report.machine.memory_room import MemoryRoom
+from stepscope.model.report.machine.system_calls import SystemCallsSummary
 from stepscope.model.report.op_summary import OpTraceSummary, TracedSteps
 from stepscope.model.report.op_table import OpTable
 from stepscope.model.report.overhead import Overhead
 from stepscope.model.report.process_roles import ProcessSummary
 from stepscope.model.report.slow_steps import SlowStep
 from stepscope.model.report.step_summary import MakerKind, StepChoice, StepTimes, Throughput
-from stepscope.model.report.system_calls import SystemCallsSummary
 from stepscope.model.report.turns import Turns
 from stepscope.model.structs import Struct
 

@@ -253,6 +253,16 @@ class StoredMember:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Peers:
+    """What is known of the job's other hosts and members."""
+
+    clock_probes: ClockProbeTable = field(default_factory=ClockProbeTable.empty)
+    tcp: TcpTable = field(default_factory=TcpTable.empty)
+    members: Sequence[StoredMember] = ()
+    """Member sessions of a joint session (``stepscope merge``)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """All captured data, read-only."""
 
@@ -270,8 +280,6 @@ class Session:
     gpus: GpuTable = field(default_factory=GpuTable.empty)
     bursts: BurstTable = field(default_factory=BurstTable.empty)
     memory_events: MemoryEventTable = field(default_factory=MemoryEventTable.empty)
-    clock_probes: ClockProbeTable = field(default_factory=ClockProbeTable.empty)
-    tcp: TcpTable = field(default_factory=TcpTable.empty)
     resource_names: Sequence[str] = ()
     """Interfaces, disks, GPUs, hosts and connections that ``name`` of those tables indexes."""
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -290,7 +298,6 @@ class Session:
     """What an experiment on this run has shown; None if there was none."""
     page_walks: PageWalks | None = None
     """What translating addresses costs on the job's machine; None if it is not known."""
-    members: Sequence[StoredMember] = ()
-    """Member sessions of a joint session (``stepscope merge``)."""
+    peers: Peers = field(default_factory=Peers)
     lost_files: Sequence[str] = ()
     """Files of the session that cannot be read; the manifest's diagnostics say why."""

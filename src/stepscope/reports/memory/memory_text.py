@@ -14,7 +14,7 @@ from stepscope.units import format_bytes, format_ns
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stepscope.model.report.memory_map import MemoryMap, Region
+    from stepscope.model.report.machine.memory_map import MemoryMap, Region
 
 _TITLE_WIDTH = 15
 _RANGE_WIDTH = 26

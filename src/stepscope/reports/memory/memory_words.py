@@ -9,7 +9,7 @@ from stepscope.model.report.remedies import HUGE_PAGES
 from stepscope.units import format_bytes, format_ns, format_rate, format_ratio
 
 if TYPE_CHECKING:
-    from stepscope.model.report.memory_map import MemoryMap, PageSizeUse, SizeClass
+    from stepscope.model.report.machine.memory_map import MemoryMap, PageSizeUse, SizeClass
 
 _ALIGNS_ALL, _ALIGNS_MULTIPLES = (6, 7), (6, 12)
 """Kernels that align every anonymous mapping of at least a huge page: first version, and first version without. Commits

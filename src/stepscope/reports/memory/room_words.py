@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from stepscope.units import format_bytes, format_ns
 
 if TYPE_CHECKING:
-    from stepscope.model.report.memory_room import MemoryRoom
+    from stepscope.model.report.machine.memory_room import MemoryRoom
 
 HOST_RATIO = 0.5
 """Share of the host's memory from which its distance is said; that of any other limit always is."""

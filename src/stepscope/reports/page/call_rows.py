@@ -10,7 +10,7 @@ from stepscope.reports.page.svg import escape
 from stepscope.units import format_bytes, format_ns, format_rate, format_ratio
 
 if TYPE_CHECKING:
-    from stepscope.model.report.system_calls import CallRow, SystemCallsSummary
+    from stepscope.model.report.machine.system_calls import CallRow, SystemCallsSummary
 
 HEAD = ("thread", "call", "on", "calls", "a step", "of the time", "mean", "longest", "bytes a call", "failed")
 NUMERIC = frozenset(HEAD[3:])

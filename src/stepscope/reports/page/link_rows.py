@@ -10,9 +10,9 @@ from stepscope.reports.page.svg import escape
 from stepscope.units import format_bytes, format_ns, format_rate, format_ratio
 
 if TYPE_CHECKING:
-    from stepscope.model.report.clocks import HostClockOffset
     from stepscope.model.report.finding import Report
-    from stepscope.model.report.links import NetworkLink
+    from stepscope.model.report.machine.clocks import HostClockOffset
+    from stepscope.model.report.machine.links import NetworkLink
 
 SHOWN = 12
 """Rows in Markdown and on the page; report.json has all."""

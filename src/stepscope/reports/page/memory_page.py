@@ -16,7 +16,7 @@ from stepscope.units import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.model.report.memory_map import MemoryMap, Region
+    from stepscope.model.report.machine.memory_map import MemoryMap, Region
 
 _HEIGHT = 26
 _ALL = 100.0

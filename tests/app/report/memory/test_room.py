@@ -10,7 +10,7 @@ from tests.detectors.trend_jobs import leaking
 
 from stepscope.app.report.memory import room as memory_room
 from stepscope.model.log.memory import MemoryHeld
-from stepscope.model.report.memory_room import MemoryRoom
+from stepscope.model.report.machine.memory_room import MemoryRoom
 from stepscope.reports.memory import room_words
 
 

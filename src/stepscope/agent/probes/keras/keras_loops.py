@@ -69,7 +69,7 @@ def _wrap(state: AgentState, original: Callable[..., Foreign], role: str) -> Cal
     looked = state.guard("keras_loops.batch")
     inputs = inputs_of(state)
     on_batch = role in ON_BATCH
-    doing, what = state.doing, DOING.get(role, 0)
+    doing, what = state.records.doing, DOING.get(role, 0)
 
     @functools.wraps(original)
     def loop(self: Foreign, *args: Foreign, **kwargs: Foreign) -> Foreign:

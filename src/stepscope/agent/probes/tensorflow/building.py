@@ -60,7 +60,7 @@ def _wrap(
     sites = Sites(state, ("build", function), text=function, role=role)
     local = state.threads.local
     now = state.now
-    doing = state.doing
+    doing = state.records.doing
     caller = sys._getframe
     kind = int(Kind.BUILD)
 

@@ -44,7 +44,7 @@ def _attach_saves(owner: str, **roles: str) -> Attach:
 
 def _wrap_save(state: AgentState, original: Callable[..., Foreign], role: str) -> Callable[..., Foreign]:
     local = shared(state).local
-    doing = state.doing
+    doing = state.records.doing
     sites = Sites(state, ("save", role), text="save " + role, role=role)
     now = state.now
     caller = sys._getframe

@@ -345,7 +345,7 @@ def _wrap_create(state: AgentState, original: Callable[..., Foreign]) -> Callabl
     local = common.local
     traces = Traces(state)
     now = state.now
-    doing = state.doing
+    doing = state.records.doing
 
     def create(function_type: Foreign, type_context: Foreign, func_graph: Foreign, tracing_options: Foreign) -> Foreign:
         me = local.me

@@ -54,8 +54,8 @@ def build(view: SessionView, report_of: Callable[[Session], Report]) -> Report:
     codes = {detector.code for detector in together}
     of_members = [c for _, report in named for c in report.checked if c.detector not in codes]
     notes = [*session.manifest.diagnostics, *failures, *_notes(named)]
-    if len(reports) < len(session.members):
-        text = f"only {len(reports)} of {len(session.members)} members were analysed each by itself"
+    if len(reports) < len(session.peers.members):
+        text = f"only {len(reports)} of {len(session.peers.members)} members were analysed each by itself"
         notes.append(Diagnostic(code="DX192", text=text))
     return Report(
         session=_summary(session, [report for _, report in named], cluster),
@@ -72,7 +72,7 @@ def build(view: SessionView, report_of: Callable[[Session], Report]) -> Report:
 
 def _analysed(view: SessionView) -> list[StoredMember]:
     """Member sessions to analyse: all of a few, else those with the longest own time."""
-    stored = list(view.session.members)
+    stored = list(view.session.peers.members)
     if len(stored) <= MOST_ANALYSED:
         return stored
     found = view.get(waits.build)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.clocks import session_links
-from stepscope.model.report.clocks import HostClockOffset
+from stepscope.model.report.machine.clocks import HostClockOffset
 
 if TYPE_CHECKING:
     from stepscope.derive.view import SessionView

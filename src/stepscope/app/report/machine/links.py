@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.causes.system import link_limits
-from stepscope.model.report.links import NetworkLink
+from stepscope.model.report.machine.links import NetworkLink
 from stepscope.units import format_ns, format_rate, format_ratio
 
 if TYPE_CHECKING:
     from stepscope.causes.system.link_limits import LinkLimit
     from stepscope.derive.view import SessionView
-    from stepscope.model.report.links import LinkReason
+    from stepscope.model.report.machine.links import LinkReason
 
 MAX_LINKS = 50
 """Links in a report, those that carried most."""

@@ -9,7 +9,7 @@ from stepscope.causes.system import gpu, memory_leak, memory_owners, out_of_memo
 from stepscope.derive import steps_view
 from stepscope.derive.machine import memory_use
 from stepscope.derive.machine.memory_use import Limit
-from stepscope.model.report.memory_room import MemoryRoom
+from stepscope.model.report.machine.memory_room import MemoryRoom
 
 if TYPE_CHECKING:
     from stepscope.derive.machine.memory_use import MemoryUse

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from math import prod, sqrt
 from typing import TYPE_CHECKING, Literal
 
-from stepscope.causes.graph import inward, step_inputs, wasteful_work
-from stepscope.causes.graph.copied_axes import VIEWS
-from stepscope.causes.graph.wasteful_work import BALANCE, BYTES, WastefulWork
+from stepscope.causes.graph.operands import inward, step_inputs, wasteful_work
+from stepscope.causes.graph.operands.copied_axes import VIEWS
+from stepscope.causes.graph.operands.wasteful_work import BALANCE, BYTES, WastefulWork
 from stepscope.derive.graph.independent_loops import RESULT
 from stepscope.derive.graph.index import CALLING, NOT_FOUND, PRODUCTS
 from stepscope.model.log.graph import UNKNOWN
@@ -23,8 +23,8 @@ from stepscope.model.log.graph import UNKNOWN
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from stepscope.causes.graph.axis_parts import Key
-    from stepscope.causes.graph.step_inputs import StepInput
+    from stepscope.causes.graph.operands.axis_parts import Key
+    from stepscope.causes.graph.operands.step_inputs import StepInput
     from stepscope.derive.graph.full_shapes import FullShapes
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.model.log.program import InputSeen

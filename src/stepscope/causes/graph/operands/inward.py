@@ -14,7 +14,7 @@ from stepscope.derive.graph.index import CALLING, NOT_FOUND
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from stepscope.causes.graph.axis_parts import Key
+    from stepscope.causes.graph.operands.axis_parts import Key
     from stepscope.derive.graph.index import GraphIndex
 
 T = TypeVar("T")

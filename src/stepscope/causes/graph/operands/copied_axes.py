@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stepscope.causes.graph import invariant_work_in_loop, inward
-from stepscope.causes.graph.axis_parts import Part, copies, joined, leading, regrouped, size_of, together
+from stepscope.causes.graph import invariant_work_in_loop
+from stepscope.causes.graph.operands import inward
+from stepscope.causes.graph.operands.axis_parts import Part, copies, joined, leading, regrouped, size_of, together
 from stepscope.derive.graph.independent_loops import WHILE
 from stepscope.derive.graph.index import NOT_FOUND
 from stepscope.model.log.graph import UNKNOWN, attributes_of
@@ -25,9 +26,9 @@ from stepscope.wire.replayed_ops import CONSTANT, ELEMENTWISE, REDUCTIONS, VALUE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stepscope.causes.graph.axis_parts import Axes, Axis, Key
     from stepscope.causes.graph.invariant_work_in_loop import LoopVariable
-    from stepscope.causes.graph.step_inputs import StepInput
+    from stepscope.causes.graph.operands.axis_parts import Axes, Axis, Key
+    from stepscope.causes.graph.operands.step_inputs import StepInput
     from stepscope.derive.graph.index import GraphIndex
 
 _MAKERS = frozenset({"Tile", "BroadcastTo", "Fill", "Pack", "ConcatV2"})

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.derive.graph_tables import Graph, Node, Tables
 
-from stepscope.causes.graph import copied_axes
-from stepscope.causes.graph.axis_parts import Axes, Part, copies, regrouped
+from stepscope.causes.graph.operands import copied_axes
+from stepscope.causes.graph.operands.axis_parts import Axes, Part, copies, regrouped
 from stepscope.derive.graph.index import GraphIndex
 from stepscope.model.log.graph import UNKNOWN
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from stepscope.causes.graph.copied_axes import VIEWS
+from stepscope.causes.graph.operands.copied_axes import VIEWS
 from stepscope.wire.replayed_ops import ELEMENTWISE
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from stepscope.model.log.graph import UNKNOWN
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from stepscope.causes.graph.axis_parts import Key
+    from stepscope.causes.graph.operands.axis_parts import Key
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.model.log.graph import TensorSpec
     from stepscope.model.log.program import InputSeen

@@ -12,10 +12,10 @@ from __future__ import annotations
 from math import prod, sqrt
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph import copied_axes, wasteful_work
-from stepscope.causes.graph.axis_parts import copies
-from stepscope.causes.graph.copied_axes import BATCHED, SOLVES, VIEWS
-from stepscope.causes.graph.wasteful_work import BALANCE, BYTES, LU, MATRIX, TRIANGLES, WastefulWork
+from stepscope.causes.graph.operands import copied_axes, wasteful_work
+from stepscope.causes.graph.operands.axis_parts import copies
+from stepscope.causes.graph.operands.copied_axes import BATCHED, SOLVES, VIEWS
+from stepscope.causes.graph.operands.wasteful_work import BALANCE, BYTES, LU, MATRIX, TRIANGLES, WastefulWork
 from stepscope.derive.graph.index import CALLING, PRODUCTS
 from stepscope.model.log.graph import UNKNOWN
 from stepscope.wire.replayed_ops import REDUCTIONS
@@ -23,9 +23,9 @@ from stepscope.wire.replayed_ops import REDUCTIONS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from stepscope.causes.graph.axis_parts import Axes, Key, Part
-    from stepscope.causes.graph.step_inputs import StepInput
-    from stepscope.causes.graph.wasteful_work import Waste
+    from stepscope.causes.graph.operands.axis_parts import Axes, Key, Part
+    from stepscope.causes.graph.operands.step_inputs import StepInput
+    from stepscope.causes.graph.operands.wasteful_work import Waste
     from stepscope.derive.graph.full_shapes import FullShapes
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.model.log.program import InputSeen

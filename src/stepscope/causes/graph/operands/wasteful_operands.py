@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph import copied_operands, diagonal_operands, step_inputs, wasteful_work, zero_operands
+from stepscope.causes.graph.operands import (
+    copied_operands,
+    diagonal_operands,
+    step_inputs,
+    wasteful_work,
+    zero_operands,
+)
 from stepscope.derive.graph.full_shapes import FullShapes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.causes.graph.wasteful_work import WastefulWork
+    from stepscope.causes.graph.operands.wasteful_work import WastefulWork
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.model.log.program import InputSeen
 

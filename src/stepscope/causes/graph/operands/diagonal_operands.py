@@ -8,8 +8,8 @@ from __future__ import annotations
 from math import prod, sqrt
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph import wasteful_work
-from stepscope.causes.graph.wasteful_work import BALANCE, BYTES, LU, TRIANGLES, WastefulWork
+from stepscope.causes.graph.operands import wasteful_work
+from stepscope.causes.graph.operands.wasteful_work import BALANCE, BYTES, LU, TRIANGLES, WastefulWork
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
