@@ -122,6 +122,10 @@ bench-members: $(VENV)/.stamp ## pairing and blame of up to 1,000 members: time,
 bench-strangers: $(VENV)/.stamp ## the first run of programs by authors who have not seen stepscope; BATCH=batch-1
 	@$(BIN)/python benchmarks/judge_strangers.py $(BATCH) $(ARGS)
 
+.PHONY: bench-dlperf
+bench-dlperf: $(VENV)/.stamp ## the study's 58 problems: told, silent where they are gone? resumable
+	@$(BIN)/python benchmarks/dlperf.py $(ARGS)
+
 .PHONY: bench-static-cases
 bench-static-cases: $(VENV)/.stamp ## which of bench/cases the static checker tells from the source
 	@$(BIN)/python benchmarks/static_cases.py $(ARGS)

@@ -1,0 +1,67 @@
+"""Rank chess-like players: a network compares every player with every other."""
+import json
+import time
+
+import numpy as np
+import tensorflow as tf
+import keras
+from keras import layers
+
+keras.utils.set_random_seed(20)
+PLAYERS = 60
+SHAPE = (10, 12)
+
+
+def encoder():
+    inp = keras.Input(SHAPE)
+    h = layers.Flatten()(inp)
+    for units in (256, 128, 64):
+        h = layers.Dense(units, activation="relu")(h)
+    return keras.Model(inp, h)
+
+
+def comparer(width):
+    a, b = keras.Input((width,)), keras.Input((width,))
+    h = layers.Subtract()([a, b])
+    h = layers.Dense(20, activation="relu")(h)
+    return keras.Model([a, b], layers.Dense(1, activation="sigmoid")(h))
+
+
+def build():
+    enc = encoder()
+    cmp = comparer(enc.output_shape[-1])
+    a, b = keras.Input(SHAPE), keras.Input(SHAPE)
+    full = keras.Model([a, b], cmp([enc(a), enc(b)]))
+    full.compile("adam", "binary_crossentropy")
+    return enc, cmp, full
+
+
+def players():
+    rng = np.random.default_rng(20)
+    return rng.normal(size=(PLAYERS, *SHAPE)).astype("float32")
+
+
+def all_pairs(enc, cmp, x):
+    codes = np.asarray(enc.predict_on_batch(x))
+    wins = np.zeros(len(x))
+    for i in range(len(x)):
+        left = np.repeat(codes[i:i + 1], len(x), axis=0)
+        wins[i] = np.asarray(cmp.predict_on_batch([left, codes])).sum()
+    return wins
+
+
+def main():
+    x = players()
+    enc, cmp, full = build()
+    half = len(x) // 2
+    full.fit([x[:half], x[half:half * 2]], np.ones((half, 1)), verbose=0)
+    all_pairs(enc, cmp, x[:5])
+    cmp.predict_on_batch([np.zeros((len(x), 64), "float32")] * 2)
+    t0 = time.perf_counter()
+    wins = all_pairs(enc, cmp, x)
+    seconds = time.perf_counter() - t0
+    print("strongest", int(wins.argmax()))
+    print(json.dumps({"samples": len(x) ** 2, "seconds": seconds}))
+
+
+main()

@@ -1,0 +1,58 @@
+"""Beam search memory: pick the surviving beams and write the new token, per batch entry."""
+import json
+import time
+
+import numpy as np
+import tensorflow as tf
+
+tf.random.set_seed(19)
+BATCH, BEAMS, LEN, VOCAB, DIM = 256, 4, 24, 300, 64
+SEARCHES = 60
+
+table = tf.random.normal((VOCAB, DIM)) * 0.3
+wx = tf.random.normal((DIM, DIM)) * 0.2
+wh = tf.random.normal((DIM, DIM)) * 0.2
+wo = tf.random.normal((DIM, VOCAB)) * 0.3
+
+
+def reorder(tokens, state, parent):
+    return tf.gather(tokens, parent, batch_dims=1), tf.gather(state, parent, batch_dims=1)
+
+
+def write_token(tokens, pos, new):
+    b, k = tf.meshgrid(tf.range(BATCH), tf.range(BEAMS), indexing="ij")
+    idx = tf.stack([b, k, tf.fill([BATCH, BEAMS], pos)], axis=-1)
+    return tf.tensor_scatter_nd_update(tokens, idx, new)
+
+
+@tf.function
+def search(start):
+    tokens = tf.zeros((BATCH, BEAMS, LEN), tf.int32)
+    tokens = write_token(tokens, 0, tf.tile(start[:, None], [1, BEAMS]))
+    state = tf.zeros((BATCH, BEAMS, DIM))
+    score = tf.tile(tf.constant([[0.0] + [-1e9] * (BEAMS - 1)]), [BATCH, 1])
+    for pos in tf.range(1, LEN):
+        last = tf.gather(tokens, pos - 1, axis=2)
+        state = tf.tanh(tf.einsum("bkd,df->bkf", tf.gather(table, last), wx) + tf.einsum("bkd,df->bkf", state, wh))
+        logp = tf.nn.log_softmax(tf.einsum("bkd,dv->bkv", state, wo))
+        flat = tf.reshape(score[..., None] + logp, (BATCH, BEAMS * VOCAB))
+        score, pick = tf.math.top_k(flat, k=BEAMS)
+        tokens, state = reorder(tokens, state, pick // VOCAB)
+        tokens = write_token(tokens, pos, pick % VOCAB)
+    return tokens, score
+
+
+def main():
+    rng = np.random.default_rng(19)
+    search(tf.constant(rng.integers(0, VOCAB, size=BATCH), tf.int32))
+    t0 = time.perf_counter()
+    checksum = 0
+    for _ in range(SEARCHES):
+        tokens, score = search(tf.constant(rng.integers(0, VOCAB, size=BATCH), tf.int32))
+        checksum += int(tf.reduce_sum(tokens))
+    seconds = time.perf_counter() - t0
+    print("checksum", checksum)
+    print(json.dumps({"samples": SEARCHES * BATCH, "seconds": seconds}))
+
+
+main()
