@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.clocks import session_links
 from stepscope.derive.cluster import clock, member_calls
+from stepscope.derive.cluster.clock import ClockOffset
 from stepscope.derive.view import SessionView
 from stepscope.model.report.components import COMPONENTS
+from stepscope.model.session import clock_domain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from stepscope.derive.cluster.clock import ClockOffset
+    from stepscope.derive.clocks.host_clock import ClockModel
     from stepscope.derive.cluster.member_calls import MemberCalls
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.records import F64
@@ -32,6 +35,8 @@ COLLECTIVE = "collective"
 """Part of traced steps in which members exchange data, waiting included."""
 COMPUTING = ("device-compute", "host-compute")
 """Parts in which ops compute. Waiting for a CPU is none: on a full machine it differs from step to step."""
+CLOCK_POINTS = 65
+"""Points at which a clock is compared over a session: it drifts by less than its bound between them."""
 MIN_TRACED = 5
 """Fewest traced steps that say how long a member computes."""
 
@@ -88,11 +93,32 @@ def why_not(view: SessionView) -> str:
 
 
 def clocks(members: Sequence[Member]) -> tuple[ClockOffset | None, ...]:
-    """Clock of each member against that of the first; None where nothing is known of it."""
+    """Clock of each member against that of the first; None where nothing is known of it.
+
+    Members that read one clock need no comparison; others are compared by what their collectors exchanged.
+    """
     first = members[0].info.clock_domain if members else None
-    return tuple(
-        clock.same() if first is not None and member.info.clock_domain == first else None for member in members
-    )
+    if first is None:
+        return (None,) * len(members)
+    others = [member for member in members if member.info.clock_domain not in {None, first}]
+    sessions = [member.open().session for member in members] if others else []
+    model = session_links.model_of(sessions, clock_domain.key(*first)) if others else None
+    return tuple(clock.same() if member.info.clock_domain == first else _compared(member, model) for member in members)
+
+
+def _compared(member: Member, model: ClockModel | None) -> ClockOffset | None:
+    """A clock by the exchanges of collectors, at points from the start to the end of the member's session."""
+    domain = member.info.clock_domain
+    host = model.clocks.get(clock_domain.key(*domain)) if model is not None and domain is not None else None
+    if host is None:
+        return None
+    manifest = member.open().session.manifest
+    first, last = manifest.origin_monotonic_ns, manifest.origin_monotonic_ns + max(manifest.ended_ns, 1)
+    stamps = np.linspace(first, last, CLOCK_POINTS)
+    at, bound = host.to_reference(stamps)
+    if not np.isfinite(bound).all():
+        return None
+    return ClockOffset(times_ns=stamps.astype(np.int64), offset_ns=at - stamps, bound_ns=bound)
 
 
 def _of_sessions(session: Session) -> Iterator[Member]:
