@@ -3,50 +3,30 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from stepscope.collector.captures import window_steps
+from stepscope.collector.captures.window_steps import WindowCaptures
 from stepscope.collector.native.call_window import CallWindow
-from stepscope.model.session.session import CaptureInfo
 from stepscope.store import system_calls
 from stepscope.units import format_ns, format_ratio
-from stepscope.wire import commands
 
 if TYPE_CHECKING:
     from stepscope.collector.captures.op_captures import Asked
-    from stepscope.collector.recording.owner import Owner
+    from stepscope.collector.captures.window_steps import Flight
+    from stepscope.model.session.session import CaptureInfo
     from stepscope.model.session.system_calls import SystemCalls
 
-KIND, WAY = "syscalls", "bpf"
 SHOWN = 3
 """Rows in the text of a capture."""
 
 
-@dataclass(slots=True, kw_only=True)
-class _Flight:
-    """A window in progress."""
+class CallCaptures(WindowCaptures[CallWindow]):
+    """The windows of one recording."""
 
-    identity: str
-    asked: Asked
-    window: CallWindow
-    settled_ns: int = 0
-
-
-class CallCaptures:
-    """The windows of one recording, one at a time."""
-
-    def __init__(self, recording: Owner) -> None:
-        """Begin without a window."""
-        self._recording = recording
-        self._flight: _Flight | None = None
-
-    @property
-    def busy(self) -> bool:
-        """Whether a window is in progress."""
-        return self._flight is not None
+    kind, way = "syscalls", "bpf"
 
     def begin(self, asked: Asked, now_ns: int) -> str:
         """Begin a window, once the process sees all of its steps, and return its id.
@@ -57,52 +37,16 @@ class CallCaptures:
         from_ns = now_ns + window_steps.NOTICE_NS
         window = CallWindow(window_steps.pid_of(self._recording, asked.worker), from_ns, asked.seconds)
         window_steps.keep_awake(self._recording, asked.worker, window.seconds + window_steps.NOTICE_NS / 1e9)
-        self._flight = _Flight(identity=commands.new_id(), asked=asked, window=window)
-        return self._flight.identity
+        return self._begun(asked, window)
 
-    def poll(self, now_ns: int, *, final: bool = False) -> CaptureInfo | None:
-        """The window that has just finished, returned once; its entry is then in the manifest."""
-        flight = self._flight
-        if flight is None:
-            return None
-        if final:
-            flight.window.stop()
-        elif not flight.window.poll(now_ns):
-            return None
-        flight.settled_ns = flight.settled_ns or now_ns + window_steps.SETTLE_NS
-        if not final and now_ns < flight.settled_ns:
-            return None
-        self._flight = None
-        try:
-            info = self._taken(flight)
-        finally:
-            flight.window.close()
-        self._recording.add_capture(info)
-        return info
-
-    def close(self, now_ns: int) -> None:
-        """Take what is there, because the job has ended."""
-        self.poll(now_ns, final=True)
-
-    def _taken(self, flight: _Flight) -> CaptureInfo:
-        asked, manifest = flight.asked, self._recording.manifest
-        info = CaptureInfo(
-            id=flight.identity,
-            kind=KIND,
-            way=WAY,
-            outcome="failed",
-            asked_by=asked.by.word,
-            request=asked.request,
-            worker=asked.worker,
-            title=asked.title,
-        )
-        began = time.process_time_ns()
+    def _taken(self, flight: Flight[CallWindow]) -> CaptureInfo:
+        info = self._failed(flight)
         if flight.window.problem:
             return msgspec.structs.replace(info, text=flight.window.problem)
-        calls = flight.window.take(origin_ns=manifest.origin_monotonic_ns)
-        number = 1 + sum(capture.kind == KIND and capture.outcome == "done" for capture in manifest.captures)
+        began = time.process_time_ns()
+        calls = flight.window.take(origin_ns=self._recording.manifest.origin_monotonic_ns)
         try:
-            path = system_calls.write(self._recording.session, number, calls)
+            path = system_calls.write(self._recording.session, flight.number, calls)
         except OSError as error:
             return msgspec.structs.replace(info, text=f"the window could not be stored: {error.strerror or error}")
         info = msgspec.structs.replace(
@@ -115,7 +59,7 @@ class CallCaptures:
             bytes=path.stat().st_size,
             read_cpu_ns=time.process_time_ns() - began,
         )
-        return window_steps.with_cost(self._recording, info, asked)
+        return window_steps.with_cost(self._recording, info, flight.asked)
 
 
 def _text(calls: SystemCalls) -> str:

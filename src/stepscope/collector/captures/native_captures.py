@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import shutil
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from stepscope.collector.captures import window_steps
+from stepscope.collector.captures.window_steps import WindowCaptures
 from stepscope.collector.kernel import perf
 from stepscope.collector.native.native_window import MAX_SECONDS, SECONDS, NativeWindow
 from stepscope.errors import CaptureError
-from stepscope.model.session.session import CaptureInfo
 from stepscope.store import layout, stacks
 from stepscope.wire import commands
 
@@ -25,46 +24,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stepscope.collector.captures.op_captures import Asked
+    from stepscope.collector.captures.window_steps import Flight
     from stepscope.collector.native.native_window import Taken
-    from stepscope.collector.recording.owner import Owner
+    from stepscope.model.session.session import CaptureInfo
 
-KIND, WAY = "native", "perf"
 PREFIX = ".native-"
 """Prefix of the folder that perf writes to, below ``captures``, which is not part of the session."""
 _RATES_NS = 4_000_000_000
 """Period whose activity decides how often the process is sampled."""
 
 
-@dataclass(slots=True, kw_only=True)
-class _Flight:
-    """A window in progress."""
-
-    identity: str
-    asked: Asked
-    pid: int
-    number: int
-    window: NativeWindow
-    folder: Path
-    settled_ns: int = 0
-
-
-class NativeCaptures:
+class NativeCaptures(WindowCaptures[NativeWindow]):
     """The native windows of one recording."""
 
-    def __init__(self, recording: Owner) -> None:
-        """Begin without a window."""
-        self._recording = recording
-        self._flight: _Flight | None = None
-
-    @property
-    def busy(self) -> bool:
-        """Whether a window is in progress."""
-        return self._flight is not None
-
-    @property
-    def recording(self) -> bool:
-        """Whether a window is still open."""
-        return self._flight is not None and not self._flight.settled_ns
+    kind, way = "native", "perf"
 
     def begin(self, asked: Asked, now_ns: int) -> str:
         """Begin a window and return its id.
@@ -81,7 +54,7 @@ class NativeCaptures:
         if not can.perf:
             raise CaptureError(can.missing[0].text)
         identity = commands.new_id()
-        folder = self._recording.session / layout.CAPTURES / (PREFIX + identity)
+        folder = self._folder(identity)
         rates = self._rates(pid, now_ns)
         try:
             window = NativeWindow(pid, folder, can, rates, asked.seconds or SECONDS)
@@ -90,34 +63,13 @@ class NativeCaptures:
         hz = 0 if window.watch is not None else rates.frequency
         seconds = min(asked.seconds or SECONDS, MAX_SECONDS) + perf.COUNT_SECONDS
         window_steps.keep_awake(self._recording, asked.worker, seconds, hz=hz)
-        number = 1 + sum(capture.kind == KIND for capture in self._recording.manifest.captures)
-        self._flight = _Flight(identity=identity, asked=asked, pid=pid, number=number, window=window, folder=folder)
-        return identity
+        return self._begun(asked, window, identity)
 
-    def poll(self, now_ns: int, *, final: bool = False) -> CaptureInfo | None:
-        """The window that has just finished, returned once; its entry is then in the manifest."""
-        flight = self._flight
-        if flight is None:
-            return None
-        if final:
-            flight.window.stop()
-        elif not flight.window.poll(now_ns):
-            return None
-        flight.settled_ns = flight.settled_ns or now_ns + window_steps.SETTLE_NS
-        if not final and now_ns < flight.settled_ns:
-            return None
-        self._flight = None
-        try:
-            info = self._taken(flight)
-        finally:
-            flight.window.close()
-            shutil.rmtree(flight.folder, ignore_errors=True)
-        self._recording.add_capture(info)
-        return info
+    def _released(self, flight: Flight[NativeWindow]) -> None:
+        shutil.rmtree(self._folder(flight.identity), ignore_errors=True)
 
-    def close(self, now_ns: int) -> None:
-        """Take what is there, because the job has ended."""
-        self.poll(now_ns, final=True)
+    def _folder(self, identity: str) -> Path:
+        return self._recording.session / layout.CAPTURES / (PREFIX + identity)
 
     def _rates(self, pid: int, now_ns: int) -> perf.Rates:
         """The process's counters for the last seconds; cautious values if there are none."""
@@ -135,19 +87,8 @@ class NativeCaptures:
             faults_per_s=float(last.minor_faults[-1] - first.minor_faults[0]) / seconds,
         )
 
-    def _taken(self, flight: _Flight) -> CaptureInfo:
-        """Decode and store, and compare the steps of the window with those around it."""
-        asked = flight.asked
-        info = CaptureInfo(
-            id=flight.identity,
-            kind=KIND,
-            way=WAY,
-            outcome="failed",
-            asked_by=asked.by.word,
-            request=asked.request,
-            worker=asked.worker,
-            title=asked.title,
-        )
+    def _taken(self, flight: Flight[NativeWindow]) -> CaptureInfo:
+        info = self._failed(flight)
         origin_ns = self._recording.manifest.origin_monotonic_ns
         began = time.process_time_ns()
         try:
@@ -170,7 +111,7 @@ class NativeCaptures:
             read_cpu_ns=time.process_time_ns() - began,
             cost_ns=taken.perf_cpu_ns,
         )
-        return window_steps.with_cost(self._recording, info, asked)
+        return window_steps.with_cost(self._recording, info, flight.asked)
 
     def _store(self, taken: Taken, number: int) -> tuple[str, ...]:
         names = []

@@ -1,20 +1,22 @@
-"""What the windows of a recording have in common: the process that they are of, and what they cost its steps."""
+"""What the windows of a recording have in common: their course, whose they are, and what they cost its steps."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import msgspec
 
 from stepscope.derive.optrace import capture_cost
 from stepscope.errors import CaptureError
 from stepscope.model.log.events import CaptureTaken
+from stepscope.model.session.session import CaptureInfo
 from stepscope.wire import commands
 
 if TYPE_CHECKING:
     from stepscope.collector.captures.op_captures import Asked
     from stepscope.collector.recording.owner import Owner
-    from stepscope.model.session.session import CaptureInfo
 
 SETTLE_NS = 2_000_000_000
 """Time after the window whose steps it is compared with."""
@@ -23,6 +25,107 @@ NOTICE_NS = 1_000_000_000
 _MARGIN_S = 2.0
 """Margin for sampling Python: a process looks for commands twice a second, and perf takes time to start."""
 _COSTS = ("ratio", "low", "high", "traced", "neighbours", "step_ns", "slower_ns", "cost_ns")
+
+
+class Window(Protocol):
+    """A window of a process."""
+
+    def poll(self, now_ns: int) -> bool:
+        """Whether it is over."""
+
+    def stop(self) -> None:
+        """End it now."""
+
+    def close(self) -> None:
+        """Release everything."""
+
+
+W = TypeVar("W", bound=Window)
+
+
+@dataclass(slots=True, kw_only=True)
+class Flight(Generic[W]):
+    """A window in progress."""
+
+    identity: str
+    asked: Asked
+    number: int
+    """Among the windows of its kind, from 1."""
+    window: W
+    settled_ns: int = 0
+    """Time at which the steps after it have been made; 0: it is open."""
+
+
+class WindowCaptures(ABC, Generic[W]):
+    """The windows of one kind of one recording, one at a time."""
+
+    kind: str
+    way: str
+
+    def __init__(self, recording: Owner) -> None:
+        """Begin without a window."""
+        self._recording = recording
+        self._flight: Flight[W] | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a window is in progress."""
+        return self._flight is not None
+
+    @property
+    def recording(self) -> bool:
+        """Whether a window is still open."""
+        return self._flight is not None and not self._flight.settled_ns
+
+    def poll(self, now_ns: int, *, final: bool = False) -> CaptureInfo | None:
+        """The window that has just finished, returned once; its entry is then in the manifest."""
+        flight = self._flight
+        if flight is None:
+            return None
+        if final:
+            flight.window.stop()
+        elif not flight.window.poll(now_ns):
+            return None
+        flight.settled_ns = flight.settled_ns or now_ns + SETTLE_NS
+        if not final and now_ns < flight.settled_ns:
+            return None
+        self._flight = None
+        try:
+            info = self._taken(flight)
+        finally:
+            flight.window.close()
+            self._released(flight)
+        self._recording.add_capture(info)
+        return info
+
+    def close(self, now_ns: int) -> None:
+        """Take what is there, because the job has ended."""
+        self.poll(now_ns, final=True)
+
+    @abstractmethod
+    def _taken(self, flight: Flight[W]) -> CaptureInfo:
+        """Store what a window holds, and compare its steps with those around it."""
+
+    def _released(self, flight: Flight[W]) -> None:
+        """Delete what a window has left."""
+
+    def _begun(self, asked: Asked, window: W, identity: str = "") -> str:
+        number = 1 + sum(capture.kind == self.kind for capture in self._recording.manifest.captures)
+        self._flight = Flight(identity=identity or commands.new_id(), asked=asked, number=number, window=window)
+        return self._flight.identity
+
+    def _failed(self, flight: Flight[W]) -> CaptureInfo:
+        """The entry of a window of which nothing is stored yet."""
+        return CaptureInfo(
+            id=flight.identity,
+            kind=self.kind,
+            way=self.way,
+            outcome="failed",
+            asked_by=flight.asked.by.word,
+            request=flight.asked.request,
+            worker=flight.asked.worker,
+            title=flight.asked.title,
+        )
 
 
 def pid_of(recording: Owner, worker: str) -> int:
