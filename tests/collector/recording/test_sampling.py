@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import socket
 import time
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from stepscope.collector.recording.sampling import FINE_NS, Sampling
 from stepscope.collector.samplers import sockets
+from stepscope.model.session.session import Peers, Session
 from stepscope.store.writer import SessionWriter
 
 MINE = frozenset({os.getpid()})
@@ -48,4 +50,13 @@ def test_connections_are_looked_at_finely_while_a_capture_records(tmp_path: Path
             before = looks(sampling)
             sampling.connections(now + 1_000_000_000 + FINE_NS + FINE_NS // 2, finely=True)
             assert looks(sampling) == before
+    assert sampling.close() == []
+
+
+def test_every_table_has_a_place_in_a_session(tmp_path: Path) -> None:
+    """The live analysis makes a session of them by their names."""
+    sampling = Sampling(SessionWriter(tmp_path), 0)
+    sampling.sample(time.monotonic_ns(), None, MINE)
+    places = {field.name for cls in (Session, Peers) for field in fields(cls)}
+    assert sampling.tables().keys() <= places
     assert sampling.close() == []

@@ -31,7 +31,8 @@ from stepscope.derive.view import SessionView
 from stepscope.detectors import base, registry
 from stepscope.model.api.status import LiveFinding, LiveShare, LiveTask, Status
 from stepscope.model.log.events import FRAMEWORKS
-from stepscope.model.session.session import Session
+from stepscope.model.network_tables import ClockProbeTable, TcpTable
+from stepscope.model.session.session import Peers, Session
 from stepscope.store.layout import write_atomic
 from stepscope.wire.env import STATUS_NAME
 from stepscope.wire.kinds import Kind, Trait, kinds_with
@@ -313,14 +314,19 @@ class Live:
         """The recent past as a session."""
         recording = self._recording
         workers: list[Worker] = [w.recent.worker(w.info) for w in recording.drainer.workers.values() if not w.closed]
-        seen = recording.sampling.tables()
+        seen = {name: type(parts[-1]).concat(parts) for name, parts in recording.sampling.tables().items()}
+        probes, tcp = seen.pop("clock_probes", None), seen.pop("tcp", None)
         return Session(
             manifest=recording.manifest,
             workers=workers,
             rival_names=recording.sampling.rival_names(),
             resource_names=recording.sampling.resource_names(),
             sources=self._sources,
-            **{name: type(parts[-1]).concat(parts) for name, parts in seen.items()},  # type: ignore[arg-type]
+            peers=Peers(
+                clock_probes=probes if isinstance(probes, ClockProbeTable) else ClockProbeTable.empty(),
+                tcp=tcp if isinstance(tcp, TcpTable) else TcpTable.empty(),
+            ),
+            **seen,  # type: ignore[arg-type]
         )
 
 
