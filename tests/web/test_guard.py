@@ -139,7 +139,13 @@ def test_a_change_by_address_is_refused(app: ASGIApp) -> None:
     assert answer.status_code == 401
 
 
-@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH"])
+def test_deleting_needs_the_name(client: TestClient, recorded: Recorded) -> None:
+    """Without it nothing is deleted."""
+    assert client.delete(recorded.url).status_code == 400
+    assert client.get(recorded.url).status_code == 200
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
 def test_other_methods_change_nothing(client: TestClient, recorded: Recorded, method: str) -> None:
     """What can only be read says so."""
     answer = client.request(method, recorded.url)
