@@ -37,7 +37,7 @@ PROGRAM = Path(__file__).parents[2] / "benchmarks" / "programs" / "cluster_task.
 TRAIN, LARGEST = "train, loss:0", "largest:0"
 DEVICES = ("/job:ps/replica:0/task:0/device:CPU:0", "/job:worker/replica:0/task:0/device:CPU:0")
 LOOKS = 4
-PATIENCE_S = 300.0
+PATIENCE_S = 120.0
 """Eight processes share what cores there are."""
 PICTURE = """() => {
   const canvas = document.querySelector('.tl-canvas'), legend = document.querySelector('.legend');
