@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -25,7 +26,7 @@ from stepscope.web.settings import Access
 from .recorded import Recorded, fed, fit, looks, native, write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from starlette.types import ASGIApp
 
@@ -191,14 +192,17 @@ def url(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[str]:
     """The address of a server that a user has started."""
-    others = (str(one.path) for one in (*pair, starving))
+    places = [recorded.path.parent, *(one.path for one in (*pair, starving))]
+    with viewed(places, tmp_path_factory.mktemp("home")) as at:
+        yield at
+
+
+@contextlib.contextmanager
+def viewed(places: Sequence[Path], home: Path) -> Iterator[str]:
+    """The address of a server over these sessions; its cache and state lie in ``home``."""
     server = subprocess.Popen(
-        command("view", str(recorded.path.parent), *others, "--port", "0"),
-        env=environment(
-            STEPSCOPE_TOKEN=TOKEN,
-            XDG_CACHE_HOME=str(tmp_path_factory.mktemp("cache")),
-            XDG_STATE_HOME=str(tmp_path_factory.mktemp("state")),
-        ),
+        command("view", *map(str, places), "--port", "0"),
+        env=environment(STEPSCOPE_TOKEN=TOKEN, XDG_CACHE_HOME=str(home / "cache"), XDG_STATE_HOME=str(home / "state")),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

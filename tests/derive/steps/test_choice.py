@@ -24,6 +24,38 @@ def test_a_long_validation_does_not_make_batches_the_steps() -> None:
     assert job.steps().title == "tf.function train_step"
 
 
+def test_evaluations_between_fits_are_not_the_steps() -> None:
+    """A program that evaluates longer than it fits has its training as step, also where a last fit has no records."""
+    job = Job()
+    fit, train, evaluate, test = job.loop(), job.execution(), job.loop("evaluate", line=60), job.execution("test")
+    for turn in range(4):
+        at = turn * 1000 * MS
+        fit.at(at, 300 * MS)
+        if turn < 3:
+            train.every(3 * MS, 100, dur=2 * MS, start=at)
+        evaluate.at(at + 310 * MS, 500 * MS)
+        test.every(2 * MS, 250, dur=2 * MS, start=at + 310 * MS)
+    found = job.steps()
+    assert found.call is not None
+    assert found.call.role == "train"
+    assert "training-before-prediction" in [left.rule for left in found.why]
+
+
+def test_evaluations_are_the_steps_where_training_hardly_takes_time() -> None:
+    """A program that mostly evaluates has its evaluation as step."""
+    job = Job()
+    fit, train, evaluate, test = job.loop(), job.execution(), job.loop("evaluate", line=60), job.execution("test")
+    for turn in range(4):
+        at = turn * 1000 * MS
+        fit.at(at, 40 * MS)
+        train.every(2 * MS, 20, dur=1 * MS, start=at)
+        evaluate.at(at + 50 * MS, 900 * MS)
+        test.every(2 * MS, 450, dur=2 * MS, start=at + 50 * MS)
+    found = job.steps()
+    assert found.call is not None
+    assert found.call.role == "test"
+
+
 def test_samples_of_train_on_batch() -> None:
     """The samples that a train_on_batch call knows are the step's."""
     assert set(on_batch(2 * MS, 90 * MS).steps().samples.tolist()) == {32}

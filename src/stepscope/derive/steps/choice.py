@@ -17,7 +17,7 @@ from stepscope.derive.steps import branches
 from stepscope.derive.steps.candidate import ENQUEUE, EVALUATIONS, TRAIN_ROLES
 from stepscope.derive.steps.step_candidates import LONG_GAP_FACTOR
 from stepscope.model.log.events import Name
-from stepscope.wire.kinds import Kind, Trait, kinds_with
+from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -38,8 +38,8 @@ TRAINING_RATIO = 0.03
 finding (low severity begins there, DESIGN 3.3). Not more: a prediction that is slow per call is often the thing to fix,
 and the loop trains all the same (4.8 % in a DQN that calls ``predict`` for each state)."""
 PHASES_RATIO = 0.1
-"""``TRAINING_RATIO`` if predictions and training steps alternate in long runs (self-play, then a fit): hardly any step
-contains a prediction, so most of the time would go unmentioned. Medium severity begins here (DESIGN 3.3)."""
+"""``TRAINING_RATIO`` if predictions or evaluations alternate with training steps in long runs (self-play, then a fit):
+hardly any step contains one, so most of the time would go unmentioned. Medium severity begins here (DESIGN 3.3)."""
 WITHIN_RATIO = 0.5
 """Share of training steps that must contain predictions; below it, both come in long runs."""
 MARKS_ONLY_RATIO = 0.3
@@ -53,7 +53,7 @@ MIN_AROUND = 3
 """Training steps between neighbouring calls from which these calls enclose many steps: they are no steps themselves."""
 TRAINERS = frozenset(kinds_with(Trait.TRAINER))
 MARKS = frozenset(kinds_with(Trait.MARK))
-FORWARD = frozenset({"prediction", "call"})
+FORWARD = frozenset({"prediction", "evaluation", "call"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ def _no_evaluations(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _outside_of_fits(worker: Worker, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates of a worker without the evaluations of a fit."""
+    """The candidates of a worker without the evaluations of a fit; those that the program asks for stay."""
     records = worker.records
     fits = [name.id for name in worker.all(Name) if name.role == "fit"]
     loops = (records.kind == Kind.LOOP) & np.isin(records.name, fits)
@@ -117,14 +117,24 @@ def _outside_of_fits(worker: Worker, candidates: Sequence[Candidate]) -> list[Ca
             starts = records.start_ns[one.index]
             ends = (records.start_ns + records.dur_ns)[loops & (records.thread == one.thread)]
             trained[one.thread] = int(starts[0]), max(int(starts[-1]), int(ends.max(initial=0)))
+    asked = _asked(worker)
     kept = []
     for one in candidates:
         first, last = trained.get(one.thread, (0, -1))
         starts = records.start_ns[one.index]
-        inside = int(((starts > first) & (starts < last)).sum())
+        inside = int(((starts > first) & (starts < last) & ~intervals.overlapping(asked, starts, starts + 1)).sum())
         if one.name.role not in EVALUATIONS or 2 * inside <= len(starts):
             kept.append(one)
     return kept
+
+
+def _asked(worker: Worker) -> Intervals:
+    """Intervals of the evaluations that the program asks for, those inside of a fit left out."""
+    records = worker.records
+    evaluations = [name.id for name in worker.all(Name) if name.role in EVALUATIONS]
+    own = (records.kind == Kind.LOOP) & np.isin(records.name, evaluations) & ((records.flags & Flag.NESTED) == 0)
+    starts = records.start_ns[own]
+    return intervals.merge(starts, starts + records.dur_ns[own])
 
 
 def _explicit(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -133,7 +143,7 @@ def _explicit(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _training(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Drop predictions made while a process trains or, if the training hardly takes time, drop the training."""
+    """Drop predictions and evaluations made while a process trains or, if training hardly takes time, the training."""
     return [one for worker in _workers(candidates) for one in _without_forward(worker, _of(worker, candidates))]
 
 
@@ -141,9 +151,9 @@ def _without_forward(worker: Worker, candidates: Sequence[Candidate]) -> list[Ca
     trainers = [one for one in candidates if one.purpose == "training" and one.kind in TRAINERS]
     if not trainers:
         return list(candidates)
-    first, last = min(int(one.starts[0]) for one in trainers), max(int(one.ends[-1]) for one in trainers)
-    beside = [one for one in candidates if one.purpose in FORWARD and 2 * _between(one, first, last) > len(one.index)]
     trained = intervals.union(_fits(worker), _union(trainers))
+    first, last = int(trained[0][0]), int(trained[1][-1])
+    beside = [one for one in candidates if one.purpose in FORWARD and _mostly_between(one, first, last)]
     predicted = _union(beside)
     spent = intervals.total(trained)
     least = TRAINING_RATIO if _within_steps(beside, trainers) else PHASES_RATIO
@@ -177,9 +187,11 @@ def _within_steps(beside: Sequence[Candidate], trainers: Sequence[Candidate]) ->
     return len(holding) >= WITHIN_RATIO * len(steps)
 
 
-def _between(one: Candidate, first: int, last: int) -> int:
-    """Number of calls between two moments."""
-    return int(((one.starts >= first) & (one.starts < last)).sum())
+def _mostly_between(one: Candidate, first: int, last: int) -> bool:
+    """Whether most calls lie between two moments. Of evaluations, whose calls may be in gaps, their loops count."""
+    asked = _asked(one.worker)[0] if one.purpose == "evaluation" else one.starts
+    starts = asked if len(asked) else one.starts
+    return 2 * int(((starts >= first) & (starts < last)).sum()) > len(starts)
 
 
 def _fits(worker: Worker) -> Intervals:
