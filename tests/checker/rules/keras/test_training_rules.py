@@ -159,6 +159,73 @@ model.fit(ds, steps_per_epoch=len(other))
     )
 
 
+def test_steps_of_a_generator_that_count_samples() -> None:
+    """Generators that never end, with batches whose size is in the source; not those that end, nor single rows."""
+    assert_expected(
+        HEAD
+        + """
+import numpy as np
+
+SIZE = 16
+
+def drawn(data, labels):
+    while True:
+        rows = np.random.randint(0, len(data), SIZE)
+        yield data[rows], labels[rows]
+
+def in_turn(data, labels, size=8):
+    at = 0
+    while True:
+        part = data[at : at + size].astype("float32")
+        yield {"a": part}, labels[at : at + size]
+        at = (at + size) % len(data)
+
+def stacked():
+    while True:
+        yield np.stack([x[np.random.randint(len(x))] for _ in range(SIZE)]), np.zeros(SIZE)
+
+def ending(data, labels):
+    for at in range(0, len(data), SIZE):
+        yield data[at : at + SIZE], labels[at : at + SIZE]
+
+def stopping(data, labels):
+    while True:
+        yield data[:SIZE], labels[:SIZE]
+        if len(data) < 3:
+            break
+
+def single(data, labels):
+    while True:
+        i = np.random.randint(len(data))
+        yield data[i : i + 1], labels[i : i + 1]
+
+def row(data):
+    while True:
+        yield data[0]
+
+model.fit(drawn(x, y), steps_per_epoch=len(x))  # expect: KER011
+model.fit(in_turn(x, y), steps_per_epoch=x.shape[0])  # expect: KER011
+model.fit(in_turn(x, y, size=1), steps_per_epoch=len(x))
+model.fit(stacked(), steps_per_epoch=len(x))  # expect: KER011
+model.fit(x, y, validation_data=drawn(xv, yv), validation_steps=len(xv))  # expect: KER011
+fed = drawn(x, y)
+model.fit(fed, steps_per_epoch=len(x))  # expect: KER011
+model.fit(drawn(x, y), steps_per_epoch=len(x) // SIZE)
+model.fit(drawn(xv, yv), steps_per_epoch=len(other))
+model.fit(ending(x, y), steps_per_epoch=len(x))
+model.fit(stopping(x, y), steps_per_epoch=len(x))
+model.fit(single(x, y), steps_per_epoch=len(x))
+rows = tf.data.Dataset.from_generator(lambda: row(x), tf.float32)
+model.fit(rows.batch(32), steps_per_epoch=len(x))  # expect: KER011
+model.fit(rows.batch(1), steps_per_epoch=len(x))
+whole = tf.data.Dataset.from_generator(lambda: ending(x, y), (tf.float32, tf.float32))
+model.fit(whole, steps_per_epoch=len(x))
+model.fit(whole.repeat(), steps_per_epoch=len(x))  # expect: KER011
+""",
+        only="KER011",
+    )
+
+
 def test_flows_end_in_keras_3() -> None:
     """There an epoch ends with the data; and in TensorFlow 1 an array with steps is one batch each."""
     gen = "keras.preprocessing.image.ImageDataGenerator().flow(x, y, batch_size=16)"

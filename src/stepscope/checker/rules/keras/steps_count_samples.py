@@ -37,10 +37,13 @@ model.compile("adam", "mse")
 model.fit(images, steps_per_epoch=len(x) // 32, epochs=3)
 ```
 
+The input may also be a Python generator that never ends, `while True:` around `yield x[i : i + 32], y[i : i + 32]`,
+passed to `fit` or to `Dataset.from_generator`.
+
 ## When it is silent
 For `len(generator)` and anything else that may count batches; when x is not known to hold samples (an array, or the
-source of the input); when the input ends after its last batch (a Dataset without `repeat()`, a `flow` of Keras 3)
-whatever the steps say; when the batch size is 1 or unknown.
+source of the input); when the input ends after its last batch (a Dataset without `repeat()`, a generator that returns,
+a `PyDataset`, a `flow` of Keras 3) whatever the steps say; when the batch size is 1 or not in the source.
 
 ## Fix and its safety
 Divide by the batch size, or omit the argument and `repeat()`. Epochs get shorter, so results per epoch change.
@@ -55,10 +58,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stepscope.checker.analyses.generated_batches import endless, generators, rows
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import Hit
+from stepscope.checker.inference.datasets import Chain
+from stepscope.checker.inference.names import Function
 from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
+from stepscope.checker.source.syntax import walk
 
 ARGUMENTS = ("steps_per_epoch", "validation_steps", "steps")
 FLOWS = frozenset({"flow", "flow_from_directory", "flow_from_dataframe"})
@@ -134,14 +141,46 @@ def _batch(ctx: Context, data: ast.expr, counted: ast.expr) -> int | None:
             return None
         size = next((k.value for k in data.keywords if k.arg == "batch_size"), data.args[2] if data.args[2:] else None)
         return DEFAULT_BATCH if size is None else ctx.loops.integer(size)
-    if ctx.tag(data) is Tag.DATASET:
-        for chain in ctx.chains(data):
-            source = chain.source.call
-            batches = [s for s in chain.stages if s.name in ("batch", "padded_batch")]
-            endless = any(s.name == "repeat" and s.argument(0, "count") is None for s in chain.stages)
-            if endless and source is not None and _mentions(source, counted) and len(batches) == 1:
-                return ctx.loops.integer(batches[0].argument(0, "batch_size"))
+    if ctx.tag(data) is not Tag.DATASET:
+        return _generated(ctx, data, counted)
+    return next((n for chain in ctx.chains(data) if (n := _of_chain(ctx, chain, counted)) is not None), None)
+
+
+def _of_chain(ctx: Context, chain: Chain, counted: ast.expr) -> int | None:
+    """Batch size of a Dataset that never ends and is made from the counted object."""
+    source = chain.source.call
+    batches = [s for s in chain.stages if s.name in ("batch", "padded_batch")]
+    again = any(s.name == "repeat" and s.argument(0, "count") is None for s in chain.stages)
+    if source is None or len(batches) > 1:
+        return None
+    if chain.source.name != "from_generator":
+        made = again and bool(batches) and _mentions(source, counted)
+        return ctx.loops.integer(batches[0].argument(0, "batch_size")) if made else None
+    given = chain.source.argument(0, "generator")
+    if given is None or not batches:
+        return _generated(ctx, given, counted, again=again) if given is not None else None
+    found = [(c, f) for c, f in generators(ctx, given) if again or endless(f)]
+    known = any(_draws_from(ctx, c, f, counted) for c, f in found)
+    return ctx.loops.integer(batches[0].argument(0, "batch_size")) if known else None
+
+
+def _generated(ctx: Context, data: ast.expr, counted: ast.expr, *, again: bool = False) -> int | None:
+    """Number of rows of each batch of a generator that never ends and draws from the counted object."""
+    for call, function in generators(ctx, data):
+        if (again or endless(function)) and _draws_from(ctx, call, function, counted):
+            return rows(ctx, call, function)
     return None
+
+
+def _draws_from(ctx: Context, call: ast.Call | None, function: Function, counted: ast.expr) -> bool:
+    """Whether a generator is given the counted object, or reads the same global array."""
+    if call is not None and _mentions(call, counted):
+        return True
+    if not isinstance(counted, ast.Name) or function.module is not ctx.module:
+        return False
+    same = set(ctx.definitions(counted))
+    read = (n for n in walk(function.body) if isinstance(n, ast.Name) and n.id == counted.id)
+    return any(not same.isdisjoint(ctx.definitions(n)) for n in read)
 
 
 def _mentions(call: ast.Call, counted: ast.expr) -> bool:
