@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 
 from stepscope.checker.context import Call, Context
+from stepscope.checker.inference.tags import Tag
 from stepscope.checker.source.syntax import walk
 
 MAX_LEVELS = 2
@@ -19,7 +20,7 @@ _OPS = frozenset(
     "expand_dims squeeze reshape transpose tile reverse roll norm clip_by_value zeros_like ones_like shape size "
     "rank zeros ones fill constant convert_to_tensor broadcast_to stop_gradient saturate_cast divide_no_nan "
     "multiply_no_nan squared_difference searchsorted eye repeat linspace to_float to_int32 scalar_mul truncatediv "
-    "realdiv floormod ensure_shape clip_by_norm sequence_mask unravel_index".split()
+    "realdiv floormod ensure_shape clip_by_norm sequence_mask unravel_index unstack".split()
 )
 """Names in ``tensorflow.X`` that are elementwise, or have an axis or a batch form."""
 _NAMESPACES = (
@@ -56,6 +57,8 @@ _BACKEND = frozenset(
 _PYTHON = frozenset({"range", "len", "float", "int", "abs", "min", "max", "sum", "enumerate", "zip", "round"})
 COLLECTING = frozenset({"append", "extend", "numpy", "write"})
 """Methods that store or convert an iteration's result."""
+_SLICE_WRITES = frozenset({"assign", "assign_add", "assign_sub"})
+"""Methods that write a part of a variable, ``grid[i, j].assign(x)``: ``scatter_nd_update`` writes all of them."""
 _BY_ROW = frozenset({"tensorflow.map_fn", "tensorflow.vectorized_map", "keras.backend.map_fn"})
 
 
@@ -72,6 +75,9 @@ def _batchable(ctx: Context, node: ast.Call, levels: int) -> bool:
         given = call.argument(0, "fn")
         inner = ctx.function(given) if given is not None else None
         return inner is not None and levels > 0 and batchable(ctx.at(inner.module), inner.body, levels - 1)
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _SLICE_WRITES:
+        written = node.func.value
+        return isinstance(written, ast.Subscript) and ctx.tag(written.value) is Tag.VARIABLE
     callees = ctx.functions.callees(node)
     if callees:
         return levels > 0 and all(batchable(ctx.at(c.module), c.body, levels - 1) for c in callees)

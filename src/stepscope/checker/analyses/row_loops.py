@@ -16,6 +16,21 @@ MANY = 100
 """Rows from which a loop takes milliseconds by itself."""
 FEW = 10
 """Repeats of a loop that are too few to matter."""
+TWO = 2
+_TENSORS = (Tag.TENSOR, Tag.VARIABLE)
+_SUMS = frozenset({
+    "concat", "concatenate", "add", "maximum", "minimum", "append", "tensor_scatter_nd_update",
+    "tensor_scatter_nd_add", *COLLECTING,
+})  # fmt: skip
+"""Calls whose result replaces their argument with something added to it."""
+_ARRAYS = frozenset(
+    f"numpy.{word}"
+    for word in "arange linspace logspace array asarray sort argsort flatnonzero random.permutation "
+    "random.rand random.randint random.randn random.choice random.uniform random.normal".split()
+)
+"""Calls that give one array."""
+_LISTS_OF_ARRAYS = frozenset("split array_split hsplit vsplit dsplit meshgrid nonzero where load unstack".split())
+"""Calls that give several arrays, each of which may be large."""
 _MAYBE_LISTS = frozenset({"input", "inputs", "output", "outputs"})
 """Attributes of a model that are a tensor, or a list of them."""
 RowNode = ast.For | ast.ListComp | ast.GeneratorExp
@@ -24,14 +39,18 @@ _COUNTS = frozenset({"range", "tensorflow.range", "tqdm.trange", "keras.ops.aran
 
 @dataclass(frozen=True, slots=True)
 class RowLoop:
-    """A loop whose iterations take one row of a tensor each."""
+    """A loop whose iterations take one part of a tensor each: a row, an element, a slice of an inner axis."""
 
     node: RowNode
     tensor: ast.expr
     rows: frozenset[str]
-    """Names that stand for a row: the loop's own, and those assigned from one."""
+    """Names that stand for a part: the loop's own, and those made from one."""
     index: str
-    """Name that a tensor is subscripted by; "" if the loop iterates over the tensor itself."""
+    """Name that a tensor is subscripted by; "" if the loop's names are the parts, or their places."""
+    first: bool = True
+    """Whether the parts are rows: all that is at one place of the first axis."""
+    tag: Tag = Tag.TENSOR
+    """Kind of what is gone through: TENSOR, VARIABLE, or NUMPY."""
 
     @property
     def body(self) -> list[ast.AST]:
@@ -42,7 +61,7 @@ class RowLoop:
         """Whether an expression is a row, or a part of one."""
         if isinstance(node, ast.Name):
             return node.id in self.rows
-        return isinstance(node, ast.Subscript) and bool(self.index) and first_index(node) == self.index
+        return isinstance(node, ast.Subscript) and bool(self.index) and _indexed(node, self.index, first=self.first)
 
     def mentions_row(self, node: ast.AST) -> bool:
         """Whether a node contains a row."""
@@ -54,30 +73,88 @@ def body(node: RowNode) -> list[ast.AST]:
     return list(node.body) if isinstance(node, ast.For) else [node.elt]
 
 
-def row_loop(ctx: Context, node: RowNode, tensors: frozenset[str] = frozenset()) -> RowLoop | None:
+def row_loop(
+    ctx: Context, node: RowNode, tensors: frozenset[str] = frozenset(), *, parts: bool = False
+) -> RowLoop | None:
     """The description of a loop over rows; None if it is not one.
 
     Args:
         ctx: the file.
         node: the loop.
         tensors: names known to be tensors although the code does not show it (arguments of a loss function).
+        parts: whether slices of inner axes, elements at places that the loop is given, and rows of arrays count too.
     """
     if not isinstance(node, ast.For) and (len(node.generators) > 1 or node.generators[0].ifs):
         return None
     head = node if isinstance(node, ast.For) else node.generators[0]
-    over, target = head.iter, head.target
-    names = _targets(target)
-    if isinstance(over, ast.Call) and isinstance(over.func, ast.Name) and over.func.id == "enumerate" and over.args:
-        over = over.args[0]
-        names = _targets(target.elts[-1]) if isinstance(target, ast.Tuple) else frozenset()
-    if _is_tensor(ctx, over, tensors):
-        return RowLoop(node, over, _with_derived(node, names, ""), "")
-    if isinstance(over, ast.Call) and _is_count(ctx, over) and isinstance(target, ast.Name):
-        index = target.id
-        for part in walk(body(node)):
-            if isinstance(part, ast.Subscript) and first_index(part) == index and _is_tensor(ctx, part.value, tensors):
-                return RowLoop(node, part.value, _with_derived(node, frozenset(), index), index)
+    arrays: RowLoop | None = None
+    for over, target in _pairs(head.iter, head.target):
+        tag = _kind(ctx, over, tensors)
+        if tag in _TENSORS:
+            return RowLoop(node, over, _with_derived(node, _targets(target), ""), "", tag=tag)
+        if tag is Tag.NUMPY and arrays is None and parts:
+            arrays = RowLoop(node, over, _with_derived(node, _targets(target), ""), "", tag=tag)
+    if isinstance(head.iter, ast.Call) and is_count(ctx, head.iter) and isinstance(head.target, ast.Name):
+        return _by_index(ctx, node, head.target.id, tensors, parts=parts)
+    return (_by_place(ctx, node, _targets(head.target), known=arrays is not None) or arrays) if parts else None
+
+
+def _pairs(over: ast.expr, target: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    """What a loop goes through, each with the names that it binds: through ``enumerate`` and ``zip``."""
+    if not isinstance(over, ast.Call) or not isinstance(over.func, ast.Name) or not over.args:
+        return [(over, target)]
+    if over.func.id not in ("enumerate", "zip"):
+        return [(over, target)]
+    elements = target.elts if isinstance(target, ast.Tuple) else []
+    if over.func.id == "enumerate":
+        return _pairs(over.args[0], elements[-1]) if elements else []
+    return list(zip(over.args, elements, strict=False)) if len(elements) == len(over.args) else []
+
+
+def _by_index(ctx: Context, node: RowNode, index: str, tensors: frozenset[str], *, parts: bool) -> RowLoop | None:
+    """A loop that counts, and takes a tensor's part at the number."""
+    arrays: RowLoop | None = None
+    for part in walk(body(node)):
+        if not isinstance(part, ast.Subscript) or not _indexed(part, index, first=not parts):
+            continue
+        tag = _kind(ctx, part.value, tensors)
+        first = first_index(part) == index
+        if tag in _TENSORS:
+            return RowLoop(node, part.value, _with_derived(node, frozenset(), index, first=first), index, first, tag)
+        if tag is Tag.NUMPY and arrays is None and parts:
+            arrays = RowLoop(node, part.value, _with_derived(node, frozenset(), index, first=first), index, first, tag)
+    return arrays
+
+
+def _by_place(ctx: Context, node: RowNode, names: frozenset[str], *, known: bool) -> RowLoop | None:
+    """A loop over places, ``for r, c in places``, that reads or writes a tensor there.
+
+    With one name it must be ``known`` that they are numbers: a dictionary of tensors is read in the same way.
+    """
+    for part in walk(body(node)):
+        if not isinstance(part, ast.Subscript) or _kind(ctx, part.value, frozenset()) not in _TENSORS:
+            continue
+        places = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
+        own = [p for p in places if isinstance(p, ast.Name) and p.id in names]
+        if len(own) >= TWO or (own and known):
+            return RowLoop(node, part.value, _with_derived(node, names, ""), "", first=False)
     return None
+
+
+def _kind(ctx: Context, expr: ast.expr, tensors: frozenset[str]) -> Tag:
+    """The kind of what a loop takes parts of; UNKNOWN unless it is a tensor, a variable or an array."""
+    if isinstance(expr, ast.Call) and ctx.name(expr.func) == "tensorflow.unstack" and expr.args:
+        return Tag.TENSOR
+    if _is_tensor(ctx, expr, tensors):
+        return Tag.TENSOR
+    if isinstance(expr, ast.Call):
+        return Tag.NUMPY if ctx.name(expr.func) in _ARRAYS else Tag.UNKNOWN
+    tag = ctx.tag(expr)
+    if tag not in (Tag.VARIABLE, Tag.NUMPY) or _known_list(ctx, expr):
+        return Tag.UNKNOWN
+    made = [b.value for b in ctx.definitions(expr)] if isinstance(expr, ast.Name) else []
+    several = any(isinstance(v, ast.Call) and last_word(v.func) in _LISTS_OF_ARRAYS for v in made)
+    return Tag.UNKNOWN if several else tag
 
 
 def _is_tensor(ctx: Context, expr: ast.expr, tensors: frozenset[str]) -> bool:
@@ -118,7 +195,8 @@ def _asks_for_list(test: ast.expr, text: str) -> bool:
     return ast.unparse(what) == text and bool(names) and names <= {"list", "tuple", "dict", "set"}
 
 
-def _is_count(ctx: Context, call: ast.Call) -> bool:
+def is_count(ctx: Context, call: ast.Call) -> bool:
+    """Whether a call gives numbers in turn: ``range``, ``tf.range``."""
     name = ctx.name(call.func)
     return name in _COUNTS or (isinstance(call.func, ast.Name) and call.func.id == "range")
 
@@ -133,26 +211,46 @@ def first_index(node: ast.Subscript) -> str:
     return first.id if isinstance(first, ast.Name) else ""
 
 
-def _with_derived(node: RowNode, names: frozenset[str], index: str) -> frozenset[str]:
-    """Names that are assigned from a row in the body."""
+def _indexed(node: ast.Subscript, index: str, *, first: bool) -> bool:
+    """Whether a name subscripts an axis of an object: the first one, or any."""
+    places = node.slice.elts if isinstance(node.slice, ast.Tuple) and not first else []
+    return first_index(node) == index or any(isinstance(p, ast.Name) and p.id == index for p in places)
+
+
+def _with_derived(node: RowNode, names: frozenset[str], index: str, *, first: bool = True) -> frozenset[str]:
+    """Names that are made from a row in the body: assigned, or bound by a loop over its parts."""
     known = set(names)
     for part in walk(body(node)):
-        if isinstance(part, ast.Assign) and len(part.targets) == 1 and isinstance(part.targets[0], ast.Name):
-            of_row = any(
-                (isinstance(n, ast.Name) and n.id in known)
-                or (isinstance(n, ast.Subscript) and bool(index) and first_index(n) == index)
-                for n in ast.walk(part.value)
-            )
-            if of_row:
-                known.add(part.targets[0].id)
+        made: ast.expr | None = None
+        into: list[ast.expr] = []
+        if isinstance(part, ast.Assign) and len(part.targets) == 1:
+            made, into = part.value, part.targets
+        elif isinstance(part, (ast.For, ast.comprehension)):
+            made, into = part.iter, [part.target]
+        of_row = made is not None and any(
+            (isinstance(n, ast.Name) and n.id in known)
+            or (isinstance(n, ast.Subscript) and bool(index) and _indexed(n, index, first=first))
+            for n in ast.walk(made)
+        )
+        if of_row:
+            known.update(t.id for t in into if isinstance(t, ast.Name))
     return frozenset(known)
 
 
 def often(ctx: Context, node: RowNode) -> bool:
     """Whether the loop has many rows, or is itself repeated, so that it costs more than a moment."""
-    times = ctx.engine.loops.iterations(ctx.module, node)
-    outer = (lp for lp in ctx.loops.around(node) if not lp.is_comprehension)
-    return (times is not None and times >= MANY) or any(lp.iterations is None or lp.iterations > FEW for lp in outer)
+    outer = [lp for lp in ctx.loops.around(node) if not lp.is_comprehension]
+    called = max((lp.iterations or 1 for lp in outer if lp.via), default=1)
+    return executions(ctx, node) * called >= MANY or any(lp.iterations is None or lp.iterations > FEW for lp in outer)
+
+
+def executions(ctx: Context, node: RowNode) -> int:
+    """How often the innermost code of nested loops runs, at least: loops of unknown length count as one iteration."""
+    total = ctx.engine.loops.iterations(ctx.module, node) or 1
+    for outer in ctx.loops.around(node, calls=False):
+        total *= outer.iterations or 1
+    inner = (p for p in walk(body(node)) if isinstance(p, (ast.For, ast.ListComp, ast.GeneratorExp)))
+    return total * max((ctx.engine.loops.iterations(ctx.module, p) or 1 for p in inner), default=1)
 
 
 def carries(nodes: Iterable[ast.AST]) -> bool:
@@ -184,8 +282,7 @@ def _collected(statements: list[ast.stmt]) -> set[str]:
             sums = isinstance(node.value, ast.BinOp) or (
                 isinstance(node.value, ast.Call)
                 and isinstance(node.value.func, ast.Attribute)
-                and node.value.func.attr
-                in ("concat", "concatenate", "add", "maximum", "minimum", "append", *COLLECTING)
+                and node.value.func.attr in _SUMS
             )
             if inner == 1 and sums:
                 name, uses = target, 2

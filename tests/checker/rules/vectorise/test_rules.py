@@ -121,6 +121,15 @@ for i in range(2000):
 for value in values:
     out.append(value if value > 0 else 0.0)  # expect: VEC004
 
+for row in points:
+    bits = []
+    for value in tf.unstack(row):
+        bits.append(1.0 if value > row[0] else 0.0)  # expect: VEC004
+    out.append(bits)
+
+for value in np.zeros(2000):
+    out.append(value if value > 0 else 0.0)
+
 for value in values:
     if value > 0:
         found = value

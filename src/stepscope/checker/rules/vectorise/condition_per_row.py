@@ -1,8 +1,8 @@
 """A Python loop evaluates a condition for each row or element of a tensor.
 
 ## What it does
-Reports loops over a tensor in eager code with an `if` on the row, if its branches only compute or collect with ops that
-have a batch form.
+Reports loops over a tensor in eager code with an `if` on the row or on one of its elements, if its branches only
+compute or collect with ops that have a batch form.
 
 ## Why it is slow
 Each comparison makes a tensor and waits for its value in Python; on a GPU each is a round trip. `tf.where`,
@@ -51,10 +51,12 @@ import ast
 from collections.abc import Iterator
 
 from stepscope.checker.analyses.batchable import batchable
+from stepscope.checker.analyses.graphs import graph_mode
 from stepscope.checker.analyses.idioms import in_test
-from stepscope.checker.analyses.row_loops import carries, often, row_loop
+from stepscope.checker.analyses.row_loops import RowLoop, carries, often, row_loop
 from stepscope.checker.context import Context
 from stepscope.checker.hits import Hit
+from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
 from stepscope.checker.source.syntax import walk
 
@@ -66,16 +68,11 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
     """Report a loop over rows with a condition on the row."""
     if not isinstance(node, ast.For) or in_test(ctx):
         return
-    found = row_loop(ctx, node)
-    if found is None:
+    found = row_loop(ctx, node, parts=True) if not ctx.once(graph_mode) else None
+    if found is None or _within_another(ctx, node):
         return
-    times = ctx.engine.loops.iterations(ctx.module, node)
-    if ctx.traced(node) or (times is not None and times <= FEW):
-        return
-    if any(isinstance(n, (ast.While, ast.Break, ast.Return, ast.Try)) for n in walk(node.body)):
-        return
-    asked = [n for n in walk(node.body) if isinstance(n, (ast.If, ast.IfExp)) and found.mentions_row(n.test)]
-    if not asked or carries(node.body) or not batchable(ctx, node.body):
+    asked = _asked(ctx, found)
+    if not asked:
         return
     yield ctx.hit(
         asked[0].test,
@@ -84,6 +81,25 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
         severity="warning" if often(ctx, node) else "info",
         also=[ctx.places.span(node.iter)],
     )
+
+
+def _asked(ctx: Context, found: RowLoop) -> list[ast.If | ast.IfExp]:
+    """The conditions on a row, if the loop does nothing that needs Python; none for few rows or traced code."""
+    node = found.node
+    times = ctx.engine.loops.iterations(ctx.module, node)
+    if found.tag is Tag.NUMPY or ctx.traced(node) or (times is not None and times <= FEW):
+        return []
+    if any(isinstance(n, (ast.While, ast.Break, ast.Return, ast.Try)) for n in walk(found.body)):
+        return []
+    asked = [n for n in walk(found.body) if isinstance(n, (ast.If, ast.IfExp)) and found.mentions_row(n.test)]
+    return asked if asked and not carries(found.body) and batchable(ctx, found.body) else []
+
+
+def _within_another(ctx: Context, node: ast.For) -> bool:
+    """Whether a loop is inside another one over the rows of a tensor, which is reported itself."""
+    around = (lp.node for lp in ctx.loops.around(node, calls=False))
+    loops = (lp for lp in around if isinstance(lp, ast.For))
+    return any((o := row_loop(ctx, lp, parts=True)) is not None and _asked(ctx, o) for lp in loops)
 
 
 RULE = Rule(

@@ -1,13 +1,17 @@
 """A Python loop over the rows of a tensor calls ops that work on all rows at once.
 
 ## What it does
-Reports `for row in tensor`, comprehensions over one, and `for i in range(n)` with `tensor[i]` in eager code, if the
-loop does nothing but arithmetic and TensorFlow ops that have a batch form, and collects or sums the results.
+Reports eager loops and comprehensions whose iterations take one part of a tensor each, if they do nothing but
+arithmetic and TensorFlow ops that have a batch form, and collect or sum the results. A part is a row (`for row in
+tensor`, `tensor[i]`), a slice of an inner axis (`tensor[:, :, i]`), an element at places that the loop is given
+(`tensor[r, c]`), a place of a variable that is written (`grid[i, j].assign(x)`), a single random number, or a row of an
+array that an op gets.
 
 ## Why it is slow
 Each `tensor[i]` and each op on a row is a call into TensorFlow of ten microseconds or more, for a few numbers; one op
 on the whole tensor takes as long as a few of these. Measured with 2,000 rows of 64 numbers: more than 1,000 times the
-time of the ops on the whole tensor.
+time of the ops on the whole tensor. So it is with single elements and single random numbers, and gradients repeat it
+for each part.
 
 ## Example
 Slow:
@@ -31,17 +35,19 @@ lengths = tf.sqrt(tf.reduce_sum(tf.square(points), axis=1))
 ```
 
 ## When it is silent
-When it is not known to be a tensor (lists of tensors, Datasets), or `isinstance(rows, (list, tuple))` says that it is
-not; when an iteration needs the result of the previous one (recurrence, search); when anything unknown or without a
-batch form is called (models, printing, drawing); in loops of at most ten iterations; in traced functions, which other
-rules cover; with a condition on the row (VEC004); in tests.
+When it is not known to be a tensor (lists of tensors, Datasets, dictionaries), or `isinstance(rows, (list, tuple))`
+says that it is not; when an iteration needs the result of the previous one (recurrence, search); when anything unknown
+or without a batch form is called (models, printing, drawing); when rows of an array are only converted; in loops of at
+most ten iterations; in traced functions and graphs of version 1, which other rules cover; with a condition on the row
+(VEC004); in tests.
 
-It is a warning for 100 rows or more, or if the loop itself is repeated; otherwise info, as is a loop that only copies
-rows.
+It is a warning for 100 parts or more in all (nested loops multiply), or if the loop itself is repeated; otherwise info,
+as is a loop that only copies rows, or goes along an inner axis of unknown length.
 
 ## Fix and its safety
-Write it for the whole tensor, with `axis=` or broadcasting. Summing in another order changes the last digits. Not done
-automatically.
+Write it for the whole tensor: `axis=` or broadcasting; for inner axes `tf.transpose` before and after; for elements
+`tf.gather_nd`, for writes `tf.scatter_nd` or `scatter_nd_update`; one draw with `shape=[n]`, whose `maxval` may be a
+tensor. Summing in another order changes the last digits, one draw gives other random numbers. Not done automatically.
 
 ## Versions
 All with eager execution.
@@ -53,35 +59,79 @@ import ast
 from collections.abc import Iterator
 
 from stepscope.checker.analyses.batchable import batchable
+from stepscope.checker.analyses.graphs import graph_mode
 from stepscope.checker.analyses.idioms import in_test
-from stepscope.checker.analyses.row_loops import RowLoop, RowNode, carries, often, row_loop
+from stepscope.checker.analyses.row_loops import RowLoop, RowNode, body, carries, is_count, often, row_loop
 from stepscope.checker.context import Context
 from stepscope.checker.hits import Hit
 from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
-from stepscope.checker.source.syntax import walk
+from stepscope.checker.source.syntax import argument, last_word, walk
 
 FEW = 10
 """Rows that are too few to matter."""
+CONVERSIONS = frozenset({"tensorflow.constant", "tensorflow.convert_to_tensor", "tensorflow.identity"})
+"""Ops that only copy a row of an array."""
 
 
 def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
     """Report a loop over rows."""
     if not isinstance(node, (ast.For, ast.ListComp, ast.GeneratorExp)) or in_test(ctx):
         return
-    found = row_loop(ctx, node)
-    if found is None or ctx.traced(node) or not _one_op(ctx, found) or _nested(ctx, node):
+    if ctx.traced(node) or ctx.once(graph_mode):
         return
-    if _assigned_to(ctx, found.tensor):
+    found = row_loop(ctx, node, parts=True)
+    if found is None:
+        yield from _draws(ctx, node)
+        return
+    if not _one_op(ctx, found) or _nested(ctx, node) or _assigned_to(ctx, found.tensor):
         return
     first = found.body[0]
+    what = "rows" if found.first else "parts"
     yield ctx.hit(
         node.iter if isinstance(node, ast.For) else node,
-        f"a Python loop over the rows of {ctx.text(found.tensor)} calls ops that work on all rows at once",
+        f"a Python loop over the {what} of {ctx.text(found.tensor)} calls ops that work on all {what} at once",
         confidence=0.85,
-        severity="warning" if often(ctx, node) and _computes(ctx, found) else "info",
+        severity="warning" if _costly(ctx, found) else "info",
         also=[ctx.places.span(first)],
     )
+
+
+def _costly(ctx: Context, found: RowLoop) -> bool:
+    """Whether the loop is known to take more than a moment: an inner axis may be short."""
+    known = found.first or not found.index or ctx.engine.loops.iterations(ctx.module, found.node) is not None
+    return known and often(ctx, found.node) and _computes(ctx, found)
+
+
+def _draws(ctx: Context, node: RowNode) -> Iterator[Hit]:
+    """Report a loop that counts and draws a random number in each iteration."""
+    head = node if isinstance(node, ast.For) else node.generators[0]
+    if not isinstance(node, ast.For) and (len(node.generators) > 1 or node.generators[0].ifs):
+        return
+    if not isinstance(head.iter, ast.Call) or not is_count(ctx, head.iter) or _short(ctx, node):
+        return
+    parts = body(node)
+    drawn = next((p for p in walk(parts) if isinstance(p, ast.Call) and _one_number(ctx, p)), None)
+    collects = not isinstance(node, ast.For) or any(
+        isinstance(p, ast.Call) and last_word(p.func) == "append" for p in walk(parts)
+    )
+    if drawn is None or not collects or carries(parts) or not batchable(ctx, parts) or _ends(parts):
+        return
+    yield ctx.hit(
+        node.iter if isinstance(node, ast.For) else node,
+        f"{ctx.text(drawn.func)} draws one number in each iteration; one call draws all of them",
+        confidence=0.85,
+        severity="warning" if often(ctx, node) else "info",
+        also=[ctx.places.span(drawn)],
+    )
+
+
+def _one_number(ctx: Context, call: ast.Call) -> bool:
+    """Whether a call draws a single random number: its shape is ``[]`` or ``[1]``."""
+    shape = argument(call, 0, "shape")
+    if not ctx.name(call.func).startswith("tensorflow.random.") or not isinstance(shape, (ast.List, ast.Tuple)):
+        return False
+    return all(ctx.loops.integer(size) == 1 for size in shape.elts)
 
 
 def _assigned_to(ctx: Context, rows: ast.expr) -> bool:
@@ -104,14 +154,16 @@ def _one_op(ctx: Context, found: RowLoop) -> bool:
     node = found.node
     if _short(ctx, node) or carries(found.body) or not batchable(ctx, found.body):
         return False
-    return not _asks(found) and (_computes(ctx, found) or _copies(found))
+    return not _ends(found.body) and (_computes(ctx, found) or (found.tag is not Tag.NUMPY and _copies(found)))
 
 
 def _nested(ctx: Context, node: RowNode) -> bool:
     """Whether a loop is inside another that is reported itself: pairs of rows."""
     parent = ctx.parent(node)
     while parent is not None and not isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        outer = row_loop(ctx, parent) if isinstance(parent, (ast.For, ast.ListComp, ast.GeneratorExp)) else None
+        outer = (
+            row_loop(ctx, parent, parts=True) if isinstance(parent, (ast.For, ast.ListComp, ast.GeneratorExp)) else None
+        )
         if outer is not None and _one_op(ctx, outer):
             return True
         parent = ctx.parent(parent)
@@ -123,26 +175,40 @@ def _short(ctx: Context, node: RowNode) -> bool:
     return times is not None and times <= FEW
 
 
-def _asks(loop: RowLoop) -> bool:
+def _ends(parts: list[ast.AST]) -> bool:
     """Whether the loop has a condition in its body, or ends before the last row."""
-    return any(isinstance(n, (ast.If, ast.IfExp, ast.While, ast.Break, ast.Return, ast.Try)) for n in walk(loop.body))
+    return any(isinstance(n, (ast.If, ast.IfExp, ast.While, ast.Break, ast.Return, ast.Try)) for n in walk(parts))
 
 
 def _computes(ctx: Context, loop: RowLoop) -> bool:
-    """Whether an op of TensorFlow, or arithmetic, works on a row."""
+    """Whether an op of TensorFlow, or arithmetic of tensors, works on a row."""
     for node in walk(loop.body):
-        if isinstance(node, ast.Call) and ctx.tag(node) is Tag.TENSOR and any(loop.mentions_row(a) for a in node.args):
-            return True
+        if isinstance(node, ast.Call) and ctx.tag(node) is Tag.TENSOR:
+            if loop.tag is Tag.NUMPY and ctx.name(node.func) in CONVERSIONS:
+                continue
+            if any(loop.mentions_row(a) for a in (*node.args, *(k.value for k in node.keywords))):
+                return True
+            if isinstance(node.func, ast.Attribute) and loop.mentions_row(node.func.value):
+                return True  # a part of a variable is written
+        if loop.tag is Tag.NUMPY:
+            continue
         if isinstance(node, ast.BinOp) and (loop.is_row(node.left) or loop.is_row(node.right)):
             return True
         if isinstance(node, ast.AugAssign) and loop.mentions_row(node.value):
             return True
-        if isinstance(node, ast.Subscript) and loop.is_row(node.value) and loop.mentions_row(node.slice):
+        if isinstance(node, ast.Subscript) and _reads(ctx, loop, node):
             return True
         target = node.targets[0] if isinstance(node, ast.Assign) else None
         if isinstance(target, ast.Subscript) and loop.mentions_row(target.slice):
             return True
     return False
+
+
+def _reads(ctx: Context, loop: RowLoop, node: ast.Subscript) -> bool:
+    """Whether a tensor is read at a place that is a row, or at several places that the loops count."""
+    if not loop.index and loop.mentions_row(node.slice):
+        return loop.is_row(node.value) or ctx.tag(node.value) in (Tag.TENSOR, Tag.VARIABLE)
+    return loop.is_row(node.value) and loop.mentions_row(node.slice)
 
 
 def _copies(loop: RowLoop) -> bool:
