@@ -262,6 +262,34 @@ for i in range(500):
     assert codes(text.format("")) == []
 
 
+def test_elements_that_take_time_are_a_warning() -> None:
+    """Many elements that are gone through again and again, also through calls, or very many once."""
+    text = """
+import numpy as np
+import tensorflow as tf
+
+def clean(frame):
+    out = np.zeros(({n}, 100))
+    for r in range({n}):
+        for c in range(100):
+            out[r, c] = 1 / frame[r, c] if frame[r, c] > 0.4 else 0
+    return out
+
+frames = np.random.rand(300, {n}, 100)
+{use}
+"""
+
+    def told(use: str, n: int | str = 80) -> list[str]:
+        return [h.severity for h in hits(text.format(n=n, use=use)) if h.code == "NPY003"]
+
+    assert told("x = np.stack([clean(f) for f in frames])") == ["warning"]
+    assert told("for f in frames:\n    clean(f)") == ["warning"]
+    assert told("clean(frames[0])") == ["info"]
+    assert told("for i in range(3):\n    clean(frames[i])") == ["info"]
+    assert told("clean(frames[0])", n=20_000) == ["warning"]
+    assert told("clean(frames[0])", n="len(frame)") == ["info"]
+
+
 def test_what_is_assigned_to_is_a_list() -> None:
     """A tensor's elements cannot be assigned, so that what they are assigned to holds tensors and is none."""
     text = (
