@@ -21,12 +21,12 @@ from PIL import Image
 
 def images(paths):
     for path in paths:
-        image = Image.open(path).resize((128, 128))
+        image = Image.open(path)
         yield np.array(image, "float32") / 255.0
 
 paths = tf.io.gfile.glob("images/*.jpg")
 batches = tf.data.Dataset.from_generator(
-    lambda: images(paths), output_signature=tf.TensorSpec([128, 128, 3])
+    lambda: images(paths), output_signature=tf.TensorSpec([256, 256, 3])
 ).batch(32)
 ```
 
@@ -37,7 +37,7 @@ import tensorflow as tf
 
 def load(path):
     image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
-    return tf.image.resize(image, [128, 128]) / 255.0
+    return tf.cast(image, tf.float32) / 255.0
 
 paths = tf.io.gfile.glob("images/*.jpg")
 batches = tf.data.Dataset.from_tensor_slices(paths).map(load, num_parallel_calls=tf.data.AUTOTUNE).batch(32)
