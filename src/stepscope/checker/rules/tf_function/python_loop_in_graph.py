@@ -54,8 +54,8 @@ traced (VEC002).
 Write `tf.range(n)`. Values that the body changes must then keep their shape and type, `break` and lists need care, and
 results are collected with a `tf.TensorArray`. For recurrences use `tf.scan`, `tf.while_loop` or a Keras RNN layer; best
 is one op for all iterations, if there is one: for slices of inner axes with `tf.transpose` before and after.
-`--unsafe-fixes` writes `tf.range` if the body is arithmetic of tensors that keep shape and type, and the counter is only
-used in `tf.cast`: an int32 counter combined with float32 is an error.
+`--unsafe-fixes` writes `tf.range` if the body is arithmetic of tensors that keep shape and type, and the counter is
+only used in `tf.cast`: an int32 counter combined with float32 is an error.
 
 ## Versions
 TensorFlow 2. An unrolled loop runs faster per step if n is small, which is why loops of few iterations are not
