@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from stepscope.agent.payload import PAYLOAD
 from stepscope.collector.captures import budget
 from stepscope.collector.launch import launch
-from stepscope.errors import TargetError, UsageError
+from stepscope.errors import SessionError, TargetError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -155,15 +155,23 @@ def _show(options: RecordOptions, outcome: launch.Outcome) -> None:
     if not options.quiet:
         text = _report_text(outcome.session, verbose=options.verbose)
         _line(text.rstrip("\n") if text else f"stepscope: session {shown(outcome.session)}")
-        _offer(outcome.session)
+        _others(outcome.session, verbose=options.verbose)
     if options.report_json is not None:
         copy_json(outcome.session / REPORT_JSON, options.report_json)
 
 
-def _offer(session: Path) -> None:
-    """Say how to join the session with those of the job's other members; the last of these to end sees them all."""
+def _others(session: Path, *, verbose: bool) -> None:
+    """The joint report of all members, if this one ended last on its host; else where it will be, or how to make it."""
     from stepscope.app import merge
 
+    try:
+        joint = merge.joint_of(session)
+    except SessionError:  # the line above has said where the session is
+        return
+    if joint is not None:
+        _line("")
+        _line(_report_text(joint, verbose=verbose).rstrip("\n"))
+        return
     found = merge.offer(session, shown)
     if found:
         _line(f"members   {found}")

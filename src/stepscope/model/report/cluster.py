@@ -54,6 +54,10 @@ class MemberRow(Struct, frozen=True, kw_only=True):
     """What its steps were paired by with those of the others: see ``derive.cluster.pairing``."""
     synchronous: bool = False
     """Flag: it leaves its calls together with the others."""
+    incarnations: int = 1
+    """Number of processes that were this task, one after the other: a worker that was started again."""
+    folders: tuple[str, ...] = ()
+    """Folders of their sessions below ``members/``, in order; empty if there was one."""
     first: FirstFinding | None = None
     """First finding above info of its report; null: none, or it has no separate report."""
 

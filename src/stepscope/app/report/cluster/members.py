@@ -13,7 +13,7 @@ from stepscope.model.report.cluster import Cluster, Gain, MemberRow
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stepscope.causes.cluster.members import Member
+    from stepscope.causes.cluster.member import Member
     from stepscope.causes.cluster.waits import Waits
     from stepscope.derive.view import SessionView
     from stepscope.model.report.cluster import FirstFinding
@@ -33,7 +33,7 @@ def build(view: SessionView, first: Mapping[str, FirstFinding | None] | None = N
         return None
     found = view.get(waits.build)
     blame = found.blame if found is not None else None
-    info = members[0].info
+    info = max(members, key=lambda member: member.newest_unix_ns).info
     there = {member.name for member in members}
     rates = [member.samples_per_s for member in members if member.steps]
     known = [rate for rate in rates if rate is not None]
@@ -66,6 +66,8 @@ def _row(member: Member, found: Waits | None, first: Mapping[str, FirstFinding |
         step_ns=round(member.step_ns) if member.step_ns else None,
         samples_per_s=member.samples_per_s,
         first=first.get(member.name),
+        incarnations=member.incarnations,
+        folders=member.folders,
     )
     if found is None or member not in found.members:
         return row
