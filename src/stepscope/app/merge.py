@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import signal
+import tempfile
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,20 +64,23 @@ class Part:
         return begin, begin + self.manifest.ended_ns
 
 
-def merge(paths: Sequence[Path], target: Path | None = None, *, joined_by: str = "user") -> Path:
+def merge(
+    paths: Sequence[Path], target: Path | None = None, *, joined_by: str = "user", gathered: bool = False
+) -> Path:
     """Join sessions; return the joint session's directory. A joint session among them stands for its members.
 
     Args:
         paths: of the sessions.
         target: path of the joint one; None: named after the job, in the current directory.
         joined_by: who wants it (``Manifest.joined_by``).
+        gathered: whether these are all that were gathered of a job: one alone is then no mistake.
 
     Raises:
         SessionError: they do not belong together, one cannot be read or is still written, or the target exists.
         OSError: no space, or no rights.
     """
     parts = [part for path in paths for part in _parts(path)]
-    _check(parts)
+    _check(parts, alone=gathered)
     first = parts[0]
     target = target or Path(f"job-{(first.members[0].job_id or first.manifest.id)[:8]}{layout.SUFFIX}")
     if target.exists():
@@ -97,6 +101,27 @@ def merge(paths: Sequence[Path], target: Path | None = None, *, joined_by: str =
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     return target
+
+
+def gathered(source: str, key_file: Path | None, target: Path | None) -> tuple[Path, tuple[str, ...]]:
+    """Join the sessions of the newest job that were gathered; return the joint session, and lines for the user.
+
+    Raises:
+        SessionError: as ``merge``; or no whole session is there.
+        TargetError: the place cannot be read.
+        UsageError: the address is none, or needs a key.
+    """
+    from stepscope.app.gathering import fetching, opening
+
+    place = opening.opened(source, key_file)
+    with tempfile.TemporaryDirectory(prefix="stepscope-gather-") as folder:
+        found = fetching.fetch(place, Path(folder))
+        return merge(found.paths, target, gathered=True), found.notes
+
+
+def is_gathered(source: str) -> bool:
+    """Whether this names a place of gathered sessions: an address, or a folder that is no session."""
+    return "://" in source or (Path(source).is_dir() and not layout.is_session(Path(source)))
 
 
 def joint_of(session: Path) -> Path | None:
@@ -202,7 +227,7 @@ def _parts(path: Path, *, completed: bool = True) -> Iterator[Part]:
     yield Part(path=path, manifest=manifest, members=members)
 
 
-def _check(parts: Sequence[Part]) -> None:
+def _check(parts: Sequence[Part], *, alone: bool = False) -> None:
     """Raise SessionError, in one line, unless the sessions are of tasks of one job, no two of one at the same time."""
     first = parts[0]
     seen: dict[str, list[Part]] = {}
@@ -223,6 +248,8 @@ def _check(parts: Sequence[Part]) -> None:
             seen[member.name].append(part)
         begin, end = part.span
         if not any(b - CLOCKS_NS < end and begin < e + CLOCKS_NS for b, e in (o.span for o in parts if o is not part)):
+            if len(parts) == 1 and alone:
+                continue
             if len(parts) == 1:
                 raise SessionError(f"{part.path} alone: expected at least two sessions of one job")
             raise SessionError(
