@@ -54,7 +54,7 @@ def _line(row: MemberRow) -> str:
     if row.incarnations > 1:
         name += f" (started {row.incarnations} times)"
     if not row.steps:
-        return f"{name}: makes no steps"
+        return f"{name}: {'serves' if row.serves else 'makes no steps'}"
     items = [f"step {format_ns(row.step_ns)}" if row.step_ns is not None else words.plural(row.steps, "step")]
     if row.samples_per_s is not None:
         items.insert(0, f"{format_rate(row.samples_per_s)} samples/s")

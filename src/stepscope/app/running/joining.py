@@ -99,15 +99,16 @@ def _free(path: Path) -> Path:
 
 
 def _members(recording: Recording) -> list[MemberInfo]:
-    """The tasks of one cluster that processes of this session are; none in a trial, or if the job has no id."""
+    """The tasks of one cluster that processes of this session are; none if the job has no id."""
     infos = [worker.info.member for worker in recording.drainer.workers.values()]
     found = [info for info in infos if info is not None and info.tasks > 1 and info.job_id]
-    if not found or rundir.is_trial(recording.run):
-        return []
     return [info for info in found if info.job_id == found[0].job_id]
 
 
 def _register(recording: Recording, members: Sequence[MemberInfo]) -> host_members.Members | None:
+    """Enter the session; None if it is a trial, or that is not possible."""
+    if rundir.is_trial(recording.run):
+        return None
     entry = Entry(
         session=str(recording.session),
         run=str(recording.run),

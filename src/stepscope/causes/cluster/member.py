@@ -41,6 +41,8 @@ class Member:
     computes_ns: F64 | None
     """Time in which ops compute, and nothing else, in each traced step; None without a trace of enough steps, or of
     steps without an exchange."""
+    serves: bool = False
+    """Flag: it only serves what others ask for: a parameter server, a worker of a coordinator."""
     began_unix_ns: int = 0
     newest_unix_ns: int = 0
     """When the newest of its incarnations began."""

@@ -16,7 +16,9 @@ from stepscope.causes.cluster.member import Member
 from stepscope.derive.clocks import session_links
 from stepscope.derive.cluster import clock, member_calls
 from stepscope.derive.cluster.clock import ClockOffset
+from stepscope.derive.steps import step_makers
 from stepscope.derive.view import SessionView
+from stepscope.model.log.cluster import ServerStarted
 from stepscope.model.report.components import COMPONENTS
 from stepscope.model.session import clock_domain
 
@@ -127,11 +129,12 @@ def _member(session: Session, worker: Worker, info: MemberInfo, folder: str) -> 
         host=session.manifest.host.name,
         open=lambda: view,
         calls=member_calls.of(steps, session.manifest.origin_monotonic_ns) if steps is not None else (),
-        steps=steps.count if steps is not None else 0,
+        steps=_count(steps) if steps is not None else 0,
         step_ns=steps.steady_ns / steps.steady_count if steps is not None else 0.0,
         samples=_samples(steps) if steps is not None else 0.0,
         components={name: anatomy.mean_ns(name) for name in COMPONENTS} if anatomy is not None else {},
         computes_ns=_computes(view),
+        serves=any(server.joined for server in worker.all(ServerStarted)),
     )
 
 
@@ -141,6 +144,12 @@ def _end_of(session: Session, worker: Worker) -> int:
         return worker.info.ended_ns
     records = worker.records
     return int((records.start_ns + records.dur_ns).max()) if len(records) else session.manifest.ended_ns
+
+
+def _count(steps: Steps) -> int:
+    """Number of steps of all equal makers: a coordinator has one for each of its workers."""
+    makers = [maker.count for maker in step_makers.build(steps) if maker.main]
+    return sum(makers) if len(makers) > 1 else steps.count
 
 
 def _samples(steps: Steps) -> float:

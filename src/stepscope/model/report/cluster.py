@@ -38,6 +38,8 @@ class MemberRow(Struct, frozen=True, kw_only=True):
     folder: str = ""
     """Folder of its session below ``members/``; "" if it is a process of this session."""
     steps: int = 0
+    serves: bool = False
+    """Flag: it only serves what others ask for: a parameter server, a worker of a coordinator."""
     step_ns: int | None = None
     """Mean steady step."""
     samples_per_s: float | None = None

@@ -63,6 +63,7 @@ def _row(member: Member, found: Waits | None, first: Mapping[str, FirstFinding |
         pid=member.pid,
         folder=member.folder,
         steps=member.steps,
+        serves=member.serves,
         step_ns=round(member.step_ns) if member.step_ns else None,
         samples_per_s=member.samples_per_s,
         first=first.get(member.name),
@@ -91,6 +92,10 @@ def _why_not(members: Sequence[Member], found: Waits | None) -> str:
     """Why nothing is said of waits."""
     if found is None:
         made = sum(bool(member.calls) for member in members)
+        serving = sum(member.serves for member in members)
+        if made == 1 and serving == len(members) - 1:
+            name = next(member.name for member in members if member.calls)
+            return f"waits are not compared: {name} makes the steps, the others serve it"
         return f"waits are not compared: {made} of the {len(members)} members make enough steps"
     pairing = found.pairing
     if sum(pairing.synchronous) > 1:
