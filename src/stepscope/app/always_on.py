@@ -10,7 +10,7 @@ from pathlib import Path
 from stepscope.app.record import python_of_job
 from stepscope.collector.always_on import pth_file
 from stepscope.errors import UsageError
-from stepscope.units import format_bytes
+from stepscope.units import format_bytes, format_number_of
 from stepscope.wire import sessions_folder, trouble
 
 BYTES_PER_HOUR = (15 << 20, 150 << 20)
@@ -89,7 +89,8 @@ def describe(python: str | None) -> str:
     failed = [line for folder in sessions_folder.candidates(settings.sessions) for line in trouble.read(folder)]
     if failed:
         pid, where, text = failed[-1]
-        lines.append(f"not measured since then: {len(failed)} processes; the last, {pid}: {where}: {text}")
+        many = format_number_of(str(len(failed)), "processes")
+        lines.append(f"not measured since then: {many}; the last, {pid}: {where}: {text}")
     return "\n".join(lines)
 
 
