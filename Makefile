@@ -234,6 +234,10 @@ bench-startup: $(VENV)/.stamp ## what enable costs a process without TensorFlow,
 bench-ui: $(VENV)/.stamp ## the timeline page on ten million spans: openings, frames, tiles, search, memory
 	@$(BIN)/python benchmarks/ui.py $(ARGS)
 
+.PHONY: bench-page-tasks
+bench-page-tasks: $(VENV)/.stamp ## five tasks on the page: clicks, seconds, right answers, at three widths
+	@$(BIN)/python benchmarks/page_tasks.py $(ARGS)
+
 .PHONY: bench-always-on
 bench-always-on: $(VENV)/.stamp ## ten million records of one job: memory, files, disk, CPU time of its sidecar
 	@$(BIN)/python benchmarks/always_on.py $(ARGS)

@@ -22,6 +22,7 @@ from stepscope.collector.launch import rundir
 from stepscope.errors import UsageError
 from stepscope.web import user_server
 from stepscope.web.beside_server import Looks
+from stepscope.wire import sessions_folder
 
 NOBODY = 65_534
 JOB = """
@@ -204,7 +205,7 @@ def test_state_of_others_is_not_used(home: Path, monkeypatch: pytest.MonkeyPatch
     """A link in place of the folder is refused; a token that others could have guessed is replaced."""
     (home / "stepscope").mkdir(parents=True)
     (home / "stepscope" / "page").symlink_to(tmp_path)
-    monkeypatch.setattr(user_page.sessions_folder, "spare", lambda _: "/proc/nothing")
+    monkeypatch.setattr(sessions_folder, "spare", lambda _: "/proc/nothing")
     with pytest.raises(UsageError, match="no folder for the page's state"):
         user_page.folder()
     (home / "stepscope" / "page").unlink()
