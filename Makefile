@@ -51,6 +51,10 @@ lock: ## new requirements/constraints.txt from the newest allowed versions
 demo: $(VENV)/.stamp ## traces a training with a real bottleneck and says what it is
 	@cd examples && ../$(BIN)/stepscope run demo_train.py
 
+.PHONY: pictures
+pictures: $(VENV)/.stamp system-deps ## docs/images again, from a run of the example
+	@$(BIN)/python scripts/pictures.py $(ARGS)
+
 .PHONY: test
 test: $(VENV)/.stamp system-deps venv-tf215 ## all tests; what fails runs again (docs/decisions/0022-reruns.md)
 	@$(BIN)/python -m pytest --quiet -raR --reruns 1 --reruns-delay 5 $(ARGS) || { \

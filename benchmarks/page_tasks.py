@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import shutil
 import signal
@@ -30,13 +29,15 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Literal, TypeVar
 
 import msgspec
 from playwright.sync_api import Locator, Page, sync_playwright
 
 from stepscope.collector.launch import rundir
+from stepscope.model.api.browsing import Comparison, InputShown
 from stepscope.model.api.status import LiveFinding, LiveShare, Status
+from stepscope.model.report.op_table import OpTable
 from stepscope.store.layout import key_of
 from stepscope.wire import run_directory
 from stepscope.wire.env import JOB_NAME, STATUS_NAME
@@ -48,7 +49,7 @@ FIT = ROOT / "tests" / "run" / "programs" / "long_fit.py"
 TOKEN = "0123456789abcdef0123456789abcdef"
 LETTERS = 225
 WIDTHS = (1440, 1024, 800)
-SCHEMES = ("light", "dark")
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 JOBS = 40
 MOST_CLICKS = 6
 PATIENCE_MS = 300_000
@@ -59,6 +60,7 @@ SLOW = """    picture = tf.numpy_function(augment, [picture], tf.float32)
 FAST = """    picture = tf.image.random_crop(tf.image.convert_image_dtype(picture, tf.float32), (SIDE, SIDE, 3))
     picture = tf.image.random_contrast(tf.image.random_flip_left_right(picture), 0.7, 1.3)
 """
+Answer = TypeVar("Answer")
 AXE = files("axe_playwright_python") / "axe.min.js"
 SERIOUS = """async () => (await axe.run({ resultTypes: ["violations"] })).violations
   .filter((fault) => fault.impact === "serious" || fault.impact === "critical")
@@ -89,16 +91,16 @@ class Visit:
         self.clicks += 1
         what.click()
 
-    def type(self, what: Locator, word: str) -> None:
+    def write(self, what: Locator, word: str) -> None:
         """Type a word, and count it as a click."""
         self.clicks += 1
         what.fill(word)
 
-    def ask(self, path: str) -> Any:
+    def ask(self, path: str, kind: type[Answer]) -> Answer:
         """An answer of the REST interface."""
         asked = urllib.request.Request(f"{self.url}/api/v1{path}", headers={"Authorization": f"Bearer {TOKEN}"})
         with urllib.request.urlopen(asked) as answer:
-            return json.loads(answer.read())
+            return msgspec.json.decode(answer.read(), type=kind)
 
 
 @dataclass(frozen=True)
@@ -146,15 +148,6 @@ def of_session(visit: Visit, session: Path, page: str) -> None:
     visit.click(visit.page.get_by_role("link", name=page, exact=True))
 
 
-def largest(rows: list[dict[str, Any]], name: str) -> str:
-    """The name with the most time."""
-    sums: dict[str, int] = {}
-    for row in rows:
-        if row[name]:
-            sums[row[name]] = sums.get(row[name], 0) + row["ns"]
-    return max(sums, key=lambda one: sums[one])
-
-
 def slowest_layer(visit: Visit, things: Things) -> bool:
     """The first row of the ops by layer that is one."""
     of_session(visit, things.slow, "Ops")
@@ -163,16 +156,20 @@ def slowest_layer(visit: Visit, things: Things) -> bool:
     rows = visit.page.locator("tbody tr td b")
     rows.first.wait_for()
     said = next(name for name in rows.all_inner_texts() if name not in {"no layer", "all others"})
-    return said == largest(visit.ask(f"/sessions/{key_of(things.slow)}/ops")["makers"], "layer")
+    sums: dict[str, int] = {}
+    for maker in visit.ask(f"/sessions/{key_of(things.slow)}/ops", OpTable).makers:
+        if maker.layer:
+            sums[maker.layer] = sums.get(maker.layer, 0) + maker.ns
+    return said == max(sums, key=lambda layer: sums[layer])
 
 
 def blocking_stage(visit: Visit, things: Things) -> bool:
     """The stage with the badge."""
     of_session(visit, things.slow, "Input")
     said = visit.page.locator("tr.mend b").first.inner_text()
-    tree = visit.ask(f"/sessions/{key_of(things.slow)}/input")["tree"]
-    (mend,) = [stage for stage in tree["stages"] if stage["mend"]]
-    return said == mend["name"] and mend["function"] == "load"
+    tree = visit.ask(f"/sessions/{key_of(things.slow)}/input", InputShown).tree
+    (mend,) = [stage for stage in tree.stages if stage.mend] if tree is not None else [None]
+    return mend is not None and said == mend.name and mend.function == "load"
 
 
 def compared(visit: Visit, things: Things) -> bool:
@@ -182,7 +179,7 @@ def compared(visit: Visit, things: Things) -> bool:
     visit.click(visit.page.get_by_role("link", name="Compare the two ticked"))
     said = visit.page.locator(".answer").first.inner_text()
     asked = f"/compare?before={key_of(things.slow)}&after={key_of(things.fast)}"
-    return "B is faster" in said and "B is faster" in visit.ask(asked)["verdict"]
+    return "B is faster" in said and "B is faster" in visit.ask(asked, Comparison).verdict
 
 
 def longest_op(visit: Visit, things: Things) -> bool:
@@ -193,13 +190,13 @@ def longest_op(visit: Visit, things: Things) -> bool:
     rows = visit.page.locator("tbody tr td b")
     rows.first.wait_for()
     said = rows.first.inner_text()
-    ops = visit.ask(f"/sessions/{key_of(things.running)}/ops")["ops"]
-    return bool(said == max(ops, key=lambda op: op["ns"])["name"])
+    ops = visit.ask(f"/sessions/{key_of(things.running)}/ops", OpTable).ops
+    return said == max(ops, key=lambda op: op.ns).name
 
 
 def waits_for_disk(visit: Visit, things: Things) -> bool:
     """One word in the search."""
-    visit.type(visit.page.get_by_label("Search"), "disk")
+    visit.write(visit.page.get_by_label("Search"), "disk")
     rows = visit.page.locator('section[aria-labelledby="jobs-title"] tbody tr')
     visit.page.wait_for_function(
         "() => document.querySelectorAll('[aria-labelledby=jobs-title] tbody tr').length === 1"
@@ -329,8 +326,7 @@ def measure(url: str, things: Things) -> list[Row]:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         for width in WIDTHS:
             for scheme in SCHEMES:
-                look: Any = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
-                context = browser.new_context(**look)
+                context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
                 context.set_default_timeout(PATIENCE_MS)
                 page = context.new_page()
                 for title, task in TASKS.items():
