@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
 MOST_BYTES = 300_000
 COLUMNS = 112
-COLOURS = 48
+COLOURS = 64
 TOKEN = "0123456789abcdef0123456789abcdef"
 COMMAND = ("python", "demo_train.py")
 DRAWN = "() => document.querySelector('.tl-canvas')?.dataset.state === 'drawn'"
@@ -56,7 +56,11 @@ def record(folder: Path) -> Path:
 
 def keep(name: str, shot: bytes) -> int:
     """Write a picture with few colours; its size."""
-    picture = Image.open(io.BytesIO(shot)).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    picture = (
+        Image.open(io.BytesIO(shot))
+        .convert("RGB")
+        .quantize(COLOURS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    )
     picture.save(IMAGES / name, optimize=True)
     return (IMAGES / name).stat().st_size
 
