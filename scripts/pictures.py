@@ -54,6 +54,15 @@ def record(folder: Path) -> Path:
     return folder / "demo_train.stepscope"
 
 
+def unnamed(session: Path, copy: Path) -> Path:
+    """A copy of a session that does not name the machine."""
+    shutil.copytree(session, copy)
+    manifest = json.loads((copy / "manifest.json").read_text())
+    manifest["host"]["name"] = "a-host"
+    (copy / "manifest.json").write_text(json.dumps(manifest))
+    return copy
+
+
 def keep(name: str, shot: bytes) -> int:
     """Write a picture with few colours; its size."""
     picture = (
@@ -132,7 +141,9 @@ def reports(browser: Browser, session: Path) -> list[tuple[str, bytes]]:
         page = tab(browser, 1200, 800, scheme)
         page.goto((session / "report.html").resolve().as_uri())
         if scheme == "dark":
-            page.locator("svg").nth(1).scroll_into_view_if_needed()
+            page.get_by_role("heading", name="Step times", exact=True).evaluate(
+                "heading => heading.scrollIntoView({behavior: 'instant'})"
+            )
         found.append((f"report-{scheme}.png", page.screenshot()))
         page.close()
     return found
@@ -145,7 +156,7 @@ def main() -> None:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         folder = Path(name)
-        session = asked.session or record(folder)
+        session = unnamed(asked.session or record(folder), folder / "shown" / "demo_train.stepscope")
         path = shutil.which("chromium") or shutil.which("chromium-browser")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         shots = [("terminal.png", terminal(browser, session))]

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from starlette.types import Receive, Scope, Send
 from tests.always.conftest import PATIENCE_S, SOURCE, Environment, make, plain, tool, wait_for
-from tests.always.test_jobs import FIT
+from tests.always.fit_program import FIT
 
 from stepscope.collector.always_on import user_page
 from stepscope.collector.launch import rundir
@@ -102,7 +102,7 @@ def test_the_first_job_starts_one_page_for_all(tmp_path: Path, home: Path) -> No
     address = wait_for(user_page.address, "the page of the first job")
     owner = listener()
     jobs.append(environment.start(FIT, env=plain(XDG_STATE_HOME=str(home))))
-    wait_for(lambda: len(environment.runs()) == 2, "two jobs")
+    wait_for(lambda: len(list(environment.sessions.glob("*.stepscope"))) == 2, "sidecars of both")
     wait_for(lambda: names(address).count("-c") >= 2, "both jobs on the page")
     assert f"page      {address}" in tool("ps").stdout
     assert address in tool("enable", "--status", "--python", environment.python).stdout
