@@ -187,7 +187,7 @@ def _head(row: Row, now_s: float) -> list[str]:
     runs = format_ns(max(0.0, now_s - status.started_unix_s) * 1e9)
     rates = f"{_rate(status.samples_per_s)} samples/s · {_rate(status.steps_per_s)} steps/s"
     grows = f" · {format_bytes(status.bytes_per_hour)} per hour" if status.bytes_per_hour is not None else ""
-    steps = f"{status.steps:,} steps" + (f" of {status.step_title}" if status.step_title else "")
+    steps = words.plural(status.steps, "step") + (f" of {status.step_title}" if status.step_title else "")
     makers = [f"makers      {maker}" for maker in _makers(status)]
     doing = f" · {phase(status)}" if status.phase and row.state == "running" else ""
     return [
