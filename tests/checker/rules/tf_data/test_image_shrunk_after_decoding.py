@@ -29,21 +29,23 @@ def load(path):
     return tf.image.resize(whole, SIZE)  # expect: TFD021
 
 def rows():
-    for path in paths:
+    for path in paths:  # expect: TFD021
         whole = read(path)
-        yield cv2.resize(whole, SIZE)  # expect: TFD021
+        yield cv2.resize(whole, SIZE)
 
 class Pictures(keras.utils.PyDataset):
     def __getitem__(self, index):
         return Image.open(paths[index]).resize(SIZE)  # expect: TFD021
 
-for path in paths:
+for path in paths:  # expect: TFD021
     picture = cv2.imread(path)
-    picture = cv2.resize(picture, (64, 64))  # expect: TFD021
+    picture = cv2.resize(picture, (64, 64))
+for path in paths:  # expect: TFD021
     with Image.open(path) as photo:
-        small = photo.resize(SIZE)  # expect: TFD021
+        small = photo.resize(SIZE)
+for path in paths:  # expect: TFD021
     whole = tf.io.decode_jpeg(tf.io.read_file(path))
-    small = tf.image.resize(whole, [96, 96])  # expect: TFD021
+    small = tf.image.resize(whole, [96, 96])
 
 pictures = [load(path) for path in paths]
 """,

@@ -97,6 +97,9 @@ for row in np.array_split(unknown, 10):
     out.append(tf.norm(row))
 
 batches = [tf.constant(row) for row in array]
+
+for i in np.arange(500):
+    tf.norm(points * i)
 """,
         only="VEC002",
     )

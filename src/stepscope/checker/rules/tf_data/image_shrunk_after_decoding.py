@@ -114,11 +114,14 @@ def check(ctx: Context) -> Iterator[Hit]:
         if found is None:
             continue
         at, decoder = found
+        around = (loop.node for loop in ctx.loops.around(call.node, calls=False))
+        head = next((loop.iter for loop in around if isinstance(loop, ast.For)), None)
+        also = [at.places.span(decoder)]
         yield ctx.hit(
-            call.node,
+            head or call.node,
             f"{at.text(decoder.func)} decodes the whole picture before {ctx.text(call.node.func)} shrinks it",
             confidence=0.8,
-            also=[at.places.span(decoder)],
+            also=also if head is None else [ctx.places.span(call.node), *also],
         )
 
 

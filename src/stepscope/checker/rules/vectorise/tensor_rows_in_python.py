@@ -154,7 +154,19 @@ def _one_op(ctx: Context, found: RowLoop) -> bool:
     node = found.node
     if _short(ctx, node) or carries(found.body) or not batchable(ctx, found.body):
         return False
+    if found.tag is Tag.NUMPY and not _collects(node):
+        return False
     return not _ends(found.body) and (_computes(ctx, found) or (found.tag is not Tag.NUMPY and _copies(found)))
+
+
+def _collects(node: RowNode) -> bool:
+    """Whether the results of the iterations are kept: in a list, a sum, an array."""
+    return not isinstance(node, ast.For) or any(
+        isinstance(p, ast.AugAssign)
+        or (isinstance(p, ast.Call) and last_word(p.func) == "append")
+        or (isinstance(p, ast.Assign) and isinstance(p.targets[0], ast.Subscript))
+        for p in walk(node.body)
+    )
 
 
 def _nested(ctx: Context, node: RowNode) -> bool:
