@@ -50,11 +50,11 @@ def main(argv: Sequence[str]) -> None:
 
 def ticks_of(recording: Recording) -> list[Callable[[int, str], object]]:
     """What is due while a job is followed; its modules are loaded now, not at the end, when the user waits."""
-    from stepscope.app.running import capturing, live
+    from stepscope.app.running import capturing, hangs, live
 
     now_ns = time.monotonic_ns()
     shown = live.Live(recording, now_ns)
-    return [capturing.Capturing(recording, shown, now_ns).tick, shown.tick]
+    return [capturing.Capturing(recording, shown, now_ns).tick, hangs.Hangs(recording, shown).tick, shown.tick]
 
 
 def complete(recording: Recording) -> list[str]:

@@ -31,6 +31,7 @@ from stepscope.model.records import (
 from stepscope.model.report.finding import Diagnostic
 from stepscope.model.session.address_space import MemoryLook
 from stepscope.model.session.experiment import Experiment
+from stepscope.model.session.hang import Hang
 from stepscope.model.session.member import MemberInfo
 from stepscope.model.session.merged import MergedMember
 from stepscope.model.session.optrace import OpTrace, TraceSource
@@ -200,6 +201,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     captures: tuple[CaptureInfo, ...] = ()
     members: tuple[MergedMember, ...] = ()
     """Member sessions of a joint session. Since 0.1."""
+    hangs: tuple[Hang, ...] = ()
+    """Times in which the job did nothing, as they were recognised while they lasted, oldest first. Since 0.1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
