@@ -11,6 +11,7 @@ from stepscope.app import bundle
 from stepscope.app.report import (
     capture_account,
     exclusive,
+    known_defects,
     ledger,
     limits,
     op_table,
@@ -128,7 +129,7 @@ def report_of_view(view: SessionView) -> Report:
         overhead=capture_account.with_captures(overhead.account(view), session.manifest, traces, view.traces.others),
         anatomy=anatomy,
         stages=stage_shares.build(view),
-        findings=_annotated(settled.findings, session, anatomy),
+        findings=known_defects.annotated(_annotated(settled.findings, session, anatomy), view),
         checked=(*checked, *settled.checked),
         diagnostics=_diagnostics(
             view,
