@@ -6,6 +6,7 @@ file if the story begins outside Python. The fields of ``case.toml`` are describ
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -18,6 +19,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import _memory_limit
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -156,17 +159,24 @@ def measure(program: Path, python: str, timeout: float) -> float:
 
 
 def run(case: Case, kind: str, stepscope: Sequence[str], python: str, timeout: float) -> Ran:
-    """Run one program of a case under stepscope, in a copy that contains neither the answer nor the other version."""
+    """Run one program of a case under stepscope, in a copy that contains neither the answer nor the other version.
+
+    A case with a limit of memory runs in a control group that has it; its slow program may die there.
+    """
     others = {f"{k}{s}" for k in ("slow", "fixed", "clean") for s in (".py", ".sh") if k != kind}
     with tempfile.TemporaryDirectory(prefix="stepscope-case-") as scratch:
         folder = Path(scratch) / "case"
         shutil.copytree(case.folder, folder, ignore=shutil.ignore_patterns("case.toml", "__pycache__", *others))
         report = Path(scratch) / "report.json"
         command = command_of(case.program(kind), python, [*stepscope, "--report-json", str(report)])
+        limit = case.known.get("memory_limit_mib", 0)
         began = time.monotonic()
-        code, output = execute(command, folder, timeout=timeout, env=environment(python))
+        with _memory_limit.group(limit) if limit else contextlib.nullcontext() as group:
+            entered = ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh", *command] if group else command
+            code, output = execute(entered, folder, timeout=timeout, env=environment(python))
         seconds = time.monotonic() - began
-        if code != 0:
+        dies = bool(limit) and kind == "slow" and code is not None
+        if code != 0 and not dies:
             reason = f"longer than {timeout:g} s" if code is None else f"exit code {code}"
             return Ran(report=None, error=reason, seconds=seconds, output=output)
         try:

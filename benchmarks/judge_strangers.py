@@ -113,6 +113,7 @@ def row_of(case: _judge.Case, runs: Mapping[str, _judge.Ran]) -> Row:
     found = [f for f in slow.findings if f["severity"] != "ask"]
     hit = next((f for f in found if says(f, known)), None)
     truth = 1 - 1 / known["measured"]["ratio"]
+    dies = "memory_limit_mib" in known
     checks: dict[str, bool | None] = dict.fromkeys(CHECKS, False)
     checks |= {"cost": None, "interval": None, "gone": None, "led": leads(slow.report, known)}
     checks["place"] = _judge.meets_place(found[0], known) if found else False
@@ -121,8 +122,8 @@ def row_of(case: _judge.Case, runs: Mapping[str, _judge.Ran]) -> Row:
         checks |= {
             "top1": hit is found[0],
             "any": True,
-            "cost": abs(cost["ratio"] - truth) <= _judge.COST_SLACK * truth,
-            "interval": cost["low"] <= truth <= cost["high"],
+            "cost": None if dies else abs(cost["ratio"] - truth) <= _judge.COST_SLACK * truth,
+            "interval": None if dies else cost["low"] <= truth <= cost["high"],
             "gone": all(f["code"] != hit["code"] for f in runs["fixed"].findings),
         }
     return Row(

@@ -19,19 +19,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from _memory_limit import group
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / "benchmarks" / "programs" / "memory"
 PAGE = ROOT / "docs" / "benchmarks" / "out-of-memory.md"
 RESULTS = ROOT / "build" / "out-of-memory.jsonl"
-MIB = 1 << 20
 TIMEOUT_S = 900
 MORE = 1.25
 Row = dict[str, object]
@@ -157,25 +154,6 @@ CASES = (
         space=True,
     ),
 )
-
-
-@contextmanager
-def group(limit_mib: int) -> Iterator[Path]:
-    """A control group with a limit of memory, v1 or v2; its processes have ended when it is left."""
-    base = Path("/sys/fs/cgroup/memory") if Path("/sys/fs/cgroup/memory").is_dir() else Path("/sys/fs/cgroup")
-    name = "memory.limit_in_bytes" if base.name == "memory" else "memory.max"
-    folder = base / f"stepscope-{os.getpid()}"
-    folder.mkdir()
-    try:
-        (folder / name).write_text(str(limit_mib * MIB))
-        yield folder
-    finally:
-        for _ in range(100):
-            try:
-                folder.rmdir()
-                break
-            except OSError:
-                time.sleep(0.2)
 
 
 def run(case: Case, size: int, session: Path) -> tuple[int, float]:
