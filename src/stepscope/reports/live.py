@@ -84,7 +84,8 @@ def table(rows: Sequence[Row], *, width: int) -> str:
 
 def _cells(row: Row, *, wide: bool) -> list[str]:
     status = row.status
-    doing = (hanging(status) or phase(status)) if row.state == "running" else row.state
+    doing = phase(status) if row.state == "running" else row.state
+    doing = {"hang": "hangs", "busy": "no step"}[status.hang.state] if status.hang else doing
     command = f"{row.name} ({doing})" if doing else row.name
     waits = dict.fromkeys(capture.when for capture in _awaited(status))
     command += f" (trace waits for {words.printable(', '.join(waits))})" if waits else ""
@@ -159,6 +160,8 @@ def _rate(value: float | None) -> str:
 
 
 def _finding(status: Status) -> str:
+    if status.hang is not None:
+        return f"HNG001 {hanging(status)}"
     if not status.analysed_unix_s:
         return "not analysed yet"
     if status.top is None:

@@ -21,7 +21,7 @@ from stepscope.derive.view import SessionView
 from stepscope.model.event import Event
 from stepscope.model.log.events import DatasetMade
 from stepscope.model.log.program import RunWaits
-from stepscope.model.records import GpuTable
+from stepscope.model.records import GpuTable, ProcessTable
 from stepscope.model.session.hang import ChildEnded, Hang
 
 if TYPE_CHECKING:
@@ -45,10 +45,15 @@ TIMES_BUSY = 2.0
 MAX_CORES = 0.1
 """CPUs that a process that waits may use: polling loops, threads of the framework that wake up."""
 MAX_BYTES = 64 << 10
-"""Bytes moved in a second by a process that waits."""
+"""Bytes that processes that wait may move in a second."""
 _QUIET_NS = 3_000_000_000
 """Time without work from which the processes' CPU time is read."""
+_LONG_QUIET_NS = 60_000_000_000
+_SELDOM_NS = 5_000_000_000
+"""Interval of reading it once the job has done nothing for a minute: a notebook may be idle for days."""
 _BETWEEN_LOOKS_NS = 4_000_000_000
+_MOST_BETWEEN_NS = 600_000_000_000
+"""Interval of looks at threads that wait for requests: it doubles from look to look."""
 _BEFORE_NS = 60_000_000_000
 """Processes that ended this long before the last work, or since, may be the ones waited for."""
 MAX_KEPT = 20
@@ -68,8 +73,9 @@ class Hangs:
         self._worked_ns = 0
         self._idle_since_ns = self._idle_ns = 0
         self._longest_idle_ns = 0
-        self._busy = False
-        self._looked_ns = 0
+        self._computed_ns = 0
+        self._looked_ns = self._next_ns = 0
+        self._between_ns = _BETWEEN_LOOKS_NS
         self._seen: tuple[str, str, int] | None = None
         self._switches = 0
         self._hang: Hang | None = None
@@ -81,16 +87,21 @@ class Hangs:
         worked_ns = max([*(worker.recent.worked_ns for worker in workers), *started], default=0)
         if worked_ns > self._worked_ns:
             self._work(worked_ns)
-        if state != "running" or not workers or now_ns - self._worked_ns < _QUIET_NS:
+        quiet_ns = now_ns - self._worked_ns
+        if state != "running" or not workers or quiet_ns < _QUIET_NS:
             self._meter.forget()
+            self._next_ns = 0
             return
+        if now_ns < self._next_ns:
+            return
+        self._next_ns = now_ns + (_SELDOM_NS if quiet_ns > _LONG_QUIET_NS else 0)
         self._watch(now_ns, max(worker.recent.longest_pause_ns for worker in workers))
 
     def _work(self, worked_ns: int) -> None:
         self._break(worked_ns)
         self._end(worked_ns)
         self._worked_ns = worked_ns
-        self._busy, self._seen, self._looked_ns = False, None, 0
+        self._computed_ns, self._seen, self._looked_ns, self._between_ns = 0, None, 0, _BETWEEN_LOOKS_NS
 
     def _break(self, now_ns: int) -> None:
         """A time of doing nothing ends, if there was one."""
@@ -102,22 +113,24 @@ class Hangs:
         cores = self._meter.cores(now_ns, pids)
         if cores is None:
             return
-        if cores > MAX_CORES or self._moves() or any(work_meter.state_of(pid) in {"T", "t"} for pid in pids[:1]):
+        if cores > MAX_CORES or any(work_meter.state_of(pid) in {"T", "t"} for pid in pids[:1]):
             self._break(now_ns)
-            self._busy = cores > MAX_CORES
+            self._computed_ns = now_ns if cores > MAX_CORES else self._computed_ns
             if self._hang is not None and self._hang.state == "hang":
                 self._end(now_ns)
         else:
             self._idle_ns = now_ns - self._idle_since_ns
         idle, least = now_ns - self._idle_since_ns, max(LEAST_NS, int(TIMES_BEFORE * self._longest_idle_ns))
-        long = max(BUSY_LEAST_NS, int(TIMES_BUSY * longest_pause_ns))
-        hangs, busy = idle >= least, self._busy and now_ns - self._worked_ns >= long
-        early = idle >= least - _BETWEEN_LOOKS_NS or (
-            self._busy and now_ns - self._worked_ns >= long - _BETWEEN_LOOKS_NS
-        )
-        due = now_ns - self._looked_ns >= _BETWEEN_LOOKS_NS
+        computes = now_ns - self._computed_ns < _BETWEEN_LOOKS_NS
+        over_ns = now_ns - self._worked_ns - max(BUSY_LEAST_NS, int(TIMES_BUSY * longest_pause_ns))
+        hangs, busy = idle >= least, computes and over_ns >= 0
+        early = idle >= least - _BETWEEN_LOOKS_NS or (computes and over_ns >= -_BETWEEN_LOOKS_NS)
+        due = now_ns - self._looked_ns >= self._between_ns
         if early and due and (self._hang is None or (hangs and self._hang.state == "busy")):
-            self._look(now_ns, pids, hangs=hangs, busy=busy)
+            if not computes and self._moved(now_ns):  # a transfer: its time says nothing of times without any
+                self._idle_since_ns, self._idle_ns = now_ns, 0
+            else:
+                self._look(now_ns, pids, hangs=hangs, busy=busy)
 
     def _pids(self) -> list[int]:
         """The job's processes, the one of the steps first."""
@@ -130,19 +143,23 @@ class Hangs:
         first = [worker.pid for worker in measured]
         return list(dict.fromkeys([*first, *([job.pid] if job else []), *sorted(children)]))
 
-    def _moves(self) -> bool:
-        """Whether processes read, write or receive data, or a GPU computes, by the newest samples."""
-        gpus = self._recording.sampling.tables().get("gpus", [])
-        if gpus and isinstance(newest := gpus[-1], GpuTable) and (newest.busy_percent[-1:] > 0).any():
-            return True
+    def _moved(self, now_ns: int) -> bool:
+        """Whether processes read, wrote or received data, or a GPU computed, while nothing else was done."""
+        origin = self._recording.manifest.origin_monotonic_ns
+        since, seconds = self._idle_since_ns - origin, (now_ns - self._idle_since_ns) / 1e9
+        for gpus in self._recording.sampling.tables().get("gpus", []):
+            if isinstance(gpus, GpuTable) and (gpus.busy_percent[gpus.at_ns > since] > 0).any():
+                return True
+        moved = 0
         tables = self._recording.sampling.processes()
-        for table in tables[-1:]:
-            for pid in set(table.pid.tolist()):
-                mine = table.take(table.pid == pid)
-                for column in (mine.read_bytes, mine.write_bytes, mine.tcp_rx_bytes, mine.tcp_tx_bytes):
-                    if len(column) > 1 and min(column[-2:]) >= 0 and column[-1] - column[-2] > MAX_BYTES:
-                        return True
-        return False
+        table = ProcessTable.concat(tables) if tables else ProcessTable.empty()
+        table = table.take(table.at_ns > since)
+        for pid in set(table.pid.tolist()):
+            mine = table.take(table.pid == pid)
+            for column in (mine.read_bytes, mine.write_bytes, mine.tcp_rx_bytes, mine.tcp_tx_bytes):
+                known = column[column >= 0]
+                moved += int(known[-1] - known[0]) if len(known) else 0
+        return moved > MAX_BYTES * seconds
 
     def _look(self, now_ns: int, pids: list[int], *, hangs: bool, busy: bool) -> None:
         self._looked_ns = now_ns
@@ -155,7 +172,9 @@ class Hangs:
         same, self._seen = key == self._seen, key
         polls, self._switches = wait.thread.switches > self._switches > 0, wait.thread.switches
         if not same or not (hangs or busy):
+            self._between_ns = _BETWEEN_LOOKS_NS
             return
+        self._between_ns = min(2 * self._between_ns, _MOST_BETWEEN_NS)
         if hangs:
             told = wait.kind != "running" and self._is_no_rest(found, polls=polls)
         else:
