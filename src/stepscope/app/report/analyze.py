@@ -11,7 +11,6 @@ from stepscope.app import bundle
 from stepscope.app.report import (
     capture_account,
     exclusive,
-    known_defects,
     ledger,
     limits,
     op_table,
@@ -31,7 +30,7 @@ from stepscope.app.report import (
 from stepscope.app.report.cluster import joint, members
 from stepscope.app.report.input import bound as input_bound
 from stepscope.app.report.input import tree as input_tree
-from stepscope.app.report.machine import clocks, links
+from stepscope.app.report.machine import clocks, known_defects, links
 from stepscope.app.report.memory import room as memory_room
 from stepscope.causes.host import no_progress, tasks, thread_deaths
 from stepscope.causes.host.line_heat import HotLines
