@@ -52,6 +52,8 @@ _LONG_QUIET_NS = 60_000_000_000
 _SELDOM_NS = 5_000_000_000
 """Interval of reading it once the job has done nothing for a minute: a notebook may be idle for days."""
 _BETWEEN_LOOKS_NS = 4_000_000_000
+_BUSY_LOOKS = 3
+"""Readings in a row in which something computes, after which a hang is over."""
 _MOST_BETWEEN_NS = 600_000_000_000
 """Interval of looks at threads that wait for requests: it doubles from look to look."""
 _BEFORE_NS = 60_000_000_000
@@ -73,7 +75,7 @@ class Hangs:
         self._worked_ns = 0
         self._idle_since_ns = self._idle_ns = 0
         self._longest_idle_ns = 0
-        self._computed_ns = 0
+        self._computed_ns = self._busy_looks = 0
         self._looked_ns = self._next_ns = 0
         self._between_ns = _BETWEEN_LOOKS_NS
         self._seen: tuple[str, str, int] | None = None
@@ -116,9 +118,11 @@ class Hangs:
         if cores > MAX_CORES or any(work_meter.state_of(pid) in {"T", "t"} for pid in pids[:1]):
             self._break(now_ns)
             self._computed_ns = now_ns if cores > MAX_CORES else self._computed_ns
-            if self._hang is not None and self._hang.state == "hang":
+            self._busy_looks += 1
+            if self._hang is not None and self._hang.state == "hang" and self._busy_looks >= _BUSY_LOOKS:
                 self._end(now_ns)
         else:
+            self._busy_looks = 0
             self._idle_ns = now_ns - self._idle_since_ns
         idle, least = now_ns - self._idle_since_ns, max(LEAST_NS, int(TIMES_BEFORE * self._longest_idle_ns))
         computes = now_ns - self._computed_ns < _BETWEEN_LOOKS_NS

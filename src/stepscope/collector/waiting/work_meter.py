@@ -1,7 +1,7 @@
 """Whether processes compute: CPU time, and time for which they waited for a CPU.
 
 Both count, because a job that is starved does not hang; but threads that only wake up now and then wait for a CPU, too,
-where others take it, so waiting counts less. Source: /proc/PID/task/TID/schedstat
+where others take it: waiting counts for a thread that does nothing else. Source: /proc/PID/task/TID/schedstat
 (Documentation/scheduler/sched-stats.rst: run ns, wait ns, timeslices).
 """
 
@@ -16,18 +16,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MAX_PROCESSES = 64
-WAITING = 0.2
-"""Weight of the time for which a thread waited for a CPU: a thread that computes and gets none waits all the time."""
+RUNNABLE = 0.8
+"""Share of the time from which a thread that waits for a CPU computes: one that only wakes up now and then sleeps."""
 _EXIT_CODE = 49
 """Position in /proc/PID/stat after the command's closing bracket (field number minus 3)."""
 
 
 class WorkMeter:
-    """Follows some processes while it is asked."""
+    """Follows the threads of some processes while it is asked."""
 
     def __init__(self) -> None:
         """Nothing has been read."""
-        self._last: dict[int, tuple[int, float]] = {}
+        self._at_ns = 0
+        self._last: dict[int, dict[str, tuple[int, int]]] = {}
 
     def forget(self) -> None:
         """Begin again: what happened until the next reading does not count."""
@@ -35,29 +36,36 @@ class WorkMeter:
 
     def cores(self, now_ns: int, pids: Iterable[int]) -> float | None:
         """CPUs that the busiest process has used, or waited for, since the last reading; None at the first."""
-        most = None
-        now = {pid: (now_ns, _used_ns(pid)) for pid in list(pids)[:MAX_PROCESSES]}
-        for pid, (at, used) in now.items():
-            before = self._last.get(pid)
-            if before is not None and at > before[0]:
-                most = max(most or 0.0, (used - before[1]) / (at - before[0]))
-        self._last = now
-        return most
+        now = {pid: _times(pid) for pid in list(pids)[:MAX_PROCESSES]}
+        elapsed = now_ns - self._at_ns
+        known = [_used_ns(self._last[pid], threads, elapsed) for pid, threads in now.items() if pid in self._last]
+        self._last, self._at_ns = now, now_ns
+        return max(known) / elapsed if known and elapsed > 0 else None
 
 
-def _used_ns(pid: int) -> float:
-    total = 0.0
+def _used_ns(before: dict[str, tuple[int, int]], now: dict[str, tuple[int, int]], elapsed: int) -> int:
+    total = 0
+    for task, times in now.items():
+        ran, waited = (have - had for have, had in zip(times, before.get(task, (0, 0)), strict=True))
+        total += ran + (waited if ran + waited >= RUNNABLE * elapsed else 0)
+    return total
+
+
+def _times(pid: int) -> dict[str, tuple[int, int]]:
+    """Time on a CPU, and time waiting for one, of each thread, in ns."""
+    found = {}
     try:
         tasks = os.listdir(f"/proc/{pid}/task")
     except OSError:
-        return 0
+        return {}
     for task in tasks:
         try:
             words = Path(f"/proc/{pid}/task/{task}/schedstat").read_bytes().split()
         except OSError:  # it has just ended
             continue
-        total += int(words[0]) + WAITING * int(words[1]) if len(words) > 1 else 0
-    return total
+        if len(words) > 1:
+            found[task] = (int(words[0]), int(words[1]))
+    return found
 
 
 def state_of(pid: int) -> str:
