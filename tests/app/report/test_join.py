@@ -6,65 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from tests.app.report.static_hits import MAIN, SLOW, hit, joined
 from tests.derive.sessions import CWD, MS, SCRIPT, Frame, Job
 from tests.detectors.jobs import CALL, MAKE, PERIOD, STEPS, train_loop
 
-from stepscope.app.report.join import Joined, join
+from stepscope.app.report.join import join
 from stepscope.app.report.static_check import StaticHit
 from stepscope.causes.host.line_heat import HotLines
-from stepscope.checker.hits import CheckSeverity, FixPlan, FixSafety, Hit, Span
-from stepscope.checker.rule import Rule
-from stepscope.checker.run import findings
-from stepscope.model.report.finding import Cause, Checked, Cost, Finding, Outcome, PipelineStage, Place, Remedy, Symptom
-
-MAIN = Frame(SCRIPT, "main", MAKE)
-SLOW = 4
-"""Line of ``make_batch`` that the samples fall on."""
-
-
-def hit(
-    line: int = SLOW,
-    *,
-    end: int = 0,
-    path: str = SCRIPT,
-    function: str = "make_batch",
-    fix: FixPlan | None = None,
-    code: str = "VEC009",
-    severity: CheckSeverity = "warning",
-    speedup: float = 10.0,
-    related: tuple[str, ...] = ("HST001",),
-    cause: Cause = "API: not using batch API",
-    pipeline_stage: PipelineStage = "output-processing",
-    symptom: Symptom = "Time: slow execution time",
-) -> StaticHit:
-    """A hit in ``make_batch``; nine tenths of its pattern's time went where it was measured."""
-    made = Rule(
-        code=code,
-        name="row-by-row",
-        severity=severity,
-        symptom=symptom,
-        cause=cause,
-        introduced_stage="data preparation",
-        exposed_stage="training",
-        pipeline_stage=pipeline_stage,
-        speedup=speedup,
-        remedy="work on all rows at once",
-        related=related,
-    )
-    span = Span(
-        path=path,
-        line=line,
-        column=5,
-        end_line=end or line,
-        end_column=20,
-        function=function,
-    )
-    found = Hit(
-        code=made.code, span=span, message="rows are read one by one", confidence=0.9, severity=made.severity, fix=fix
-    )
-    return StaticHit(
-        rule=made, hit=found, finding=findings.finding(made, found), edit="stepscope check --diff x" if fix else None
-    )
+from stepscope.checker.hits import FixPlan, FixSafety
+from stepscope.model.report.finding import Checked, Cost, Finding, Outcome, Place, Remedy, Symptom
 
 
 def plan(safety: FixSafety = "safe") -> FixPlan:
@@ -109,12 +59,6 @@ def hot(share: float = 0.4, line: int = SLOW) -> Job:
     for dur, frames in ((share, (MAIN, Frame(SCRIPT, "make_batch", line))), (1 - share, (MAIN,))):
         job.samples([i * PERIOD + 50 * MS for i in range(STEPS)], *frames, dur=round(dur * 100) * MS)
     return job
-
-
-def joined(job: Job, *static: StaticHit, run: tuple[Finding, ...] = (), checked: tuple[Checked, ...] = ()) -> Joined:
-    """What becomes of findings."""
-    view = job.view()
-    return join(view, run, checked, static, HotLines(view))
 
 
 def outcome(what: Outcome, hint: str = "") -> tuple[Checked, ...]:
@@ -297,29 +241,6 @@ def test_a_rule_without_a_pay_off_is_never_above_info() -> None:
     """However hot its line, if its fix removed nothing where it was measured."""
     result = joined(hot(0.9), hit(severity="info", speedup=1.0))
     assert (result.findings, [f.severity for f in result.rest]) == ((), ["info"])
-
-
-def prepared(share: float) -> Job:
-    """A loop that is clean, after ``make_batch`` has prepared its data for this part of the run."""
-    job = train_loop(90 * MS)
-    whole = STEPS * PERIOD
-    before = round(share * whole / (1 - share))
-    job.framework(at=MS, dur=MS // 2)
-    job.records = [record._replace(start_ns=record.start_ns + before) for record in job.records]
-    job.samples(range(0, before, 50 * MS), MAIN, Frame(SCRIPT, "make_batch", SLOW))
-    job.samples(range(before + 50 * MS, before + whole, PERIOD), MAIN)
-    job.ended_ns = before + whole
-    return job
-
-
-def test_lines_outside_of_the_steps_cost_their_share_of_the_run() -> None:
-    """What a loop before the training takes is on no step's account, but on the run's."""
-    (finding,) = joined(prepared(0.3), hit(related=())).findings
-    assert "takes 30 % of the run, outside of the steps" in finding.title
-    assert finding.severity == "high"
-    assert finding.exposed_stage == "initialization"
-    assert finding.cost.low == 0.0
-    assert joined(prepared(0.05), hit(related=())).findings == ()
 
 
 def test_lines_that_were_not_seen_are_info() -> None:
