@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
 from tests.derive.graph_tables import Tables
 from tests.derive.sessions import MS, SCRIPT, Job, S, node
 from tests.detectors.jobs import CALL, LOOP_LINE, train_loop
@@ -126,3 +127,32 @@ def stepping(fixed: int = 0) -> Job:
     job.event(*tables.events())
     job.iterator(job.dataset("BatchDataset", batch=256), batch=256)
     return job
+
+
+def modelled() -> Job:
+    """A job whose Dense layer has 1 GiB of weights, read by the layer and by the optimizer."""
+    job = dying()
+    tables = Tables()
+    graph = tables.graph(of=1)
+    adam = tables.layer("adam", "Adam", line=LOOP_LINE + 2)
+    dense = tables.layer("dense", line=LOOP_LINE)
+    update = graph.variable("net/dense/kernel", "float32[131072,2048]", layer=adam)
+    graph.op("update", "Mul", update, outputs="float32[131072,2048]", layer=adam)
+    handle = graph.op("net/dense/resource", "Placeholder", outputs="resource[]")
+    graph.variables.append((handle.number, "net/dense/kernel:0", "float32[131072,2048]", True))
+    graph.op("net/dense/read", "ReadVariableOp", handle, outputs="float32[131072,2048]", layer=dense)
+    job.graphs = tables.table()
+    job.event(*tables.events())
+    return job
+
+
+def keras_value(name: str, bytes_: int, count: int = 0) -> HeldValue:
+    """A Keras model in a variable of ``main``, or a list of ``count`` models."""
+    return replace(
+        value(name, bytes_, count, (131_072, 512)),
+        kind="list" if count else "Sequential",
+        model="Sequential",
+        variable="net/dense/kernel",
+        layer="Dense",
+        built=(SCRIPT, "build", LOOP_LINE),
+    )

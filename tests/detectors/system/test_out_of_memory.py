@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from tests.derive.sessions import MS, Job
 from tests.detectors.asking import codes, look
-from tests.detectors.death_jobs import MB, buffering, dying, raising, stepping, value, without_room
+from tests.detectors.death_jobs import (
+    MB,
+    buffering,
+    dying,
+    keras_value,
+    modelled,
+    raising,
+    stepping,
+    value,
+    without_room,
+)
 from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures
-from tests.detectors.jobs import CALL, train_loop
+from tests.detectors.jobs import CALL, LOOP_LINE, train_loop
 
 from stepscope.detectors.system.out_of_memory import DETECTOR
 from stepscope.model.report.finding import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def keeping() -> Job:
@@ -114,6 +129,23 @@ def test_nobody_seen() -> None:
     assert (finding.cause, finding.remedies[0].id) == ("unknown", "look-at-line")
     assert [p.line for p in finding.where] == [CALL]
     assert "came while one line ran" in finding.title
+
+
+@pytest.mark.parametrize("job", [modelled, lambda: dying(keras_value("model", 1024 * MB))], ids=["graph", "look"])
+def test_a_layer_with_too_many_weights(job: Callable[[], Job]) -> None:
+    """The line that builds the layer with the largest variable is told, with its units and inputs."""
+    finding = found(job())
+    assert "those of dense (Dense of" in finding.title
+    assert "units on 131,072 inputs" in finding.title
+    assert finding.where[0].line == LOOP_LINE
+    assert (finding.cause, finding.remedies[0].id) == ("Model: improper model parameter", "smaller-layer")
+
+
+def test_a_list_of_models() -> None:
+    """Models that are kept are told as entries of their class, with the variable that keeps them."""
+    finding = found(dying(keras_value("models", 1400 * MB, count=30)))
+    assert "models in main holds 1.37 GiB" in finding.title
+    assert "30 entries of Sequential" in finding.title
 
 
 def test_a_death_without_lack_of_memory_is_none() -> None:

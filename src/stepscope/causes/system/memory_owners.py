@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from stepscope.derive.graph.step_memory import LiveTensor, StepMemory
     from stepscope.derive.machine.memory_use import MemoryUse
     from stepscope.derive.view import SessionView
+    from stepscope.model.log.graph import Layer
     from stepscope.model.log.memory import HeldValue
     from stepscope.model.report.finding import Place
     from stepscope.model.session.session import Worker
@@ -39,6 +40,8 @@ USABLE = {"control group": 0.97, "host": 0.97, "address space": 0.9}
 address space that they do not touch."""
 TENSORS = 5
 """Largest tensors that are named."""
+MILLION = 1_000_000
+_MATRIX = 2
 _STAGES: tuple[tuple[str, OwnerKind], ...] = (("Cache", "cache"), ("Memory", "cache"), ("Shuffle", "shuffle"))
 _BUFFER: OwnerKind = "buffer"
 _MADE: dict[OwnerKind, str] = {"cache": "Cache", "shuffle": "Shuffle"}
@@ -83,8 +86,12 @@ def variables(view: SessionView, use: MemoryUse) -> list[Owner]:
     found = []
     for row in use.looks[-1].rows:
         count = row.count or (row.shape[0] if row.shape else 0)
+        if row.model and not row.count:
+            found.append(_model_of(view, row, first[_key(row)]))
+            continue
         unit = "entries" if row.count else "rows"
         what = f"{row.dtype}[{','.join(map(str, row.shape))}]" if row.dtype else ""
+        what = f"{row.model}, {what} the largest variable" if row.model else what
         found.append(
             Owner(
                 kind="container" if row.count else "variable",
@@ -101,6 +108,38 @@ def variables(view: SessionView, use: MemoryUse) -> list[Owner]:
             )
         )
     return sorted(found, key=lambda owner: -owner.bytes)
+
+
+def _model_of(view: SessionView, row: HeldValue, at_first: int) -> Owner:
+    """A Keras model, or another object of it, that a variable holds."""
+    layer = (row.built,) if row.built is not None and row.built[0] else ()
+    places = [*(view.place(file, line, function=function) for file, function, line in layer), *_place(view, row)]
+    name = row.variable.rpartition(":")[0] or row.variable
+    return Owner(
+        kind="variables",
+        name=layer_words(name.split("/")[-2] if "/" in name else name, row.layer, row.shape),
+        bytes=float(row.bytes),
+        at_first=float(at_first),
+        unit="variables",
+        where=tuple(dict.fromkeys(places)),
+        tensors=(f"{name}: {row.dtype}[{','.join(map(str, row.shape))}]",),
+        fixed=float(row.bytes),
+    )
+
+
+def layer_words(name: str, cls: str, shape: tuple[int, ...]) -> str:
+    """``dense (Dense of 512 units on 131,072 inputs: 67 million weights)``, by the shape of its largest variable."""
+    count = 1
+    for size in shape:
+        count *= size
+    many = f"{count / 1e6:,.0f} million" if count >= MILLION else f"{count:,}"
+    if cls == "Dense" and len(shape) == _MATRIX:
+        what = f"Dense of {shape[1]:,} units on {shape[0]:,} inputs"
+    elif cls == "Embedding" and len(shape) == _MATRIX:
+        what = f"Embedding of {shape[0]:,} entries of {shape[1]:,} numbers"
+    else:
+        what = cls or f"[{','.join(map(str, shape))}]"
+    return f"{name} ({what}: {many} weights)"
 
 
 def _key(row: HeldValue) -> tuple[str, str, str]:
@@ -263,17 +302,35 @@ def model_variables(view: SessionView, worker: Worker) -> Owner | None:
         return None
     total = sum(sizes.values())
     largest = sorted(sizes.items(), key=lambda item: -item[1])[:TENSORS]
+    layer, shape = _reader(index, largest[0][0])
     fit = view.fit_place() if view.steps is not None else None
+    built = view.place(layer.file, layer.line, function=layer.function) if layer is not None and layer.line else None
     return Owner(
         kind="variables",
-        name=largest[0][0],
+        name=layer_words(layer.name, layer.cls, shape) if layer is not None else largest[0][0],
         bytes=total,
         count=len(sizes),
         unit="variables",
-        where=(fit,) if fit is not None else (),
+        where=tuple(place for place in (built, fit) if place is not None),
         tensors=tuple(f"{name}: {size / (1 << 20):,.0f} MiB" for name, size in largest),
         fixed=total,
     )
+
+
+def _reader(index: GraphIndex, variable: str) -> tuple[Layer | None, tuple[int, ...]]:
+    """The layer that reads a variable, of those by whose names it is called, and the variable's shape."""
+    table, found, shape = index.table, [], ()
+    parts = variable.split("/")
+    for graph in index.graphs.values():
+        for number, name, text, _ in graph.variables:
+            if name != variable:
+                continue
+            shape = next((spec.shape or () for spec in specs(text)), ())
+            rows = table.rows_of(graph.id)
+            held = {r for r in range(rows.start, rows.stop) if int(table.node[r]) == number}
+            readers = (r for r in range(rows.start, rows.stop) if not held.isdisjoint(table.inputs_of(r).tolist()))
+            found += [layer for r in readers if (layer := index.maker_of(r)[1]) is not None]
+    return next((layer for layer in found if layer.name in parts), None), shape
 
 
 def _spec_bytes(text: str) -> float:

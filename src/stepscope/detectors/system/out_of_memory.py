@@ -101,7 +101,7 @@ def _title(death: OutOfMemory) -> str:
         own = format_bytes(death.own)
         return f"an array of {owner.name} needs {holds} beyond the {own} held; the limit is {bound}{fits}"
     if owner.kind == "variables":
-        return f"the variables of the model and its optimizer take {holds} of {bound}, {owner.name} the most"
+        return f"the variables of the model and its optimizer take {holds} of {bound}, those of {owner.name} the most"
     if owner.kind in ("cache", "shuffle", "buffer"):
         word = {"cache": "the cache of the input", "shuffle": "the shuffle buffer"}.get(owner.kind, owner.name)
         return f"{word} holds {holds} of {bound}: {owner.count:,} elements{fits}"
@@ -180,7 +180,7 @@ def _remedy(death: OutOfMemory, params: Params) -> Remedy:
     return Remedy(id=identity, text=text.replace("NAME", owner.name))
 
 
-_LAYER = ("smaller-layer", "make the largest layer smaller: pool before it is flattened, or fewer units")
+_LAYER = ("smaller-layer", "make the largest layer smaller: pool before it is flattened, or fewer units or filters")
 _IN_PARTS = (
     "read-in-parts",
     "read the data in parts: tf.data from files, numpy.memmap, or a smaller type (uint8 until it is used)",
