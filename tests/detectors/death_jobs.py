@@ -24,6 +24,7 @@ def looked(
     space_limit: int = 0,
     reason: str = "doubled",
     limit: int = LIMIT,
+    line: int = CALL,
 ) -> None:
     """A look of the agent at ``own`` bytes of memory, 100 MiB of the group being others'."""
     job.event(
@@ -38,7 +39,7 @@ def looked(
             host_limit=100_000 * MB,
             space_limit=space_limit,
             rows=rows,
-            stack=((SCRIPT, "main", CALL),),
+            stack=((SCRIPT, "main", line),),
         )
     )
 
@@ -106,18 +107,17 @@ def buffering(stage: str, cls: str, line: int = 71) -> Job:
     return job
 
 
-def stepping(fixed: int = 0) -> Job:
-    """A job whose step keeps 10 MiB of each of its 256 samples, and ``fixed`` MiB that do not grow."""
+def stepping(fixed: int = 0, samples: int = 256, mib: int = 1) -> Job:
+    """A job whose step keeps ten tensors of ``mib`` MiB of each sample, and ``fixed`` MiB that do not grow."""
     job = dying()
     tables = Tables()
     graph = tables.graph(of=1)
-    data = graph.op("data", "Placeholder", outputs=f"float32[?,{1 << 18}]")
+    row = f"float32[?,{mib << 18}]"
+    data = graph.op("data", "Placeholder", outputs=row)
     layer = tables.layer("wide", line=LOOP_LINE)
     kept = [data]
     for number in range(10):
-        kept.append(
-            graph.op(f"wide/{number}", "MatMul", kept[-1], outputs=f"float32[?,{1 << 18}]", layer=layer, line=12)
-        )
+        kept.append(graph.op(f"wide/{number}", "MatMul", kept[-1], outputs=row, layer=layer, line=12))
     last = graph.op("end", "AddN", *kept[1:], outputs="float32[]")
     if fixed:
         weight = graph.variable("weight", f"float32[{fixed},{1 << 18}]")
@@ -125,7 +125,7 @@ def stepping(fixed: int = 0) -> Job:
         graph.op("apply", "AddN", gradient, *kept[1:], outputs="float32[]")
     job.graphs = tables.table()
     job.event(*tables.events())
-    job.iterator(job.dataset("BatchDataset", batch=256), batch=256)
+    job.iterator(job.dataset("BatchDataset", batch=samples), batch=samples)
     return job
 
 
