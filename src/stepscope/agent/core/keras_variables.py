@@ -74,7 +74,9 @@ def sized(variable: Foreign) -> Optional[tuple[float, str, tuple[int, ...]]]:
     """(bytes, type, shape) of a variable of TensorFlow in the host's memory; None for any other value."""
     inside = attributes(variable)
     shape, dtype, handle = inside.get("_shape"), inside.get("_dtype"), inside.get("_handle")
-    if type(handle).__name__ != "EagerTensor" or inside.get("_in_graph_mode") is not False:
+    if dtype is None or handle is None or type(handle).__name__ != "EagerTensor":
+        return None
+    if inside.get("_in_graph_mode") is not False:
         return None
     dims = getattr(shape, "_dims", None)
     size = getattr(dtype, "size", None)

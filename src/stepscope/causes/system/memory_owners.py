@@ -231,7 +231,8 @@ def model_variables(view: SessionView, worker: Worker) -> Owner | None:
 
 def _reader(index: GraphIndex, variable: str) -> tuple[Layer | None, tuple[int, ...]]:
     """The layer that reads a variable, of those by whose names it is called, and the variable's shape."""
-    table, found, shape = index.table, [], ()
+    table, found = index.table, []
+    shape: tuple[int, ...] = ()
     parts = variable.split("/")
     for graph in index.graphs.values():
         for number, name, text, _ in graph.variables:
