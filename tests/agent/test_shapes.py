@@ -39,6 +39,13 @@ def test_each_shape_has_one_line_and_one_number() -> None:
     ]
 
 
+def test_a_shape_that_is_not_known_yet_has_no_number() -> None:
+    """A model is called while another one is built of it: its batch is None."""
+    agent: Foreign = Agent()
+    assert Shapes(agent).flags((None, 64)) == 0
+    assert agent.lines == []
+
+
 def test_many_shapes_are_rounded_and_the_log_stays_short() -> None:
     """Lengths of sequences by the thousand share classes of powers of two; numbers never leave their eight bits."""
     agent: Foreign = Agent()

@@ -48,7 +48,7 @@ class Shapes:
         return found if found is not None else self._meet(shape)
 
     def _meet(self, shape: Dims) -> int:
-        if not shape:
+        if not shape or None in shape:  # a model that is called while another one is built has no batch yet
             return 0
         dims = tuple(int(size) for size in shape[:MAX_RANK])
         rounded = len(self._numbers) >= EXACT and (dims, False) not in self._numbers

@@ -71,6 +71,7 @@ OF_CODE: dict[str, tuple[str, ...]] = {
 OF_REMEDY: dict[str, tuple[str, ...]] = {
     "more-cores": ("cache-input", "compute-only"),
     "summaries-less-often": ("no-summaries",),
+    "vectorise-loop": (STUB,),
 }
 """Remedies whose trial is another than that of their detector."""
 

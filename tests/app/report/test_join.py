@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.app.report.joins import MAIN, SLOW, found, hit, hot, joined, place, plan
-from tests.derive.sessions import CWD, MS, SCRIPT, Frame
+from tests.derive.sessions import CWD, MS, SCRIPT, Frame, Job
 from tests.detectors.jobs import CALL, MAKE, PERIOD, STEPS, train_loop
 
 from stepscope.app.report.join import join
@@ -184,10 +184,41 @@ def test_the_time_of_steps_says_nothing_about_memory_or_starting(symptom: Sympto
     assert (result.findings, len(result.rest)) == ((), 1)
 
 
-def test_a_rule_without_a_pay_off_is_never_above_info() -> None:
-    """However hot its line: a rule of severity info is sure of no gain."""
-    result = joined(hot(0.9), hit(severity="info"))
+def test_a_rule_that_is_not_sure_needs_more_time() -> None:
+    """A rule of severity info does not know whether its line runs often; a tenth of the time shows that it does."""
+    assert joined(hot(0.09), hit()).findings
+    result = joined(hot(0.09), hit(severity="info"))
     assert (result.findings, [f.severity for f in result.rest]) == ((), ["info"])
+    assert [f.severity for f in joined(hot(0.4), hit(severity="info")).findings] == ["high"]
+
+
+def test_a_rule_without_a_pay_off_is_never_above_info() -> None:
+    """However hot its line, if its fix removed nothing where it was measured."""
+    result = joined(hot(0.9), hit(severity="info", speedup=1.0))
+    assert (result.findings, [f.severity for f in result.rest]) == ((), ["info"])
+
+
+def prepared(share: float) -> Job:
+    """A loop that is clean, after ``make_batch`` has prepared its data for this part of the run."""
+    job = train_loop(90 * MS)
+    whole = STEPS * PERIOD
+    before = round(share * whole / (1 - share))
+    job.framework(at=MS, dur=MS // 2)
+    job.records = [record._replace(start_ns=record.start_ns + before) for record in job.records]
+    job.samples(range(0, before, 50 * MS), MAIN, Frame(SCRIPT, "make_batch", SLOW))
+    job.samples(range(before + 50 * MS, before + whole, PERIOD), MAIN)
+    job.ended_ns = before + whole
+    return job
+
+
+def test_lines_outside_of_the_steps_cost_their_share_of_the_run() -> None:
+    """What a loop before the training takes is on no step's account, but on the run's."""
+    (finding,) = joined(prepared(0.3), hit(related=())).findings
+    assert "takes 30 % of the run, outside of the steps" in finding.title
+    assert finding.severity == "high"
+    assert finding.exposed_stage == "initialization"
+    assert finding.cost.low == 0.0
+    assert joined(prepared(0.05), hit(related=())).findings == ()
 
 
 def test_lines_that_were_not_seen_are_info() -> None:

@@ -6,6 +6,7 @@ import pytest
 from tests.derive.sessions import MS, SCRIPT, US, Job
 from tests.detectors.asking import codes, find
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.graph_jobs import read_turns
 from tests.detectors.jobs import PERIOD, STEPS, keras_fit, small_batches
 
 from stepscope.detectors.config.small_batch import DETECTOR
@@ -77,3 +78,15 @@ def test_a_custom_loop_over_small_batches_is_found_at_its_batch() -> None:
     job.nexts().every(2 * PERIOD, 200, dur=US, arg=job.iterator(dataset, batch=4))
     found = [f for f in find(job) if f.code == "CFG002"]
     assert [(p.file, p.line) for f in found for p in f.where] == [("train.py", 72)]
+
+
+@pytest.mark.parametrize(("turns", "found"), [(80, []), (8, ["CFG002"])])
+def test_ops_of_an_unrolled_loop_are_not_of_the_batch(turns: int, found: list[str]) -> None:
+    """A Python loop has made most ops of the step: a larger batch would have them as well."""
+    job = Job()
+    job.loop().at(0, STEPS * 4 * MS)
+    job.execution().every(4 * MS, STEPS, dur=3 * MS)
+    job.trace(0, MS, cause="first", owner="keras", function="one_step_on_data", nodes=1_000, updates=9)
+    job.batch(0, size=4, steps=4_000)
+    read_turns(job, turns)
+    assert [code for code in codes(job) if code == "CFG002"] == found

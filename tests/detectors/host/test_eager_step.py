@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from tests.derive.sessions import MAIN as MAIN_THREAD
 from tests.derive.sessions import MS, SCRIPT, Frame, Job
 from tests.detectors.asking import codes, find
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
 from tests.detectors.jobs import CALL, FUNCTION_CALL, PERIOD, STEPS, TF, eager, keras_fit, train_loop, unsampled
 
 from stepscope.detectors.host.eager_step import DETECTOR
+from stepscope.model.log.eager import EagerOp, EagerOps
 from stepscope.model.log.program import Setting
 from stepscope.wire.kinds import Kind
 
@@ -115,3 +117,40 @@ def test_without_any_function_it_says_so() -> None:
     """A step that calls no compiled function lacks one."""
     (found,) = find(eager(49, 39))
     assert "no tf.function around it" in found.title
+
+
+ELEMENTS = "\n" * 9 + "def step(rows, state):\n    for row in rows:\n        {}\n"
+
+
+def looped(body: str, *, turns: int = 64, ops: int = 6) -> Job:
+    """The eager step has a loop at its line; a look of ten steps saw so many turns of it in each."""
+    job = eager(49, 39)
+    job.sources[SCRIPT] = ELEMENTS.format(body)
+    rows = tuple(
+        EagerOp(op=f"Op{number}", file=SCRIPT, line=12, function="step", count=10 * turns, ns=MS)
+        for number in range(ops)
+    )
+    whole = 10 * turns * ops
+    job.event(EagerOps(at=20 * PERIOD, dur=10 * PERIOD, thread=MAIN_THREAD, ops=whole, ns=ops * MS, rows=rows))
+    return job
+
+
+def test_a_loop_over_elements_is_to_be_vectorised() -> None:
+    """Most ops stand in a loop whose turns need nothing of each other: they are counted, compiling comes second."""
+    (found,) = find(looped("out.append(row * 2)"))
+    assert found.code == "HST002"
+    assert "Python loop over elements in step: 64 turns a step, 6.0 ops each" in found.title
+    assert [remedy.id for remedy in found.remedies] == ["vectorise-loop", "use-tf-function"]
+    assert (found.where[0].line, found.where[0].end_line) == (11, 12)
+
+
+@pytest.mark.parametrize(
+    ("body", "turns", "ops"),
+    [("state = cell(row, state)", 64, 6), ("out.append(row * 2)", 8, 6), ("out.append(row * 2)", 64, 60)],
+    ids=["carries", "few-turns", "large-turns"],
+)
+def test_other_loops_are_to_be_compiled(body: str, turns: int, ops: int) -> None:
+    """A loop that carries a state, has few turns, or does much in each, is none over elements."""
+    (found,) = find(looped(body, turns=turns, ops=ops))
+    assert "loop over elements" not in found.title
+    assert found.remedies[0].id == "use-tf-function"

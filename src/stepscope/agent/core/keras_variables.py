@@ -25,6 +25,8 @@ _VARIABLES = (
 """Lists of variables: of layers in Keras 3 and 2, of optimizers."""
 _PARTS = ("_layers", "_self_tracked_trackables")
 """Lists of layers, in Keras 3 and 2."""
+_ASK_BYTES = 1 << 16
+"""Size from which a variable's device is asked for: that takes longer than all the rest."""
 _OPTIMIZERS = ("optimizer", "_optimizer")
 
 
@@ -80,12 +82,14 @@ def sized(variable: Foreign) -> Optional[tuple[float, str, tuple[int, ...]]]:
         return None
     dims = getattr(shape, "_dims", None)
     size = getattr(dtype, "size", None)
-    if dims is None or not size or "GPU" in str(handle.device):
+    if dims is None or not size:
         return None
-    count = 1
+    count = size
     for n in dims:
         count *= n or 0
-    return float(count * size), str(dtype.name), tuple(int(n or 0) for n in dims)
+    if count >= _ASK_BYTES and "GPU" in str(handle.device):
+        return None
+    return float(count), str(dtype.name), tuple(int(n or 0) for n in dims)
 
 
 def _listed(value: Foreign) -> list[Foreign]:

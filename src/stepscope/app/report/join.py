@@ -8,7 +8,7 @@ A static finding is certain of a pattern but does not know its cost; a run knows
 2. If the run-time detector for the pattern ran and found nothing, the pattern costs nothing here: info.
 3. If the steps are known to spend time in the finding's lines (``causes.host.line_heat``), it becomes a finding. Its
    cost is the share of that time that the pattern's fix removed in our measurements, never more than was measured
-   here.
+   here. The same if the run spends time in them outside of its steps (``app.report.outside_steps``).
 4. Everything else is info, listed separately (``SourceCheck``).
 
 No finding above info rests on the source alone.
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from stepscope.app.report import outside_steps
 from stepscope.app.report.static_check import StaticHit
 from stepscope.derive.python import loop_source
 from stepscope.detectors.base import cost_of, rank, severity_of
@@ -37,6 +38,11 @@ FEW_LINES = 3
 """Most lines of a place that counts as one statement; a longer one is a function."""
 MIN_RATIO = 0.03
 """Share of steady wall time from which a finding is low instead of info (DESIGN 3.3)."""
+MIN_UNSURE_RATIO = 0.10
+"""The same for rules of severity info, which do not know from the source whether their lines run often: medium."""
+MIN_OUTSIDE_RATIO = 0.10
+"""Share of the run outside of its steps from which a pattern there is a finding: medium (DESIGN 3.3). What is
+paid once is small in a long run."""
 STEP_SYMPTOMS = frozenset({"Time: slow execution time", "Time: increasing time over time"})
 """Symptoms that step times show."""
 LOOP_ROLES = frozenset({"fit", "evaluate", "predict"})
@@ -88,7 +94,7 @@ def join(
             measured[home] = _joined(view, measured[home], item)
             continue
         refuted = _refuting(item, outcomes)
-        mine = _measured(view, item, heat) if not refuted else None
+        mine = (_measured(view, item, heat) or _outside(view, item)) if not refuted else None
         if mine is not None:
             own.append((item, mine))
         else:
@@ -239,14 +245,13 @@ def _remedy(item: StaticHit, place: Place) -> Remedy:
 def _measured(view: SessionView, item: StaticHit, heat: Heat) -> Finding | None:
     """The finding of a pattern whose lines are known to cost enough, else None.
 
-    A rule that is sure of no pay-off (severity info) makes none, however hot its line, nor does one about memory or
-    about what is paid once: the time of steps says nothing about them.
+    Rules about memory or about what is paid once make none: the time of steps says nothing about them.
     """
     if item.rule.symptom not in STEP_SYMPTOMS:
         return None
     removes = max(0.0, 1.0 - 1.0 / item.rule.speedup)
     ratio = heat.ratio * removes
-    if item.hit.severity == "info" or min(ratio, heat.low * removes) < MIN_RATIO:
+    if min(ratio, heat.low * removes) < (MIN_UNSURE_RATIO if item.hit.severity == "info" else MIN_RATIO):
         return None
     place = _place(view, item.hit.span)
     finding = item.finding
@@ -261,6 +266,32 @@ def _measured(view: SessionView, item: StaticHit, heat: Heat) -> Finding | None:
             *finding.evidence,
         ),
         cost=cost_of(view, ratio, low=heat.low * removes, high=heat.ratio, basis="modelled"),
+        remedies=(_remedy(item, place),),
+        seen=True,
+    )
+
+
+def _outside(view: SessionView, item: StaticHit) -> Finding | None:
+    """The finding of a pattern whose lines cost enough of the run outside of its steps, else None."""
+    if item.rule.symptom not in STEP_SYMPTOMS:
+        return None
+    share = outside_steps.ratio(view, item.hit.span)
+    cost = share * max(0.0, 1.0 - 1.0 / item.rule.speedup)
+    if cost < MIN_OUTSIDE_RATIO:
+        return None
+    place = _place(view, item.hit.span)
+    return replace(
+        item.finding,
+        title=f"{item.hit.message}; this takes {format_ratio(share)} of the run"
+        f"{', outside of the steps' if view.steps is not None else ''}",
+        severity=severity_of(cost),
+        exposed_stage="initialization",
+        where=(place, *(_place(view, span) for span in item.hit.also)),
+        evidence=(
+            Evidence(metric="run_ratio", value=share, unit="ratio", threshold=MIN_OUTSIDE_RATIO),
+            *item.finding.evidence,
+        ),
+        cost=cost_of(view, cost, low=0.0, high=share, basis="modelled", ns_per_step=0),
         remedies=(_remedy(item, place),),
         seen=True,
     )

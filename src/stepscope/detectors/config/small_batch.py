@@ -20,7 +20,8 @@ The batch size is a parameter of the training: a larger one may need another lea
 for 128 samples or 32 times the batch. Batches of 16 and more are assumed to be intended. Steps whose ops take longer
 (convolutions, loops in the graph) are not small. If no pipeline makes the batches (an environment that gives one
 observation at a time, requests one by one), no larger batch is possible and nothing is reported. Many calls of
-`predict` on little data each are HST003.
+`predict` on little data each are HST003. Ops that a Python loop has put into the graph are left out of the fixed time:
+they are GRF002's.
 
 ## Remedy
 A larger `batch_size` (in training with a matching learning rate); if the small batch is intended, `steps_per_execution`
@@ -37,7 +38,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.causes.host import eager_time
+from stepscope.causes.host import eager_time, unrolled_python_loop
 from stepscope.causes.job import purpose
 from stepscope.causes.system import contention
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
@@ -104,6 +105,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     per_op = max(0.0, free * anatomy.mean_ns("call") / turns - (CALL_NS if infers else 0)) / nodes
     if turns > 1 or batches.count < params.min_batches:
         return
+    loop = view.get(unrolled_python_loop.worst)
+    fixed *= 1.0 - (loop.ratio if loop is not None and loop.turns else 0.0)
     if fixed >= params.min_fixed_ratio and per_op <= params.max_ns_per_op:
         yield _finding(view, batches, fixed, per_op, params)
 

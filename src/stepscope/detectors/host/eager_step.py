@@ -12,7 +12,8 @@ several times slower than as a graph.
 `eager_ratio`: share of the samples of the steady steps whose stack goes from user code into TensorFlow outside any
 compiled function. `python_ratio`: those of them whose innermost frame is Python rather than the call that runs an op.
 `compiled_ratio`: share of the steps in compiled functions that they also call, which are named; `function_ratio`: share
-in tf.functions that run eagerly because of a setting, which is named.
+in tf.functions that run eagerly because of a setting, which is named. `loop_ratio`, `loop_turns`, `ops_per_turn`: of a
+Python loop over elements below which most of the eager time is, if no turn needs the result of another.
 
 ## Known limits
 Large ops hide the dispatch: Python's share is then small and nothing is reported. The saving is modelled as Python's
@@ -21,7 +22,8 @@ the share of the op calls; what is computed again from the same inputs (HST015) 
 compiled but for a setting is GRF003.
 
 ## Remedy
-Put the step into one `@tf.function`; if it already calls one, move the rest into it too.
+Put the step into one `@tf.function`; if it already calls one, move the rest into it too. A loop over elements is
+better computed at once: compiled, it becomes thousands of ops, or a loop of the graph.
 
 ## References
 TensorFlow guide "Better performance with tf.function"; FSE'22 study, confusion with computation model.
@@ -32,7 +34,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.host import eager_looks, eager_time
+from stepscope.causes.host import eager_looks, eager_time, element_loop
 from stepscope.derive.python import doing
 from stepscope.derive.python.eager_looks import NOTHING_NEW_RATIO
 from stepscope.detectors import loop_python
@@ -45,6 +47,7 @@ from stepscope.wire.kinds import Trait, kinds_with
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from stepscope.causes.host.element_loop import ElementLoop
     from stepscope.derive.python.eager import EagerTime
     from stepscope.derive.steps_view import StepsView
 
@@ -65,6 +68,13 @@ MOST = 0.5
 """Share of the sampled time that a function must have to be named."""
 
 
+VECTORISE = Remedy(
+    id="vectorise-loop",
+    text="compute all elements at once, vectorised, instead of one by one in a Python loop: no turn needs the result "
+    "of another (broadcasting, gather and scatter, one draw of random numbers)",
+)
+
+
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     eager = view.get(eager_time.build)
@@ -74,25 +84,34 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         return
     left = 1.0 - _known(view)
     ratio, low, high = left * eager.saved_ratio, left * eager.interval[0], eager.interval[1]
-    beside = _beside(view, eager)
+    beside, loop = _beside(view, eager), view.get(element_loop.build)
+    if loop is not None and loop.ratio < MOST * eager.eager_ratio:
+        loop = None
+    if loop is not None:
+        ratio, high = max(ratio, left * loop.ratio * (1.0 - 1.0 / loop.turns)), max(high, loop.ratio)
     yield Seen(
         title=f"the step runs eagerly, op by op from Python ({beside.text}): "
         f"{format_ratio(eager.eager_ratio)} of the time, {format_ratio(eager.python_ratio)} of it in Python itself"
-        f"{_mostly(view)}",
+        f"{_mostly(view) if loop is None else _in_loop(loop)}",
         confidence=0.8,
         where=tuple(
             dict.fromkeys(
-                [*(view.place(file, first, last, name) for file, name, first, last in eager.lines), *beside.where]
+                [
+                    *((view.place(loop.file, loop.first, loop.last, loop.function),) if loop is not None else ()),
+                    *(view.place(file, first, last, name) for file, name, first, last in eager.lines),
+                    *beside.where,
+                ]
             )
         ),
         evidence=(
             Evidence(metric="eager_ratio", value=eager.eager_ratio, unit="ratio", threshold=params.min_eager_ratio),
             Evidence(metric="python_ratio", value=eager.python_ratio, unit="ratio", threshold=params.min_python_ratio),
             Evidence(metric="samples", value=eager.samples, unit="samples", threshold=params.min_samples),
+            *(_of_loop(loop) if loop is not None else ()),
             *beside.evidence,
         ),
         cost=cost_of(view, ratio, low=low, high=high, basis="modelled"),
-        remedies=beside.remedies,
+        remedies=(*((VECTORISE,) if loop is not None else ()), *beside.remedies),
         explanation="Stacks go from user code through TensorFlow's Python layers for each op; no compiled function "
         "encloses them.",
     )
@@ -149,6 +168,21 @@ def _mostly(view: StepsView) -> str:
         return ""
     what = doing.of_spot(spot, view.source_of)
     return f", most of it in {loop_python.who(view, spot.culprit, spot.lines[:3])}" + (f" ({what})" if what else "")
+
+
+def _in_loop(loop: ElementLoop) -> str:
+    """``, most of it in a Python loop over elements in f: 512 turns a step, 6.0 ops each``."""
+    name = loop.function.replace(".<locals>", "").replace(".<listcomp>", "").replace(".<genexpr>", "")
+    turns = f"{loop.turns:,.0f} turns a step, {loop.ops:.1f} ops each"
+    return f", most of it in a Python loop over elements in {name}: {turns}"
+
+
+def _of_loop(loop: ElementLoop) -> tuple[Evidence, ...]:
+    return (
+        Evidence(metric="loop_ratio", value=loop.ratio, unit="ratio"),
+        Evidence(metric="loop_turns", value=loop.turns, unit="per step", threshold=element_loop.MIN_TURNS),
+        Evidence(metric="ops_per_turn", value=loop.ops, unit="ops"),
+    )
 
 
 def _setting(view: StepsView) -> Setting | None:

@@ -92,7 +92,8 @@ class Reader:
             return False
         since = now_ns - consumed.reads[0]
         new = consumed.ended - consumed.reads[1]
-        due = (new >= ENOUGH and since >= SOON_NS) or (new >= 1 and since >= LATE_NS)
+        wanted = ENOUGH if consumed.reads[1] else FEW  # what ends within a second is taken apart at its last element
+        due = (new >= wanted and since >= SOON_NS) or (new >= 1 and since >= LATE_NS)
         if due and now_ns - self._began > CALM_AFTER_NS:
             return self._due_when_calm(consumed, now_ns)
         return due

@@ -1,0 +1,133 @@
+"""Loops whose turns do not need each other's results, so that one computation on whole arrays could replace them.
+
+From the source alone: names that a turn reads before it binds them are carried from turn to turn. What a turn appends
+to, or adds to a sum, carries nothing that another turn reads.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.derive.python import loop_source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_PARTS_OF_MODELS = frozenset(
+    {
+        "gradients",
+        "grads",
+        "layers",
+        "models",
+        "trainable_variables",
+        "trainable_weights",
+        "variables",
+        "weights",
+    }
+)
+"""Names of what a loop goes over if its turns work on different variables: no arrays could hold them all."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopLines:
+    """First and last line of a loop."""
+
+    first: int
+    last: int
+
+
+def around(source: str, line: int) -> tuple[LoopLines, ...]:
+    """The loops around a line within its innermost function whose turns are independent, innermost first.
+
+    The first loop that carries a result, or that goes over parts of a model, ends the list.
+    """
+    tree = loop_source.parsed(source)
+    if tree is None:
+        return ()
+    nodes = [n for n in ast.walk(tree) if isinstance(n, ast.stmt | ast.expr) and n.lineno <= line <= _last(n)]
+    owner = max((n.lineno for n in nodes if isinstance(n, _FUNCTIONS)), default=0)
+    kinds = (ast.For, ast.While, *_COMPREHENSIONS)
+    loops = sorted(
+        (n for n in nodes if isinstance(n, kinds) and n.lineno >= owner), key=lambda n: (-n.lineno, _last(n))
+    )
+    found = []
+    for loop in loops:
+        if not _independent(loop):
+            break
+        found.append(LoopLines(loop.lineno, _last(loop)))
+    return tuple(found)
+
+
+def calls(source: str, loop: LoopLines, name: str) -> bool:
+    """Whether a loop holds a call of a function or method of this name."""
+    tree = loop_source.parsed(source)
+    found = (
+        (n.func for n in ast.walk(tree) if isinstance(n, ast.Call) and loop.first <= n.lineno <= loop.last)
+        if tree
+        else ()
+    )
+    return any(name == (f.attr if isinstance(f, ast.Attribute) else getattr(f, "id", "")) for f in found)
+
+
+def _last(node: ast.stmt | ast.expr) -> int:
+    return node.end_lineno or node.lineno
+
+
+def _independent(loop: ast.stmt | ast.expr) -> bool:
+    if isinstance(loop, _COMPREHENSIONS):
+        return not any(_over_parts(one.iter) for one in loop.generators)
+    if not isinstance(loop, ast.For) or _over_parts(loop.iter) or any(isinstance(n, ast.Break) for n in ast.walk(loop)):
+        return False
+    bound = set(_bound([loop.target]))
+    later = set(_bound(loop.body))
+    for statement in _simple(loop.body):
+        if any(name in later and name not in bound for name in _read(statement)):
+            return False
+        bound |= set(_bound([statement]))
+    return True
+
+
+def _over_parts(iterable: ast.expr) -> bool:
+    """Whether something that a loop goes over is named like variables or layers."""
+    names = (n.attr if isinstance(n, ast.Attribute) else getattr(n, "id", "") for n in ast.walk(iterable))
+    return any(name.rpartition("_")[2] in _PARTS_OF_MODELS or name in _PARTS_OF_MODELS for name in names)
+
+
+def _simple(body: Iterable[ast.stmt]) -> Iterable[ast.AST]:
+    """The parts of statements in the order in which they run: the head of a compound one, then its body."""
+    for statement in body:
+        if isinstance(statement, ast.For):
+            yield statement.iter
+            yield statement.target
+        elif isinstance(statement, ast.While | ast.If):
+            yield statement.test
+        elif isinstance(statement, ast.With):
+            yield from statement.items
+        elif not isinstance(statement, ast.Try):
+            yield statement
+            continue
+        for name in ("body", "orelse", "handlers", "finalbody"):
+            inner = getattr(statement, name, ())
+            yield from _simple([n for n in inner if isinstance(n, ast.stmt)])
+
+
+def _read(node: ast.AST) -> set[str]:
+    """Names whose values a statement needs. An item that is set needs its container, but no value of it."""
+    set_in = {id(n.value) for n in ast.walk(node) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store)}
+    return {
+        n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and id(n) not in set_in
+    }
+
+
+def _bound(nodes: Iterable[ast.AST]) -> Iterable[str]:
+    """Names that are bound, or of which an item is set."""
+    for node in nodes:
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
+                yield inner.id
+            elif isinstance(inner, ast.Subscript) and isinstance(inner.ctx, ast.Store):
+                yield from (inner.value.id,) if isinstance(inner.value, ast.Name) else ()
