@@ -203,6 +203,14 @@ def test_a_layer_with_too_many_weights(job: Callable[[], Job]) -> None:
     assert (finding.cause, finding.remedies[0].id) == ("Model: improper model parameter", "smaller-layer")
 
 
+def test_a_model_that_holds_less_than_a_third() -> None:
+    """It is no owner, but named with the line of its largest layer: what else its training takes was not seen."""
+    finding = found(dying(keras_value("model", 400 * MB)))
+    assert finding.cause == "unknown"
+    assert [p.line for p in finding.where][:2] == [CALL, LOOP_LINE]
+    assert "Besides: the variables of the model and its optimizer 400 MiB (train.py:" in finding.explanation
+
+
 def test_a_list_of_models() -> None:
     """Models that are kept are told with their class and the variable that keeps them."""
     finding = found(dying(keras_value("models", 1400 * MB, count=30)))

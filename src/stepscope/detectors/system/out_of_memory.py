@@ -62,6 +62,8 @@ class Params:
 
 HOLDERS = 0.1
 """Share of the limit from which another holder is named."""
+_HELD = frozenset({"variable", "container", "variables"})
+"""Kinds of other holders whose lines are among the places."""
 UNNAMED_BYTES = 32 << 20
 """The same where no limit is known."""
 
@@ -74,7 +76,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen]:
     owner = death.owner
     wide = owner is not None and _is_wide(owner, params)
     mine = owner.where[:: -1 if wide and owner.fixed < owner.bytes / 2 else 1] if owner is not None else ()
-    further = [place for one in _holders(death) if one.kind in ("variable", "container") for place in one.where[:1]]
+    further = [place for one in _holders(death) if one.kind in _HELD for place in one.where[:1]]
     where = tuple(dict.fromkeys([*mine, *death.where, *further]))
     yield Seen(
         title=f"out of memory: {_title(death)}",
