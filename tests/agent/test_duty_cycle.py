@@ -273,9 +273,10 @@ def test_a_window_holds_a_whole_step_of_a_job_that_runs_op_by_op(opened: AgentSt
     opened.duty_cycle.end(opened.now())
     now = opened.now()
     opened.duty_cycle.tick(now)
-    busy(opened, 5_000, Kind.SYNC)
+    busy(opened, 2_000, Kind.SYNC)
     opened.duty_cycle.tick(now + duty_cycle.FIRST_WINDOW_NS)
     assert not opened.duty_cycle.detached
+    busy(opened, 40_000, Kind.SYNC)
     opened.duty_cycle.tick(now + duty_cycle.LONG_WINDOW_NS)
     assert opened.duty_cycle.detached
     assert calls(loop)[0] == "own"

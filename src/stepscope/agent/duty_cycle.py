@@ -244,10 +244,8 @@ class DutyCycle:
                 self._open_window(now_ns)
             return
         window = now_ns - self._since
-        whole = self._whole_step(calls)
-        if window < LONG_WINDOW_NS and not (whole and all(seen() for seen in self.enough)):
+        if window < LONG_WINDOW_NS and not all(seen() for seen in self.enough):
             return
-        self._updates = self._updates and (whole or window < LONG_WINDOW_NS)
         kinds = self._state.records.newest_kinds(LOOKED_AT)
         each = self._call_ns / max(1, len(kinds))
         executions = kinds.count(int(Kind.EXECUTION))  # each calls a tf.function, whose wrapper runs and writes nothing
@@ -256,6 +254,10 @@ class DutyCycle:
         repeated = max(executions, *(kinds.count(int(kind)) for kind in _countable(kinds)))
         light = calls * repeated / max(1, len(kinds)) * LIGHT_NS[2] / window
         budget = max(LEAST_RATIO, BUDGET_RATIO - self._thread_ratio(now_ns) - light)
+        whole = self._whole_step(calls)
+        if window < LONG_WINDOW_NS and not whole and cost * window < budget * MAX_GAP_NS:
+            return
+        self._updates = self._updates and (whole or window < LONG_WINDOW_NS)
         gap = int((cost / budget - 1) * window) + self._owed_ns
         if cost < TOO_MUCH * budget or self._forbidden or self._held or gap < MIN_GAP_NS:
             self._open_window(now_ns)
