@@ -262,6 +262,26 @@ def test_a_window_lasts_until_enough_was_seen(opened: AgentState, loop: type[Loo
     assert opened.duty_cycle.detached
 
 
+def test_a_window_holds_a_whole_step_of_a_job_that_runs_op_by_op(opened: AgentState, loop: type[Loop]) -> None:
+    """Each of its steps reads many values; a window lasts until its updates have come thrice, but not for long."""
+    opened.duty_cycle.tick(START)
+    for updates in (1, 2, 3):
+        busy(opened, 2_000, Kind.SYNC)
+        busy(opened, 1, Kind.GRADIENT)
+        opened.duty_cycle.tick(START + updates * duty_cycle.FIRST_WINDOW_NS)
+        assert opened.duty_cycle.detached == (updates == duty_cycle.WHOLE)
+    opened.duty_cycle.end(opened.now())
+    now = opened.now()
+    opened.duty_cycle.tick(now)
+    busy(opened, 2_000, Kind.SYNC)
+    opened.duty_cycle.tick(now + duty_cycle.FIRST_WINDOW_NS)
+    assert not opened.duty_cycle.detached
+    busy(opened, 40_000, Kind.SYNC)
+    opened.duty_cycle.tick(now + duty_cycle.LONG_WINDOW_NS)
+    assert opened.duty_cycle.detached
+    assert calls(loop)[0] == "own"
+
+
 def test_nobody_counts_functions_inside_of_keras_steps(opened: AgentState, loop: type[Loop]) -> None:
     """Where Keras' step function is what repeats, it counts itself and the function inside is as it was."""
     opened.duty_cycle.tick(START)

@@ -86,6 +86,11 @@ COUNTED = tuple(kind for kind in UNCOMMITTED_KINDS if kind in kinds_with(Trait.L
 """Kinds that may be what repeats once a step, the likelier first: the light wrappers of one of them count. Those
 of ``MARKS`` are counted where none of the others is called: a step may read any number of values."""
 MARKS = frozenset(kinds_with(Trait.MARK))
+UPDATES = kinds_with(Trait.UPDATE)
+WHOLE = 3
+"""Updates in a window, from the first of which to the last there is a whole step and more."""
+MANY_CALLS = 8_192
+"""Newest records among which these are; looked at 20 times a second while a window waits for them, 30 us each."""
 _REPEATING = frozenset(map(int, (Kind.EXECUTION, *COUNTED)))
 HOT = frozenset(map(int, kinds_with(Trait.HOT)))
 MANY = 64
@@ -122,6 +127,7 @@ class DutyCycle:
         "_state",
         "_told",
         "_until",
+        "_updates",
         "_window_ns",
         "_written",
         "before",
@@ -153,6 +159,8 @@ class DutyCycle:
         """By how much gaps were shorter than they should have been."""
         self._repeats = False
         """Whether something was counted in the last second of this gap."""
+        self._updates = False
+        """Whether the job trains op by op."""
         self._past = dict.fromkeys(UNCOMMITTED_KINDS, 0)
         """What those had counted that are gone."""
         self._counting: list[Kind] = []
@@ -246,16 +254,29 @@ class DutyCycle:
         repeated = max(executions, *(kinds.count(int(kind)) for kind in _countable(kinds)))
         light = calls * repeated / max(1, len(kinds)) * LIGHT_NS[2] / window
         budget = max(LEAST_RATIO, BUDGET_RATIO - self._thread_ratio(now_ns) - light)
+        whole = self._whole_step(calls)
+        if window < LONG_WINDOW_NS and not whole and cost * window < budget * MAX_GAP_NS:
+            return
+        self._updates = self._updates and (whole or window < LONG_WINDOW_NS)
         gap = int((cost / budget - 1) * window) + self._owed_ns
         if cost < TOO_MUCH * budget or self._forbidden or self._held or gap < MIN_GAP_NS:
             self._open_window(now_ns)
             return
         self._window_ns = WINDOW_NS
         self._hot_since = self._hot_since or self._since
-        longest = max(MIN_GAP_NS, (now_ns - self._hot_since) // 2)
+        longest = max(MIN_GAP_NS, window, (now_ns - self._hot_since) // 2)
         gap = min(gap, MAX_GAP_NS)
         self._begin(now_ns, min(gap, longest), self._repeating())
         self._owed_ns = max(0, gap - longest)
+
+    def _whole_step(self, calls: int) -> bool:
+        """Whether the newest calls hold a whole step of a job that trains op by op: such a step makes hundreds of calls
+        besides its updates, and may last longer than a window.
+        """
+        kinds = self._state.records.newest_kinds(MANY_CALLS if self._updates else SEARCHED)
+        self._updates = self._updates or any(int(kind) in kinds for kind in UPDATES)  # one may end in a gap
+        mine = kinds[-calls:] if calls else []
+        return not self._updates or max(mine.count(int(kind)) for kind in UPDATES) >= WHOLE
 
     def _repeating(self) -> list[int]:
         """Kinds of the newest calls that may be what repeats, oldest first: a step may make hundreds of other records,

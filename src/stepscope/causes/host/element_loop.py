@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from stepscope.causes.host import eager_looks
 from stepscope.derive.python import eager, element_loops, stack_samples
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable
 
     from stepscope.derive.python.eager_looks import EagerLooks
     from stepscope.derive.python.element_loops import LoopLines
@@ -28,6 +29,8 @@ MIN_TURNS = 30
 """Turns a step from which a loop is one over elements; loops over layers, heads and parts of a batch have fewer."""
 MAX_OPS = 40
 """Ops of a turn; a turn of more works on something larger than an element."""
+TAPE = "/eager/backprop.py"
+"""TensorFlow code that computes gradients."""
 MAX_PER_TURN = 4
 """Ops of one type in each turn: the rarest type of those within this factor says how many turns there are."""
 
@@ -47,7 +50,7 @@ class ElementLoop:
     last: int
     """Its first and last line."""
     ratio: float
-    """Share of the steady samples that are eager and below it."""
+    """Share of the steady samples that are eager and below it, with its part of the gradients, by the number of ops."""
     turns: float
     """In a step."""
     ops: float
@@ -63,26 +66,32 @@ def build(view: SessionView) -> ElementLoop | None:
     weights: Counter[_Key] = Counter()
     below: defaultdict[_Key, set[tuple[str, str]]] = defaultdict(set)
     known: _Known = {}
+    tape = [s for s in view.samples if eager.is_eager(s) and any(f.file.endswith(TAPE) for f in s.below_user())]
+    tapes = {(spot.file, spot.line) for s in tape if (spot := s.culprit) is not None}
     for sample in view.samples:
         if eager.is_eager(sample):
             for key in _loops(view, sample, known):
                 weights[key] += sample.weight_ns
                 below[key] |= _callees(sample, key)
     step_ns = steps.steady_ns / steps.steady_count
-    found = [
-        ElementLoop(
-            file=key[0],
-            function=key[1],
-            first=key[2],
-            last=key[3],
-            ratio=weight / whole,
-            turns=turns * step_ns / looks.ns,
-            ops=ops / turns,
-        )
-        for key, weight in weights.items()
-        for turns, ops in (_turns(looks, key, below[key]),)
-        if turns > 0
-    ]
+    forward = sum(_counts(looks, lambda row: (row.file, row.line) not in tapes))
+    found = []
+    for key, weight in weights.items():
+        counts = _counts(looks, partial(_below, key=key, below=below[key]))
+        turns = min((count for count in counts if 0 < count * MAX_PER_TURN >= max(counts)), default=0.0)
+        if turns:
+            gradients = stack_samples.weight_of(tape) * min(1.0, sum(counts) / forward) if forward else 0.0
+            found.append(
+                ElementLoop(
+                    file=key[0],
+                    function=key[1],
+                    first=key[2],
+                    last=key[3],
+                    ratio=(weight + gradients) / whole,
+                    turns=turns * step_ns / looks.ns,
+                    ops=sum(counts) / turns,
+                )
+            )
     large = [loop for loop in found if loop.turns >= MIN_TURNS and loop.ops <= MAX_OPS]
     return max(large, key=lambda loop: (loop.ratio, loop.last - loop.first), default=None)
 
@@ -133,25 +142,19 @@ def _callees(sample: Sample, key: _Key) -> set[tuple[str, str]]:
     return {(f.file, f.function) for f in own[depth + 1 :]}
 
 
-def _turns(looks: EagerLooks, key: _Key, below: set[tuple[str, str]]) -> tuple[float, float]:
-    """Turns of a loop in all looks, and the ops that they ran. Of a type's ops with a line, those of the loop stand
-    for the same part of all.
-    """
+def _below(row: EagerOp, key: _Key, below: set[tuple[str, str]]) -> bool:
+    """Whether ops ran in a loop, or in a function that it calls."""
+    return (row.file == key[0] and key[2] <= row.line <= key[3]) or (row.file, row.function) in below
+
+
+def _counts(looks: EagerLooks, wanted: Callable[[EagerOp], bool]) -> list[float]:
+    """How many ops of each type are wanted, in all looks. Those that have a line stand for all of their type."""
     by_type: defaultdict[str, list[EagerOp]] = defaultdict(list)
     for row in looks.rows:
         by_type[row.op].append(row)
-    counts = [_inside(rows, key, below) for rows in by_type.values()]
-    most = max(counts, default=0.0)
-    return min((count for count in counts if 0 < count * MAX_PER_TURN >= most), default=0.0), sum(counts)
-
-
-def _inside(rows: Iterable[EagerOp], key: _Key, below: set[tuple[str, str]]) -> float:
-    """Number of ops of one type below a loop."""
-    rows = list(rows)
-    known = sum(row.count for row in rows if row.line)
-    mine = sum(
-        row.count
-        for row in rows
-        if row.line and ((row.file == key[0] and key[2] <= row.line <= key[3]) or (row.file, row.function) in below)
-    )
-    return sum(row.count for row in rows) * mine / known if known else 0.0
+    found = []
+    for rows in by_type.values():
+        known = sum(row.count for row in rows if row.line)
+        mine = sum(row.count for row in rows if row.line and wanted(row))
+        found.append(sum(row.count for row in rows) * mine / known if known else 0.0)
+    return found

@@ -28,11 +28,13 @@ FAST, EXECUTE = "TFE_Py_FastPathExecute", "TFE_Py_Execute"
 ``(context, device, op, inputs, attributes, number of outputs)``."""
 TRIGGERS = frozenset(map(int, (*kinds_with(Trait.BY_LINE), *kinds_with(Trait.CALLED))))
 """Calls around which eager ops run."""
+NO_CALLS = frozenset(map(int, (*kinds_with(Trait.OURS), *kinds_with(Trait.IDLE))))
+"""Samples and garbage collections are no calls of the job: eager ops that no wrapper sees make hundreds of them."""
 NEWEST = 256
 """Newest records that say which thread runs them."""
 SPARSE = 16
-"""Newest records of which fewer than one in so many is of such a call show no eager code: Keras' compiled fit waits for
-a value once an epoch."""
+"""Newest calls of which fewer than one in so many is such a call show no eager code: Keras' compiled fit waits for a
+value once an epoch."""
 LOOKS_AT_S = (1.0, 3.0, 8.0, 20.0, 45.0, 100.0, 220.0, 480.0)
 """When looks begin, since the first such call."""
 SECOND_NS = 1_000_000_000
@@ -77,9 +79,10 @@ class Looks:
         records = self._state.records
         _, newest = records.since(max(0, records.written() - NEWEST), NEWEST)
         threads = [record[6] for record in newest if record[4] in TRIGGERS]
+        calls = sum(record[4] not in NO_CALLS for record in newest)
         if (
             not threads
-            or SPARSE * len(threads) < len(newest)
+            or SPARSE * len(threads) < calls
             or any(hasattr(vars(self._module).get(name), "__wrapped__") for name in (FAST, EXECUTE))
         ):
             return
