@@ -51,6 +51,10 @@ lock: ## new requirements/constraints.txt from the newest allowed versions
 demo: $(VENV)/.stamp ## traces a training with a real bottleneck and says what it is
 	@cd examples && ../$(BIN)/stepscope run demo_train.py
 
+.PHONY: pictures
+pictures: $(VENV)/.stamp system-deps ## docs/images again, from a run of the example
+	@$(BIN)/python scripts/pictures.py $(ARGS)
+
 .PHONY: test
 test: $(VENV)/.stamp system-deps venv-tf215 ## all tests; what fails runs again (docs/decisions/0022-reruns.md)
 	@$(BIN)/python -m pytest --quiet -raR --reruns 1 --reruns-delay 5 $(ARGS) || { \
@@ -233,6 +237,10 @@ bench-startup: $(VENV)/.stamp ## what enable costs a process without TensorFlow,
 .PHONY: bench-ui
 bench-ui: $(VENV)/.stamp ## the timeline page on ten million spans: openings, frames, tiles, search, memory
 	@$(BIN)/python benchmarks/ui.py $(ARGS)
+
+.PHONY: bench-page-tasks
+bench-page-tasks: $(VENV)/.stamp ## five tasks on the page: clicks, seconds, right answers, at three widths
+	@$(BIN)/python benchmarks/page_tasks.py $(ARGS)
 
 .PHONY: bench-always-on
 bench-always-on: $(VENV)/.stamp ## ten million records of one job: memory, files, disk, CPU time of its sidecar

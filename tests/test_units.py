@@ -2,7 +2,7 @@
 
 import pytest
 
-from stepscope.units import format_bytes, format_ns, format_rate, format_ratio
+from stepscope.units import format_bytes, format_ns, format_number_of, format_rate, format_ratio
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,12 @@ def test_a_ratio_is_a_percentage(value: float, text: str) -> None:
 def test_a_rate_has_a_thousands_separator(value: float, text: str) -> None:
     """A rate keeps three digits and separates thousands."""
     assert format_rate(value) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "unit", "text"),
+    [("1", "CPUs", "1 CPU"), ("0.65", "CPUs", "0.65 CPUs"), ("1", "processes", "1 process"), ("0", "lines", "0 lines")],
+)
+def test_one_thing_is_not_many(number: str, unit: str, text: str) -> None:
+    """A number before a plural word: one thing has no plural."""
+    assert format_number_of(number, unit) == text

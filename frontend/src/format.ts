@@ -44,6 +44,11 @@ export function percent(ratio: number): string {
   return `${Math.abs(value) >= 10 || value === 0 ? value.toFixed(0) : value.toFixed(1)} %`;
 }
 
+/** A change as a share: `+1.2 %`, `−0.3 %`. */
+export function signed(ratio: number): string {
+  return `${ratio > 0 ? "+" : ratio < 0 ? "−" : ""}${percent(Math.abs(ratio))}`;
+}
+
 export function rate(value: number | null): string {
   return value === null ? "" : digits(value);
 }

@@ -63,6 +63,11 @@ def format_rate(value: float) -> str:
     return f"{value:,.{digits}f}"
 
 
+def format_number_of(number: str, unit: str) -> str:
+    """A written number before its unit: ``format_number_of("1", "CPUs") == "1 CPU"``."""
+    return f"{number} {singular(unit) if number == '1' else unit}"
+
+
 MIN_PLURAL = 3
 """Letters of a plural word: ``s`` and ``ns`` are units of time."""
 

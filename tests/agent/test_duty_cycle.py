@@ -273,7 +273,7 @@ def test_a_window_holds_a_whole_step_of_a_job_that_runs_op_by_op(opened: AgentSt
     opened.duty_cycle.end(opened.now())
     now = opened.now()
     opened.duty_cycle.tick(now)
-    busy(opened, 2_000, Kind.SYNC)
+    busy(opened, 500, Kind.SYNC)
     opened.duty_cycle.tick(now + duty_cycle.FIRST_WINDOW_NS)
     assert not opened.duty_cycle.detached
     busy(opened, 40_000, Kind.SYNC)

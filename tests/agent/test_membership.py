@@ -65,6 +65,14 @@ def test_the_most_specific_counts_and_all_are_kept() -> None:
     assert [fact["launcher"] for fact in found] == ["horovod", "openmpi", "TF_CONFIG", "torchrun", "slurm"]
 
 
+def test_an_elastic_job_keeps_its_id() -> None:
+    """Its workers get another port when they are started again; a job without a run id is known by its address."""
+    run = {**TORCHRUN, "TORCHELASTIC_RUN_ID": "one"}
+    assert first(**run)["job_id"] == first(**{**run, "MASTER_PORT": "29999"})["job_id"]
+    plain = {**TORCHRUN, "TORCHELASTIC_RUN_ID": "none"}
+    assert first(**plain)["job_id"] != first(**{**plain, "MASTER_PORT": "29999"})["job_id"]
+
+
 def test_contradictions() -> None:
     """Another rank or size is one; a launcher of a single task says nothing about the job's."""
     horovod = first(**HOROVOD)

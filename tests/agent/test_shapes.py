@@ -42,7 +42,8 @@ def test_each_shape_has_one_line_and_one_number() -> None:
 def test_a_shape_that_is_not_known_yet_has_no_number() -> None:
     """A model is called while another one is built of it: its batch is None."""
     agent: Foreign = Agent()
-    assert Shapes(agent).flags((None, 64)) == 0
+    shape: Foreign = (None, 64)
+    assert Shapes(agent).flags(shape) == 0
     assert agent.lines == []
 
 

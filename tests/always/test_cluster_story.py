@@ -200,6 +200,7 @@ def trace_one(tab: Tab, cluster: Cluster) -> None:
     page = tab.page
     for pid, what in zip(cluster.pids, ("ps --task 0", "worker --task 0", "worker --task 1"), strict=True):
         page.get_by_role("row", name=re.compile(f"cluster_task.py --job {what} .* {pid} ")).wait_for()
+    page.get_by_text("One job: 3 of 3 tasks").wait_for()
     worker = cluster.workers[0].pid
     link = page.get_by_role("row", name=re.compile(f" {worker} ")).get_by_role("link")
     link.click()
@@ -240,4 +241,10 @@ def ended(environment: Environment, cluster: Cluster) -> tuple[str, str]:
     cluster.ps.communicate(timeout=PATIENCE_S)
     assert cluster.ps.returncode == -signal.SIGTERM
     wait_for(lambda: not environment.runs() and len(environment.finished()) >= 2, "the sessions' ends", PATIENCE_S)
+    joint = wait_for(
+        lambda: list(environment.sessions.glob("*-job.stepscope/report.json")), "a joint report", PATIENCE_S
+    )
+    said = json.loads(joint[0].read_text())["cluster"]
+    assert {row["name"] for row in said["members"]} == {"ps 0", "worker 0", "worker 1"}
+    assert json.loads((joint[0].parent / "manifest.json").read_text())["joined_by"] == "enable"
     return f"{runs[0]['train']:,}", f"{runs[0]['largest']:,}"

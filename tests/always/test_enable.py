@@ -102,7 +102,7 @@ def test_a_process_that_could_not_be_armed_is_told(environment: Environment) -> 
     program = "import sys, time; sys.path.insert(0, '.'); time.monotonic_ns = lambda: 1 / 0; import keras; print('on')"
     assert environment.run(program) == ("keras\non\n", "", 0)
     status = tool("enable", "--status", "--python", environment.python).stdout
-    assert "not measured since then: 1 processes" in status, status
+    assert "not measured since then: 1 process;" in status, status
     assert "ZeroDivisionError" in status
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.detectors.member_jobs import MemberJob, exchanging, member, synchronous
+from tests.app.member_sessions import change, changed_member, sessions
+from tests.detectors.member_jobs import PERIOD, STEPS, MemberJob, exchanging, member, synchronous
 from tests.web.recorded import write
 
 from stepscope.app import merge, redacting
@@ -20,32 +21,6 @@ from stepscope.model.session.session import Manifest
 from stepscope.reports import text
 from stepscope.store import layout
 from stepscope.store.manifests import read_manifest
-
-
-def sessions(folder: Path, own_ms: Sequence[Sequence[float]], samples: Sequence[int] = ()) -> list[Path]:
-    """The sessions of members, each by itself."""
-    job = synchronous(own_ms, samples)
-    assert isinstance(job, MemberJob)
-    found = []
-    for index, one in enumerate([job, *job.others]):
-        alone = replace(one, others=[], ended_ns=job.ended_ns)
-        alone.framework()
-        found.append(write(alone.session(), folder / f"w{index}.stepscope").path)
-    return found
-
-
-def change(session: Path, **fields: object) -> None:
-    """Change a manifest."""
-    manifest = msgspec.structs.replace(read_manifest(session), **fields)
-    (session / layout.MANIFEST).write_bytes(msgspec.json.encode(manifest))
-
-
-def changed_member(session: Path, **fields: object) -> None:
-    """Change what the process of a session is."""
-    (worker,) = read_manifest(session).workers
-    assert worker.member is not None
-    info = msgspec.structs.replace(worker.member, **fields)
-    change(session, workers=(msgspec.structs.replace(worker, member=info),))
 
 
 def report_of(session: Path) -> Report:
@@ -134,6 +109,67 @@ def test_partners_in_the_folder_are_offered(tmp_path: Path) -> None:
     assert merge.offer(parts[0]) == ""
 
 
+def incarnations(folder: Path, own_ms: Sequence[Sequence[float]]) -> list[Path]:
+    """The sessions of members, the last of which was started again in the middle, two steps later."""
+    job = synchronous(own_ms)
+    assert isinstance(job, MemberJob)
+    last = job.others[-1]
+    cut = STEPS // 2 * PERIOD
+    begin = cut + 2 * PERIOD
+    before = [r for r in last.records if r.start_ns + r.dur_ns <= cut]
+    after = [r._replace(start_ns=r.start_ns - begin) for r in last.records if r.start_ns >= begin]
+    found = []
+    for index, one in enumerate([job, *job.others[:-1]]):
+        alone = replace(one, others=[], ended_ns=job.ended_ns)
+        alone.framework()
+        found.append(write(alone.session(), folder / f"w{index}.stepscope").path)
+    for number, records, ended_ns in ((1, before, cut), (2, after, job.ended_ns - begin)):
+        alone = replace(last, records=records, others=[], ended_ns=ended_ns)
+        alone.framework()
+        found.append(write(alone.session(), folder / f"again-{number}.stepscope").path)
+    manifest = read_manifest(found[-1])
+    origin_ns, unix_ns = manifest.origin_monotonic_ns + begin, manifest.started_unix_ns + begin
+    change(found[-1], origin_monotonic_ns=origin_ns, started_unix_ns=unix_ns)
+    change(found[-2], exit_code=-9)
+    return found
+
+
+def test_a_worker_that_was_started_again(tmp_path: Path) -> None:
+    """Its sessions are one task: its steps are counted together, and it is blamed for both parts of its time."""
+    report = report_of(merge.merge(incarnations(tmp_path, [[1.0], [1.0], [31.0]]), tmp_path / "job.stepscope"))
+    assert report.cluster is not None
+    assert (report.cluster.tasks, report.cluster.missing) == (3, ())
+    rows = {row.name: row for row in report.cluster.members}
+    assert list(rows) == ["worker 0", "worker 1", "worker 2"]
+    again = rows["worker 2"]
+    assert again.folders == ("worker-2.stepscope", "worker-2-2.stepscope")
+    assert (again.incarnations, again.steps, again.synchronous) == (2, STEPS - 2, True)
+    assert report.cluster.common_steps > STEPS - 20
+    assert report.findings[0].code == "DST001"
+    assert report.findings[0].cost.ratio == pytest.approx(0.3, abs=0.02)
+    assert "worker 2 (started 2 times): step" in text.render(report)
+    assert {d.code: d.text for d in report.diagnostics}["DX194"].startswith(
+        "worker 2 was ended by SIGKILL, 6.1 s before"
+    )
+
+
+def test_a_restart_is_no_straggler(tmp_path: Path) -> None:
+    """Members that do the same alone hold none back, whichever was started again."""
+    report = report_of(merge.merge(incarnations(tmp_path, [[1.0], [1.0]]), tmp_path / "job.stepscope"))
+    assert report.cluster is not None
+    assert report.cluster.common_steps > STEPS - 20
+    assert [f.code for f in report.findings if f.code.startswith("DST")] == []
+
+
+def test_an_elastic_job_changes_its_size(tmp_path: Path) -> None:
+    """Members of one id belong together; what is missing is what the newest says."""
+    parts = incarnations(tmp_path, [[1.0], [1.0]])
+    changed_member(parts[-1], jobs={"worker": 3}, tasks=3, size=3)
+    report = report_of(merge.merge(parts, tmp_path / "job.stepscope"))
+    assert report.cluster is not None
+    assert (report.cluster.tasks, report.cluster.missing) == (3, ("worker 2",))
+
+
 def refused(parts: Sequence[Path], target: Path) -> str:
     """The one line that says why sessions are not joined; nothing is left behind."""
     with pytest.raises(SessionError) as caught:
@@ -153,7 +189,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     changed_member(two, job_id="other")
     assert f"{two} belongs to another job than {one}" in refused([one, two], target)
     changed_member(two, job_id="job", index=0)
-    assert "are both worker 0" in refused([one, two], target)
+    assert "are both worker 0, at the same time" in refused([one, two], target)
     changed_member(two, index=1)
     change(two, started_unix_ns=1_870_000_000_000_000_000)
     assert "ran at another time" in refused([one, two], target)

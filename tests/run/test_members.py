@@ -65,7 +65,9 @@ def test_workers_in_one_session(project: Project) -> None:
 
 
 def test_workers_in_sessions_of_their_own(project: Project) -> None:
-    """Each under a separate run: each says which worker it is; merged, they blame the same one."""
+    """Each under a separate run: each says which worker it is; the last to end joins them, and they blame the same
+    one; so does a merge by hand.
+    """
     each = [*project.command("run", "-q", "--session", "w{index}.stepscope", "--")]
     done = subprocess.run(
         [sys.executable, str(PROGRAM), *each],
@@ -81,6 +83,8 @@ def test_workers_in_sessions_of_their_own(project: Project) -> None:
         alone = report_in((project.root / f"w{index}.stepscope" / "report.json").read_text())
         assert alone.session.member == f"worker {index} of 2"
         assert alone.cluster is None
+    (joint,) = project.root.glob("members-*-job.stepscope")
+    blames_worker_1(report_in((joint / "report.json").read_text()))
     merged = project.run("merge", "-q", "w0.stepscope", "w1.stepscope", "-o", "job.stepscope")
     assert merged.returncode == 0, merged.stderr
     shown = project.run("report", "job.stepscope", "--format", "json")

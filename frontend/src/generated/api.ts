@@ -942,6 +942,9 @@ export interface Status {
   problems: string[];
   captures: LiveCapture[];
   captures_ratio: number;
+  member: string;
+  cluster: string;
+  cluster_tasks: number;
 }
 
 export interface Step {

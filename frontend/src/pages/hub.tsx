@@ -72,6 +72,7 @@ function Jobs({ jobs, words, sort }: { jobs: Job[]; words: string; sort: Key | "
   const asked = words.toLowerCase().split(/\s+/).filter(Boolean);
   const shown = jobs.filter((job) => asked.every((word) => text(job).includes(word)));
   if (sort) shown.sort((one, other) => compare(value(one, sort), value(other, sort)));
+  const groups = sort ? shown.map((job) => [job]) : together(shown);
   if (!shown.length) return <p class="quiet">None of {format.plural(jobs.length, "running job")} matches.</p>;
   return (
     <div class="table">
@@ -88,44 +89,69 @@ function Jobs({ jobs, words, sort }: { jobs: Job[]; words: string; sort: Key | "
           </tr>
         </thead>
         <tbody>
-          {shown.map((job) => (
-            <tr key={job.pid}>
-              <td class="named">
-                {job.session ? <a href={`/sessions/${job.session}`}>{job.name}</a> : job.name}
-                {job.arguments && (
-                  <small class="one-line" title={job.arguments}>
-                    {job.arguments}
+          {groups.flatMap((group) => [
+            group.length > 1 && (
+              <tr key={`of-${group[0]!.pid}`} class="group">
+                <th colSpan={COLUMNS.length} scope="rowgroup">
+                  {ofCluster(group)}
+                </th>
+              </tr>
+            ),
+            ...group.map((job) => (
+              <tr key={job.pid}>
+                <td class="named">
+                  {job.session ? <a href={`/sessions/${job.session}`}>{job.name}</a> : job.name}
+                  {job.arguments && (
+                    <small class="one-line" title={job.arguments}>
+                      {job.arguments}
+                    </small>
+                  )}
+                  {job.status.member && <small>{job.status.member}</small>}
+                </td>
+                <td class="number less">{job.pid}</td>
+                <td class="less">{job.user}</td>
+                <td>
+                  <State state={job.state} />
+                  <small>
+                    <Phase status={job.status} />
                   </small>
-                )}
-              </td>
-              <td class="number less">{job.pid}</td>
-              <td class="less">{job.user}</td>
-              <td>
-                <State state={job.state} />
-                <small>
-                  <Phase status={job.status} />
-                </small>
-              </td>
-              <td class="number less">{format.count(job.status.steps)}</td>
-              <td class="number">{format.rate(job.status.steps_per_s)}</td>
-              <td class="number less">{format.rate(job.status.samples_per_s)}</td>
-              <td class="wide">
-                {job.status.anatomy.length > 0 && (
-                  <>
-                    <Anatomy parts={job.status.anatomy} words={false} />
-                    <small>{largest(job.status.anatomy)}</small>
-                  </>
-                )}
-              </td>
-              <td class="wide">
-                <Top top={job.status.top} findings={job.status.analysed_unix_s ? job.status.findings : null} steps={job.status.steps} />
-              </td>
-            </tr>
-          ))}
+                </td>
+                <td class="number less">{format.count(job.status.steps)}</td>
+                <td class="number">{format.rate(job.status.steps_per_s)}</td>
+                <td class="number less">{format.rate(job.status.samples_per_s)}</td>
+                <td class="wide">
+                  {job.status.anatomy.length > 0 && (
+                    <>
+                      <Anatomy parts={job.status.anatomy} words={false} />
+                      <small>{largest(job.status.anatomy)}</small>
+                    </>
+                  )}
+                </td>
+                <td class="wide">
+                  <Top top={job.status.top} findings={job.status.analysed_unix_s ? job.status.findings : null} steps={job.status.steps} />
+                </td>
+              </tr>
+            )),
+          ])}
         </tbody>
       </table>
     </div>
   );
+}
+
+/** The jobs in their order, those of one cluster together. */
+function together(jobs: Job[]): Job[][] {
+  const groups = new Map<string, Job[]>();
+  for (const job of jobs) {
+    const key = job.status.cluster ? `${job.user} ${job.status.cluster}` : String(job.pid);
+    groups.set(key, [...(groups.get(key) ?? []), job]);
+  }
+  return [...groups.values()].map((group) => group.sort((one, other) => one.status.member.localeCompare(other.status.member)));
+}
+
+function ofCluster(group: Job[]): string {
+  const names = new Set(group.flatMap((job) => job.status.member.split(", ")));
+  return `One job: ${names.size} of ${format.plural(Math.max(...group.map((job) => job.status.cluster_tasks)), "task")}`;
 }
 
 const isText = (key: Key) => key === "name" || key === "user" || key === "state";
@@ -148,7 +174,7 @@ function compare(one: string | number, other: string | number): number {
 function text(job: Job): string {
   const { status } = job;
   const top = status.top ? `${status.top.code} ${status.top.title} ${status.top.place}` : "";
-  return [job.name, job.arguments, job.role, job.user, job.state, status.phase, top, largest(status.anatomy), String(job.pid)]
+  return [job.name, job.arguments, job.role, job.status.member, job.user, job.state, status.phase, top, largest(status.anatomy), String(job.pid)]
     .join(" ")
     .toLowerCase();
 }

@@ -144,5 +144,5 @@ function TaskTable({ tasks, sort, trace }: { tasks: Task[]; sort: Column; trace?
 
 function trend(ratio: number | null): string {
   if (ratio === null) return "";
-  return ratio === 0 ? "steady" : `${ratio > 0 ? "+" : "−"}${format.percent(Math.abs(ratio))}`;
+  return ratio === 0 ? "steady" : format.signed(ratio);
 }

@@ -33,7 +33,7 @@ export function CapturePanel({ stored, live, asked, running }: Captures) {
             {capture.state === "done" && (
               <span>
                 {format.bytes(capture.bytes)}, cost {format.ns(capture.cost_ns)}
-                {capture.ratio !== null && `, steps ${format.percent(capture.ratio)} slower`}
+                {capture.ratio !== null && `, traced steps ${format.signed(capture.ratio)}`}
               </span>
             )}{" "}
             <span class="quiet">

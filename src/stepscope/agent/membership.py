@@ -185,7 +185,9 @@ def _tf_config(text: str) -> Optional[Fact]:
 def _torchrun(env: Mapping[str, str]) -> Optional[Fact]:
     if "LOCAL_RANK" not in env or "MASTER_ADDR" not in env:  # RANK alone may mean anything
         return None
-    job = "%s %s" % (env.get("TORCHELASTIC_RUN_ID", ""), _joined(env, "MASTER", "_PORT", "_ADDR"))
+    run = env.get("TORCHELASTIC_RUN_ID", "")
+    # An elastic job whose workers are started again gets another port; "none" is what jobs without a run id have.
+    job = run if run not in ("", "none") else _joined(env, "MASTER", "_PORT", "_ADDR")
     return _plain("torchrun", env, "RANK", "WORLD_SIZE", job)
 
 

@@ -138,6 +138,7 @@ def start(hook: Hook, roots: Collection[str], computes: Collection[str]) -> bool
         hook.after_import(module_name, functools.partial(current.attach, probe, attach))
     for probe, module_name, attach in registry.targets(current):
         hook.after_import(module_name, functools.partial(current.attach, probe, attach))
+    current.membership.look()  # a process without a framework has no thread of ours that would look later
     return True
 
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from stepscope.app.record import python_of_job
-from stepscope.collector.always_on import pth_file
+from stepscope.collector.always_on import pth_file, user_page
 from stepscope.errors import UsageError
-from stepscope.units import format_bytes
+from stepscope.units import format_bytes, format_number_of
 from stepscope.wire import sessions_folder, trouble
 
 BYTES_PER_HOUR = (15 << 20, 150 << 20)
 """Disk use per job and hour, at 100 steps a second and at the governor's limit. Source: docs/always-on.md, measured."""
+
+PAGE_WAIT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +31,9 @@ class Wanted:
     job_quota_bytes: int = pth_file.DEFAULT_JOB_QUOTA
     keep_days: float = pth_file.DEFAULT_KEEP_DAYS
     sources: bool = True
+    page_module: str = ""
+    """Module that serves the page; empty: none is served."""
+    page_port: int = 0
 
 
 def enable(python: str | None, wanted: Wanted) -> str:
@@ -51,8 +59,12 @@ def enable(python: str | None, wanted: Wanted) -> str:
         job_quota_bytes=wanted.job_quota_bytes,
         keep_days=wanted.keep_days,
         sources=wanted.sources,
+        page_module=wanted.page_module,
+        page_port=wanted.page_port,
     )
     pth_file.write(environment, settings)
+    if settings.page_module:
+        _start_page(settings)
     head = f"enabled: every TensorFlow process that {environment.python} starts from now on"
     return f"{head}\n{_terms(environment, settings)}"
 
@@ -68,6 +80,35 @@ def disable(python: str | None) -> str:
     if not pth_file.remove(environment):
         return f"was not enabled: {environment.python}"
     return f"disabled: {environment.python}; removed {environment.pth}"
+
+
+def end_page(python: str | None) -> str:
+    """End this user's page, and let jobs that start from now on serve none; returns a line for the user.
+
+    Raises:
+        UsageError: rights are missing, or the file there is not ours. The page has ended all the same.
+        TargetError: there is no Python, or it is too old.
+    """
+    ended = "ended: the page of this user" if user_page.end() else "no page of this user was served"
+    environment = pth_file.find_environment(python or python_of_job())
+    settings = pth_file.read_settings(environment.pth)
+    if settings is None or not settings.page_module:
+        return ended
+    pth_file.write(environment, msgspec.structs.replace(settings, page_module=""))
+    return f"{ended}; jobs of {environment.python} that start from now on serve none, and are measured as before"
+
+
+def _start_page(settings: pth_file.Settings) -> None:
+    """Start the page now rather than with the first job, and wait until its address is known."""
+    try:
+        user_page.start(
+            settings.page_module, settings.page_port, Path(settings.sessions) if settings.sessions else None
+        )
+    except OSError as error:
+        raise UsageError(f"the page could not be started: {error.strerror}; it starts with the first job") from error
+    deadline = time.monotonic() + PAGE_WAIT_S
+    while not user_page.address() and time.monotonic() < deadline:
+        time.sleep(0.05)
 
 
 def describe(python: str | None) -> str:
@@ -89,7 +130,8 @@ def describe(python: str | None) -> str:
     failed = [line for folder in sessions_folder.candidates(settings.sessions) for line in trouble.read(folder)]
     if failed:
         pid, where, text = failed[-1]
-        lines.append(f"not measured since then: {len(failed)} processes; the last, {pid}: {where}: {text}")
+        many = format_number_of(str(len(failed)), "processes")
+        lines.append(f"not measured since then: {many}; the last, {pid}: {where}: {text}")
     return "\n".join(lines)
 
 
@@ -98,11 +140,12 @@ def _terms(environment: pth_file.Environment, settings: pth_file.Settings) -> st
     low, high = (format_bytes(value) for value in BYTES_PER_HOUR)
     job, user = format_bytes(settings.job_quota_bytes), format_bytes(settings.quota_bytes)
     disk = f"about {low} per hour and job at 100 steps/s, at most {high}; quota {job} per job, {user} per user"
-    return "\n".join(
-        (
-            f"  file      {environment.pth}",
-            f"  sessions  {folder}{'' if settings.sessions else ' (one folder per user)'}",
-            f"  disk      {disk}; finished sessions are deleted after {settings.keep_days:g} days",
-            f"  sidecar   {settings.python}",
-        )
-    )
+    lines = [
+        f"  file      {environment.pth}",
+        f"  sessions  {folder}{'' if settings.sessions else ' (one folder per user)'}",
+        f"  disk      {disk}; finished sessions are deleted after {settings.keep_days:g} days",
+        f"  sidecar   {settings.python}",
+    ]
+    if settings.page_module:
+        lines.append(f"  page      {user_page.address() or 'starts with the next job; stepscope ps says its address'}")
+    return "\n".join(lines)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stepscope.model.session.optrace import OpTrace
     from stepscope.model.session.stacks import StackProfile
 
-_ENDINGS = (".gz", ".json", ".pb", ".xplane", ".trace", ".pt", ".folded", ".txt", ".pprof", ".speedscope")
+_ENDINGS = (".gz", ".json", ".pb", ".xplane", ".trace", ".pt", ".folded", ".script", ".txt", ".pprof", ".speedscope")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
+import tempfile
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +16,12 @@ import msgspec
 
 from stepscope._version import __version__
 from stepscope.app import bundle as app_bundle
+from stepscope.collector import host_members
 from stepscope.errors import SessionError
 from stepscope.model.report.finding import Diagnostic
 from stepscope.model.session.merged import MergedMember
 from stepscope.store import bundle, layout
+from stepscope.units import format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -29,10 +33,13 @@ UNKNOWN_JOB = "DX190"
 """Sessions whose launcher gives the job no id were joined."""
 MISSING = "DX191"
 """Tasks of the job have no session in the joint one."""
+BROKEN_OFF = "DX194"
+"""A task ended, and not by itself, while others ran."""
 CLOCKS_NS = 60_000_000_000
 """By how much the wall clocks of two hosts may differ."""
 MOST_SESSIONS = 200
 """Most sessions of a folder that are looked at for other members."""
+REPORT = "report.json"
 MOST_NAMES = 8
 """Missing tasks that are named; further ones are counted."""
 
@@ -57,15 +64,23 @@ class Part:
         return begin, begin + self.manifest.ended_ns
 
 
-def merge(paths: Sequence[Path], target: Path | None = None) -> Path:
+def merge(
+    paths: Sequence[Path], target: Path | None = None, *, joined_by: str = "user", gathered: bool = False
+) -> Path:
     """Join sessions; return the joint session's directory. A joint session among them stands for its members.
+
+    Args:
+        paths: of the sessions.
+        target: path of the joint one; None: named after the job, in the current directory.
+        joined_by: who wants it (``Manifest.joined_by``).
+        gathered: whether these are all that were gathered of a job: one alone is then no mistake.
 
     Raises:
         SessionError: they do not belong together, one cannot be read or is still written, or the target exists.
         OSError: no space, or no rights.
     """
     parts = [part for path in paths for part in _parts(path)]
-    _check(parts)
+    _check(parts, alone=gathered)
     first = parts[0]
     target = target or Path(f"job-{(first.members[0].job_id or first.manifest.id)[:8]}{layout.SUFFIX}")
     if target.exists():
@@ -78,6 +93,7 @@ def merge(paths: Sequence[Path], target: Path | None = None) -> Path:
             _place(part.path, temporary / layout.MEMBERS / folder)
             entries.append(MergedMember(folder=folder, id=part.manifest.id, name=part.names))
         manifest = _manifest(parts, tuple(entries), target.name.removesuffix(layout.SUFFIX))
+        manifest = msgspec.structs.replace(manifest, joined_by=joined_by)
         data = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
         layout.write_atomic(temporary / layout.MANIFEST, data + b"\n")
         temporary.rename(target)
@@ -87,14 +103,58 @@ def merge(paths: Sequence[Path], target: Path | None = None) -> Path:
     return target
 
 
+def gathered(source: str, key_file: Path | None, target: Path | None) -> tuple[Path, tuple[str, ...]]:
+    """Join the sessions of the newest job that were gathered; return the joint session, and lines for the user.
+
+    Raises:
+        SessionError: as ``merge``; or no whole session is there.
+        TargetError: the place cannot be read.
+        UsageError: the address is none, or needs a key.
+    """
+    from stepscope.app.gathering import fetching, opening
+
+    place = opening.opened(source, key_file)
+    with tempfile.TemporaryDirectory(prefix="stepscope-gather-") as folder:
+        found = fetching.fetch(place, Path(folder))
+        return merge(found.paths, target, gathered=True), found.notes
+
+
+def is_gathered(source: str) -> bool:
+    """Whether this names a place of gathered sessions: an address, or a folder that is no session."""
+    return "://" in source or (Path(source).is_dir() and not layout.is_session(Path(source)))
+
+
+def joint_of(session: Path) -> Path | None:
+    """The joint session that holds this one, if the member that ended last has made one.
+
+    Raises:
+        SessionError: the manifest cannot be read.
+    """
+    from stepscope.store.manifests import read_manifest
+
+    mine = read_manifest(session)
+    joint = Path(mine.joint)
+    if not mine.joint or not (joint / REPORT).is_file():
+        return None
+    return joint if any(entry.id == mine.id for entry in read_manifest(joint).members) else None
+
+
 def offer(session: Path, shown: Callable[[Path], str] = str) -> str:
-    """One line that says which sessions in the same folder are of the same job, and the command that joins them.
+    """One line that says where the joint report is, or which sessions in the same folder are of the same job, and the
+    command that joins them.
 
     ``""``: the session is no member's, or its folder holds none of the others. Reads only manifests, of at most
     ``MOST_SESSIONS`` sessions, the newest first.
     """
     try:
+        joint = joint_of(session)
+        if joint is not None:
+            return f"joined with those of the job's other tasks: stepscope report {shlex.quote(shown(joint))}"
         (mine,) = _parts(session, completed=False)
+        promised = mine.manifest.joint
+        if promised and host_members.others_run(mine.members[0].job_id, session.absolute()):
+            shell = shlex.quote(shown(Path(promised)))
+            return f"others of the job still run here; when the last has ended: stepscope report {shell}"
         paths = [path for path in session.parent.iterdir() if path.name.endswith(layout.SUFFIX)]
         newest = sorted(paths, key=lambda path: -path.stat().st_mtime_ns)[:MOST_SESSIONS]
     except (SessionError, OSError, ValueError):
@@ -167,31 +227,47 @@ def _parts(path: Path, *, completed: bool = True) -> Iterator[Part]:
     yield Part(path=path, manifest=manifest, members=members)
 
 
-def _check(parts: Sequence[Part]) -> None:
-    """Raise SessionError, in one line, unless the sessions are of different tasks of one job."""
+def _check(parts: Sequence[Part], *, alone: bool = False) -> None:
+    """Raise SessionError, in one line, unless the sessions are of tasks of one job, no two of one at the same time."""
     first = parts[0]
-    seen: dict[str, Path] = {}
+    seen: dict[str, list[Part]] = {}
     for part in parts:
         for member in part.members:
             one = first.members[0]
-            if (member.job_id, member.tasks) != (one.job_id, one.tasks):
+            if _job(member) != _job(one):
                 raise SessionError(
                     f"{part.path} belongs to another job than {first.path}: {member.text}, job {member.job_id or '?'} "
                     f"by {member.launcher}; {one.text}, job {one.job_id or '?'} by {one.launcher}"
                 )
-            if member.name in seen:
-                raise SessionError(
-                    f"{seen[member.name]} and {part.path} are both {member.name}; expected one session of each task "
-                    "(of a task that was restarted, the longer one)"
-                )
-            seen[member.name] = part.path
+            for other in seen.setdefault(member.name, []):
+                if other is not part and not _apart(other, part):
+                    raise SessionError(
+                        f"{other.path} and {part.path} are both {member.name}, at the same time; expected one session "
+                        "of each task, or of a task that was started again, one after the other"
+                    )
+            seen[member.name].append(part)
         begin, end = part.span
         if not any(b - CLOCKS_NS < end and begin < e + CLOCKS_NS for b, e in (o.span for o in parts if o is not part)):
+            if len(parts) == 1 and alone:
+                continue
             if len(parts) == 1:
                 raise SessionError(f"{part.path} alone: expected at least two sessions of one job")
             raise SessionError(
                 f"{part.path} ran at another time than the others; expected sessions of one run of the job"
             )
+
+
+def _job(member: MemberInfo) -> tuple[str, int]:
+    """What all members of a job have in common: its id, else the number of its tasks; an elastic job changes that."""
+    return (member.job_id, 0) if member.job_id else ("", member.tasks)
+
+
+def _apart(one: Part, other: Part) -> bool:
+    """Whether one of two sessions began when the other had ended, as incarnations do."""
+    (begin, end), (later, last) = sorted((one.span, other.span))
+    boots = {one.manifest.host.boot_id, other.manifest.host.boot_id}
+    slack = 0 if len(boots) == 1 else min(CLOCKS_NS, (end - begin) // 2, (last - later) // 2)
+    return later >= end - slack
 
 
 def _folder(part: Part, taken: set[str]) -> str:
@@ -244,15 +320,47 @@ def _manifest(parts: Sequence[Part], entries: tuple[MergedMember, ...], name: st
 
 
 def _diagnostics(parts: Sequence[Part]) -> Iterator[Diagnostic]:
-    one = parts[0].members[0]
+    one = max(parts, key=lambda part: part.span).members[0]
     there = {member.name for part in parts for member in part.members}
     missing = [name for name in one.names if name not in there]
     if missing:
         more = f" and {len(missing) - MOST_NAMES} more" if len(missing) > MOST_NAMES else ""
         text = f"{', '.join(missing[:MOST_NAMES])}{more} of the job's {len(one.names)} tasks have no session here"
         yield Diagnostic(code=MISSING, text=text)
+    yield from _broken_off(parts)
     if not one.job_id:
         text = (
             f"{one.launcher} gives a job no id that is known: only numbers of tasks and times say that this is one job"
         )
         yield Diagnostic(code=UNKNOWN_JOB, text=text)
+
+
+def _broken_off(parts: Sequence[Part]) -> Iterator[Diagnostic]:
+    """Tasks that failed or were killed before others had ended."""
+    last = max(part.span[1] for part in parts)
+    for part in parts:
+        how = _failure(part.manifest)
+        early = last - part.span[1]
+        if how and early > 0:
+            text = f"{part.names} {how}, {format_ns(early)} before the last of the others ended"
+            yield Diagnostic(code=BROKEN_OFF, text=text)
+
+
+def _failure(manifest: Manifest) -> str:
+    """How a job failed, in words; "" if it did not."""
+    code = manifest.exit_code
+    if manifest.mode == "attach":
+        return ""
+    if code is None:
+        clean = all(worker.clean_exit for worker in manifest.workers if worker.member is not None)
+        return "" if clean else "did not end by itself"
+    if code < 0:
+        return f"was ended by {_signal_name(-code)}"
+    return f"failed with exit code {code}" if code else ""
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

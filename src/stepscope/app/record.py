@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from stepscope.agent.payload import PAYLOAD
 from stepscope.collector.captures import budget
 from stepscope.collector.launch import launch
-from stepscope.errors import TargetError, UsageError
+from stepscope.errors import SessionError, TargetError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,8 +43,10 @@ class RecordOptions:
     beside: launch.Beside | None = None
     clock_hosts: str = ""
     """HOST[:PORT],... of all hosts of the job, whose clocks are compared; empty: none."""
+    gather: str = ""
+    """Where the session is sent after its report; empty: nowhere."""
     key_file: Path | None = None
-    """File with the key that those hosts share."""
+    """File with the key that those hosts, or the server of ``gather``, share."""
 
 
 def job_command(words: Sequence[str], *, module: str | None = None, verbatim: bool = False) -> tuple[str, ...]:
@@ -119,7 +121,11 @@ def record(options: RecordOptions) -> int:
     """
     share = budget.parse(options.budget or budget.DEFAULT)
     clocks = None
-    if options.clock_hosts or options.key_file is not None:
+    if options.gather:
+        from stepscope.app.gathering import target  # most sessions stay where they are
+
+        target.check(options.gather, options.key_file)
+    if options.clock_hosts or (options.key_file is not None and not options.gather):
         from stepscope.collector.clocks import settings  # most jobs run on one host
 
         clocks = settings.parse(options.clock_hosts, options.key_file)
@@ -139,9 +145,21 @@ def record(options: RecordOptions) -> int:
     )
     try:
         _show(options, outcome)
+        _gather(options, outcome)
     except BrokenPipeError:
         return outcome.exit_code
     return outcome.exit_code
+
+
+def _gather(options: RecordOptions, outcome: launch.Outcome) -> None:
+    """Send the session to where those of all hosts are gathered; whatever becomes of that, the job is done."""
+    if not options.gather or outcome.session is None or outcome.interrupted:
+        return
+    from stepscope.app.gathering import sending
+
+    arrived, line = sending.outcome(outcome.session, options.gather, options.key_file, shown)
+    if not (arrived and options.quiet):
+        _line(f"gather    {line}" if not options.quiet else f"stepscope: {line}")
 
 
 def _show(options: RecordOptions, outcome: launch.Outcome) -> None:
@@ -155,15 +173,23 @@ def _show(options: RecordOptions, outcome: launch.Outcome) -> None:
     if not options.quiet:
         text = _report_text(outcome.session, verbose=options.verbose)
         _line(text.rstrip("\n") if text else f"stepscope: session {shown(outcome.session)}")
-        _offer(outcome.session)
+        _others(outcome.session, verbose=options.verbose)
     if options.report_json is not None:
         copy_json(outcome.session / REPORT_JSON, options.report_json)
 
 
-def _offer(session: Path) -> None:
-    """Say how to join the session with those of the job's other members; the last of these to end sees them all."""
+def _others(session: Path, *, verbose: bool) -> None:
+    """The joint report of all members, if this one ended last on its host; else where it will be, or how to make it."""
     from stepscope.app import merge
 
+    try:
+        joint = merge.joint_of(session)
+    except SessionError:  # the line above has said where the session is
+        return
+    if joint is not None:
+        _line("")
+        _line(_report_text(joint, verbose=verbose).rstrip("\n"))
+        return
     found = merge.offer(session, shown)
     if found:
         _line(f"members   {found}")

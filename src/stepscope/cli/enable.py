@@ -45,6 +45,17 @@ _PYTHON = click.option(
     "--keep", default=14.0, show_default=True, metavar="DAYS", help="Delete finished sessions after this many days."
 )
 @click.option("--no-sources", is_flag=True, help="Do not store copies of the user's source files.")
+@click.option(
+    "--ui",
+    "port",
+    is_flag=False,
+    flag_value="0",
+    type=click.IntRange(0, 65_535),
+    metavar="[PORT]",
+    help="Also serve a web page with the jobs of each user, on that user's behalf: one server for each user and host, "
+    "started now and with the first job, ended half an hour after the last one. Root's shows the jobs of all users. "
+    "Default port: 7330, or the next free one. `stepscope ps` prints the address.",
+)
 @click.option("--status", is_flag=True, help="Only show whether it is enabled, and with which settings.")
 def enable(
     python: str | None,
@@ -52,8 +63,10 @@ def enable(
     quota: str,
     job_quota: str,
     keep: float,
-    no_sources: bool,  # noqa: FBT001
-    status: bool,  # noqa: FBT001
+    port: int | None,
+    *,
+    no_sources: bool,
+    status: bool,
 ) -> None:
     """Measure every TensorFlow process that an environment's Python starts from now on.
 
@@ -73,17 +86,27 @@ def enable(
         job_quota_bytes=_size(job_quota),
         keep_days=keep,
         sources=not no_sources,
+        page_module=_page_module() if port is not None else "",
+        page_port=port or 0,
     )
     click.echo(always_on.enable(python, wanted))
 
 
+def _page_module() -> str:
+    from stepscope.web import listening, user_server  # noqa: PLC0415 - as above
+
+    listening.check_installed()
+    return user_server.MODULE
+
+
 @click.command(short_help="Undo enable.")
 @_PYTHON
-def disable(python: str | None) -> None:
+@click.option("--ui", is_flag=True, help="Only end the page of enable --ui, yours at once; jobs are still measured.")
+def disable(python: str | None, *, ui: bool) -> None:
     """Remove the file that enable wrote, so that the environment's site-packages are as before.
 
     Running jobs are still measured until they end; sessions stay where they are.
     """
     from stepscope.app import always_on  # noqa: PLC0415 - as above
 
-    click.echo(always_on.disable(python))
+    click.echo(always_on.end_page(python) if ui else always_on.disable(python))

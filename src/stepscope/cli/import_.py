@@ -8,7 +8,7 @@ import click
 
 from stepscope.cli.progress import Progress
 from stepscope.reports import op_trace_text
-from stepscope.reports.words import printable
+from stepscope.reports.words import plural, printable
 
 
 @click.command("import", short_help="Make a session from other tools' traces.")
@@ -30,8 +30,7 @@ def import_(files: tuple[Path, ...], output: Path | None) -> None:
     for text in done.notes:
         click.echo(f"note        {printable(text)}")
     for profile in done.stacks:
-        click.echo(
-            f"stacks      {profile.event or 'samples'} · {len(profile.samples):,} rows, {profile.total:,.0f} in all"
-        )
+        rows = plural(len(profile.samples), "row")
+        click.echo(f"stacks      {profile.event or 'samples'} · {rows}, {profile.total:,.0f} in all")
     shown = "flame" if done.stacks and not done.traces else "report"
     click.echo(f"session     {done.session} · stepscope {shown} {done.session}")

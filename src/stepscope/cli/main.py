@@ -37,6 +37,7 @@ COMMANDS = {
     "rule": ("stepscope.cli.rule:rule", "Explain a finding's code."),
     "import": ("stepscope.cli.import_:import_", "Make a session from other tools' traces."),
     "merge": ("stepscope.cli.merge:merge", "Join the sessions of one job's members."),
+    "gather": ("stepscope.cli.gather:gather", "Gather the sessions of many hosts in one place."),
     "pack": ("stepscope.cli.pack:pack", "Pack a session into one file."),
     "unpack": ("stepscope.cli.pack:unpack", "Unpack a packed session."),
 }

@@ -10,22 +10,30 @@ from pathlib import Path
 import click
 
 from stepscope.app import merge as merging
+from stepscope.cli.key_file import KEY_FILE
 from stepscope.cli.progress import Progress
 
 
 @click.command(short_help="Join the sessions of one job's members.")
-@click.argument("sessions", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("sessions", nargs=-1, required=True, metavar="SESSION...|URL|FOLDER")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="The session to make. Default: job-ID.stepscope, here."
 )
+@KEY_FILE
 @click.option("-q", "--quiet", is_flag=True, help="Show no report.")
-def merge(sessions: tuple[Path, ...], output: Path | None, *, quiet: bool) -> None:
-    """Join SESSIONS, those of a job's workers and servers, into one, and show for whom the others wait.
+def merge(sessions: tuple[str, ...], output: Path | None, key_file: Path | None, *, quiet: bool) -> None:
+    """Join SESSIONS, those of a job's workers and servers, into one, and show for whom the others wait. Of a URL or
+    FOLDER where `run --gather` has sent them, those of the job that ended last.
 
     The joint session holds its members whole: below members/, each still opens by itself.
     """
     with Progress("joining"):
-        target = merging.merge(sessions, output)
+        if len(sessions) == 1 and merging.is_gathered(sessions[0]):
+            target, notes = merging.gathered(sessions[0], key_file, output)
+        else:
+            target, notes = merging.merge([Path(session) for session in sessions], output), ()
+    for note in notes:
+        click.echo(f"stepscope: {note}", err=True)
     click.echo(str(target))
     color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     with Progress(f"analysing {target}"):

@@ -59,9 +59,18 @@ def _beside(port: str | None) -> beside.BesideJob | None:
     "The collector of each host listens at its own entry (UDP; default port 7331) and answers who has the key.",
 )
 @click.option(
+    "--gather",
+    default="",
+    metavar="URL",
+    help="Send the session there when the job has ended and its report is shown: a folder that all hosts share, "
+    "file://FOLDER, http://HOST:PORT of `stepscope gather serve`, or a store (s3://, gs:// ...; extra `fleet`). "
+    "`stepscope merge URL` joins what arrived.",
+)
+@click.option(
     "--key-file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="File with the key that the hosts of --clock-hosts share: at least 16 bytes, readable by its owner only.",
+    help="File with the key that the hosts of --clock-hosts, or the server of --gather, share: at least 16 bytes, "
+    "readable by its owner only.",
 )
 @click.option("--no-sources", is_flag=True, help="Do not store copies of the user's source files.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no report at the end.")
@@ -81,6 +90,7 @@ def run(
     remedies: tuple[str, ...],
     port: str | None,
     clock_hosts: str,
+    gather: str,
     key_file: Path | None,
     no_sources: bool,
     quiet: bool,
@@ -111,6 +121,7 @@ def run(
         apply=remedies,
         beside=_beside(port),
         clock_hosts=clock_hosts,
+        gather=gather,
         key_file=key_file,
     )
     exit_code = record.record(options)

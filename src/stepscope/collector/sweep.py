@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from stepscope.collector import recover
+from stepscope.collector import host_members, recover
 from stepscope.collector.launch import run_directories, rundir
 from stepscope.errors import StepscopeError
 from stepscope.store import layout
@@ -19,6 +19,7 @@ from stepscope.store import layout
 def sweep(own: Path | None = None) -> int:
     """Remove abandoned directories other than ``own``; return their number."""
     swept = 0
+    host_members.sweep()
     for run in run_directories.listed(os.getuid()):
         if run != own and run_directories.abandoned(run) and _clear(run):
             swept += 1

@@ -75,15 +75,34 @@ def table(rows: Sequence[Row], *, width: int) -> str:
     grid.add_column("top finding", overflow="fold", ratio=1 if wide else None)
     if wide:
         grid.add_column("session", overflow="fold")
-    for row in rows:
-        grid.add_row(*_cells(row, wide=wide))
+    for group in _groups(rows):
+        if len(group) > 1:
+            grid.add_row("", group[0].user, _of_cluster(group), *[""] * (len(grid.columns) - 3))
+        for row in group:
+            grid.add_row(*_cells(row, wide=wide, indent="  " if len(group) > 1 else ""))
     return _rendered(grid, width)
 
 
-def _cells(row: Row, *, wide: bool) -> list[str]:
+def _groups(rows: Sequence[Row]) -> list[list[Row]]:
+    """The rows, those of one cluster as one group."""
+    groups: dict[tuple[object, ...], list[Row]] = {}
+    for number, row in enumerate(rows):
+        cluster = row.status.cluster
+        groups.setdefault((row.user, cluster) if cluster else (number,), []).append(row)
+    return [sorted(group, key=lambda row: row.status.member) for group in groups.values()]
+
+
+def _of_cluster(group: Sequence[Row]) -> str:
+    names = {name for row in group for name in row.status.member.split(", ")}
+    tasks = max(row.status.cluster_tasks for row in group)
+    return f"one job: {len(names)} of {words.plural(tasks, 'task')}"
+
+
+def _cells(row: Row, *, wide: bool, indent: str = "") -> list[str]:
     status = row.status
     doing = phase(status) if row.state == "running" else row.state
-    command = f"{row.name} ({doing})" if doing else row.name
+    name = f"{indent}{words.printable(status.member)}: {row.name}" if indent else row.name
+    command = f"{name} ({doing})" if doing else name
     waits = dict.fromkeys(capture.when for capture in _awaited(status))
     command += f" (trace waits for {words.printable(', '.join(waits))})" if waits else ""
     rates = [f"{status.steps:,}" if status.steps else "-", _rate(status.steps_per_s), _rate(status.samples_per_s)]
@@ -168,7 +187,7 @@ def _head(row: Row, now_s: float) -> list[str]:
     runs = format_ns(max(0.0, now_s - status.started_unix_s) * 1e9)
     rates = f"{_rate(status.samples_per_s)} samples/s · {_rate(status.steps_per_s)} steps/s"
     grows = f" · {format_bytes(status.bytes_per_hour)} per hour" if status.bytes_per_hour is not None else ""
-    steps = f"{status.steps:,} steps" + (f" of {status.step_title}" if status.step_title else "")
+    steps = words.plural(status.steps, "step") + (f" of {status.step_title}" if status.step_title else "")
     makers = [f"makers      {maker}" for maker in _makers(status)]
     doing = f" · {phase(status)}" if status.phase and row.state == "running" else ""
     return [

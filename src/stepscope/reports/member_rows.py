@@ -50,8 +50,11 @@ def rows(cluster: Cluster | None) -> list[str]:
 
 
 def _line(row: MemberRow) -> str:
+    name = words.printable(row.name)
+    if row.incarnations > 1:
+        name += f" (started {row.incarnations} times)"
     if not row.steps:
-        return f"{words.printable(row.name)}: makes no steps"
+        return f"{name}: {'serves' if row.serves else 'makes no steps'}"
     items = [f"step {format_ns(row.step_ns)}" if row.step_ns is not None else words.plural(row.steps, "step")]
     if row.samples_per_s is not None:
         items.insert(0, f"{format_rate(row.samples_per_s)} samples/s")
@@ -62,4 +65,4 @@ def _line(row: MemberRow) -> str:
         items.append(f"without its delay -{format_ratio(row.gain.ratio)} ({bounds}) of the step")
     if row.first is not None:
         items.append(f"first finding {words.printable(row.first.code)}")
-    return f"{words.printable(row.name)}: {', '.join(items)}"
+    return f"{name}: {', '.join(items)}"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MAX_JSON_BYTES = 256 << 20
 _ARGUMENTS = frozenset({"command", "argv"})
-_NAMES = frozenset({"cwd", "run_dir"})
+_NAMES = frozenset({"cwd", "run_dir", "joint"})
 _KEPT = frozenset({"key", "worker", "id", "request", "cpu", "machine", "t"})
 """Fields whose text is made by stepscope, or names a product."""
 _BINARY = "proto"

@@ -169,7 +169,8 @@ class Spans:
             worker=info.key,
         )
         if steps.skipped:
-            self.left_out.append(LeftOut(what="steps that were only counted", count=steps.skipped))
+            what = "step that was only counted" if steps.skipped == 1 else "steps that were only counted"
+            self.left_out.append(LeftOut(what=what, count=steps.skipped))
 
     def _of_worker(self, worker: Worker) -> Iterator[SpanTrack]:
         records = worker.with_gaps()

@@ -23,4 +23,9 @@ def candidates(said: str) -> list[str]:
     writable.
     """
     wanted = os.environ.get(VARIABLE, "") or said or default()
-    return [wanted, "/var/tmp/stepscope-sessions-%d" % os.getuid()]  # noqa: S108 - checked to be our own
+    return [wanted, spare(os.getuid())]
+
+
+def spare(uid: int) -> str:
+    """The folder of a user whose home is not writable."""
+    return "/var/tmp/stepscope-sessions-%d" % uid  # noqa: S108 - checked to be our own

@@ -6,14 +6,59 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.app.report.joins import MAIN, SLOW, found, hit, hot, joined, place, plan
+from tests.app.report.static_hits import MAIN, SLOW, hit, joined
 from tests.derive.sessions import CWD, MS, SCRIPT, Frame, Job
 from tests.detectors.jobs import CALL, MAKE, PERIOD, STEPS, train_loop
 
 from stepscope.app.report.join import join
 from stepscope.app.report.static_check import StaticHit
 from stepscope.causes.host.line_heat import HotLines
-from stepscope.model.report.finding import Checked, Finding, Outcome, Place, Symptom
+from stepscope.checker.hits import FixPlan, FixSafety
+from stepscope.model.report.finding import Checked, Cost, Finding, Outcome, Place, Remedy, Symptom
+
+
+def plan(safety: FixSafety = "safe") -> FixPlan:
+    """An edit."""
+    return FixPlan(
+        action="add-keyword",
+        title="Add axis=0",
+        safety=safety,
+        behaviour="Results keep their order.",
+        spans=(),
+    )
+
+
+def found(code: str = "HST001", *places: Place, ratio: float = 0.4) -> Finding:
+    """A detector's finding."""
+    return Finding(
+        code=code,
+        name="slow",
+        title="make_batch takes 40 ms",
+        severity="high",
+        confidence=0.9,
+        symptom="Time: slow execution time",
+        cause="Python: interpreter overhead",
+        introduced_stage="training",
+        exposed_stage="training",
+        pipeline_stage="preprocessing",
+        where=places,
+        cost=Cost(ratio=ratio, low=ratio, high=ratio),
+        remedies=(Remedy(id="own", text="make it faster"),),
+        explanation="It is Python.",
+    )
+
+
+def place(line: int, end: int | None = None, file: str = "train.py") -> Place:
+    """A place as reports name it."""
+    return Place(file=file, line=line, end_line=end, function="make_batch")
+
+
+def hot(share: float = 0.4, line: int = SLOW) -> Job:
+    """A loop whose steps spend this share on a line of ``make_batch``, the rest in ``main``."""
+    job = train_loop(20 * MS)
+    for dur, frames in ((share, (MAIN, Frame(SCRIPT, "make_batch", line))), (1 - share, (MAIN,))):
+        job.samples([i * PERIOD + 50 * MS for i in range(STEPS)], *frames, dur=round(dur * 100) * MS)
+    return job
 
 
 def outcome(what: Outcome, hint: str = "") -> tuple[Checked, ...]:
@@ -196,29 +241,6 @@ def test_a_rule_without_a_pay_off_is_never_above_info() -> None:
     """However hot its line, if its fix removed nothing where it was measured."""
     result = joined(hot(0.9), hit(severity="info", speedup=1.0))
     assert (result.findings, [f.severity for f in result.rest]) == ((), ["info"])
-
-
-def prepared(share: float) -> Job:
-    """A loop that is clean, after ``make_batch`` has prepared its data for this part of the run."""
-    job = train_loop(90 * MS)
-    whole = STEPS * PERIOD
-    before = round(share * whole / (1 - share))
-    job.framework(at=MS, dur=MS // 2)
-    job.records = [record._replace(start_ns=record.start_ns + before) for record in job.records]
-    job.samples(range(0, before, 50 * MS), MAIN, Frame(SCRIPT, "make_batch", SLOW))
-    job.samples(range(before + 50 * MS, before + whole, PERIOD), MAIN)
-    job.ended_ns = before + whole
-    return job
-
-
-def test_lines_outside_of_the_steps_cost_their_share_of_the_run() -> None:
-    """What a loop before the training takes is on no step's account, but on the run's."""
-    (finding,) = joined(prepared(0.3), hit(related=())).findings
-    assert "takes 30 % of the run, outside of the steps" in finding.title
-    assert finding.severity == "high"
-    assert finding.exposed_stage == "initialization"
-    assert finding.cost.low == 0.0
-    assert joined(prepared(0.05), hit(related=())).findings == ()
 
 
 def test_lines_that_were_not_seen_are_info() -> None:

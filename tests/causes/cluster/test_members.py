@@ -9,7 +9,7 @@ import pytest
 from tests.derive.clocks.links import MS, Clock, Path, S, probed
 
 from stepscope.causes.cluster import members
-from stepscope.causes.cluster.members import Member
+from stepscope.causes.cluster.member import Member
 from stepscope.derive.view import SessionView
 from stepscope.model.network_tables import ClockProbeTable
 from stepscope.model.session import clock_domain

@@ -167,7 +167,7 @@ def test_settings_travel_without_the_key(tmp_path: Path) -> None:
     ("hosts", "content", "mode", "said"),
     [
         ("a", KEY, 0o600, "1 hosts"),
-        ("", KEY, 0o600, "expected both"),
+        ("", KEY, 0o600, "expected one of them"),
         ("a,b:x", KEY, 0o600, "no HOST"),
         ("a,b:70000", KEY, 0o600, "no HOST"),
         ("a,b", b"short", 0o600, "5 bytes"),

@@ -47,7 +47,7 @@ def test_what_is_said_has_a_reason_and_a_remedy(tmp_path: Path, files: Mapping[s
         (hosts.CONTAINER, "cpu-quota", "change", "2 of 8 CPUs", "TF_NUM_INTRAOP_THREADS=2"),
         (hosts.CONTAINER, "cpu-throttled", "note", "400 of 1,000", "fewer threads"),
         (hosts.CONTAINER, "memory-limit", "change", "4 GiB", "shuffle"),
-        (hosts.CONTAINER, "memory-kills", "note", "1 processes", "dmesg"),
+        (hosts.CONTAINER, "memory-kills", "note", "1 process", "dmesg"),
         (hosts.CONTAINER, "shared-memory", "note", "64 MiB", "--shm-size"),
         (hosts.CONTAINER, "container", "ok", "/.dockerenv", ""),
         (hosts.CONTAINER, "huge-pages", "note", "madvise", "--try glibc-hugepages"),

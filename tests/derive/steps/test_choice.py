@@ -204,3 +204,17 @@ def test_runs_of_other_fetches_in_each_turn_are_steps_by_their_line() -> None:
             )
     found = job.steps()
     assert (len(found), found.call.call_line if found.call else 0) == (20, 9)
+
+
+def test_runs_in_a_callback_are_the_steps_where_no_others_are_recorded() -> None:
+    """Keras' graph mode runs its own steps past Session.run: what is recorded is what a callback runs."""
+    job = Job()
+    job.loop().at(0, 10_000 * MS)
+    hook = job.callback("Scores.on_epoch_end")
+    score = job.call(Kind.SESSION_RUN, "other fetches", call_file=SCRIPT, call_line=32, call_function="on_epoch_end")
+    for epoch in range(5):
+        hook.at(epoch * 2_000 * MS, 1_800 * MS)
+        score.every(40 * MS, 40, dur=30 * MS, start=epoch * 2_000 * MS + MS)
+    found = job.steps()
+    assert found.call is not None
+    assert (found.kind, found.call.call_line, len(found)) == (Kind.SESSION_RUN, 32, 200)

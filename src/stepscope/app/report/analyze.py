@@ -48,6 +48,7 @@ from stepscope.model.report.finding import Component, Diagnostic, LineHeat, Plac
 from stepscope.model.report.step_summary import StepTimes
 from stepscope.reports import json_report, markdown, text
 from stepscope.reports.page import html
+from stepscope.units import format_number_of
 from stepscope.wire.kinds import Trait, kinds_with
 
 if TYPE_CHECKING:
@@ -308,12 +309,11 @@ def _diagnostics(
     for worker in session.workers:
         found += [Diagnostic(code=e.code, text=e.text) for e in worker.all(AgentDiagnostic)]
         if worker.info.lost_records:
-            text = (
-                f"process {worker.info.pid}: {worker.info.lost_records} records were overwritten before they were read"
-            )
+            text = f"process {worker.info.pid}: records overwritten before they were read: {worker.info.lost_records:,}"
             found.append(Diagnostic(code="DX010", text=text))
         if worker.info.lost_lines:
-            text = f"process {worker.info.pid}: {worker.info.lost_lines} lines could not be written to the log"
+            lines = format_number_of(str(worker.info.lost_lines), "lines")
+            text = f"process {worker.info.pid}: {lines} could not be written to the log"
             found.append(Diagnostic(code="DX011", text=text))
     died = view.get(thread_deaths.build)
     if died and not hangs:

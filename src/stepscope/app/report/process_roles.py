@@ -43,7 +43,7 @@ def _summary(view: SessionView, worker: Worker, tasks: int) -> ProcessSummary:
 def member(view: SessionView) -> str:
     """The task of a cluster that the only such process of the session is; "" without one, or of several."""
     members = [worker.info.member for worker in view.workers if worker.info.member is not None]
-    return members[0].text if len(members) == 1 else ""
+    return members[-1].text if len({one.name for one in members}) == 1 else ""
 
 
 def inference(view: SessionView) -> tuple[InferenceSetup, ...]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.app.running import sidecar
 from stepscope.collector import sweep
-from stepscope.collector.always_on import retention
+from stepscope.collector.always_on import retention, user_page
 from stepscope.collector.always_on.session_quota import Limits
 from stepscope.collector.launch import rundir
 from stepscope.collector.recorder import Recording
@@ -48,12 +48,23 @@ def main(argv: Sequence[str]) -> None:
         return
     limits = Limits(bytes=retention.keep_house(session.parent, settings, own=session))
     recording = Recording(run, session, starts=starts, limits=limits)
+    _serve_page(settings, session.parent)
     ticks = [*sidecar.ticks_of(recording), _KeepsHouse(session, limits, settings).tick]
     sweep.sweep(run)
     sidecar.follow(recording, ticks, launcher=False)
     for problem in sidecar.complete(recording):
         sys.stderr.write(f"{problem}\n")
     retention.keep_house(session.parent, settings)
+
+
+def _serve_page(settings: Settings, sessions: Path) -> None:
+    """See to it that the user's page is served, if ``enable --ui`` asked for it; it outlives this process."""
+    if not settings.page_module:
+        return
+    try:
+        user_page.start(settings.page_module, settings.page_port, sessions)
+    except (StepscopeError, OSError) as error:
+        sys.stderr.write(f"the page could not be served: {error}\n")
 
 
 def _leave_the_job() -> None:

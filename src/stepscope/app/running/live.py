@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.app.report import analyze
-from stepscope.app.running import job_phase, live_makers
+from stepscope.app.running import job_phase, joining, live_makers
 from stepscope.app.running.first_figures import FirstFigures
 from stepscope.app.running.triggers.graphs import Graphs
 from stepscope.app.running.triggers.hidden_input import HiddenInput
@@ -208,7 +208,7 @@ class Live:
             problems=tuple(filter(None, (recording.disk_problem, self._problem))),
         )
         try:
-            write_atomic(recording.run / STATUS_NAME, msgspec.json.encode(status))
+            write_atomic(recording.run / STATUS_NAME, msgspec.json.encode(joining.shown(recording, status)))
         except OSError as error:
             self._problem = f"the status could not be written: {error.strerror}"
 

@@ -50,21 +50,26 @@ def main(argv: Sequence[str]) -> None:
 
 def ticks_of(recording: Recording) -> list[Callable[[int, str], object]]:
     """What is due while a job is followed; its modules are loaded now, not at the end, when the user waits."""
-    from stepscope.app.running import capturing, live
+    from stepscope.app.running import capturing, joining, live
 
     now_ns = time.monotonic_ns()
     shown = live.Live(recording, now_ns)
-    return [capturing.Capturing(recording, shown, now_ns).tick, shown.tick]
+    return [capturing.Capturing(recording, shown, now_ns).tick, shown.tick, joining.Joining(recording).tick]
 
 
 def complete(recording: Recording) -> list[str]:
     """The job has ended: store the rest, write the report, clear up; returns lines for the user."""
+    from stepscope.app.running import joining
+
     problems = recording.finish()
     if not problems:  # else the rings and logs stay where they are: opening the session completes it once there is room
         _replay(recording)
         _walk_pages(recording)
+        joining.announce(recording)
         problems = _write_reports(recording.session)
+        joint = joining.join(recording)
         rundir.remove(recording.run)
+        problems += _write_reports(joint) if joint is not None else []
     return problems
 
 

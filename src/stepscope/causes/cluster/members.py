@@ -5,27 +5,29 @@ Serves DST001 to DST004 and the report's part on the members.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.causes.cluster import incarnations
+from stepscope.causes.cluster.member import Member
 from stepscope.derive.clocks import session_links
 from stepscope.derive.cluster import clock, member_calls
 from stepscope.derive.cluster.clock import ClockOffset
+from stepscope.derive.steps import step_makers
 from stepscope.derive.view import SessionView
+from stepscope.model.log.cluster import ServerStarted
 from stepscope.model.report.components import COMPONENTS
 from stepscope.model.session import clock_domain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from stepscope.derive.clocks.host_clock import ClockModel
-    from stepscope.derive.cluster.member_calls import MemberCalls
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.records import F64
-    from stepscope.model.report.components import ComponentName
     from stepscope.model.session.member import MemberInfo
     from stepscope.model.session.session import Session, Worker
 
@@ -41,46 +43,15 @@ MIN_TRACED = 5
 """Fewest traced steps that say how long a member computes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
-    """A task of the job."""
-
-    info: MemberInfo
-    folder: str
-    """Its member session's folder; "" if it is a process of this session."""
-    pid: int
-    host: str
-    open: Callable[[], SessionView]
-    """Its view, of its process alone."""
-    calls: tuple[MemberCalls, ...]
-    """The calls in which its steps may wait; empty if it makes no steps."""
-    steps: int
-    step_ns: float
-    """Mean steady step; 0 without steps."""
-    samples: float
-    """Samples of the mean steady step; 0: unknown, or no steps."""
-    components: Mapping[ComponentName, float]
-    """Mean time of each component of its step."""
-    computes_ns: F64 | None
-    """Time in which ops compute, and nothing else, in each traced step; None without a trace of enough steps, or of
-    steps without an exchange."""
-
-    @property
-    def name(self) -> str:
-        """Name within the job."""
-        return self.info.name
-
-    @property
-    def samples_per_s(self) -> float | None:
-        """Samples per second of steady steps; None if unknown."""
-        return self.samples / self.step_ns * 1e9 if self.samples and self.step_ns else None
-
-
 def build(view: SessionView) -> tuple[Member, ...]:
-    """The members, by role and number; empty if there is at most one: then it is what the session is about."""
+    """The members, by role and number, each with all its incarnations; empty if there is at most one process that is a
+    task: then it is what the session is about.
+    """
     if not view.session.peers.members and sum(worker.info.member is not None for worker in view.workers) <= 1:
         return ()
-    found = [*_of_sessions(view.session), *_of_processes(view.session, "")]
+    found = incarnations.joined([*_of_sessions(view.session), *_of_processes(view.session, "")])
+    if len(found) <= 1 and not view.session.peers.members:
+        return ()
     return tuple(sorted(found, key=lambda member: (member.info.rank < 0, member.info.role, member.info.index)))
 
 
@@ -147,19 +118,38 @@ def _of_processes(session: Session, folder: str) -> Iterator[Member]:
 def _member(session: Session, worker: Worker, info: MemberInfo, folder: str) -> Member:
     view = SessionView(replace(session, workers=(worker,)))
     steps, anatomy = view.steps, view.anatomy
+    origin_ns = session.manifest.started_unix_ns
     return Member(
+        began_unix_ns=origin_ns + worker.info.started_ns,
+        newest_unix_ns=origin_ns + worker.info.started_ns,
+        ended_unix_ns=origin_ns + _end_of(session, worker),
         info=info,
         folder=folder,
         pid=worker.info.pid,
         host=session.manifest.host.name,
         open=lambda: view,
         calls=member_calls.of(steps, session.manifest.origin_monotonic_ns) if steps is not None else (),
-        steps=steps.count if steps is not None else 0,
+        steps=_count(steps) if steps is not None else 0,
         step_ns=steps.steady_ns / steps.steady_count if steps is not None else 0.0,
         samples=_samples(steps) if steps is not None else 0.0,
         components={name: anatomy.mean_ns(name) for name in COMPONENTS} if anatomy is not None else {},
         computes_ns=_computes(view),
+        serves=any(server.joined for server in worker.all(ServerStarted)),
     )
+
+
+def _end_of(session: Session, worker: Worker) -> int:
+    """When a process ended; of one that was killed, when its last record did."""
+    if worker.info.ended_ns:
+        return worker.info.ended_ns
+    records = worker.records
+    return int((records.start_ns + records.dur_ns).max()) if len(records) else session.manifest.ended_ns
+
+
+def _count(steps: Steps) -> int:
+    """Number of steps of all equal makers: a coordinator has one for each of its workers."""
+    makers = [maker.count for maker in step_makers.build(steps) if maker.main]
+    return sum(makers) if len(makers) > 1 else steps.count
 
 
 def _samples(steps: Steps) -> float:

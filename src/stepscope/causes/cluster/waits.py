@@ -16,7 +16,7 @@ from stepscope.derive.cluster import blame, pairing
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.causes.cluster.members import Member
+    from stepscope.causes.cluster.member import Member
     from stepscope.derive.cluster.blame import Blame
     from stepscope.derive.cluster.clock import ClockOffset
     from stepscope.derive.cluster.member_calls import MemberCalls

@@ -59,6 +59,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     job_quota_bytes: int = DEFAULT_JOB_QUOTA
     keep_days: float = DEFAULT_KEEP_DAYS
     sources: bool = True
+    page_module: str = ""
+    """Module that serves the user's page (``user_page``), started with the first job; empty: no page is served."""
+    page_port: int = 0
+    """Its port; 0: the default, or the next free one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

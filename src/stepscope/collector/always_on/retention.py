@@ -79,12 +79,12 @@ class Kept:
 
 
 def sessions_in(folder: Path) -> list[Kept]:
-    """The sessions of ``enable`` in a folder, oldest first."""
+    """The sessions of ``enable`` in a folder, joint ones too, oldest first."""
     found = []
     for path in folder.glob(f"*{layout.SUFFIX}") if folder.is_dir() else ():
         try:
             manifest = json.loads((path / layout.MANIFEST).read_text("utf-8"))
-            if manifest.get("mode") != "enable" or path.is_symlink():
+            if "enable" not in {manifest.get("mode"), manifest.get("joined_by")} or path.is_symlink():
                 continue
             running = manifest.get("state") == "running" and Path(str(manifest.get("run_dir"))).is_dir()
             at_s = (path / layout.MANIFEST).stat().st_mtime
@@ -95,13 +95,15 @@ def sessions_in(folder: Path) -> list[Kept]:
 
 
 def _bytes_of(path: Path) -> int:
+    """Bytes of its files; of a file that a joint session has too, its part."""
     total = 0
     for folder, _, files in os.walk(path):
         for name in files:
             try:
-                total += os.lstat(os.path.join(folder, name)).st_size
+                about = os.lstat(os.path.join(folder, name))
             except OSError:
                 continue
+            total += about.st_size // max(1, about.st_nlink)
     return total
 
 

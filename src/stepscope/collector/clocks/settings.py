@@ -43,7 +43,7 @@ def parse(hosts: str, key_file: Path | None) -> ClockSettings:
         UsageError: one is missing or wrong, or the key cannot be used.
     """
     if not hosts:
-        raise UsageError("--key-file without --clock-hosts; expected both")
+        raise UsageError("--key-file without --clock-hosts or --gather; expected one of them with it")
     if key_file is None:
         raise UsageError(
             "--clock-hosts without --key-file: only who has the key is answered; expected a file that "

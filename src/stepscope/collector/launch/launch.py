@@ -374,7 +374,9 @@ def _finish(exit_code: int, session: Path, sidecar: SidecarProcess, messages: li
             return Outcome(exit_code=exit_code, session=session, messages=tuple(messages), interrupted=True)
         if sidecar.reaped() and not sidecar.finished:
             deaths += 1
-    if not sidecar.finished:
+    if not sidecar.finished and sidecar.pid and (session / "report.json").exists():
+        messages.append("the joint report of the job's members is still being written")
+    elif not sidecar.finished:
         why = sidecar.last_words() or "the sidecar does not end"
         messages.append(f"the report could not be written ({why}): stepscope report {session}")
     messages.extend(sidecar.messages())

@@ -138,6 +138,11 @@ def arm_trial(run: Path, trial: Trial) -> None:
     write_json(run / CONFIG_NAME, config)
 
 
+def is_trial(run: Path) -> bool:
+    """Whether the run is a trial."""
+    return CONFIG_KEY in (_read_json(run / CONFIG_NAME) or {})
+
+
 def write_signalled(run: Path) -> None:
     """Tell the job's processes that a signal which ends jobs was passed on: none then waits for anything of ours."""
     try:

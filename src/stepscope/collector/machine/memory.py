@@ -15,7 +15,7 @@ from stepscope.collector.cgroups import cgroup
 from stepscope.collector.machine.host import Host
 from stepscope.model.report.doctor import Check, Outcome
 from stepscope.model.report.remedies import HUGE_PAGES
-from stepscope.units import format_bytes
+from stepscope.units import format_bytes, format_number_of
 
 _THP = "/sys/kernel/mm/transparent_hugepage/"
 _FULL_RATIO = 0.9
@@ -70,7 +70,7 @@ def _limit(host: Host) -> Iterator[Check]:
     }
     killed = int(events.get("oom_kill", "0"))
     if killed:
-        found = f"{killed} processes were killed at the limit since the group was made"
+        found = f"killed at the limit since the group was made: {format_number_of(str(killed), 'processes')}"
         yield _check(
             "memory-kills",
             "kills",

@@ -53,7 +53,7 @@ MIN_AROUND = 3
 """Training steps between neighbouring calls from which these calls enclose many steps: they are no steps themselves."""
 TRAINERS = frozenset(kinds_with(Trait.TRAINER))
 MARKS = frozenset(kinds_with(Trait.MARK))
-FORWARD = frozenset({"prediction", "evaluation", "call"})
+FORWARD = frozenset({"prediction", "call"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +153,7 @@ def _without_forward(worker: Worker, candidates: Sequence[Candidate]) -> list[Ca
         return list(candidates)
     trained = intervals.union(_fits(worker), _union(trainers))
     first, last = int(trained[0][0]), int(trained[1][-1])
-    beside = [one for one in candidates if one.purpose in FORWARD and _mostly_between(one, first, last)]
+    beside = [one for one in candidates if _is_forward(one) and _mostly_between(one, first, last)]
     predicted = _union(beside)
     spent = intervals.total(trained)
     least = TRAINING_RATIO if _within_steps(beside, trainers) else PHASES_RATIO
@@ -187,9 +187,14 @@ def _within_steps(beside: Sequence[Candidate], trainers: Sequence[Candidate]) ->
     return len(holding) >= WITHIN_RATIO * len(steps)
 
 
+def _is_forward(one: Candidate) -> bool:
+    """Whether calls make results without training."""
+    return one.purpose in FORWARD or one.name.role in EVALUATIONS
+
+
 def _mostly_between(one: Candidate, first: int, last: int) -> bool:
     """Whether most calls lie between two moments. Of evaluations, whose calls may be in gaps, their loops count."""
-    asked = _asked(one.worker)[0] if one.purpose == "evaluation" else one.starts
+    asked = _asked(one.worker)[0] if one.name.role in EVALUATIONS else one.starts
     starts = asked if len(asked) else one.starts
     return 2 * int(((starts >= first) & (starts < last)).sum()) > len(starts)
 

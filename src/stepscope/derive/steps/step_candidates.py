@@ -71,11 +71,12 @@ def _found(
 ) -> list[Candidate]:
     """The candidates among groups of names."""
     records = worker.records
-    found = []
+    found, hooks = [], _in_hooks(worker)
+    only_hooks = int(((records.kind == Kind.SESSION_RUN) & ~hooks).sum()) < MIN_CALLS  # Keras' own runs are no records
     for (kind, place), ids in groups.items():
         mine = (records.kind == kind) & np.isin(records.name, ids) & ((records.flags & Flag.END) == 0)
-        if kind == Kind.SESSION_RUN:
-            mine &= ~_in_hooks(worker)
+        if kind == Kind.SESSION_RUN and not only_hooks:
+            mine &= ~hooks
         for thread in np.unique(records.thread[mine]):
             index = np.flatnonzero(mine & (records.thread == thread))
             if len(index) < MIN_CALLS:

@@ -42,7 +42,7 @@ from stepscope.causes.system import gpu
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.components import stage_in_step
 from stepscope.model.report.finding import Evidence, Place, Remedy
-from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.units import Ratio, format_ns, format_number_of, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,8 +109,9 @@ def _title(view: StepsView, ratio: float, holder: Holder) -> str:
     count = len(holder.threads)
     who = f"{count} other Python threads hold" if count > 1 else "another Python thread holds"
     name = f" (thread {names[0]})" if count == 1 and names else ""
+    cpus = format_number_of(f"{holder.cores:.2g}", "CPUs")
     return (
-        f"{who} the GIL: {holder.spot.function}{name} computes on {holder.cores:.2g} CPUs, and each step waits "
+        f"{who} the GIL: {holder.spot.function}{name} computes on {cpus}, and each step waits "
         f"{format_ns(ratio * mean)} of {format_ns(mean)} for the interpreter lock: {format_ratio(ratio)} of the time"
     )
 

@@ -36,7 +36,7 @@ from stepscope.causes.host import no_progress, thread_deaths
 from stepscope.causes.job import purpose
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
-from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.units import Ratio, format_ns, format_number_of, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -176,7 +176,7 @@ def _others(view: SessionView, still: Standstill) -> str:
             ago = format_ns(still.until_ns - thread.last_ns)
             parts.append(f"{_at(view, thread)} was last seen {ago} before the end: it has ended, or waits idle")
     others = "; ".join(parts) or "none was seen in user code"
-    return f"The process used {still.cores:.2g} CPUs meanwhile. The other threads: {others}."
+    return f"The process used {format_number_of(f'{still.cores:.2g}', 'CPUs')} meanwhile. The other threads: {others}."
 
 
 def _places(view: SessionView, still: Standstill) -> tuple[Place, ...]:

@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING
 from stepscope.causes.system import contention
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
-from stepscope.units import Ratio
+from stepscope.units import Ratio, format_number_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,16 +100,17 @@ def _of_thread(contention: Contention) -> tuple[Evidence, ...]:
 
 
 def _title(contention: Contention, rivals: list[Rival], *, quota: bool) -> str:
-    have = f"{contention.got:.2g} of the {contention.could_have:.2g} CPUs it could use"
+    have = f"{contention.got:.2g} of the {format_number_of(f'{contention.could_have:.2g}', 'CPUs')} it could use"
     if quota:
         return f"the cgroup's CPU quota throttles the job: it got {have}"
     if contention.steal > contention.others:
-        stolen = f"steal {contention.steal:.2g} CPUs"
+        stolen = f"steal {format_number_of(f'{contention.steal:.2g}', 'CPUs')}"
         return f"the hypervisor gives the CPU to other virtual machines ({stolen}): the job got {have}"
     alike = [r.name for r in rivals if r.child == rivals[0].child]
     who = ", ".join(alike[:2]) or "many small ones"
     own = "processes that the job itself started" if rivals and rivals[0].child else "other processes"
-    return f"CPU contention: {own} ({who}) take {contention.others:.2g} CPUs; the job is starved, it got {have}"
+    others = format_number_of(f"{contention.others:.2g}", "CPUs")
+    return f"CPU contention: {own} ({who}) take {others}; the job is starved, it got {have}"
 
 
 def _places(view: SessionView, rivals: list[Rival]) -> tuple[Place, ...]:

@@ -158,3 +158,9 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """Newest captures, oldest first."""
     captures_ratio: float = 0.0
     """Cost of captures so far, as a share of the job's time."""
+    member: str = ""
+    """Tasks of a cluster that its processes are: "worker 0", "ps 0, worker 0"; "" if they are none."""
+    cluster: str = ""
+    """Id of that cluster, the same for all its members; "" if it has none."""
+    cluster_tasks: int = 0
+    """Number of all tasks of that cluster."""

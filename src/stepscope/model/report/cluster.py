@@ -38,6 +38,8 @@ class MemberRow(Struct, frozen=True, kw_only=True):
     folder: str = ""
     """Folder of its session below ``members/``; "" if it is a process of this session."""
     steps: int = 0
+    serves: bool = False
+    """Flag: it only serves what others ask for: a parameter server, a worker of a coordinator."""
     step_ns: int | None = None
     """Mean steady step."""
     samples_per_s: float | None = None
@@ -54,6 +56,10 @@ class MemberRow(Struct, frozen=True, kw_only=True):
     """What its steps were paired by with those of the others: see ``derive.cluster.pairing``."""
     synchronous: bool = False
     """Flag: it leaves its calls together with the others."""
+    incarnations: int = 1
+    """Number of processes that were this task, one after the other: a worker that was started again."""
+    folders: tuple[str, ...] = ()
+    """Folders of their sessions below ``members/``, in order; empty if there was one."""
     first: FirstFinding | None = None
     """First finding above info of its report; null: none, or it has no separate report."""
 

@@ -200,6 +200,10 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     captures: tuple[CaptureInfo, ...] = ()
     members: tuple[MergedMember, ...] = ()
     """Member sessions of a joint session. Since 0.1."""
+    joined_by: str = ""
+    """Who made a joint session: user | run | enable (the collector of the member that ended last). Since 0.1."""
+    joint: str = ""
+    """Path of the joint session that the members on this host get when the last of them has ended. Since 0.1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

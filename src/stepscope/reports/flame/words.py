@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.model.session.stacks import FrameKind
 from stepscope.reports.flame.graph import kind_shares
-from stepscope.units import format_bytes, format_ns
+from stepscope.units import format_bytes, format_ns, format_number_of
 
 if TYPE_CHECKING:
     from stepscope.derive.stacks.drawn_tree import Cut
@@ -114,7 +114,7 @@ def is_doubtful(shown: Graph) -> bool:
 def samples_text(shown: Graph) -> str:
     """The size of a profile: samples and weight."""
     profile = shown.profile
-    count = f"{shown.samples:,.0f} samples"
+    count = format_number_of(f"{shown.samples:,.0f}", "samples")
     weight = weight_text(profile.total, profile.unit)
     return count if profile.unit in {"samples", ""} and shown.samples == profile.total else f"{count}, {weight}"
 

@@ -68,7 +68,11 @@ def _tiles(report: Report) -> list[tuple[str, str, str]]:
         tiles.append(("Throughput", f"{format_rate(rates.steps_per_s)} steps/s", "samples per step unknown"))
     if times is not None:
         tiles.append(("Mean step", format_ns(times.mean_ns), f"p95 {format_ns(times.p95_ns)}"))
-        warm = f"{times.warmup_steps} warm-up steps, {format_ns(times.warmup_ns)}" if times.warmup_steps else ""
+        warm = (
+            f"{words.plural(times.warmup_steps, 'warm-up step')}, {format_ns(times.warmup_ns)}"
+            if times.warmup_steps
+            else ""
+        )
         tiles.append(("Steps", f"{summary.steps:,}", warm))
         tiles += [("GPU busy", f"{words.percent(busy)} %", "of the steady steps")] if busy is not None else []
     if not summary.steps:

@@ -20,7 +20,7 @@ from stepscope.model.report.step_summary import Throughput
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from stepscope.causes.cluster.members import Member
+    from stepscope.causes.cluster.member import Member
     from stepscope.derive.view import SessionView
     from stepscope.model.report.cluster import Cluster
     from stepscope.model.report.finding import Checked, Component, Finding
@@ -32,6 +32,8 @@ MOST_ANALYSED = 16
 MAX_DIAGNOSTICS = 20
 ALONE = frozenset({"DST004"})
 """Questions of a member alone, which the joint session answers."""
+OF_MEMBERS = "DX193"
+"""The diagnostic by which a member's report names the joint one."""
 OUTCOMES = ("found", "undecided", "failed", "clear", "not-applicable")
 
 
@@ -48,7 +50,10 @@ def build(view: SessionView, report_of: Callable[[Session], Report]) -> Report:
     everyone = view.get(of_job.build)
     reports = {stored.folder: report_of(stored.load()) for stored in _analysed(view)}
     named = [(_names(everyone, folder), report) for folder, report in reports.items()]
-    first = {name: _first(report) for names, report in named for name in names}
+    first: dict[str, FirstFinding | None] = {}
+    for names, report in named:
+        for name in names:
+            first[name] = _worse(first.get(name), _first(report))
     cluster = members.build(view, first)
     ledger = _ledger(_critical(cluster, reports), found)
     codes = {detector.code for detector in together}
@@ -109,7 +114,13 @@ def _ledger(critical: Report, together: Sequence[Finding]) -> tuple[LedgerEntry,
 
 
 def _names(everyone: Sequence[Member], folder: str) -> tuple[str, ...]:
-    return tuple(member.name for member in everyone if member.folder == folder)
+    return tuple(member.name for member in everyone if folder in (member.folder, *member.folders))
+
+
+def _worse(one: FirstFinding | None, other: FirstFinding | None) -> FirstFinding | None:
+    """Of two incarnations of a task the finding that costs more."""
+    found = [finding for finding in (one, other) if finding is not None]
+    return max(found, key=lambda finding: finding.ratio, default=None)
 
 
 def _first(report: Report) -> FirstFinding | None:
@@ -130,14 +141,14 @@ def _merged(named: Iterable[tuple[tuple[str, ...], Report]]) -> list[Finding]:
             if finding.code not in ALONE:
                 place = (finding.where[0].file, finding.where[0].line) if finding.where else None
                 groups.setdefault((finding.code, place), []).append((names, finding))
-    with_steps = sum(bool(report.session.steps) for _, report in reports)
+    with_steps = {name for names, report in reports if report.session.steps for name in names}
     merged = []
     for group in groups.values():
         finding = max((one for _, one in group), key=lambda one: one.cost.weight)
         finding = replace(finding, cost=replace(finding.cost, exclusive_ratio=None))
-        if len(group) < with_steps:
-            who = ", ".join(name for names, _ in group for name in names)
-            finding = replace(finding, title=f"{who}: {finding.title}")
+        who = dict.fromkeys(name for names, _ in group for name in names)
+        if with_steps - set(who):
+            finding = replace(finding, title=f"{', '.join(who)}: {finding.title}")
         merged.append(finding)
     return merged
 
@@ -172,8 +183,12 @@ def _notes(named: Iterable[tuple[tuple[str, ...], Report]]) -> list[Diagnostic]:
     found: dict[tuple[str, str], list[str]] = {}
     for names, report in named:
         for one in report.diagnostics:
+            if one.code == OF_MEMBERS:
+                continue
             found.setdefault((one.code, one.text), []).extend(names)
-    return [Diagnostic(code=code, text=f"{', '.join(who)}: {text}") for (code, text), who in found.items()]
+    return [
+        Diagnostic(code=code, text=f"{', '.join(dict.fromkeys(who))}: {text}") for (code, text), who in found.items()
+    ]
 
 
 def _summary(session: Session, reports: Sequence[Report], cluster: Cluster | None) -> SessionSummary:

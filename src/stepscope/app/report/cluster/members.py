@@ -13,7 +13,7 @@ from stepscope.model.report.cluster import Cluster, Gain, MemberRow
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stepscope.causes.cluster.members import Member
+    from stepscope.causes.cluster.member import Member
     from stepscope.causes.cluster.waits import Waits
     from stepscope.derive.view import SessionView
     from stepscope.model.report.cluster import FirstFinding
@@ -33,7 +33,7 @@ def build(view: SessionView, first: Mapping[str, FirstFinding | None] | None = N
         return None
     found = view.get(waits.build)
     blame = found.blame if found is not None else None
-    info = members[0].info
+    info = max(members, key=lambda member: member.newest_unix_ns).info
     there = {member.name for member in members}
     rates = [member.samples_per_s for member in members if member.steps]
     known = [rate for rate in rates if rate is not None]
@@ -63,9 +63,12 @@ def _row(member: Member, found: Waits | None, first: Mapping[str, FirstFinding |
         pid=member.pid,
         folder=member.folder,
         steps=member.steps,
+        serves=member.serves,
         step_ns=round(member.step_ns) if member.step_ns else None,
         samples_per_s=member.samples_per_s,
         first=first.get(member.name),
+        incarnations=member.incarnations,
+        folders=member.folders,
     )
     if found is None or member not in found.members:
         return row
@@ -89,6 +92,10 @@ def _why_not(members: Sequence[Member], found: Waits | None) -> str:
     """Why nothing is said of waits."""
     if found is None:
         made = sum(bool(member.calls) for member in members)
+        serving = sum(member.serves for member in members)
+        if made == 1 and serving == len(members) - 1:
+            name = next(member.name for member in members if member.calls)
+            return f"waits are not compared: {name} makes the steps, the others serve it"
         return f"waits are not compared: {made} of the {len(members)} members make enough steps"
     pairing = found.pairing
     if sum(pairing.synchronous) > 1:

@@ -1,17 +1,17 @@
-"""Hits, findings and jobs to join."""
+"""Static findings to be joined with those of a run."""
 
 from __future__ import annotations
 
-from tests.derive.sessions import MS, SCRIPT, Frame, Job
-from tests.detectors.jobs import MAKE, PERIOD, STEPS, train_loop
+from tests.derive.sessions import SCRIPT, Frame, Job
+from tests.detectors.jobs import MAKE
 
 from stepscope.app.report.join import Joined, join
 from stepscope.app.report.static_check import StaticHit
 from stepscope.causes.host.line_heat import HotLines
-from stepscope.checker.hits import CheckSeverity, FixPlan, FixSafety, Hit, Span
+from stepscope.checker.hits import CheckSeverity, FixPlan, Hit, Span
 from stepscope.checker.rule import Rule
 from stepscope.checker.run import findings
-from stepscope.model.report.finding import Cause, Checked, Cost, Finding, PipelineStage, Place, Remedy, Symptom
+from stepscope.model.report.finding import Cause, Checked, Finding, PipelineStage, Symptom
 
 MAIN = Frame(SCRIPT, "main", MAKE)
 SLOW = 4
@@ -61,50 +61,6 @@ def hit(
     return StaticHit(
         rule=made, hit=found, finding=findings.finding(made, found), edit="stepscope check --diff x" if fix else None
     )
-
-
-def plan(safety: FixSafety = "safe") -> FixPlan:
-    """An edit."""
-    return FixPlan(
-        action="add-keyword",
-        title="Add axis=0",
-        safety=safety,
-        behaviour="Results keep their order.",
-        spans=(),
-    )
-
-
-def found(code: str = "HST001", *places: Place, ratio: float = 0.4) -> Finding:
-    """A detector's finding."""
-    return Finding(
-        code=code,
-        name="slow",
-        title="make_batch takes 40 ms",
-        severity="high",
-        confidence=0.9,
-        symptom="Time: slow execution time",
-        cause="Python: interpreter overhead",
-        introduced_stage="training",
-        exposed_stage="training",
-        pipeline_stage="preprocessing",
-        where=places,
-        cost=Cost(ratio=ratio, low=ratio, high=ratio),
-        remedies=(Remedy(id="own", text="make it faster"),),
-        explanation="It is Python.",
-    )
-
-
-def place(line: int, end: int | None = None, file: str = "train.py") -> Place:
-    """A place as reports name it."""
-    return Place(file=file, line=line, end_line=end, function="make_batch")
-
-
-def hot(share: float = 0.4, line: int = SLOW) -> Job:
-    """A loop whose steps spend this share on a line of ``make_batch``, the rest in ``main``."""
-    job = train_loop(20 * MS)
-    for dur, frames in ((share, (MAIN, Frame(SCRIPT, "make_batch", line))), (1 - share, (MAIN,))):
-        job.samples([i * PERIOD + 50 * MS for i in range(STEPS)], *frames, dur=round(dur * 100) * MS)
-    return job
 
 
 def joined(job: Job, *static: StaticHit, run: tuple[Finding, ...] = (), checked: tuple[Checked, ...] = ()) -> Joined:

@@ -1,0 +1,32 @@
+"""The place for parts that an address names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from stepscope.app.gathering.folder_target import FolderTarget
+from stepscope.app.gathering.server_target import ServerTarget
+from stepscope.app.gathering.store_target import StoreTarget
+from stepscope.app.gathering.target import HTTP, check, parsed
+from stepscope.collector.clocks import settings
+
+if TYPE_CHECKING:
+    from stepscope.app.gathering.target import Target
+
+
+def opened(url: str, key_file: Path | None) -> Target:
+    """The place at an address; nothing is connected yet.
+
+    Raises:
+        UsageError: as ``check``.
+        TargetError: no such store is known.
+    """
+    check(url, key_file)
+    address = parsed(url)
+    if address.scheme in HTTP and key_file is not None:
+        return ServerTarget(address, settings.key_of(key_file))
+    if address.scheme in {"", "file"}:
+        return FolderTarget(Path(unquote(address.path) if address.scheme else url))
+    return StoreTarget(url)

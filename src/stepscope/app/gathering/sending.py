@@ -1,0 +1,125 @@
+"""Sends a session to where those of all hosts are gathered, in parts; the last of them says that it is whole.
+
+Parts are numbered, and named after the job, the task and the session: sent again, they are the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from stepscope.app import bundle
+from stepscope.app.gathering import opening
+from stepscope.app.gathering import target as targets
+from stepscope.app.gathering.gathered import COMPLETE, Gathered, SentPart
+from stepscope.errors import StepscopeError
+from stepscope.store import layout
+from stepscope.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stepscope.app.gathering.target import Target
+    from stepscope.model.session.session import Manifest
+
+WAIT_S = 60.0
+"""Time that ``run`` gives to sending, when its job has ended and its report is shown."""
+TRIES = 3
+PAUSE_S = 0.5
+"""Time before a part is sent again; twice that before the last try."""
+
+
+def send(session: Path, place: Target) -> Gathered:
+    """Send a session. Return what was sent.
+
+    Raises:
+        SessionError: the session cannot be read, or is still written.
+        TargetError: the place does not take it.
+        OSError: there is no room to pack it.
+    """
+    from stepscope.store.manifests import read_manifest
+
+    with tempfile.TemporaryDirectory(prefix="stepscope-gather-") as folder:
+        spool = Path(folder) / f"session{layout.PACKED_SUFFIX}"
+        bundle.pack(session, spool)
+        manifest = read_manifest(session)
+        stem = f"{_job(manifest)}/{_stem(manifest)}-{_safe(manifest.id)}"
+        whole = hashlib.sha256()
+        parts: list[SentPart] = []
+        with spool.open("rb") as stream:
+            while data := stream.read(targets.PART_BYTES):
+                whole.update(data)
+                part = SentPart(
+                    name=f"part-{len(parts) + 1:06d}", bytes=len(data), sha256=hashlib.sha256(data).hexdigest()
+                )
+                _put(place, f"{stem}/{part.name}", data)
+                parts.append(part)
+        about = Gathered(
+            id=manifest.id,
+            job=_job(manifest),
+            names=tuple(sorted(worker.member.name for worker in manifest.workers if worker.member is not None)),
+            started_unix_ns=manifest.started_unix_ns,
+            ended_ns=manifest.ended_ns,
+            host=manifest.host.name,
+            sha256=whole.hexdigest(),
+            parts=tuple(parts),
+        )
+        _put(place, f"{stem}/{COMPLETE}", msgspec.json.encode(about))
+    return about
+
+
+def outcome(session: Path, url: str, key_file: Path | None, shown: Callable[[Path], str]) -> tuple[bool, str]:
+    """Send a session within ``WAIT_S``; return whether it arrived, and one line that says so. Never raises."""
+    again = f"stepscope gather send {shown(session)} --to {url}{f' --key-file {key_file}' if key_file else ''}"
+    said: list[tuple[bool, str]] = []
+
+    def work() -> None:
+        try:
+            sent = send(session, opening.opened(url, key_file))
+        except (StepscopeError, OSError) as error:
+            said.append((False, f"not gathered: {error}; the session is here; send it later: {again}"))
+            return
+        size = format_bytes(sum(part.bytes for part in sent.parts))
+        said.append((True, f"{size} gathered at {url}; when all are there: stepscope merge {url}"))
+
+    thread = threading.Thread(target=work, name="stepscope-gather", daemon=True)  # a dead mount may never answer
+    thread.start()
+    try:
+        thread.join(WAIT_S)
+    except KeyboardInterrupt:
+        return False, f"not gathered: interrupted; send it later: {again}"
+    return said[0] if said else (False, f"not gathered: no answer from {url} within {WAIT_S:.0f} s; later: {again}")
+
+
+def _put(place: Target, name: str, data: bytes) -> None:
+    for number in range(1, TRIES + 1):
+        try:
+            place.put(name, data)
+        except StepscopeError:
+            if number == TRIES:
+                raise
+            time.sleep(number * PAUSE_S)
+        else:
+            return
+
+
+def _job(manifest: Manifest) -> str:
+    """Folder of the job: its id, or that of the only session it has."""
+    known = [worker.member.job_id for worker in manifest.workers if worker.member is not None and worker.member.job_id]
+    return _safe(known[0] if known else f"alone-{manifest.id}")
+
+
+def _stem(manifest: Manifest) -> str:
+    members = [worker.member for worker in manifest.workers if worker.member is not None]
+    return _safe(members[0].name if len(members) == 1 else manifest.name)
+
+
+def _safe(text: str) -> str:
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "-" for c in text)
+    return plain[:50] or "job"

@@ -1,0 +1,48 @@
+"""``stepscope gather``: sessions of many hosts in one place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from stepscope.app.gathering import opening, sending
+from stepscope.cli.key_file import KEY_FILE
+from stepscope.units import format_bytes
+from stepscope.web import gather as gather_server
+
+
+@click.group(short_help="Gather the sessions of many hosts in one place.")
+def gather() -> None:
+    """Gather the sessions of many hosts in one place: `stepscope run --gather URL` sends there, `stepscope merge URL`
+    joins what arrived.
+    """
+
+
+@gather.command(short_help="Send sessions.")
+@click.argument("sessions", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--to", "url", required=True, metavar="URL", help="A folder, file://FOLDER, http://HOST:PORT, s3:// ...")
+@KEY_FILE
+def send(sessions: tuple[Path, ...], url: str, key_file: Path | None) -> None:
+    """Send SESSIONS that `run --gather` could not send."""
+    place = opening.opened(url, key_file)
+    for session in sessions:
+        sent = sending.send(session, place)
+        click.echo(f"{session}: {format_bytes(sum(part.bytes for part in sent.parts))} in {len(sent.parts)} parts")
+
+
+@gather.command(short_help="Take sessions into a folder.")
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.option(
+    "--listen",
+    required=True,
+    metavar="HOST:PORT",
+    help="Address of this host to listen at, and no other. PORT 0: any free one; its address is printed.",
+)
+@KEY_FILE
+def serve(folder: Path, listen: str, key_file: Path | None) -> None:
+    """Take sessions into FOLDER from who has the key, until Ctrl-C.
+
+    Contents are not encrypted: in a network that you do not trust, put a proxy with https before it.
+    """
+    gather_server.serve(folder, listen, key_file, click.echo)

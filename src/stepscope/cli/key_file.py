@@ -1,0 +1,13 @@
+"""The option ``--key-file`` of commands that gather."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+KEY_FILE = click.option(
+    "--key-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File with the key that senders and server share: at least 16 bytes, readable by its owner only.",
+)

@@ -1,0 +1,144 @@
+"""``stepscope gather serve``: takes parts of sessions into a folder, from who has the key, and gives them out again.
+
+Every request is proven first (``app.gathering.signing``); its body is read only then, and no further than its size and
+digest say. Nothing that comes is opened, executed or listed in a page.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import shutil
+import time
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+import msgspec
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from stepscope.app.gathering import signing
+from stepscope.app.gathering.folder_target import FolderTarget
+from stepscope.app.gathering.server_target import PARTS
+from stepscope.app.gathering.target import NAME, PART_BYTES
+from stepscope.errors import TargetError
+from stepscope.web import listening
+from stepscope.web.problems import Refused, response
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from starlette.requests import Request
+
+MIN_FREE_BYTES = 1 << 30
+"""Space that parts leave free on the disk."""
+MAX_CONNECTIONS = 256
+_NICE = 5
+_IDLE_S = 15
+
+
+def serve(folder: Path, host: str, port: int, key: bytes, say: Callable[[str], object]) -> None:
+    """Serve until interrupted.
+
+    Args:
+        folder: for the parts.
+        host: address to listen at, as the user gave it, and no other.
+        port: 0: any free one.
+        key: what the senders share.
+        say: called with the address.
+
+    Raises:
+        UsageError: the address is not available.
+    """
+    bound = listening.listen(host, port)
+    shown = f"[{host}]" if ":" in host else host
+    say(f"http://{shown}:{bound.getsockname()[1]}")
+    config = uvicorn.Config(
+        application(folder, key),
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        ws="none",
+        limit_concurrency=MAX_CONNECTIONS,
+        timeout_keep_alive=_IDLE_S,
+        timeout_graceful_shutdown=2,
+    )
+    os.nice(max(0, _NICE - os.nice(0)))
+    try:
+        uvicorn.Server(config).run(sockets=[bound])
+    except KeyboardInterrupt:
+        return
+
+
+def application(folder: Path, key: bytes) -> Starlette:
+    """The server, for parts in a folder."""
+    place = FolderTarget(folder)
+
+    async def listed(request: Request) -> Response:
+        _check(request, key)
+        names = await run_in_threadpool(_names, place)
+        return Response(msgspec.json.encode({"parts": names}), media_type="application/json")
+
+    async def part(request: Request) -> Response:
+        _check(request, key)
+        name = request.path_params["name"]
+        if not NAME.fullmatch(name):
+            raise Refused(HTTPStatus.NOT_FOUND, "no name of a part; expected JOB/SESSION/PART")
+        if request.method == "GET":
+            data = await run_in_threadpool(place.get, name)
+            return Response(data, media_type="application/octet-stream")
+        body = await _body(request)
+        await run_in_threadpool(_store, place, name, body)
+        return PlainTextResponse("")
+
+    def refused(request: Request, error: Exception) -> Response:
+        del request
+        why = error if isinstance(error, Refused) else Refused(HTTPStatus.NOT_FOUND, str(error))
+        return response(why)
+
+    return Starlette(
+        routes=[Route(PARTS, listed, methods=["GET"]), Route(PARTS + "/{name:path}", part, methods=["GET", "PUT"])],
+        exception_handlers={Refused: refused, TargetError: refused},
+    )
+
+
+def _check(request: Request, key: bytes) -> None:
+    """Raise Refused unless the request comes from who has the key, now."""
+    given = {name: request.headers.get(name, "") for name in (signing.TIME, signing.DIGEST, signing.MAC)}
+    if not signing.verified(key, request.method, request.scope["raw_path"].decode("ascii", "replace"), given):
+        raise Refused(HTTPStatus.UNAUTHORIZED, "not signed with the key of this server")
+    apart = time.time() - int(given[signing.TIME])
+    if abs(apart) > signing.MAX_APART_S:
+        raise Refused(HTTPStatus.UNAUTHORIZED, f"the clocks of the two hosts differ by {abs(apart):.0f} s")
+
+
+async def _body(request: Request) -> bytes:
+    """The body, if it is what was signed."""
+    parts, size = [], 0
+    async for data in request.stream():
+        size += len(data)
+        if size > PART_BYTES:
+            raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"expected at most {PART_BYTES} bytes")
+        parts.append(data)
+    body = b"".join(parts)
+    if not hmac.compare_digest(hashlib.sha256(body).hexdigest(), request.headers[signing.DIGEST]):
+        raise Refused(HTTPStatus.BAD_REQUEST, "the body is not what was signed")
+    return body
+
+
+def _names(place: FolderTarget) -> list[str]:
+    return place.names() if place.folder.is_dir() else []
+
+
+def _store(place: FolderTarget, name: str, body: bytes) -> None:
+    folder = place.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    if shutil.disk_usage(folder).free < MIN_FREE_BYTES + len(body):
+        raise Refused(HTTPStatus.INSUFFICIENT_STORAGE, "the disk is full")
+    place.put(name, body)
