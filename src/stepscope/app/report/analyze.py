@@ -31,6 +31,7 @@ from stepscope.app.report.cluster import joint, members
 from stepscope.app.report.input import bound as input_bound
 from stepscope.app.report.input import tree as input_tree
 from stepscope.app.report.machine import clocks, known_defects, links
+from stepscope.app.report.memory import death
 from stepscope.app.report.memory import room as memory_room
 from stepscope.causes.host import no_progress, tasks, thread_deaths
 from stepscope.causes.host.line_heat import HotLines
@@ -115,7 +116,7 @@ def report_of_view(view: SessionView) -> Report:
     found, checked, failures = base.run(registry.ALL, view)
     lines = HotLines(view)
     specific, source_check, problems = _with_sources(view, lines, found, checked)
-    specific = proven.joined(specific)
+    specific = death.joined(proven.joined(specific))
     anatomy = components(view)
     entries, overlaps = ledger.build(view)
     settled = settle.build(view, specific, checked, anatomy, entries)
