@@ -218,6 +218,10 @@ bench-layout: $(VENV)/.stamp ## does the layout of memory matter to inference? T
 bench-kills: $(VENV)/.stamp ## kill -9 of job and sidecar at random moments
 	@$(BIN)/python benchmarks/kills.py $(ARGS)
 
+.PHONY: bench-hangs
+bench-hangs: $(VENV)/.stamp ## how soon is a hang told while it lasts
+	@$(BIN)/python benchmarks/hangs.py $(ARGS)
+
 .PHONY: bench-call-cost
 bench-call-cost: $(VENV)/.stamp ## what a wrapped call costs in a training step
 	@$(BIN)/python benchmarks/call_cost.py $(ARGS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import textwrap
 from pathlib import Path
 
@@ -101,3 +102,61 @@ def test_control_groups_of_both_versions(
     monkeypatch.setattr(memory_limits, "_ROOT", str(tmp_path / "fs"))
     monkeypatch.setattr(memory_limits, "_GROUPS", str(tmp_path / "cgroup"))
     assert memory_limits.control_group()[0] == limit
+
+
+KEEPS = """
+    import keras, numpy as np, stepscope, tensorflow as tf
+
+    class Wide(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.wide = keras.layers.Dense(4096)
+        def call(self, x):
+            return self.wide(x)
+
+    class Desk:
+        def __init__(self):
+            self.open = []
+
+    def build():
+        model = keras.Sequential()
+        model.add(keras.layers.Input((1024,)))
+        model.add(keras.layers.Dense(2048))
+        model.compile("adam", "mse")
+        return model
+
+    def load():
+        x = np.ones((1024, 1024, 2), "float32")
+        features = tf.Variable(x)
+        model = build()
+        model.train_on_batch(x[:8, :, 0], np.ones((8, 2048), "float32"))
+        own = Wide()
+        own(x[:8, :, 0])
+        desk = Desk()
+        desk.open += [build() for _ in range(3)]
+        raise MemoryError
+
+    load()
+"""
+
+
+def test_variables_of_keras_count_for_who_holds_the_model(armed: Armed, tmp_path: Path) -> None:
+    """A model counts with its optimizer's variables, with its largest layer and the line that built it."""
+    if importlib.util.find_spec("tensorflow") is None:
+        pytest.skip("TensorFlow is not installed in this environment")
+    script = tmp_path / "job.py"
+    script.write_text(textwrap.dedent(KEEPS))
+    armed.start(script)
+    (process,) = armed.processes()
+    rows = {row.name: row for row in process.of(MemoryHeld)[-1].rows}
+    assert (rows["x"].bytes, rows["features"].bytes) == (8 << 20, 8 << 20)
+    assert rows["features"].shape == (1024, 1024, 2)
+    kernel, bias = 4 * 1024 * 2048, 4 * 2048
+    assert 3 * (kernel + bias) <= rows["model"].bytes < 3 * (kernel + bias) + 1024  # Adam has two more of each
+    assert (rows["model"].model, rows["model"].layer) == ("Sequential", "Dense")
+    assert rows["model"].variable.endswith("/kernel")
+    assert rows["model"].built is not None
+    assert rows["model"].built[1:] == ("build", 18)
+    assert rows["own"].bytes == 2 * kernel + 4 * 4096
+    assert (rows["desk.open"].count, rows["desk.open"].model) == (3, "Sequential")
+    assert 3 * kernel <= rows["desk.open"].bytes < 3 * kernel + (1 << 20)

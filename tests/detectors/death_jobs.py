@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
 from tests.derive.graph_tables import Tables
 from tests.derive.sessions import MS, SCRIPT, Job, S, node
 from tests.detectors.jobs import CALL, LOOP_LINE, train_loop
@@ -23,6 +24,7 @@ def looked(
     space_limit: int = 0,
     reason: str = "doubled",
     limit: int = LIMIT,
+    line: int = CALL,
 ) -> None:
     """A look of the agent at ``own`` bytes of memory, 100 MiB of the group being others'."""
     job.event(
@@ -37,7 +39,7 @@ def looked(
             host_limit=100_000 * MB,
             space_limit=space_limit,
             rows=rows,
-            stack=((SCRIPT, "main", CALL),),
+            stack=((SCRIPT, "main", line),),
         )
     )
 
@@ -105,18 +107,17 @@ def buffering(stage: str, cls: str, line: int = 71) -> Job:
     return job
 
 
-def stepping(fixed: int = 0) -> Job:
-    """A job whose step keeps 10 MiB of each of its 256 samples, and ``fixed`` MiB that do not grow."""
+def stepping(fixed: int = 0, samples: int = 256, mib: int = 1) -> Job:
+    """A job whose step keeps ten tensors of ``mib`` MiB of each sample, and ``fixed`` MiB that do not grow."""
     job = dying()
     tables = Tables()
     graph = tables.graph(of=1)
-    data = graph.op("data", "Placeholder", outputs=f"float32[?,{1 << 18}]")
+    row = f"float32[?,{mib << 18}]"
+    data = graph.op("data", "Placeholder", outputs=row)
     layer = tables.layer("wide", line=LOOP_LINE)
     kept = [data]
     for number in range(10):
-        kept.append(
-            graph.op(f"wide/{number}", "MatMul", kept[-1], outputs=f"float32[?,{1 << 18}]", layer=layer, line=12)
-        )
+        kept.append(graph.op(f"wide/{number}", "MatMul", kept[-1], outputs=row, layer=layer, line=12))
     last = graph.op("end", "AddN", *kept[1:], outputs="float32[]")
     if fixed:
         weight = graph.variable("weight", f"float32[{fixed},{1 << 18}]")
@@ -124,5 +125,34 @@ def stepping(fixed: int = 0) -> Job:
         graph.op("apply", "AddN", gradient, *kept[1:], outputs="float32[]")
     job.graphs = tables.table()
     job.event(*tables.events())
-    job.iterator(job.dataset("BatchDataset", batch=256), batch=256)
+    job.iterator(job.dataset("BatchDataset", batch=samples), batch=samples)
     return job
+
+
+def modelled() -> Job:
+    """A job whose Dense layer has 1 GiB of weights, read by the layer and by the optimizer."""
+    job = dying()
+    tables = Tables()
+    graph = tables.graph(of=1)
+    adam = tables.layer("adam", "Adam", line=LOOP_LINE + 2)
+    dense = tables.layer("dense", line=LOOP_LINE)
+    update = graph.variable("net/dense/kernel", "float32[131072,2048]", layer=adam)
+    graph.op("update", "Mul", update, outputs="float32[131072,2048]", layer=adam)
+    handle = graph.op("net/dense/resource", "Placeholder", outputs="resource[]")
+    graph.variables.append((handle.number, "net/dense/kernel:0", "float32[131072,2048]", True))
+    graph.op("net/dense/read", "ReadVariableOp", handle, outputs="float32[131072,2048]", layer=dense)
+    job.graphs = tables.table()
+    job.event(*tables.events())
+    return job
+
+
+def keras_value(name: str, bytes_: int, count: int = 0) -> HeldValue:
+    """A Keras model in a variable of ``main``, or a list of ``count`` models."""
+    return replace(
+        value(name, bytes_, count, (131_072, 512)),
+        kind="list" if count else "Sequential",
+        model="Sequential",
+        variable="net/dense/kernel",
+        layer="Dense",
+        built=(SCRIPT, "build", LOOP_LINE),
+    )

@@ -273,6 +273,41 @@ export interface Gate {
   text: string;
 }
 
+export interface Hang {
+  kind: string;
+  state: string;
+  text: string;
+  pid: number;
+  file: string;
+  line: number;
+  function: string;
+  main: HangFrame | null;
+  since_ns: number;
+  told_ns: number;
+  until_ns: number;
+  threads: HangThread[];
+  problem: string;
+}
+
+export interface HangFrame {
+  file: string;
+  function: string;
+  line: number;
+  own: boolean;
+}
+
+export interface HangThread {
+  pid: number;
+  tid: number;
+  name: string;
+  state: string;
+  call: string;
+  on: string;
+  switches: number;
+  frames: HangFrame[];
+  alike: number;
+}
+
 export interface HardwareCounts {
   cpu_ns: number;
   instructions_per_cycle: number | null;
@@ -919,6 +954,8 @@ export interface Status {
   state: string;
   phase: string;
   progress: LiveProgress | null;
+  hang: Hang | null;
+  hang_since_unix_s: number;
   started_unix_s: number;
   updated_unix_s: number;
   processes: number;

@@ -5,6 +5,7 @@ import * as format from "../format";
 import type { Job, JobPage } from "../generated/api";
 import { useSlash } from "../hooks";
 import { Anatomy, Failed, Frame, Phase, State, Top, Waiting } from "../parts/common";
+import { Hang } from "../parts/hang";
 import { change } from "../router";
 import { Sessions } from "./sessions";
 import "./hub.css";
@@ -113,7 +114,7 @@ function Jobs({ jobs, words, sort }: { jobs: Job[]; words: string; sort: Key | "
                 <td>
                   <State state={job.state} />
                   <small>
-                    <Phase status={job.status} />
+                    {job.status.hang ? <Hang status={job.status} /> : <Phase status={job.status} />}
                   </small>
                 </td>
                 <td class="number less">{format.count(job.status.steps)}</td>

@@ -6,6 +6,7 @@ import type { FindingList, Imported as ImportedSession, Job, Series, SessionBrie
 import { Charts } from "../parts/charts";
 import { Anatomy, Facts, Failed, Waiting } from "../parts/common";
 import { FindingCard } from "../parts/finding";
+import { HangDetails } from "../parts/hang";
 import { SlowSteps } from "../parts/slow_steps";
 import type { View } from "./view";
 
@@ -22,6 +23,7 @@ export function Overview({ brief, job, stamp, query }: View) {
   return (
     <>
       {imported ? <Imported imported={imported} /> : <Measured detail={detail.value} brief={brief} job={job} />}
+      {status && <HangDetails status={status} />}
       <section aria-labelledby="anatomy-title">
         <h2 id="anatomy-title">The step</h2>
         {imported ? (

@@ -25,6 +25,7 @@ from stepscope.collector.recording import signals, sources
 from stepscope.collector.recording.drain import Drainer
 from stepscope.collector.recording.sampling import Sampling
 from stepscope.model.report.finding import Diagnostic
+from stepscope.model.session.hang import Hang
 from stepscope.model.session.session import CaptureInfo, HostInfo, WorkerInfo
 from stepscope.store.manifests import read_manifest
 from stepscope.store.segments import MAX_MERGED_BYTES
@@ -141,6 +142,12 @@ class Recording:
     def add_capture(self, capture: CaptureInfo) -> None:
         """Enter a capture into the manifest, which is written with the next flush."""
         self.manifest = msgspec.structs.replace(self.manifest, captures=(*self.manifest.captures, capture))
+
+    def keep_hang(self, hang: Hang, most: int) -> None:
+        """Enter a hang into the manifest, or what has become of it, unless there are ``most`` already."""
+        others = tuple(known for known in self.manifest.hangs if known.told_ns != hang.told_ns)
+        if len(others) < most:
+            self.manifest = msgspec.structs.replace(self.manifest, hangs=(*others, hang))
 
     def _look_at_allocators(self) -> None:
         """Examine each process once: its dynamic linker decided when it started."""

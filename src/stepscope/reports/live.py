@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from stepscope.model.api.status import LiveCapture, LiveTask, Status
+    from stepscope.model.session.hang import HangFrame
 
 PS_SCHEMA = "stepscope.ps/1"
 _NO_STEPS = "no repeating work at present"
@@ -31,6 +32,7 @@ _SHOWN_SHARES = 3
 _WIDE = 140
 """Smallest width at which the whole finding and the session's path are shown."""
 _MIN_RATIO = 0.02
+_SHOWN_THREADS = 12
 _BAR = 30
 _MAX_WIDTH = 200
 _TEXT_WIDTH = 160
@@ -101,6 +103,7 @@ def _of_cluster(group: Sequence[Row]) -> str:
 def _cells(row: Row, *, wide: bool, indent: str = "") -> list[str]:
     status = row.status
     doing = phase(status) if row.state == "running" else row.state
+    doing = {"hang": "hangs", "busy": "no step"}[status.hang.state] if status.hang else doing
     name = f"{indent}{words.printable(status.member)}: {row.name}" if indent else row.name
     command = f"{name} ({doing})" if doing else name
     waits = dict.fromkeys(capture.when for capture in _awaited(status))
@@ -140,11 +143,44 @@ def phase(status: Status) -> str:
     return f"{status.phase}, epoch {done.epoch} of {done.epochs} ({format_ratio(done.ratio)}){left}"
 
 
+def hanging(status: Status) -> str:
+    """Why nothing is done, ``hangs for 40 s: waits for a lock, train.py:12``; "" if something is."""
+    hang = status.hang
+    if hang is None:
+        return ""
+    word = "hangs for" if hang.state == "hang" else "no step for"
+    place = f", {hang.file.rpartition('/')[2]}:{hang.line}" if hang.file else ""
+    lasts = format_ns(max(0.0, status.updated_unix_s - status.hang_since_unix_s) * 1e9)
+    return words.printable(f"{word} {lasts}: {hang.text}{place}")
+
+
+def _hang(status: Status) -> list[str]:
+    """What a job that does nothing waits for, and where its threads are."""
+    hang = status.hang
+    if hang is None:
+        return []
+    lines = [f"{'hang' if hang.state == 'hang' else 'busy':<11} {hang.kind}: {hanging(status)} ({hang.function})"]
+    if hang.main is not None:
+        lines.append(f"            the main thread: {_frame(hang.main)}")
+    for thread in [thread for thread in hang.threads if thread.frames][:_SHOWN_THREADS]:
+        own = next((frame for frame in thread.frames if frame.own), thread.frames[0])
+        call = f" in {thread.call}{' ' + thread.on if thread.on else ''}" if thread.call else ""
+        lines.append(f"            {thread.pid}/{thread.tid} {thread.name}{call}: {_frame(own)}")
+    lines.append(f"            all stacks: stepscope attach {hang.pid} --stacks")
+    return [words.printable(line) for line in lines]
+
+
+def _frame(frame: HangFrame) -> str:
+    return f"{frame.function} ({frame.file.rpartition('/')[2]}:{frame.line})"
+
+
 def _rate(value: float | None) -> str:
     return format_rate(value) if value is not None else "-"
 
 
 def _finding(status: Status) -> str:
+    if status.hang is not None:
+        return f"HNG001 {hanging(status)}"
     if not status.analysed_unix_s:
         return "not analysed yet"
     if status.top is None:
@@ -170,6 +206,7 @@ def page(row: Row, *, now_s: float | None = None) -> RenderableType:
     parts: list[RenderableType] = [Text(line) for line in _head(row, time.time() if now_s is None else now_s)]
     if status.anatomy:
         parts += [Text(), *(Text(line) for line in _bars(status))]
+    parts += [Text(line) for line in _hang(status)]
     parts += [Text(), *(Text(line) for line in _found(status))]
     if status.tasks:
         parts += [Text(), _task_table(status.tasks)]
@@ -189,7 +226,8 @@ def _head(row: Row, now_s: float) -> list[str]:
     grows = f" · {format_bytes(status.bytes_per_hour)} per hour" if status.bytes_per_hour is not None else ""
     steps = words.plural(status.steps, "step") + (f" of {status.step_title}" if status.step_title else "")
     makers = [f"makers      {maker}" for maker in _makers(status)]
-    doing = f" · {phase(status)}" if status.phase and row.state == "running" else ""
+    says = hanging(status) or phase(status)
+    doing = f" · {says}" if says and row.state == "running" else ""
     return [
         f"stepscope   {row.name} · pid {status.pid} of {row.user} · {row.state} for {runs}{doing} · {status.mode}",
         f"job         {status.framework or 'no framework yet'} · {status.processes} measured processes",

@@ -38,6 +38,11 @@ class _Jobs:
         captures = GaugeMetricFamily("stepscope_captures", "Most recent captures, by state.", labels=(*JOB, "state"))
         spent = GaugeMetricFamily("stepscope_captures_cost_ratio", "Share of the job's time.", labels=JOB)
         sidecar = GaugeMetricFamily("stepscope_sidecar_core_ratio", "Cores used by measuring.", labels=JOB)
+        hang = GaugeMetricFamily(
+            "stepscope_hang_seconds",
+            "Time without work of a job that hangs, or (state busy) computes without a batch; absent otherwise.",
+            labels=(*JOB, "state", "kind", "place", "waits"),
+        )
         for job in self._jobs:
             status = job.status
             labels = (str(job.pid), _label(Path(status.session).name))
@@ -50,13 +55,18 @@ class _Jobs:
                 samples.add_metric(labels, status.samples_per_s)
             for part in status.anatomy:
                 share.add_metric((*labels, _label(part.component)), part.ratio)
+            if status.hang is not None:
+                lasts = max(0.0, status.updated_unix_s - status.hang_since_unix_s)
+                told = status.hang
+                place = f"{told.file}:{told.line} {told.function}"
+                hang.add_metric((*labels, *map(_label, (told.state, told.kind, place, told.text))), lasts)
             if status.analysed_unix_s:
                 found.add_metric(labels, status.findings)
             for state, count in Counter(capture.state for capture in status.captures).items():
                 captures.add_metric((*labels, _label(state)), count)
             spent.add_metric(labels, status.captures_ratio)
             sidecar.add_metric(labels, status.sidecar_core_ratio)
-        yield from (info, steps, rate, samples, share, found, captures, spent, sidecar)
+        yield from (info, steps, rate, samples, share, found, captures, spent, sidecar, hang)
 
 
 def _label(text: str) -> str:

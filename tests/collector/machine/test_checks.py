@@ -116,6 +116,7 @@ def test_without_rights_each_part_names_what_allows_it(tmp_path: Path) -> None:
         (hosts.python(unmet=(("keras", "rich", ""),)), "requirements", "note", "rich, not installed"),
         (hosts.python(unchecked="no packaging"), "requirements", "blind", "no packaging"),
         (hosts.python({"tensorflow": "2.16.1", "tensorflow-cpu": "2.15.0"}), "tensorflow-twice", "change", "cpu"),
+        (hosts.python({"tensorflow": "2.14.0", "numpy": "2.3.4"}), "known-tensorflow-102743", "change", "numpy 2.3.4"),
         (hosts.python(loaded=hosts.loaded(unused=("AVX2", "FMA"))), "cpu-flags", "note", "AVX2 FMA"),
         (hosts.python(loaded=hosts.loaded()), "cpu-flags", "ok", "wheel"),
         (hosts.python(), "cpu-flags", "blind", "not imported"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stepscope.derive.python.variable_lines import is_copied, line_of
+from stepscope.derive.python.variable_lines import copy_at, is_copied, line_of
 
 SOURCE = """import numpy as np
 cache = {}
@@ -52,3 +52,19 @@ def test_is_copied() -> None:
     """A list of which one array is made takes as much again."""
     assert is_copied(SOURCE, "load", "images")
     assert not is_copied(SOURCE, "Reader.read", "self.images")
+
+
+@pytest.mark.parametrize(
+    ("line", "made"),
+    [
+        ("y = tf.Variable(x)", "tf.Variable(x)"),
+        ("model.fit(tf.convert_to_tensor(self.x), batch_size=8)", "tf.convert_to_tensor(self.x)"),
+        ("model.fit(x, y)", ""),
+        ("y = tf.Variable(other)", ""),
+        ("y = (x", ""),
+    ],
+)
+def test_a_tensor_of_all_data_of_a_variable(line: str, made: str) -> None:
+    """A call that makes a tensor of the variable itself is one; what a function does with it is not known."""
+    assert copy_at(f"import tensorflow as tf\n{line}\n", 2, {"x"}) == made
+    assert copy_at(f"import tensorflow as tf\n{line}\n", 1, {"x"}) == ""

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from tests.derive.sessions import MS, Job
 from tests.detectors.asking import codes, look
-from tests.detectors.death_jobs import MB, buffering, dying, raising, stepping, value, without_room
+from tests.detectors.death_jobs import (
+    END,
+    MB,
+    buffering,
+    dying,
+    keras_value,
+    looked,
+    modelled,
+    raising,
+    stepping,
+    value,
+    without_room,
+)
 from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures
-from tests.detectors.jobs import CALL, train_loop
+from tests.detectors.jobs import CALL, LOOP_LINE, train_loop
 
 from stepscope.detectors.system.out_of_memory import DETECTOR
+from stepscope.model.log.events import BatchSeen
 from stepscope.model.report.finding import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def keeping() -> Job:
@@ -33,6 +51,11 @@ def fixed(mib: int) -> Job:
     return stepping(fixed=mib)
 
 
+def wide(samples: int) -> Job:
+    """A step that keeps 160 MiB of each of a few samples."""
+    return stepping(samples=samples, mib=16)
+
+
 FIXTURES = Fixtures(
     firing=keeping,
     expected=Expected(
@@ -51,6 +74,7 @@ FIXTURES = Fixtures(
     at=lambda: without_room(7_001 * MB),
     edges={
         "min_fixed_ratio": Edge(below=lambda: fixed(2559), at=lambda: fixed(2561), shows="smaller-layer"),
+        "small_batch": Edge(below=lambda: wide(17), at=lambda: wide(16), shows="smaller-layer"),
     },
 )
 
@@ -113,7 +137,86 @@ def test_nobody_seen() -> None:
     finding = found(dying(value("small", 100 * MB)))
     assert (finding.cause, finding.remedies[0].id) == ("unknown", "look-at-line")
     assert [p.line for p in finding.where] == [CALL]
-    assert "came while one line ran" in finding.title
+    assert f"1.56 GiB of it came while line {CALL} ran" in finding.title
+
+
+def test_more_came_while_another_line_ran() -> None:
+    """The line during which most memory came is told before the one that ran last."""
+    job = dying()
+    looked(job, END + MS, 1900 * MB, line=CALL + 1)
+    finding = found(job)
+    assert [p.line for p in finding.where] == [CALL, CALL + 1]
+    assert f"came while line {CALL} ran" in finding.title
+
+
+def test_one_batch_of_all_samples() -> None:
+    """The batch of the Keras loop that did not end counts, with its own function, and that it is all there is."""
+    job = stepping()
+    job.event(BatchSeen(at=0, loop=0, role="predict", size=320, samples=320, steps=1))
+    finding = found(job)
+    assert "predict works on all 320 samples in one batch" in finding.title
+    assert finding.cause == "API: not using batch API"
+    assert "batch_size=32" in finding.remedies[0].text
+    assert "MiB of it for wide, float32[320,262144]" in finding.title
+
+
+def test_a_loop_that_ended_is_not_the_batch_at_the_end() -> None:
+    """What a fit that ended was given says nothing of the death after it."""
+    job = stepping()
+    job.event(BatchSeen(at=0, loop=0, role="predict", size=320, samples=320, steps=1))
+    job.loop("predict").at(0, MS)
+    assert "in one batch" not in found(job).title
+
+
+def test_layers_too_wide_for_a_small_batch() -> None:
+    """Where 16 samples are too many, the layer comes first: its line, and fewer filters; then the batch."""
+    finding = found(wide(16))
+    assert [r.id for r in finding.remedies] == ["smaller-layer", "smaller-batch"]
+    assert "in wide" in finding.remedies[0].text
+    assert finding.where[0].line == LOOP_LINE
+    assert finding.cause == "Model: improper model parameter"
+
+
+def test_the_same_data_again() -> None:
+    """A variable's data in a tensor of TensorFlow and in what the last line makes of it are told as copies."""
+    job = dying(value("images", 600 * MB), value("features", 600 * MB))
+    for name, text in job.sources.items():
+        lines = text.split("\n")
+        lines[LOOP_LINE] = "    images = load(); features = tf.Variable(images)"
+        lines[CALL - 1] = "        loss = train_step(tf.convert_to_tensor(features))"
+        job.sources[name] = "\n".join(lines)
+    finding = found(job)
+    assert "the same data 3 times: images in main holds 600 MiB" in finding.title
+    assert f"features = tf.Variable(images) at line {LOOP_LINE + 1}" in finding.title
+    assert f"tf.convert_to_tensor(features) at line {CALL}" in finding.title
+    assert finding.remedies[0].id == "hand-over-batches"
+    assert "Besides: features 600 MiB (train.py:" in finding.explanation
+
+
+@pytest.mark.parametrize("job", [modelled, lambda: dying(keras_value("model", 1024 * MB))], ids=["graph", "look"])
+def test_a_layer_with_too_many_weights(job: Callable[[], Job]) -> None:
+    """The line that builds the layer with the largest variable is told, with its units and inputs."""
+    finding = found(job())
+    assert "those of dense (Dense of" in finding.title
+    assert "units on 131,072 inputs" in finding.title
+    assert finding.where[0].line == LOOP_LINE
+    assert (finding.cause, finding.remedies[0].id) == ("Model: improper model parameter", "smaller-layer")
+
+
+def test_a_model_that_holds_less_than_a_third() -> None:
+    """It is no owner, but named with the line of its largest layer: what else its training takes was not seen."""
+    finding = found(dying(keras_value("model", 400 * MB)))
+    assert finding.cause == "unknown"
+    assert [p.line for p in finding.where][:2] == [CALL, LOOP_LINE]
+    assert "Besides: the variables of the model and its optimizer 400 MiB (train.py:" in finding.explanation
+
+
+def test_a_list_of_models() -> None:
+    """Models that are kept are told with their class and the variable that keeps them."""
+    finding = found(dying(keras_value("models", 1400 * MB, count=30)))
+    assert "models in main holds 1.37 GiB" in finding.title
+    assert "30 models of Sequential" in finding.title
+    assert finding.remedies[0].id == "one-of-each-model"
 
 
 def test_a_death_without_lack_of_memory_is_none() -> None:

@@ -2,8 +2,8 @@
 
 Variables are those of the user's functions that run, of their modules, and the attributes of the user's objects. No
 code of the job runs: only exact types are looked into, and attributes are read past the class. An array counts once,
-for the outermost variable that leads to it; of long containers 64 elements are looked at and stand for all. Bounded by
-time and by the number of objects.
+for the outermost variable that leads to it; of long containers 64 elements are looked at and stand for all. A Keras
+model counts with its variables and its optimizer's. Bounded by time and by the number of objects.
 
 Frames are read through ``f_locals``, which before Python 3.13 is one dictionary that the frame keeps: it is emptied
 again, so that nothing lives longer for it, unless another part of the program holds it too. A function that might ask
@@ -16,15 +16,18 @@ import sys
 import time
 from collections import deque
 
-from stepscope.agent.core import frames
+from stepscope.agent.core import frames, keras_variables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from types import FrameType
     from typing import Optional
 
     from stepscope.agent.core.foreign import Foreign
+
+    Built = Callable[[Foreign], Optional[tuple[str, str, int]]]
+    """The user's line that built a layer."""
 
 LEAST_BYTES = 4 << 20
 """A value below this is left out."""
@@ -63,7 +66,7 @@ class Budget:
 class Size:
     """Bytes of a value, and what it is made of."""
 
-    __slots__ = ("bytes", "dtype", "largest", "shape")
+    __slots__ = ("bytes", "dtype", "largest", "layer", "model", "shape", "variable")
 
     def __init__(self) -> None:
         self.bytes = 0.0
@@ -71,6 +74,12 @@ class Size:
         self.shape: tuple[int, ...] = ()
         self.largest = 0.0
         """Bytes of the array that describes a container: its largest."""
+        self.variable = ""
+        """Path of the largest array, if it is a variable of Keras."""
+        self.layer: Foreign = None
+        """Keras object that has this variable."""
+        self.model = ""
+        """Class of the outermost Keras object that leads to it."""
 
     def add(self, other: Size, times: float = 1.0) -> None:
         """Add a part."""
@@ -78,9 +87,10 @@ class Size:
         largest = other.largest or other.bytes
         if other.dtype and largest > self.largest:
             self.dtype, self.shape, self.largest = other.dtype, other.shape, largest
+            self.variable, self.layer, self.model = other.variable, other.layer, other.model
 
 
-def rows(stacks: Iterable[Optional[FrameType]]) -> list[dict[str, object]]:
+def rows(stacks: Iterable[Optional[FrameType]], built: Optional[Built] = None) -> list[dict[str, object]]:
     """The largest values that the user's frames of these stacks (innermost frames) lead to, the largest first."""
     budget = Budget(time.monotonic_ns())
     found: list[tuple[int, dict[str, object]]] = []
@@ -97,7 +107,7 @@ def rows(stacks: Iterable[Optional[FrameType]]) -> list[dict[str, object]]:
             for variables, at in spaces:
                 for name, value in variables:
                     if not name.startswith("__"):
-                        found += _rows_of(name, value, at, budget)
+                        found += _rows_of(name, value, at, budget, built)
     found.sort(key=lambda sized: -sized[0])
     return [row for _, row in found[:MOST_ROWS]]
 
@@ -127,24 +137,25 @@ def _locals(frame: FrameType) -> list[tuple[str, Foreign]]:
 
 
 def _rows_of(
-    name: str, value: Foreign, at: tuple[str, str, int], budget: Budget
+    name: str, value: Foreign, at: tuple[str, str, int], budget: Budget, built: Optional[Built]
 ) -> Iterator[tuple[int, dict[str, object]]]:
-    """(bytes, row) of one variable: of a user's object one for each attribute."""
+    """(bytes, row) of one variable: of a user's object one for each attribute, after one for a model's variables."""
     inside = _attributes(value)
-    if inside is None:
-        row = _row(name, value, at, budget)
+    known = id(value) in budget.seen
+    if inside is None or (not known and keras_variables.is_keras(type(value))):
+        row = _row(name, value, at, budget, built)
         if row is not None:
             yield row
-    elif id(value) not in budget.seen:
+    if inside is not None and not known:
         budget.seen.add(id(value))
         for attribute, part in inside:
-            row = _row("%s.%s" % (name, attribute), part, at, budget)
+            row = _row("%s.%s" % (name, attribute), part, at, budget, built)
             if row is not None:
                 yield row
 
 
 def _row(
-    name: str, value: Foreign, at: tuple[str, str, int], budget: Budget
+    name: str, value: Foreign, at: tuple[str, str, int], budget: Budget, built: Optional[Built]
 ) -> Optional[tuple[int, dict[str, object]]]:
     size = _size(value, DEPTH, budget)
     if size.bytes < LEAST_BYTES:
@@ -152,6 +163,9 @@ def _row(
     count = len(value) if type(value) in _CONTAINERS else 0
     row: dict[str, object] = {"name": name[:80], "kind": type(value).__name__[:40], "bytes": int(size.bytes)}
     row.update(count=count, dtype=size.dtype, shape=list(size.shape), file=at[0], function=at[1], line=at[2])
+    if size.model:
+        row.update(model=size.model[:40], variable=size.variable[-80:], layer=type(size.layer).__name__[:40])
+        row["built"] = built(size.layer) if built is not None else None
     return int(size.bytes), row
 
 
@@ -184,12 +198,14 @@ def _size(value: Foreign, depth: int, budget: Budget) -> Size:
     name = cls.__name__
     if name == "ndarray" and cls.__module__ == "numpy":
         _array(value, size, budget)
-    elif name == "EagerTensor":
+    elif cls.__module__.partition(".")[0] == "tensorflow":
         budget.seen.add(id(value))
-        _tensor(value, size)
+        (_tensor if name == "EagerTensor" else _variable)(value, size)
     elif depth and cls in _CONTAINERS:
         budget.seen.add(id(value))
         _container(value, size, depth, budget)
+    elif depth and keras_variables.is_keras(cls):
+        _keras(value, size, budget)
     elif depth and not isinstance(value, type) and cls.__module__.partition(".")[0] not in _FRAMEWORKS:
         inside = _own_attributes(value)
         if inside is not None:
@@ -225,6 +241,25 @@ def _tensor(value: Foreign, size: Size) -> None:
         count *= n
     size.dtype, size.shape = str(dtype.name), shape
     size.bytes = float(count * (dtype.size or 1))
+
+
+def _variable(value: Foreign, size: Size) -> None:
+    """A variable of TensorFlow in the host's memory."""
+    known = keras_variables.sized(value)
+    if known is not None:
+        size.bytes, size.dtype, size.shape = known
+
+
+def _keras(value: Foreign, size: Size, budget: Budget) -> None:
+    """The variables of a Keras object, and of its optimizer."""
+    for variable, layer, path in keras_variables.variables(value, budget):
+        if variable is None or id(variable) in budget.seen:
+            continue
+        budget.seen.add(id(variable))
+        part = Size()
+        _variable(variable, part)
+        part.variable, part.layer, part.model = path, layer, type(value).__name__
+        size.add(part)
 
 
 def _container(value: Foreign, size: Size, depth: int, budget: Budget) -> None:

@@ -176,6 +176,8 @@ class Shared:
         """Examiner of the arrays given to fits and datasets (padding)."""
         self.inputs: Inputs | None = None
         """Examiner of the batches given to steps (tf_data, tf_function, session, keras_loops)."""
+        self.built = WeakIds()
+        """Keras layers -> (file, function, line) that built them (layers, read by memory_watch)."""
         self.graphs = WeakIds()
         """Graphs -> ``Made``: lines and layers that made their ops (graph_nodes)."""
         self.lines = Lines(time.monotonic_ns, self.graphs)

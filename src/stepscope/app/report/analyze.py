@@ -30,9 +30,10 @@ from stepscope.app.report import (
 from stepscope.app.report.cluster import joint, members
 from stepscope.app.report.input import bound as input_bound
 from stepscope.app.report.input import tree as input_tree
-from stepscope.app.report.machine import clocks, links
+from stepscope.app.report.machine import clocks, known_defects, links
+from stepscope.app.report.memory import death
 from stepscope.app.report.memory import room as memory_room
-from stepscope.causes.host import tasks, thread_deaths
+from stepscope.causes.host import no_progress, tasks, thread_deaths
 from stepscope.causes.host.line_heat import HotLines
 from stepscope.causes.system import translation
 from stepscope.derive.machine import system_calls
@@ -115,7 +116,7 @@ def report_of_view(view: SessionView) -> Report:
     found, checked, failures = base.run(registry.ALL, view)
     lines = HotLines(view)
     specific, source_check, problems = _with_sources(view, lines, found, checked)
-    specific = proven.joined(specific)
+    specific = death.joined(proven.joined(specific))
     anatomy = components(view)
     entries, overlaps = ledger.build(view)
     settled = settle.build(view, specific, checked, anatomy, entries)
@@ -129,7 +130,7 @@ def report_of_view(view: SessionView) -> Report:
         overhead=capture_account.with_captures(overhead.account(view), session.manifest, traces, view.traces.others),
         anatomy=anatomy,
         stages=stage_shares.build(view),
-        findings=_annotated(settled.findings, session, anatomy),
+        findings=known_defects.annotated(_annotated(settled.findings, session, anatomy), view),
         checked=(*checked, *settled.checked),
         diagnostics=_diagnostics(
             view,
@@ -318,6 +319,7 @@ def _diagnostics(
     if died and not hangs:
         text = f"{thread_deaths.sentence(view, died)}: no other thread was notified, and its work is no longer done"
         found.append(Diagnostic(code="DX170", text=text))
+    found += [Diagnostic(code="DX172", text=text) for text in no_progress.ended(view)]
     found += [Diagnostic(code="DX118", text=text) for text in capture_account.failures(session.manifest)]
     found += [Diagnostic(code=op_table.UNREADABLE, text=text) for text in view.traces.problems]
     if view.pipeline is not None:

@@ -3,7 +3,8 @@
 A static finding is certain of a pattern but does not know its cost; a run knows the cost. So, in this order:
 
 1. If a detector's finding has the same root, the two are merged: the detector's code, cost and advice, and the rule's
-   edit. The detector knows the cost; the edit is the nearest one, not always the one that saves most.
+   edit. The detector knows the cost; the edit is the nearest one, not always the one that saves most. A death for lack
+   of memory of which the detector knows no cause takes the rule's: of a hit at its line, or the only sure one that ran.
 2. If the run-time detector for the pattern ran and found nothing, the pattern costs nothing here: info.
 3. If the steps are known to spend time in the finding's lines (``causes.host.line_heat``), it becomes a finding. Its
    cost is the share of that time that the pattern's fix removed in our measurements, never more than was measured
@@ -45,6 +46,10 @@ paid once is small in a long run."""
 STEP_SYMPTOMS = frozenset({"Time: slow execution time", "Time: increasing time over time"})
 """Symptoms that step times show."""
 LOOP_ROLES = frozenset({"fit", "evaluate", "predict"})
+OUT_OF_MEMORY = "Memory: out of memory"
+"""A symptom that a run measures once: where it has found no cause, a pattern at its line is one."""
+SURE = 0.8
+"""Confidence from which a pattern far from where the job died may be what it died of."""
 WAITING_STAGES = frozenset({"raw-input", "preprocessing", "host-to-device"})
 """Rules about these stages of the pipeline: time in which steps wait for a batch is theirs."""
 
@@ -84,6 +89,7 @@ def join(
         home = _home(view, item, heat, measured)
         if home is None and _seen(item, lines):
             home = _home_by_code(view, item, measured, static)
+            home = home if home is not None else _home_of_death(item, measured, static)
         if home is not None:
             measured[home] = _joined(view, measured[home], item)
             continue
@@ -144,6 +150,16 @@ def _home_by_code(
     return None
 
 
+def _home_of_death(item: StaticHit, found: Sequence[Finding], static: Sequence[StaticHit]) -> int | None:
+    """The finding of a death of which no cause was seen, if a sure hit that ran is the only one that names one."""
+    alike = [one for one in static if one.hit.confidence >= SURE and one.rule.symptom == item.rule.symptom]
+    for index, finding in enumerate(found):
+        unknown = finding.cause == "unknown" and finding.symptom == item.rule.symptom
+        if unknown and finding.code in item.rule.related and alike == [item]:
+            return index
+    return None
+
+
 def _fed(view: SessionView, item: StaticHit, finding: Finding) -> bool:
     """Whether the finding's only place is a call of fit, evaluate or predict that uses the result of the hit."""
     span = item.hit.span
@@ -186,7 +202,8 @@ def _joined(view: SessionView, finding: Finding, item: StaticHit) -> Finding:
     known = any(_overlap(view, p, item.hit.span) for p in finding.where)
     advises = finding.code in item.rule.related or item.rule.cause == finding.cause
     remedy = _remedy(item, place)
-    remedies = finding.remedies
+    adopts = finding.cause == "unknown" and finding.symptom == item.rule.symptom == OUT_OF_MEMORY
+    remedies = () if adopts else finding.remedies
     if advises and all(r.id != remedy.id for r in remedies):
         remedies = (*remedies, remedy)
     said = f"{item.rule.code} finds it in the source: {item.hit.message}."
@@ -194,6 +211,7 @@ def _joined(view: SessionView, finding: Finding, item: StaticHit) -> Finding:
         said += f" {item.hit.fix.behaviour}"
     return replace(
         finding,
+        title=f"{finding.title}: {item.hit.message}" if adopts else finding.title,
         origin="joined",
         where=finding.where if known else (*finding.where, place),
         remedies=remedies,

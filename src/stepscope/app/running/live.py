@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,13 +19,13 @@ import msgspec
 from stepscope.app.report import analyze
 from stepscope.app.running import job_phase, joining, live_makers
 from stepscope.app.running.first_figures import FirstFigures
+from stepscope.app.running.live_sources import Sources
 from stepscope.app.running.triggers.graphs import Graphs
 from stepscope.app.running.triggers.hidden_input import HiddenInput
 from stepscope.app.running.triggers.page_faults import PageFaults
 from stepscope.app.running.triggers.trigger import LastAnalysis, Wish
 from stepscope.causes.host import tasks
 from stepscope.collector.captures import reason
-from stepscope.collector.recording import sources
 from stepscope.derive.steps.steps import names_of
 from stepscope.derive.view import SessionView
 from stepscope.detectors import base, registry
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.api.status import LiveCapture, LiveMaker
     from stepscope.model.report.finding import Finding, Task
+    from stepscope.model.session.hang import Hang
     from stepscope.model.session.session import Worker
 
 PUBLISH_NS = 5_000_000_000
@@ -90,7 +91,7 @@ class Live:
         self._problem = ""
         self._first = FirstFigures(recording)
         self._progress = job_phase.Progress(recording)
-        self._sources = _Sources()
+        self._sources = Sources()
         self._graphs = Graphs(recording, now_ns)
         self._triggers: tuple[Trigger, ...] = (self._graphs, HiddenInput(recording, now_ns), PageFaults(recording))
         self.analysed_ns = 0
@@ -155,6 +156,12 @@ class Live:
         if captures != self._status.captures:
             self._status = msgspec.structs.replace(self._status, captures=captures, captures_ratio=ratio)
             self._next_publish_ns = 0
+
+    def show_hang(self, hang: Hang | None) -> None:
+        """Publish at the next tick that the job hangs, or no longer does."""
+        since_s = (self._recording.manifest.started_unix_ns + hang.since_ns) / 1e9 if hang else 0.0
+        self._status = msgspec.structs.replace(self._status, hang=hang, hang_since_unix_s=since_s)
+        self._next_publish_ns = 0
 
     def status_anatomy(self) -> tuple[LiveShare, ...]:
         """The split of the step, of the last analysis."""
@@ -335,30 +342,6 @@ def _grown(live: LiveTask, task: Task, count: int) -> LiveTask:
     more = max(0, count - task.count)
     known = task.count + more
     return msgspec.structs.replace(live, count=known, mean_ns=(task.total_ns + more * task.usual_ns) // max(1, known))
-
-
-class _Sources(Mapping[str, str]):
-    """The user's files as they lie on disk, read when a detector asks for one."""
-
-    def __init__(self) -> None:
-        self._texts: dict[str, str] = {}
-
-    def __getitem__(self, path: str) -> str:
-        if path not in self._texts:
-            if len(self._texts) >= sources.MAX_FILES or not sources.is_user_file(path):
-                raise KeyError(path)
-            try:
-                with Path(path).open("rb") as stream:
-                    self._texts[path] = stream.read(sources.MAX_BYTES).decode("utf-8", "replace")
-            except OSError as error:
-                raise KeyError(path) from error
-        return self._texts[path]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._texts)
-
-    def __len__(self) -> int:
-        return len(self._texts)
 
 
 def _top(findings: tuple[Finding, ...]) -> LiveFinding | None:

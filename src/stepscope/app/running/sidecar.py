@@ -50,11 +50,12 @@ def main(argv: Sequence[str]) -> None:
 
 def ticks_of(recording: Recording) -> list[Callable[[int, str], object]]:
     """What is due while a job is followed; its modules are loaded now, not at the end, when the user waits."""
-    from stepscope.app.running import capturing, joining, live
+    from stepscope.app.running import capturing, hangs, joining, live
 
     now_ns = time.monotonic_ns()
     shown = live.Live(recording, now_ns)
-    return [capturing.Capturing(recording, shown, now_ns).tick, shown.tick, joining.Joining(recording).tick]
+    watch = hangs.Hangs(recording, shown)
+    return [capturing.Capturing(recording, shown, now_ns).tick, watch.tick, shown.tick, joining.Joining(recording).tick]
 
 
 def complete(recording: Recording) -> list[str]:

@@ -2,7 +2,8 @@
 
 A line is **seen** if a record names it or the body of its function:
 
-- ``sample``: a stack sample of any thread of any process, at any time of the run, has it or its function on the stack;
+- ``sample``: a stack sample of any thread of any process, at any time of the run, has it or its function on the stack,
+  or that of a look at the memory;
 - ``call``: something was called or made there: a timed call, a trace, a dataset, an iterator, a model;
 - ``function``: a function that a record names (traced, given to a dataset, called back) covers it;
 - ``node``: it made an op of a graph that was read.
@@ -40,6 +41,7 @@ from stepscope.model.log.events import (
     Stack,
     Traced,
 )
+from stepscope.model.log.memory import MemoryHeld
 from stepscope.model.log.program import Setting, ThreadDied
 from stepscope.wire.kinds import Trait, kinds_with
 
@@ -160,6 +162,8 @@ class HotLines:
                     self._note(code.file, line, "sample")
                     function = "" if code.function == _MODULE else head + code.function.replace(_LOCALS, "")
                     self._functions.setdefault(code.file, set()).add(function)
+        for look in worker.all(MemoryHeld):
+            self._note_look(look, head)
         for file, line in _nodes(worker.graphs):
             self._note(file, line, "node")
         for event in worker.events:
@@ -168,6 +172,12 @@ class HotLines:
             for file, first, last in _bodies(event):
                 if file and first:
                     self._ranges.setdefault(file, set()).add((first, max(first, last)))
+
+    def _note_look(self, look: MemoryHeld, head: str) -> None:
+        for file, name, line in look.stack:
+            self._note(file, line, "sample")
+            function = "" if name == _MODULE else head + name.replace(_LOCALS, "")
+            self._functions.setdefault(file, set()).add(function)
 
     def _note(self, file: str, line: int, reason: Reason) -> None:
         if file and line > 0:

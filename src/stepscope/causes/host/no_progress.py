@@ -18,6 +18,7 @@ from stepscope.derive.numeric import intervals
 from stepscope.derive.python import stack_samples
 from stepscope.model.log.events import ThreadSeen
 from stepscope.model.log.program import ThreadDied
+from stepscope.units import format_ns
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
@@ -82,7 +83,6 @@ class Standstill:
 def build(view: SessionView) -> Standstill | None:
     """None if no thread was ever sampled."""
     session, steps = view.session, view.steps
-    session, steps = view.session, view.steps
     worker = steps.worker if steps is not None else next((w for w in view.workers if _sampled(w)), None)
     if worker is None or not _sampled(worker):
         return None
@@ -106,6 +106,20 @@ def build(view: SessionView) -> Standstill | None:
         threads=_threads(worker, steps, since),
         died=tuple(worker.all(ThreadDied)),
     )
+
+
+def ended(view: SessionView) -> list[str]:
+    """In words: the hangs after which the job went on."""
+    found = []
+    for hang in view.session.manifest.hangs:
+        if hang.until_ns and hang.state == "hang":
+            place = view.place(hang.file, hang.line)
+            lasted = format_ns(hang.until_ns - hang.since_ns)
+            found.append(
+                f"no progress for {lasted}, {format_ns(hang.since_ns)} after the start: {hang.text}, in "
+                f"{hang.function} ({place.file}:{place.line}); then there was work again"
+            )
+    return found
 
 
 def _sampled(worker: Worker) -> bool:

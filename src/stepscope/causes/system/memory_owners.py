@@ -13,17 +13,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from stepscope.derive.graph.index import GraphIndex
-from stepscope.derive.graph.step_memory import StepMemories
 from stepscope.derive.input import model_reads, stages
 from stepscope.derive.python import variable_lines
-from stepscope.model.log.events import BatchSeen, DatasetMade, IteratorMade, Traced
-from stepscope.model.log.graph import UNKNOWN, specs
+from stepscope.model.log.events import DatasetMade, IteratorMade
+from stepscope.model.log.graph import specs
 from stepscope.model.session.replays import size_of
 
 if TYPE_CHECKING:
-    from stepscope.derive.graph.step_memory import LiveTensor, StepMemory
     from stepscope.derive.machine.memory_use import MemoryUse
     from stepscope.derive.view import SessionView
+    from stepscope.model.log.graph import Layer
     from stepscope.model.log.memory import HeldValue
     from stepscope.model.report.finding import Place
     from stepscope.model.session.session import Worker
@@ -39,6 +38,8 @@ USABLE = {"control group": 0.97, "host": 0.97, "address space": 0.9}
 address space that they do not touch."""
 TENSORS = 5
 """Largest tensors that are named."""
+MILLION = 1_000_000
+_MATRIX = 2
 _STAGES: tuple[tuple[str, OwnerKind], ...] = (("Cache", "cache"), ("Memory", "cache"), ("Shuffle", "shuffle"))
 _BUFFER: OwnerKind = "buffer"
 _MADE: dict[OwnerKind, str] = {"cache": "Cache", "shuffle": "Shuffle"}
@@ -70,6 +71,16 @@ class Owner:
     """Whether the program makes one array of a container, which takes as much again."""
     fixed: float = 0.0
     """Bytes that do not grow with the number."""
+    largest: str = ""
+    """Of a step: the layers whose outputs take most, in words: "432 MiB of it for conv2d, float32[8,192,192,128]"."""
+    layers: str = ""
+    """Their names."""
+    role: str = ""
+    """Of a step in which the process died: fit, evaluate or predict."""
+    whole: bool = False
+    """Whether all samples that this was given are one batch."""
+    file: str = ""
+    """File that has the variable, as the session names it."""
 
 
 def variables(view: SessionView, use: MemoryUse) -> list[Owner]:
@@ -83,8 +94,12 @@ def variables(view: SessionView, use: MemoryUse) -> list[Owner]:
     found = []
     for row in use.looks[-1].rows:
         count = row.count or (row.shape[0] if row.shape else 0)
-        unit = "entries" if row.count else "rows"
+        if row.model and not row.count:
+            found.append(_model_of(view, row, first[_key(row)]))
+            continue
+        unit = ("models" if row.model else "entries") if row.count else "rows"
         what = f"{row.dtype}[{','.join(map(str, row.shape))}]" if row.dtype else ""
+        what = f"{row.model}, {what} the largest variable" if row.model else what
         found.append(
             Owner(
                 kind="container" if row.count else "variable",
@@ -96,11 +111,44 @@ def variables(view: SessionView, use: MemoryUse) -> list[Owner]:
                 what=what,
                 where=_place(view, row),
                 function=row.function,
+                file=row.file,
                 copied=_is_copied(view, row),
                 per_unit=row.bytes / count if count else 0.0,
             )
         )
     return sorted(found, key=lambda owner: -owner.bytes)
+
+
+def _model_of(view: SessionView, row: HeldValue, at_first: int) -> Owner:
+    """A Keras model, or another object of it, that a variable holds."""
+    layer = (row.built,) if row.built is not None and row.built[0] else ()
+    places = [*(view.place(file, line, function=function) for file, function, line in layer), *_place(view, row)]
+    name = row.variable.rpartition(":")[0] or row.variable
+    return Owner(
+        kind="variables",
+        name=layer_words(name.split("/")[-2] if "/" in name else name, row.layer, row.shape),
+        bytes=float(row.bytes),
+        at_first=float(at_first),
+        unit="variables",
+        where=tuple(dict.fromkeys(places)),
+        tensors=(f"{name}: {row.dtype}[{','.join(map(str, row.shape))}]",),
+        fixed=float(row.bytes),
+    )
+
+
+def layer_words(name: str, cls: str, shape: tuple[int, ...]) -> str:
+    """``dense (Dense of 512 units on 131,072 inputs: 67 million weights)``, by the shape of its largest variable."""
+    count = 1
+    for size in shape:
+        count *= size
+    many = f"{count / 1e6:,.0f} million" if count >= MILLION else f"{count:,}"
+    if cls == "Dense" and len(shape) == _MATRIX:
+        what = f"Dense of {shape[1]:,} units on {shape[0]:,} inputs"
+    elif cls == "Embedding" and len(shape) == _MATRIX:
+        what = f"Embedding of {shape[0]:,} entries of {shape[1]:,} numbers"
+    else:
+        what = cls or f"[{','.join(map(str, shape))}]"
+    return f"{name} ({what}: {many} weights)"
 
 
 def _key(row: HeldValue) -> tuple[str, str, str]:
@@ -153,103 +201,6 @@ def inputs(view: SessionView, worker: Worker) -> list[Owner]:
     return sorted(found.values(), key=lambda owner: -owner.bytes)
 
 
-def batch_of(view: SessionView, worker: Worker) -> int:
-    """Samples of a step; 0: unknown."""
-    if view.steps is not None and view.worker is not None and view.worker.info.key == worker.info.key:
-        mean = int(view.steps.samples[view.steps.steady].mean())
-        if mean > 0:
-            return mean
-    sizes = [b.size for b in worker.all(BatchSeen) if b.size] or [i.batch for i in worker.all(IteratorMade) if i.batch]
-    sizes = sizes or [d.batch for d in worker.all(DatasetMade) if d.batch]
-    return sizes[-1] if sizes else 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepNeed:
-    """What a call of the largest function of a process needs."""
-
-    memory: StepMemory
-    function: str
-    traced_ns: int
-    """When its trace had ended."""
-    owner: Owner
-
-
-def step(view: SessionView, worker: Worker) -> StepNeed | None:
-    """The function whose call needs most; None without graphs, or where the size of the batch is not known."""
-    if not len(worker.graphs):
-        return None
-    index = GraphIndex(worker)
-    traces = {t.id: t for t in worker.all(Traced)}
-    open_batch = batch_of(view, worker)
-    best: StepNeed | None = None
-    for graph in index.graphs.values():
-        traced = traces.get(graph.of)
-        if graph.role != "function" or graph.id in index.caller or traced is None or traced.owner == "tf.data":
-            continue
-        samples = open_batch or _own_batch(index, graph.id)
-        if not samples:
-            continue
-        memory = StepMemories(index, samples).of(graph.id)
-        if best is None or memory.total >= best.memory.total:
-            best = _need(view, index, memory, traced)
-    return best
-
-
-def _own_batch(index: GraphIndex, graph: int) -> int:
-    """The first dimension of a graph's largest argument; 0 where it is open."""
-    table, best = index.table, (0, 0)
-    rows = table.rows_of(graph)
-    captured = {node for node, *_ in index.graphs[graph].variables} | set(index.graphs[graph].constants)
-    for row in range(rows.start, rows.stop):
-        if table.type_of(row) != "Placeholder" or int(table.node[row]) in captured:
-            continue
-        for spec in table.specs_of(row):
-            if spec.shape and spec.shape[0] != UNKNOWN and spec.dtype not in {"resource", "variant"}:
-                best = max(best, (spec.elements, spec.shape[0]))
-    return best[1]
-
-
-def _need(view: SessionView, index: GraphIndex, memory: StepMemory, traced: Traced) -> StepNeed:
-    tensors = memory.tensors[:TENSORS]
-    places = [_maker(view, index, tensors[0].row)] if tensors else []
-    if traced.stack:
-        file, function, line = traced.stack[-1]
-        called = view.place(file, line, function=function)
-        places.insert(0 if memory.grown > memory.fixed else len(places), called)
-    owner = Owner(
-        kind="step",
-        name=traced.function,
-        bytes=memory.total * WORK_SPACE,
-        count=memory.samples,
-        unit="samples",
-        where=tuple(dict.fromkeys(place for place in places if place is not None)),
-        tensors=tuple(_said(index, tensor) for tensor in tensors),
-        per_unit=memory.per_sample * WORK_SPACE,
-        fixed=memory.fixed * WORK_SPACE,
-    )
-    return StepNeed(memory=memory, function=traced.function, traced_ns=traced.at + traced.dur, owner=owner)
-
-
-def _maker(view: SessionView, index: GraphIndex, row: int) -> Place | None:
-    """The line that made a node: where its layer was built, else the user's line in the trace."""
-    place, layer = index.maker_of(row)
-    if layer is not None and layer.line:
-        return view.place(layer.file, layer.line, function=layer.function)
-    return view.place(place[0], place[2], function=place[1]) if place is not None else None
-
-
-def _said(index: GraphIndex, tensor: LiveTensor) -> str:
-    """``conv2d_1: 288 MiB float32[256,96,96,32] of Conv2D``."""
-    table = index.table
-    _, layer = index.maker_of(tensor.row)
-    spec = next(iter(table.specs_of(tensor.row)), None)
-    shape = ",".join("batch" if n == UNKNOWN else str(n) for n in spec.shape or ()) if spec is not None else ""
-    kind = table.type_of(tensor.row)
-    name = layer.name if layer is not None else table.name_of(tensor.row)[-60:]
-    return f"{name}: {tensor.bytes / (1 << 20):,.0f} MiB {spec.dtype if spec is not None else ''}[{shape}] of {kind}"
-
-
 def model_variables(view: SessionView, worker: Worker) -> Owner | None:
     """The variables of a process's largest model with those of its optimizer, as its graphs capture them."""
     if not len(worker.graphs):
@@ -263,17 +214,36 @@ def model_variables(view: SessionView, worker: Worker) -> Owner | None:
         return None
     total = sum(sizes.values())
     largest = sorted(sizes.items(), key=lambda item: -item[1])[:TENSORS]
+    layer, shape = _reader(index, largest[0][0])
     fit = view.fit_place() if view.steps is not None else None
+    built = view.place(layer.file, layer.line, function=layer.function) if layer is not None and layer.line else None
     return Owner(
         kind="variables",
-        name=largest[0][0],
+        name=layer_words(layer.name, layer.cls, shape) if layer is not None else largest[0][0],
         bytes=total,
         count=len(sizes),
         unit="variables",
-        where=(fit,) if fit is not None else (),
+        where=tuple(place for place in (built, fit) if place is not None),
         tensors=tuple(f"{name}: {size / (1 << 20):,.0f} MiB" for name, size in largest),
         fixed=total,
     )
+
+
+def _reader(index: GraphIndex, variable: str) -> tuple[Layer | None, tuple[int, ...]]:
+    """The layer that reads a variable, of those by whose names it is called, and the variable's shape."""
+    table, found = index.table, []
+    shape: tuple[int, ...] = ()
+    parts = variable.split("/")
+    for graph in index.graphs.values():
+        for number, name, text, _ in graph.variables:
+            if name != variable:
+                continue
+            shape = next((spec.shape or () for spec in specs(text)), ())
+            rows = table.rows_of(graph.id)
+            held = {r for r in range(rows.start, rows.stop) if int(table.node[r]) == number}
+            readers = (r for r in range(rows.start, rows.stop) if not held.isdisjoint(table.inputs_of(r).tolist()))
+            found += [layer for r in readers if (layer := index.maker_of(r)[1]) is not None]
+    return next((layer for layer in found if layer.name in parts), None), shape
 
 
 def _spec_bytes(text: str) -> float:

@@ -12,14 +12,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from stepscope.causes.system import memory_owners
+from stepscope.causes.system import memory_owners, step_need
 from stepscope.derive.machine import memory_use
+from stepscope.derive.python import variable_lines
 from stepscope.model.log.memory import MemoryLacked
 
 if TYPE_CHECKING:
-    from stepscope.causes.system.memory_owners import Owner, StepNeed
+    from stepscope.causes.system.memory_owners import Owner
+    from stepscope.causes.system.step_need import StepNeed
     from stepscope.derive.machine.memory_use import Limit, MemoryUse
     from stepscope.derive.view import SessionView
+    from stepscope.model.event import Frame
     from stepscope.model.report.finding import Place
     from stepscope.model.session.session import Worker
 
@@ -55,9 +58,9 @@ class OutOfMemory:
     """What was asked for at once at the end; 0: not known."""
     asked_shape: str
     where: tuple[Place, ...]
-    """The line that ran at the end."""
+    """The line that ran at the end, after the one while which more memory came."""
     line_bytes: float
-    """Own memory that looks saw coming while it ran; 0: not known."""
+    """Own memory that looks saw coming while the first of these lines ran; 0: not known."""
     owner: Owner | None
     """Who held the memory; None: not seen."""
     others: tuple[Owner, ...]
@@ -66,6 +69,10 @@ class OutOfMemory:
     """Size of the owner that would have fitted, in its unit; 0: not known."""
     base: float
     """Own memory that is not the owner's."""
+    copies: tuple[str, ...] = ()
+    """What else has the data of the owner, in words: "tf.Variable(x) at line 39"."""
+    again: float = 0.0
+    """Bytes that came while the last line copied the owner."""
 
 
 def build(view: SessionView) -> OutOfMemory | None:
@@ -95,7 +102,7 @@ def _explained(view: SessionView, worker: Worker, use: MemoryUse, way: Way, erro
     asked, shape = _asked(use, error, view.session.manifest.ended_ns or worker.info.ended_ns)
     if way == "killed" and limit is not None and limit.kind == "control group":
         own = max(own, limit.bytes - limit.others)  # the last sample was some time before
-    need = memory_owners.step(view, worker)
+    need = step_need.step(view, worker, step_need.running(worker))
     model = memory_owners.model_variables(view, worker)
     owners = [*memory_owners.variables(view, use), *memory_owners.inputs(view, worker)]
     owners += [one for one in (need.owner if need is not None else None, model) if one is not None]
@@ -104,8 +111,10 @@ def _explained(view: SessionView, worker: Worker, use: MemoryUse, way: Way, erro
     came = max(own - first, 0.0) + (asked if way != "killed" else 0.0)
     owner = next((one for one in owners if one.bytes >= MIN_SHARE * came), None)
     owner = _of_message(error, asked, shape, owner)
-    base = own if owner is not None and owner.kind == "asked" else _base(use, own, owner, need)
-    copies = _copies(owner, asked) if owner is not None else 0.0
+    copies, again = _same(view, use, owner, owners, own)
+    base = own if owner is not None and owner.kind == "asked" else max(0.0, _base(use, own, owner, need) - again)
+    wanted = max(_copies(owner, asked), again) if owner is not None else 0.0
+    lines = _lines(use, own)
     return OutOfMemory(
         way=way,
         error=error.error if error is not None else "",
@@ -115,12 +124,14 @@ def _explained(view: SessionView, worker: Worker, use: MemoryUse, way: Way, erro
         own=own,
         asked=asked,
         asked_shape=shape,
-        where=_where(view, use, error),
-        line_bytes=_since_line(use, own),
+        where=_where(view, error, lines),
+        line_bytes=lines[0][1] if lines else 0.0,
         owner=owner,
         others=tuple(one for one in owners if one is not owner),
-        fits=fitting(owner, limit, base, copies) if owner is not None and limit is not None else 0,
+        fits=fitting(owner, limit, base, wanted) if owner is not None and limit is not None else 0,
         base=base,
+        copies=copies,
+        again=again,
     )
 
 
@@ -134,18 +145,51 @@ def _of_message(error: MemoryLacked | None, asked: float, shape: str, owner: Own
     )
 
 
-def _since_line(use: MemoryUse, own: float) -> float:
-    """Own memory that came while the line of the last look ran."""
-    if not use.looks or not use.looks[-1].stack:
-        return 0.0
-    line = use.looks[-1].stack[-1]
-    before = 0
-    for look in reversed(use.looks):
-        if not look.stack or look.stack[-1] != line:
-            before = look.own_bytes
-            break
-        before = look.before_bytes or look.own_bytes
-    return max(0.0, own - before)
+def _lines(use: MemoryUse, own: float) -> list[tuple[Frame, float]]:
+    """(line, own memory that came while it ran) of the line that ran last, and before it one during which more came."""
+    looks = [look for look in use.looks if look.stack]
+    if not looks:
+        return []
+    came: dict[Frame, float] = {}
+    for before, look in zip([None, *looks], looks, strict=False):
+        line = look.stack[-1]
+        if before is not None and before.stack[-1] == line:
+            start = before.own_bytes
+        else:
+            start = look.before_bytes or look.own_bytes
+        came[line] = came.get(line, 0.0) + look.own_bytes - start
+    last = looks[-1].stack[-1]
+    came[last] += own - looks[-1].own_bytes
+    most = max(came, key=lambda line: came[line])
+    return [(line, max(0.0, came[line])) for line in dict.fromkeys((most, last))]
+
+
+def _same(
+    view: SessionView, use: MemoryUse, owner: Owner | None, owners: list[Owner], own: float
+) -> tuple[tuple[str, ...], float]:
+    """(what else has the data of a variable, bytes that came while the last line copied it).
+
+    Another variable has them if it has the same type and shape and its line makes a tensor or an array of the first;
+    the last line, if it does so and at least half as much memory came while it ran.
+    """
+    source = view.source_of(owner.file) if owner is not None and owner.kind == "variable" else None
+    if owner is None or source is None:
+        return (), 0.0
+    names, said = {owner.name.rpartition(".")[2]}, []
+    for one in owners:
+        place = next(iter(one.where), None)
+        if one.kind != "variable" or one.what != owner.what or one.file != owner.file or one is owner or place is None:
+            continue
+        if (made := variable_lines.copy_at(source, place.line, names)) and one.name not in names:
+            names.add(one.name)
+            said.append(f"{one.name} = {made} at line {place.line}")
+    lines = _lines(use, own)
+    file, _, line = lines[-1][0] if lines else ("", "", 0)
+    came = lines[-1][1] if lines else 0.0
+    made = variable_lines.copy_at(source, line, names) if file == owner.file else ""
+    if not made or came < COPY[0] * owner.bytes:
+        return tuple(said), 0.0
+    return (*said, f"{made} at line {line}"), came
 
 
 def _copies(owner: Owner, asked: float) -> float:
@@ -202,11 +246,7 @@ def fitting(owner: Owner, limit: Limit, base: float, copies: float = 0.0) -> int
     return max(0, int(room / each))
 
 
-def _where(view: SessionView, use: MemoryUse, error: MemoryLacked | None) -> tuple[Place, ...]:
+def _where(view: SessionView, error: MemoryLacked | None, lines: list[tuple[Frame, float]]) -> tuple[Place, ...]:
     if error is not None and error.file:
         return (view.place(error.file, error.line, function=error.function),)
-    stack = use.looks[-1].stack if use.looks else ()
-    if not stack:
-        return ()
-    file, function, line = stack[-1]
-    return (view.place(file, line, function=function),)
+    return tuple(view.place(file, line, function=function) for (file, function, line), _ in lines)

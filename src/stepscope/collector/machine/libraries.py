@@ -15,6 +15,7 @@ from stepscope.collector.machine.host import Host
 from stepscope.collector.machine.python import Loaded, PythonFacts
 from stepscope.errors import FormatError
 from stepscope.formats.native.elf import ElfFile
+from stepscope.model import advisories
 from stepscope.model.report.doctor import Check, Outcome
 
 _OLDEST = (3, 9)
@@ -52,6 +53,7 @@ def checks(host: Host, python: PythonFacts) -> Iterator[Check]:
         yield _requirements(python)
     if wheels:
         yield from _twice(python, wheels)
+        yield from _known(python)
         yield from _gpu(host, python)
         yield from _cpu_flags(python.loaded)
     yield from _allocator(host, python)
@@ -108,6 +110,29 @@ def _twice(python: PythonFacts, wheels: list[str]) -> Iterator[Check]:
         yield _check("tensorflow-twice", "TensorFlow twice", "change", ", ".join(full), why, remedy)
 
 
+def _known(python: PythonFacts) -> Iterator[Check]:
+    """Packages of which a public issue says that they do not fit each other."""
+    for one in advisories.concerning(_versions(python)):
+        if one.mismatch:
+            found = ", ".join(f"{name} {_versions(python)[name]}" for name in one.packages)
+            why = f"{one.package} of this version {one.what} ({one.source})"
+            yield _check(f"known-{one.id}", "known mismatch", "change", found, why, one.remedy)
+
+
+def _versions(python: PythonFacts) -> dict[str, str]:
+    found = {**python.packages, "python": ".".join(map(str, python.version))}
+    for name in _WHEELS:
+        if name in python.packages:
+            found.setdefault("tensorflow", python.packages[name])
+    return found
+
+
+def _known_of(python: PythonFacts, check: str) -> tuple[str, str]:
+    """What is known of a check's symptom in these versions: its reason, and its remedy; "" each: nothing."""
+    one = next((one for one in advisories.concerning(_versions(python)) if one.check == check), None)
+    return (f"; {one.package} of this version {one.what} ({one.source})", f"; {one.remedy}") if one else ("", "")
+
+
 def _gpu(host: Host, python: PythonFacts) -> Iterator[Check]:
     said = re.search(r"Kernel Module\s+(?:for \S+\s+)?(\d+)\.(\d+)", host.text("/proc/driver/nvidia/version") or "")
     if not said:
@@ -137,8 +162,9 @@ def _gpu(host: Host, python: PythonFacts) -> Iterator[Check]:
         yield _check("gpu-cudnn", "GPU", "change", found, why, remedy)
         return
     if python.loaded is not None and python.loaded.no_gpu_libraries:
-        why = "TensorFlow did not find CUDA's libraries: everything runs on the CPU"
-        remedy = f"{python.executable} -m pip install 'tensorflow[and-cuda]'"
+        known, way_out = _known_of(python, "gpu-libraries")
+        why = f"TensorFlow did not find CUDA's libraries: everything runs on the CPU{known}"
+        remedy = f"{python.executable} -m pip install 'tensorflow[and-cuda]'{way_out}"
         yield _check("gpu-libraries", "GPU", "change", found, why, remedy)
         return
     if python.loaded is not None:

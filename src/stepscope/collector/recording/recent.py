@@ -42,6 +42,8 @@ _SHORT = int(Kind.COUNTS)
 _NOT_COUNTED = int(Flag.END)
 _NESTED = int(Flag.NESTED)
 _REST = int(Kind.REST)
+_IDLE = tuple(map(int, kinds_with(Trait.IDLE)))
+_STEPS = tuple(map(int, kinds_with(Trait.STEP)))
 _DETACHED = tuple(map(int, kinds_with(Trait.DETACHED)))
 _LOOP = int(Kind.LOOP)
 _LOOP_OF = {"train": "fit", "test": "evaluate", "predict": "predict"}
@@ -59,6 +61,11 @@ class Recent:
         """Newest records by kind, from which the names of calls counted in the next gap are inferred."""
         self.records = 0
         """Number of records so far."""
+        self.worked_ns = 0
+        """CLOCK_MONOTONIC at the end of the newest record of work; 0: there is none."""
+        self.longest_pause_ns = 0
+        """Longest time from the end of one record of work to that of the next, since the first step."""
+        self._stepped = False
         self._origin_ns = origin_ns
         self._batches: deque[Records] = deque()
         self._held = 0
@@ -106,6 +113,7 @@ class Recent:
         if not len(records):
             return
         self.records += len(records)
+        self._note_work(records)
         self._count(records)
         self._ended.extend(records["start_ns"][records["kind"] == _LOOP].tolist())
         self._batches.append(records)
@@ -115,6 +123,22 @@ class Recent:
             self._held > MAX_RECORDS or int(self._batches[0]["start_ns"][-1]) < newest - WINDOW_NS
         ):
             self._held -= len(self._batches.popleft())
+
+    def _note_work(self, records: Records) -> None:
+        nothing = np.isin(records["kind"], _IDLE) | ((records["kind"] == _REST) & (records["arg"] == 0))
+        work = records[~nothing]
+        if not len(work):
+            return
+        ends = np.maximum.accumulate(work["start_ns"] + work["dur_ns"])
+        steps = np.flatnonzero(np.isin(work["kind"], _STEPS))
+        self.worked_ns, before = max(self.worked_ns, int(ends[-1])), self.worked_ns
+        if self._stepped:
+            ends = np.concatenate([[before], ends])
+        elif len(steps):
+            self._stepped, ends = True, ends[steps[0] :]
+        else:
+            return
+        self.longest_pause_ns = max(self.longest_pause_ns, int(np.diff(ends).max(initial=0)))
 
     def _count(self, records: Records) -> None:
         told = records["kind"] == _REST

@@ -140,6 +140,10 @@ class Sampling:
         """The rows of processes in ``tables``."""
         return [table for table in self.tables().get("process", []) if isinstance(table, ProcessTable)]
 
+    def children(self) -> tuple[frozenset[int], list[tuple[int, int]]]:
+        """The living descendants of the job, and (time of CLOCK_MONOTONIC, pid) of those that have gone lately."""
+        return self._rivals.children, list(self._rivals.ended_children)
+
     def rival_names(self) -> RecentNames:
         """The names that the rows of rivals in ``tables`` index."""
         waiting = dict(enumerate(self._rivals.names, self._rivals.first_name))

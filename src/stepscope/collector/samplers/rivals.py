@@ -7,6 +7,7 @@ read only when a process is seen for the first time. Kernel threads are ignored 
 from __future__ import annotations
 
 import os
+from collections import deque
 from dataclasses import dataclass
 
 from stepscope.collector.launch.mask import mask_command
@@ -23,6 +24,7 @@ _KERNEL_PARENT = 2
 _MAX_NAME = 160
 _MAX_NUMBERS = 4_096
 _MAX_RECENT_NAMES = 512
+_MAX_ENDED = 64
 
 
 @dataclass(slots=True)
@@ -49,9 +51,17 @@ class RivalSampler:
         self._others: dict[int, _Other] = {}
         self._numbers: dict[tuple[int, str], int] = {}
         self._job_children: set[int] = set()
+        self._descendants: set[int] = set()
+        self.ended_children: deque[tuple[int, int]] = deque(maxlen=_MAX_ENDED)
+        """(time of CLOCK_MONOTONIC, pid) of the newest descendants of the job that have gone."""
         self._job_group = 0
         self._last_ns = 0
         self._cluster = ClusterTasks()
+
+    @property
+    def children(self) -> frozenset[int]:
+        """The living descendants of the job, without others of its process group."""
+        return frozenset(self._descendants)
 
     def sample(self, now_ns: int, targets: Targets) -> None:
         """Rows for the largest users of CPU since the last look."""
@@ -71,7 +81,7 @@ class RivalSampler:
                 self._add_use(pid, other, used, new)
         for pid in new:
             self._meet(pid, used if interval else [])
-        self._forget_gone(present)
+        self._forget_gone(present, now_ns)
         self._find_children(new, targets)
         if not interval:
             return
@@ -89,6 +99,7 @@ class RivalSampler:
         if use < 0:  # the pid now belongs to another process
             new.append(pid)
             self._job_children.discard(pid)
+            self._descendants.discard(pid)
             self._cluster.forget(pid)
             return
         other.cpu_ns = now
@@ -104,11 +115,14 @@ class RivalSampler:
         if other.cpu_ns >= _MIN_CPU_NS and not other.kernel:
             used.append((other.cpu_ns, pid))
 
-    def _forget_gone(self, present: list[int]) -> None:
+    def _forget_gone(self, present: list[int], now_ns: int) -> None:
         if len(self._others) > len(present):
             alive = set(present)
             for pid in [p for p in self._others if p not in alive]:
                 del self._others[pid]
+                if pid in self._descendants:
+                    self._descendants.discard(pid)
+                    self.ended_children.append((now_ns, pid))
                 self._job_children.discard(pid)
                 self._cluster.forget(pid)
 
@@ -122,6 +136,8 @@ class RivalSampler:
                 at = self._others[at].parent
             other = self._others.get(pid)
             in_group = other is not None and self._job_group and other.group == self._job_group
+            if at == targets.job_pid or at in self._descendants:
+                self._descendants.update(seen)
             if at == targets.job_pid or at in self._job_children:
                 self._job_children.update(seen)
             elif in_group and pid not in targets.own:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 _GROW = frozenset({"append", "extend", "add", "insert", "update", "appendleft", "setdefault", "put", "add_sample"})
 """Methods that add to a container."""
 _COPIES = frozenset({"array", "asarray", "stack", "vstack", "hstack", "concatenate", "concat", "convert_to_tensor"})
 """Functions of numpy and TensorFlow that make one array of several."""
+_TENSORS = frozenset({"Variable", "constant", "from_tensors", "from_tensor_slices", "cast"})
+"""Further ones that make a tensor, or another array, of one."""
 
 
 def line_of(source: str, function: str, name: str) -> int:
@@ -55,6 +61,20 @@ def is_copied(source: str, function: str, name: str) -> bool:
             if copied:
                 return True
     return False
+
+
+def copy_at(source: str, line: int, names: Collection[str]) -> str:
+    """The call in a line that makes a tensor or an array of a variable: ``tf.Variable(x)``; "" without one."""
+    try:
+        tree: ast.AST = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return ""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not node.lineno <= line <= (node.end_lineno or node.lineno):
+            continue
+        if node.args and _names(node.func) in (_COPIES | _TENSORS) and _names(node.args[0]) in names:
+            return f"{ast.unparse(node.func)}({ast.unparse(node.args[0])})"
+    return ""
 
 
 def _parts(target: ast.expr) -> list[ast.expr]:

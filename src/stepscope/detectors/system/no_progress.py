@@ -13,6 +13,9 @@ CPU used meanwhile. `samples_in_place`: stack samples of the step's thread since
 places of the other threads follow; a thread that is not seen any more is named with the line where it was seen last.
 `threads_died`: number of threads that died of an uncaught exception. The first of them is named, with its line.
 
+A hang that was recognised while it lasted (`stepscope ps`, `top`, the page) has `told_after_ns` instead of
+`samples_in_place`, and names what is waited for: a queue, a dataset, a worker process, a lock, the network.
+
 ## Known limits
 Waits outside Python (a lock in C, a silent peer) are reported at the Python line that made the call. Threads that wait
 idle in a pool are not sampled. A loop that only predicts, or a server, may be waiting for requests, and a task of a
@@ -43,6 +46,8 @@ if TYPE_CHECKING:
 
     from stepscope.causes.host.no_progress import Standstill, ThreadAt
     from stepscope.derive.view import SessionView
+    from stepscope.model.report.finding import Stage
+    from stepscope.model.session.hang import Hang
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +80,10 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     still = view.get(no_progress.build)
     if still is None or view.session.manifest.exit_code == 0:
+        return
+    told = next((hang for hang in view.session.manifest.hangs if not hang.until_ns), None)
+    if told is not None and (told.state == "hang" or view.steps is not None):
+        yield _told(view, still, told, params)
         return
     least = params.min_standstill_ns if view.steps is not None else params.min_start_ns
     least = max(least, int(params.min_times_before * still.longest_before_ns))
@@ -123,18 +132,83 @@ def _finding(view: SessionView, still: Standstill, main: ThreadAt, params: Param
     )
 
 
+def _told(view: SessionView, still: Standstill, told: Hang, params: Params) -> Seen:
+    """What was seen while it lasted is exact: the wait on which the others depend, by system call and stack."""
+    length = max(1, still.until_ns - told.since_ns)
+    ratio = min(1.0, length / max(1, still.work_ns))
+    count = len(view.steps) if view.steps is not None else 0
+    place = view.place(told.file, told.line, function=told.function)
+    when = f"after {count:,} steps" if count else "before the first step"
+    stage: Stage = "training" if count else "initialization"
+    main = [view.place(told.main.file, told.main.line, function=told.main.function)] if told.main is not None else []
+    words = "the job hangs: no progress" if told.state == "hang" else "the input stops: no step"
+    return Seen(
+        title=f"{words} for {format_ns(length)} {when}; {told.text}, in {told.function} ({place.file}:{place.line}): "
+        f"{format_ratio(ratio)} of the time{_death(view, still)}",
+        cause="unknown",
+        confidence=0.95 if told.state == "hang" else 0.7,
+        introduced_stage=stage,
+        exposed_stage=stage,
+        where=tuple(dict.fromkeys([place, *main])),
+        evidence=(
+            Evidence(metric="standstill_ns", value=length, unit="ns", threshold=float(params.min_standstill_ns)),
+            Evidence(metric="longest_before_ns", value=still.longest_before_ns, unit="ns"),
+            Evidence(metric="told_after_ns", value=told.told_ns - told.since_ns, unit="ns"),
+            *((Evidence(metric="cores", value=still.cores, unit="cores"),) if still.cores >= 0 else ()),
+        ),
+        cost=cost_of(view, ratio, ns_per_step=length // max(1, count)),
+        remedies=(*_remedies_of_death(still), _remedy(told)),
+        explanation=_told_threads(view, told),
+    )
+
+
+_MENDS = {
+    "queue": "let the thread that fills the queue pass its end and its errors on (close the queue, put a last element "
+    "or the error), and give the wait a timeout",
+    "dataset": "make the pipeline yield elements: check what the filter or generator lets through, take a bounded "
+    "number of passes, and raise an error where nothing was found",
+    "process": "find out why the worker process ended (lack of memory, a crash, os._exit), and use a pool that notices "
+    "it: concurrent.futures.ProcessPoolExecutor raises BrokenProcessPool where multiprocessing.Pool waits for ever",
+    "lock": "take locks in one order everywhere, release them in finally, start processes by spawn rather than fork, "
+    "and give the wait a timeout",
+    "network": "give the connection a timeout and try again, and check whether the other end runs",
+}
+
+
+def _remedy(told: Hang) -> Remedy:
+    text = _MENDS.get(told.kind, f"find out why what {told.function} waits for never comes; give the wait a timeout")
+    return Remedy(id="bound-the-wait", text=text)
+
+
+def _told_threads(view: SessionView, told: Hang) -> str:
+    """Where every thread with functions of the user's was."""
+    parts = []
+    for thread in told.threads:
+        own = next((frame for frame in thread.frames if frame.own), None)
+        if own is not None:
+            place = view.place(own.file, own.line)
+            call = f" in {thread.call}{' of ' + thread.on if thread.on else ''}" if thread.call else ""
+            parts.append(f"{thread.name} {thread.pid}/{thread.tid} in {own.function} ({place.file}:{place.line}){call}")
+    return (
+        f"Recognised after {format_ns(told.told_ns - told.since_ns)}, while it lasted. The threads: {'; '.join(parts)}."
+    )
+
+
 def _remedies(still: Standstill, main: ThreadAt) -> tuple[Remedy, ...]:
     bound = (
         f"find out why the result that {_function(main)} waits for never arrives; give the wait a timeout, and pass "
         "errors of worker threads to the thread that waits"
     )
-    remedy = Remedy(id="bound-the-wait", text=bound)
+    return (*_remedies_of_death(still), Remedy(id="bound-the-wait", text=bound))
+
+
+def _remedies_of_death(still: Standstill) -> tuple[Remedy, ...]:
     if not still.died:
-        return (remedy,)
+        return ()
     first = still.died[0]
     text = f"fix the cause of {first.error}; in thread {first.name}, catch every exception and pass it to the waiting "
     text += "thread (close the queue with cancel_pending_enqueues, tf.train.Coordinator.request_stop, queue.put(error))"
-    return Remedy(id="hand-errors-over", text=text), remedy
+    return (Remedy(id="hand-errors-over", text=text),)
 
 
 def _death(view: SessionView, still: Standstill) -> str:

@@ -23,8 +23,9 @@ tensors by shape, in the order in which the graph was made, and a quarter for th
 may have been taken some tenths of a second before the end.
 
 ## Remedy
-The one for the owner: a smaller batch, a bound for what is kept, a smaller buffer, a cache before the data is made
-larger.
+The one for the owner: a smaller batch, narrower layers where a batch of 16 is too large already, a bound for what is
+kept, each model only once, a smaller buffer, a cache before the data is made larger. Where no owner of the memory was
+seen, what the source check or another finding says of the line.
 
 ## References
 FSE'22 study, symptom "out of memory"; Linux: Documentation/admin-guide/cgroup-v2.rst; getrlimit(2).
@@ -55,6 +56,16 @@ class Params:
 
     min_fixed_ratio: float = 0.5
     """Share of a step's memory that does not grow with the batch, from which the model is too large, not the batch."""
+    small_batch: int = 16
+    """Samples up to which a batch is small: the layers are too wide for it before it is too large."""
+
+
+HOLDERS = 0.1
+"""Share of the limit from which another holder is named."""
+_HELD = frozenset({"variable", "container", "variables"})
+"""Kinds of other holders whose lines are among the places."""
+UNNAMED_BYTES = 32 << 20
+"""The same where no limit is known."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen]:
@@ -63,18 +74,21 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen]:
     if death is None:
         return
     owner = death.owner
-    where = tuple(dict.fromkeys([*(owner.where if owner is not None else ()), *death.where]))
+    wide = owner is not None and _is_wide(owner, params)
+    mine = owner.where[:: -1 if wide and owner.fixed < owner.bytes / 2 else 1] if owner is not None else ()
+    further = [place for one in _holders(death) if one.kind in _HELD for place in one.where[:1]]
+    where = tuple(dict.fromkeys([*mine, *death.where, *further]))
     yield Seen(
         title=f"out of memory: {_title(death)}",
         severity="high",
         confidence=0.85 if owner is not None else 0.5,
-        cause=_cause(owner, params),
+        cause=_cause(death, params),
         introduced_stage=_stage(view, owner),
         exposed_stage="training" if view.steps is not None else "initialization",
         where=where,
         evidence=tuple(_evidence(death)),
         cost=cost_of(view, 1.0, basis="measured"),
-        remedies=(_remedy(death, params),),
+        remedies=_remedies(death, params),
         explanation=_explanation(death),
     )
 
@@ -86,28 +100,37 @@ def _title(death: OutOfMemory) -> str:
     asked = f"{format_bytes(death.asked)} more were asked for" if death.asked else ""
     if owner is None:
         error = f" by {death.error}" if death.error else ""
-        took = f"; {format_bytes(death.line_bytes)} of it came while one line ran" if death.line_bytes else ""
+        line = f"line {death.where[0].line}" if death.where else "one line"
+        took = f"; {format_bytes(death.line_bytes)} of it came while {line} ran" if death.line_bytes else ""
         return f"ended{error} at {bound} with {format_bytes(death.own)} held{took}{f'; {asked}' if asked else ''}"
     holds, fits = format_bytes(owner.bytes), ""
     if death.fits and owner.count and death.fits < owner.count:
         fits = f"; {death.fits:,} would have fitted"
     of = f" of {owner.what}" if owner.what else ""
     if owner.kind == "step":
-        said = f"a step with {owner.count:,} samples needs about {holds} beyond the {format_bytes(death.base)} held "
+        said = f"a step with {owner.count:,} samples needs"
+        if owner.whole:
+            said = f"{owner.role} works on all {owner.count:,} samples in one batch, which needs"
+        before = f"about {holds} beyond the {format_bytes(death.base)} held before it"
+        most = f", {owner.largest}" if owner.largest else ""
         fits = fits.replace("would", "samples would") if fits else ""
-        return f"{said}before it; the limit is {bound}{fits}"
+        return f"{said} {before}{most}; the limit is {bound}{fits}"
     if owner.kind == "asked":
         fits = fits.replace("would", "rows would")
         own = format_bytes(death.own)
         return f"an array of {owner.name} needs {holds} beyond the {own} held; the limit is {bound}{fits}"
     if owner.kind == "variables":
-        return f"the variables of the model and its optimizer take {holds} of {bound}, {owner.name} the most"
+        return f"the variables of the model and its optimizer take {holds} of {bound}, those of {owner.name} the most"
     if owner.kind in ("cache", "shuffle", "buffer"):
         word = {"cache": "the cache of the input", "shuffle": "the shuffle buffer"}.get(owner.kind, owner.name)
         return f"{word} holds {holds} of {bound}: {owner.count:,} elements{fits}"
     word = f"{owner.name} in {owner.function}" if owner.function not in ("", "<module>") else owner.name
     more = f"; {asked}" if asked and death.way != "killed" else ""
     more = more or ("; one array is made of them, which takes as much again" if owner.copied else "")
+    if death.copies:
+        again = f", {format_bytes(death.again)} more" if death.again else ""
+        times = len(death.copies) + 1
+        word, more = f"the same data {times} times: {word}", f", and copies: {'; '.join(death.copies)}{again}"
     return f"{word} holds {holds} of {bound}: {owner.count:,} {owner.unit}{of}{more}{fits}"
 
 
@@ -121,8 +144,21 @@ def _explanation(death: OutOfMemory) -> str:
         said += f" It asked for {death.asked_shape}."
     if death.owner is not None and death.owner.tensors:
         said += f" The largest: {'; '.join(death.owner.tensors)}."
-    rest = [f"{one.name} {format_bytes(one.bytes)}" for one in death.others[:3] if one.bytes >= (32 << 20)]
+    rest = [f"{_CALLED.get(one.kind, one.name)} {format_bytes(one.bytes)}{_at(one)}" for one in _holders(death)]
     return said + (f" Besides: {', '.join(rest)}." if rest else "")
+
+
+_CALLED = {"step": "a step", "variables": "the variables of the model and its optimizer"}
+
+
+def _holders(death: OutOfMemory) -> list[Owner]:
+    """Other owners of a part that counts."""
+    least = HOLDERS * death.limit.bytes if death.limit is not None else UNNAMED_BYTES
+    return [one for one in death.others if one.bytes >= least]
+
+
+def _at(owner: Owner) -> str:
+    return f" ({owner.where[0].file}:{owner.where[0].line})" if owner.where else ""
 
 
 def _evidence(death: OutOfMemory) -> Iterator[Evidence]:
@@ -139,15 +175,24 @@ def _evidence(death: OutOfMemory) -> Iterator[Evidence]:
             yield Evidence(metric="size_that_fits", value=death.fits, unit=death.owner.unit)
 
 
-def _cause(owner: Owner | None, params: Params) -> Cause:
+def _is_wide(owner: Owner, params: Params) -> bool:
+    """Whether the model of a step is too large, not its batch: for a few samples too."""
+    if owner.kind != "step":
+        return False
+    return owner.fixed >= params.min_fixed_ratio * owner.bytes or owner.count <= params.small_batch
+
+
+def _cause(death: OutOfMemory, params: Params) -> Cause:
+    owner = death.owner
     if owner is None:
         return "unknown"
     if owner.kind == "step":
-        too_wide = owner.fixed >= params.min_fixed_ratio * owner.bytes
-        return "Model: improper model parameter" if too_wide else "Model: improper hyper parameter"
+        if owner.whole:
+            return "API: not using batch API"
+        return "Model: improper model parameter" if _is_wide(owner, params) else "Model: improper hyper parameter"
     if owner.kind == "variables":
         return "Model: improper model parameter"
-    if owner.kind == "container" and not owner.copied:
+    if (owner.kind == "container" and not owner.copied) or death.copies:
         return "API: inefficient API usage"
     return "Data: inefficient data preprocessing" if owner.kind in ("cache", "shuffle") else "Data: improper data input"
 
@@ -163,30 +208,53 @@ def _stage(view: SessionView, owner: Owner | None) -> Stage:
     return "training" if kept else "data preparation"
 
 
-def _remedy(death: OutOfMemory, params: Params) -> Remedy:
+def _remedies(death: OutOfMemory, params: Params) -> tuple[Remedy, ...]:
     owner = death.owner
     if owner is None:
         text = "look at what the line allocates, and give it less at once"
-        return Remedy(id="look-at-line", text=text)
+        return (Remedy(id="look-at-line", text=text),)
+    if owner.kind == "step":
+        return tuple(_of_step(death, owner, params))
     fits = f"{death.fits:,}" if 0 < death.fits < owner.count else ""
-    identity, text = _WAYS.get(owner.kind, _IN_PARTS)
-    if owner.kind == "step" and owner.fixed < params.min_fixed_ratio * owner.bytes:
-        identity = "smaller-batch"
-        text = f"a batch of {fits or 'fewer samples'}; for the same step, accumulate gradients over several"
-    elif owner.kind == "shuffle" and fits:
-        text += f", or at most {fits} elements"
-    elif owner.kind == "container" and owner.copied:
-        identity, text = _IN_PARTS
-    return Remedy(id=identity, text=text.replace("NAME", owner.name))
+    ways = [_WAYS.get(owner.kind, _IN_PARTS)]
+    if owner.kind == "shuffle" and fits:
+        identity, text = ways[0]
+        ways = [(identity, f"{text}, or at most {fits} elements")]
+    elif owner.kind == "container" and (owner.copied or owner.unit == "models"):
+        ways = [_IN_PARTS if owner.copied else _MODELS]
+    elif death.copies:
+        ways = [_BATCHES, _IN_PARTS]
+    return tuple(Remedy(id=identity, text=text.replace("NAME", owner.name)) for identity, text in ways)
 
 
-_LAYER = ("smaller-layer", "make the largest layer smaller: pool before it is flattened, or fewer units")
+def _of_step(death: OutOfMemory, owner: Owner, params: Params) -> Iterator[Remedy]:
+    fixed = owner.fixed >= params.min_fixed_ratio * owner.bytes
+    if _is_wide(owner, params):
+        narrow = f"fewer filters or units in {owner.layers}, or a stride or pooling before" if owner.layers else ""
+        yield Remedy(id=_LAYER[0], text=narrow if narrow and not fixed else _LAYER[1])
+    if owner.whole:
+        text = f"give {owner.role} batches: batch_size=32 to 64, or batch(32) of its Dataset"
+        yield Remedy(id="smaller-batch", text=text)
+    elif not fixed and owner.count > 1:
+        fits = f"{death.fits:,}" if 0 < death.fits < owner.count else ""
+        text = f"a batch size of {fits or 'fewer samples'}; for the same step, accumulate gradients over several"
+        yield Remedy(id="smaller-batch", text=text)
+
+
+_LAYER = ("smaller-layer", "make the largest layer smaller: pool before it is flattened, or fewer units or filters")
 _IN_PARTS = (
     "read-in-parts",
     "read the data in parts: tf.data from files, numpy.memmap, or a smaller type (uint8 until it is used)",
 )
+_MODELS = (
+    "one-of-each-model",
+    "load or build each model once and keep it in a dictionary by its name, or drop it (keras.backend.clear_session())",
+)
+_BATCHES = (
+    "hand-over-batches",
+    "hand over the array, or batches of it (a generator, PyDataset, files), not a tensor or Variable of all data",
+)
 _WAYS: dict[str, tuple[str, str]] = {
-    "step": _LAYER,
     "variables": _LAYER,
     "cache": ("smaller-cache", "cache before the data is made larger (as bytes or uint8), or in a file: cache(PATH)"),
     "shuffle": ("smaller-shuffle", "shuffle file names or records before they are decoded"),

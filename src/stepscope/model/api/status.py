@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
+from stepscope.model.session.hang import Hang
+
 SCHEMA = "stepscope.live/1"
 MAX_BYTES = 1 << 20
 
@@ -126,6 +128,11 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     unknown."""
     progress: LiveProgress | None = None
     """Progress of the running fit; null: none runs, or it does not say how many steps it has."""
+    hang: Hang | None = None
+    """What the job waits for, if it hangs, or computes without a step; null: neither. Times are nanoseconds since
+    session start."""
+    hang_since_unix_s: float = 0.0
+    """End of the last work before it."""
     started_unix_s: float = 0.0
     updated_unix_s: float = 0.0
     processes: int = 0

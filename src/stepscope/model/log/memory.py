@@ -25,6 +25,14 @@ class HeldValue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     function: str = ""
     line: int = 0
     """Function that has the variable, and its line that runs; function ``<module>``, and 0 where that does not run."""
+    model: str = ""
+    """Class of the Keras object whose variable is the largest array in it: Sequential, Adam; "" for any other array."""
+    variable: str = ""
+    """Path of this variable: sequential/dense/kernel."""
+    layer: str = ""
+    """Class of the layer, or of the optimizer, that has it: Dense."""
+    built: Frame | None = None
+    """User's line that built this layer."""
 
 
 class MemoryHeld(Event, tag="memory-held", frozen=True, kw_only=True):

@@ -96,6 +96,16 @@ class ThreadDied(Event, tag="thread-death", frozen=True, kw_only=True):
     """User frames of the traceback, root to leaf."""
 
 
+class RunWaits(Event, tag="run-waits", frozen=True, kw_only=True):
+    """A Session.run that lasts for seconds, and what it may wait for. Since 0.1."""
+
+    start: int
+    """When it began."""
+    ops: tuple[tuple[str, str, str, int, str], ...] = ()
+    """Type and name of ops that take from a queue or an iterator, the nearest to the fetches first, with file, line and
+    function of the user's code that made them."""
+
+
 class DeviceMemory(Event, tag="device-memory", frozen=True, kw_only=True):
     """Bytes on a device (GPU:0) by the framework's allocator, when the peak has risen, with CUDA_VISIBLE_DEVICES."""
 
@@ -111,6 +121,7 @@ ProgramEvent = (
     | InputSeen
     | ShapeMet
     | ThreadDied
+    | RunWaits
     | InterventionEnded
     | BlockEnded
     | ValueSeen

@@ -31,6 +31,7 @@ from stepscope.model.records import (
 from stepscope.model.report.finding import Diagnostic
 from stepscope.model.session.address_space import MemoryLook
 from stepscope.model.session.experiment import Experiment
+from stepscope.model.session.hang import Hang
 from stepscope.model.session.member import MemberInfo
 from stepscope.model.session.merged import MergedMember
 from stepscope.model.session.optrace import OpTrace, TraceSource
@@ -204,6 +205,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """Who made a joint session: user | run | enable (the collector of the member that ended last). Since 0.1."""
     joint: str = ""
     """Path of the joint session that the members on this host get when the last of them has ended. Since 0.1."""
+    hangs: tuple[Hang, ...] = ()
+    """Times in which the job did nothing, as they were recognised while they lasted, oldest first. Since 0.1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

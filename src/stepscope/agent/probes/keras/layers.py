@@ -50,7 +50,7 @@ class Owners:
         self._state = state
         self._known = WeakIds()
         self._entries = self._known.entries
-        self.built = WeakIds()
+        self.built = shared(state).built
         """Layer -> (file, function, line)."""
         self.places: dict[int, tuple[str, str, int]] = {}
         """The same by id, of those that have made an op."""

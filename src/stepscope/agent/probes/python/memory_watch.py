@@ -154,7 +154,7 @@ class Watch:
         line.update(group_limit=self._group, host_limit=self._host, space_limit=memory_limits.address_space())
         if self._usage:
             line.update(group_bytes=_number(self._usage), group_cache=memory_limits.cache(self._usage) or 0)
-        line["rows"] = held.rows([first, *others])
+        line["rows"] = held.rows([first, *others], shared(self._state).built.get)
         line["stack"] = frames.user_stack(_STACK, first) if first is not None else []
         line["series"] = [((line_at - at) // 1_000_000, size >> 10) for at, size in self._series]
         self._series, self._every = [], 1

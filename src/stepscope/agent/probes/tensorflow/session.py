@@ -19,6 +19,7 @@ from stepscope.agent.capture.runs import Runs
 from stepscope.agent.core import frames
 from stepscope.agent.core.feeds import Feeds
 from stepscope.agent.core.weak_ids import WeakIds
+from stepscope.agent.graphs.awaited_ops import AwaitedOps
 from stepscope.agent.probes.common import inputs_of
 from stepscope.agent.probes.support import Sites, drop_our_frame, examples, is_open, lacking, leaf, report
 from stepscope.agent.shapes import LEAST_NS, shape_of, shapes_of
@@ -162,7 +163,9 @@ def attach(state: AgentState, module: Foreign) -> None:
     why = "no BaseSession" if cls is None else lacking(cls, "run", ("self", "fetches", "feed_dict"))
     if not why:
         names = Fetches(state)
-        state.patch(cls, "run", _wrap(state, cls.__dict__["run"], names))
+        run = _wrap(state, cls.__dict__["run"], names)
+        state.patch(cls, "run", run)
+        state.hooks.on_tick(state.guard("session.awaited")(AwaitedOps(state, run.__code__).tick))
         if not lacking(cls, "run", ("self", "fetches", "feed_dict", "options", "run_metadata")):
             state.captures.tracers[RUN_METADATA] = names.tracing
         why = lacking(cls, "make_callable", ("self", "fetches", "feed_list", "accept_options"))

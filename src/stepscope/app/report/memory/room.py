@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from stepscope.causes.system import gpu, memory_leak, memory_owners, out_of_memory
+from stepscope.causes.system import gpu, memory_leak, memory_owners, out_of_memory, step_need
 from stepscope.derive import steps_view
 from stepscope.derive.machine import memory_use
 from stepscope.derive.machine.memory_use import Limit
@@ -82,7 +82,7 @@ def _batch(
 
     ``use``: memory by which the step's shapes are scaled; None on a device, whose memory the host's does not show.
     """
-    if view.steps is None or (need := memory_owners.step(view, worker)) is None:
+    if view.steps is None or (need := step_need.step(view, worker)) is None:
         return _NOTHING
     memory = need.memory
     if memory.per_sample <= 0:

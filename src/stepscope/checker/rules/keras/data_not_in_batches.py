@@ -164,5 +164,5 @@ RULE = Rule(
     remedy="pass arrays to fit, or batch the Dataset",
     calls=frozenset({"keras.Model.fit", "keras.Model.predict", "keras.Model.evaluate"}),
     on_call=check,
-    related=("GPU001",),
+    related=("GPU001", "MEM004"),
 )

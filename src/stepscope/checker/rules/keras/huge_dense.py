@@ -104,5 +104,5 @@ RULE = Rule(
     remedy="pool before Flatten, or use GlobalAveragePooling2D",
     calls=frozenset({"keras.layers.Dense"}),
     on_call=check,
-    related=("GPU001",),
+    related=("GPU001", "MEM004"),
 )

@@ -145,5 +145,5 @@ RULE = Rule(
     remedy="call keras.backend.clear_session() before each model is built",
     calls=MAKES,
     on_call=check,
-    related=("MEM001", "TRD001"),
+    related=("MEM001", "MEM004", "TRD001"),
 )

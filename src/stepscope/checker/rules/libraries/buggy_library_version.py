@@ -2,7 +2,7 @@
 
 ## What it does
 Reports, as info, calls in a loop that leak according to a public issue about the version being checked for. The table
-of issues and versions is `checker/advisories.py`, each with its source.
+of issues and versions is `model/advisories.json`, each with its source.
 
 ## Why it is slow
 Leaked memory makes each call a little slower, until the machine swaps or the process is killed. This comes from the

@@ -122,5 +122,5 @@ RULE = Rule(
     remedy="shuffle file names or serialized records, before they are decoded",
     calls=frozenset({"tensorflow.data.Dataset.shuffle"}),
     on_call=check,
-    related=(),
+    related=("MEM004",),
 )

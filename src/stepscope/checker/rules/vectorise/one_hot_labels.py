@@ -206,4 +206,5 @@ RULE = Rule(
     remedy="use sparse_categorical_crossentropy with class numbers",
     calls=frozenset({"keras.utils.to_categorical", "keras.utils.np_utils.to_categorical", "tensorflow.one_hot"}),
     on_call=check,
+    related=("MEM004",),
 )
