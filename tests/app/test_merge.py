@@ -15,6 +15,7 @@ from tests.web.recorded import write
 from stepscope.app import merge, redacting
 from stepscope.app.bundle import open_session, pack
 from stepscope.app.report import analyze
+from stepscope.app.server.session_catalogue import SessionCatalogue
 from stepscope.errors import SessionError
 from stepscope.model.report.finding import Report
 from stepscope.model.session.session import Manifest
@@ -81,6 +82,8 @@ def test_packed_members_are_unpacked(tmp_path: Path) -> None:
     parts = sessions(tmp_path, [[1.0], [31.0]])
     joint = merge.merge([pack(part)[0] for part in parts], tmp_path / "job.stepscope")
     assert report_of(joint).findings[0].code == "DST001"
+    roles = {brief.name: brief.role for brief in SessionCatalogue([tmp_path]).briefs()}
+    assert roles["job"] == "2 tasks"
 
 
 def test_clocks_that_are_not_known_to_be_one(tmp_path: Path) -> None:

@@ -268,6 +268,7 @@ def _of_files(brief: SessionBrief, files: bundle.Files) -> SessionBrief:
         command=manifest.command,
         mode=manifest.mode,
         host=manifest.host.name,
+        role=f"{len(manifest.members)} tasks" if manifest.members else "",
         started_unix_s=manifest.started_unix_ns / 1e9,
         wall_ns=manifest.ended_ns,
         exit_code=manifest.exit_code,
@@ -282,7 +283,7 @@ def _of_files(brief: SessionBrief, files: bundle.Files) -> SessionBrief:
     return msgspec.structs.replace(
         brief,
         framework=said.framework,
-        role=_role(said),
+        role=brief.role or _role(said),
         steps=said.steps,
         steps_per_s=said.throughput.steps_per_s,
         samples_per_s=said.throughput.samples_per_s,
