@@ -138,6 +138,11 @@ def of_series(first: IteratorModelData | None, reads: Sequence[IteratorModelData
     return totals
 
 
+def made_with_it(data: IteratorModelData) -> frozenset[Key]:
+    """The stages that are made with the iterator, and not as it goes."""
+    return frozenset(key for key, _ in walk(data) if not _is_remade(key))
+
+
 def _is_remade(key: Key) -> bool:
     """Whether a stage is made, with all below it, while the iterator is used."""
     return any(

@@ -88,7 +88,8 @@ def build(
     for read in reads:
         by_iterator.setdefault(read.iterator, []).append(read)
     shapes: dict[tuple[Key, ...], tuple[StageTotals, dict[Key, tuple[DatasetMade, ...]]]] = {}
-    for iterator, series in by_iterator.items():
+    for iterator, every in by_iterator.items():
+        series = _before_its_end(every)
         first, last = _ends_of_series(series, steps)
         between = [r.data for r in series if first is None or first.at < r.at <= last.at]
         found = stage_totals.of_series(first.data if first is not None else None, between)
@@ -125,6 +126,14 @@ def _stages(totals: StageTotals, matched: dict[Key, tuple[DatasetMade, ...]]) ->
         )
         for key, row in rows.items()
     )
+
+
+def _before_its_end(series: list[Read]) -> list[Read]:
+    """The reads before the input gave its last element: with it, tf.data drops the stages below, and what they did."""
+    made = [stage_totals.made_with_it(read.data) for read in series]
+    whole = frozenset().union(*made)
+    count = next((number for number in range(len(series), 0, -1) if made[number - 1] == whole), 0)
+    return series[:count] or series
 
 
 def _ends_of_series(series: list[Read], steps: Steps) -> tuple[Read | None, Read]:
