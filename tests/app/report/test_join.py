@@ -337,3 +337,11 @@ def test_nothing_is_lost_and_nothing_is_invented(static: list[StaticHit], run: l
     assert told == len(static) or any(f.related_codes for f in result.findings)
     ratios = [f.cost.ratio for f in result.findings]
     assert ratios == sorted(ratios, reverse=True)
+
+
+def test_a_place_in_a_loop_is_that_of_a_hit_at_its_head() -> None:
+    """A rule points at the head of the loop, a detector at the line of its body that takes the time."""
+    job = hot(0.4)
+    job.sources[SCRIPT] = "def make_batch(rows):\n    for row in rows:\n        pass\n        use(row)\n"
+    (finding,) = joined(job, hit(2, related=("HST002",)), run=(found("HST002", place(4)),)).findings
+    assert (finding.code, finding.origin, finding.related_codes) == ("HST002", "joined", ("VEC009",))

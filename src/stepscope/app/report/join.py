@@ -177,7 +177,11 @@ def _same_pattern(view: SessionView, item: StaticHit, finding: Finding) -> bool:
     if finding.code not in item.rule.related:
         return False
     spans = (item.hit.span, *item.hit.also)
-    return any(_overlap(view, place, span) for place in finding.where for span in spans)
+    return any(
+        _overlap(view, place, span) or outside_steps.within(view, place, span)
+        for place in finding.where
+        for span in spans
+    )
 
 
 def _same_statement(view: SessionView, item: StaticHit, finding: Finding) -> bool:

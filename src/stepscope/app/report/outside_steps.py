@@ -26,11 +26,12 @@ def ratio(view: SessionView, span: Span) -> float:
         phase.ratio * spent.ratio
         for phase in view.get(phase_lines.build)
         for spent in phase.lines
-        if phase.phase in PHASES and _within(view, spent.place, span)
+        if phase.phase in PHASES and within(view, spent.place, span)
     )
 
 
-def _within(view: SessionView, place: Place, span: Span) -> bool:
+def within(view: SessionView, place: Place, span: Span) -> bool:
+    """Whether a place lies in a span's lines, or in a loop that begins there."""
     if place.file not in {span.path, view.place(span.path, span.line).file}:
         return False
     if span.line <= place.line <= span.end_line:

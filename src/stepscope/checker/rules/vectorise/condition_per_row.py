@@ -115,5 +115,5 @@ RULE = Rule(
     remedy="use tf.where or tf.boolean_mask on the whole tensor",
     nodes=(ast.For,),
     on_node=check,
-    related=("HST001",),
+    related=("HST001", "HST002"),
 )

@@ -244,5 +244,5 @@ RULE = Rule(
     remedy="call the ops on the whole tensor, with axis= or broadcasting",
     nodes=(ast.For, ast.ListComp, ast.GeneratorExp),
     on_node=check,
-    related=("HST001",),
+    related=("HST001", "HST002"),
 )
