@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 
 from stepscope.agent.core import frames, held
+from stepscope.agent.core.look_budget import MOST_OBJECTS, Budget
 from stepscope.model.log.memory import HeldValue
 
 MB = 1 << 20
@@ -140,10 +141,10 @@ def test_no_code_of_the_job_runs() -> None:
 
 def test_a_look_is_bounded() -> None:
     """A list of a million objects is not walked through."""
-    budget = held.Budget(0)
+    budget = Budget(0)
     deep = [[[[i]] for i in range(100)] for _ in range(10_000)]
     held._size(deep, held.DEPTH, budget)
-    assert budget.left > held.MOST_OBJECTS - 10_000
+    assert budget.left > MOST_OBJECTS - 10_000
     assert frames.is_own(__file__)
 
 

@@ -17,6 +17,7 @@ import time
 from collections import deque
 
 from stepscope.agent.core import frames, keras_variables
+from stepscope.agent.core.look_budget import Budget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
 LEAST_BYTES = 4 << 20
 """A value below this is left out."""
 MOST_ROWS = 12
-MOST_OBJECTS = 20_000
-MOST_NS = 8_000_000
-"""Longest look; the GIL is held meanwhile, but for switches. A look at a usual program takes 0.3 ms."""
 SAMPLED = 64
 """Elements of a longer container that are looked at."""
 DEPTH = 5
@@ -47,20 +45,6 @@ _ASKS = frozenset(("locals", "vars", "dir", "eval", "exec", "_getframe", "curren
 _FRAMEWORKS = ("tensorflow", "keras", "tf_keras", "numpy", "jax", "torch", "stepscope")
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque)
 _SCALARS = (int, float, complex, str, bytes, bytearray, bool)
-
-
-class Budget:
-    """How much may still be looked at."""
-
-    def __init__(self, now_ns: int) -> None:
-        self.left = MOST_OBJECTS
-        self.until = now_ns + MOST_NS
-        self.seen: set[int] = set()
-
-    def spent(self) -> bool:
-        """Whether the look must end."""
-        self.left -= 1
-        return self.left < 0 or (self.left % 256 == 0 and time.monotonic_ns() > self.until)
 
 
 class Size:

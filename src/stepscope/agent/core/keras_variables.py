@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Optional
 
     from stepscope.agent.core.foreign import Foreign
-    from stepscope.agent.core.held import Budget
+    from stepscope.agent.core.look_budget import Budget
 
 ROOTS = ("keras", "tf_keras")
 _VARIABLES = (
