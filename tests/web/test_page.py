@@ -202,5 +202,6 @@ def test_trace_on_a_task_of_a_training(browser: Browser, url: str, training: int
     assert "steps" in page.locator(".capture-done").first.inner_text()
     assert page.evaluate("() => window.sameLoad") is True
     assert Path(f"/proc/{training}").exists()
-    assert tab.problems == []
+    asked_early = [p for p in tab.problems if "404 (Not Found)" in p]  # /ops answers so until the capture is analysed
+    assert [p for p in tab.problems if p not in asked_early] == []
     context.close()
