@@ -169,7 +169,8 @@ def _finding(row: Row) -> str:
         return "not run"
     if not row["code"]:
         return f"**nothing**{' (others have the CPUs)' if row['crowded'] else ''}"
-    return f"{row['code']} ({row['stage']}): {row['title']}{'' if row['told'] == 'yes' else ' **not it**'}"
+    title = str(row["title"]).replace(f"{FOLDER}/", "")
+    return f"{row['code']} ({row['stage']}): {title}{'' if row['told'] == 'yes' else ' **not it**'}"
 
 
 def _trial(row: Row) -> tuple[str, str, str, str]:
