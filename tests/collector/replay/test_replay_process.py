@@ -72,12 +72,14 @@ def others() -> list[str]:
 
 
 @pytest.fixture(name="said", params=others(), scope="module")
-def _said(request: pytest.FixtureRequest) -> tuple[Said, ...]:
+def _said(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Said, ...]:
+    """What is measured in a home that stays empty."""
+    home = tmp_path_factory.mktemp("home")
     part = ReplayPart(threads=1, roofs=True, recipes=RECIPES)
-    lines, problem = replay_process.run(
-        request.param, ReplayOrder(seconds=PATIENT_S, least_s=PATIENT_S, parts=(part,)), os.environ
-    )
+    wanted = ReplayOrder(seconds=PATIENT_S, least_s=PATIENT_S, parts=(part,))
+    lines, problem = replay_process.run(request.param, wanted, os.environ | {"HOME": str(home)})
     assert problem == ""
+    assert list(home.rglob("*")) == []
     return lines
 
 

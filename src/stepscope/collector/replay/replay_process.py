@@ -26,6 +26,8 @@ PATIENCE_S = 3.0
 """Time beyond the order's after which the process is killed: an op that is running is not waited for."""
 MAX_BYTES = 1 << 20
 """Output that is read at most."""
+NOTHING_WRITTEN = {"KERAS_HOME": "/dev/null/none", "PYTHONDONTWRITEBYTECODE": "1"}
+"""Keras writes keras.json into the user's home when it is imported, and Python writes compiled modules: not for us."""
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +71,7 @@ def run(python: str, order: ReplayOrder, given: Mapping[str, str]) -> tuple[tupl
         given: the environment of the job, without our agent.
     """
     environment = {name: value for name, value in given.items() if name != RUN_VARIABLE}
-    environment |= {ALWAYS_VARIABLE: "0", "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
+    environment |= {ALWAYS_VARIABLE: "0", "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"} | NOTHING_WRITTEN
     try:
         process = subprocess.Popen(
             [python, str(PROGRAM)],
