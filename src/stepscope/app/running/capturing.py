@@ -37,9 +37,12 @@ if TYPE_CHECKING:
     from stepscope.collector.captures.call_captures import CallCaptures
     from stepscope.collector.captures.native_captures import NativeCaptures
     from stepscope.collector.captures.op_captures import OpCaptures
+    from stepscope.collector.captures.python_captures import PythonCaptures
     from stepscope.collector.captures.reason import Reason
     from stepscope.collector.recorder import Recording
     from stepscope.model.session.session import CaptureInfo
+
+    Captures = OpCaptures | NativeCaptures | CallCaptures | PythonCaptures
 
 FIRST_COST_NS = 50_000_000
 """What a capture is expected to cost before there has been one: 10 steps of a small model."""
@@ -66,10 +69,12 @@ class Capturing:
         """Begin; the account opens at the session's start."""
         self._recording = recording
         self._live = live
-        self._captures: dict[str, OpCaptures | NativeCaptures | CallCaptures] = {
+        self._captures: dict[str, Captures] = {
             "ops": recording.captures,
             "native": recording.native,
             "syscalls": recording.system_calls,
+            "memory": recording.memory,
+            "python": recording.python,
         }
         self._wanted: list[WantedCapture] = []
         self._now: WantedCapture | None = None
