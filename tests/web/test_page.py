@@ -11,10 +11,12 @@ import pytest
 from tests.web.browser import AXE, CHROMIUM, FITS, FLAGS, NAMELESS, SERIOUS, Tab, tab_of
 from tests.web.recorded import PROGRAM
 
+from stepscope.collector.kernel import perf
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
     from tests.web.recorded import Recorded
 
 pytestmark = [
@@ -178,6 +180,23 @@ def test_a_session_that_is_gone_leads_back(tab: Tab, recorded: Recorded) -> None
     tab.page.get_by_role("button", name=re.compile("HST004")).wait_for()
 
 
+def _memory_by_stack(page: Page) -> None:
+    """Ask for a capture of memory where flame graphs are, and have it shown there; Python stacks are offered, too."""
+    page.get_by_role("link", name="Flame graph").click()
+    page.wait_for_url("**/flame")
+    kinds = page.get_by_role("combobox", name="Capture")
+    assert kinds.locator("option").all_inner_texts()[1:] == ["Native stacks", "Python stacks", "Memory by stack"]
+    if not perf.abilities().perf:
+        return
+    kinds.select_option("memory")
+    page.get_by_role("spinbutton", name="Seconds").fill("2")
+    page.get_by_role("button", name="Capture now").click()
+    page.locator(".ask .capture-done").wait_for()
+    page.get_by_role("button", name="Show").click()
+    page.wait_for_url("**event=memory-growth**")
+    page.get_by_text("memory that came in a capture and was still there at its end").wait_for()
+
+
 @pytest.mark.tf
 @pytest.mark.slow
 def test_trace_on_a_task_of_a_training(browser: Browser, url: str, training: int) -> None:
@@ -200,6 +219,7 @@ def test_trace_on_a_task_of_a_training(browser: Browser, url: str, training: int
     page.get_by_role("link", name="Tasks").click()
     page.locator(".capture-done").first.wait_for()
     assert "steps" in page.locator(".capture-done").first.inner_text()
+    _memory_by_stack(page)
     assert page.evaluate("() => window.sameLoad") is True
     assert Path(f"/proc/{training}").exists()
     asked_early = [p for p in tab.problems if "404 (Not Found)" in p]  # /ops answers so until the capture is analysed

@@ -18,7 +18,6 @@ from stepscope.causes.job import hidden_wait, purpose
 from stepscope.causes.system import contention, gpu, memory_leak, resources, steady_page_faults
 from stepscope.derive import steps_view
 from stepscope.derive.python import stack_samples
-from stepscope.derive.stacks import memory_stacks
 from stepscope.detectors.costs import compute_ratio, cost_of
 from stepscope.errors import DamagedError
 from stepscope.model.log.events import Traced
@@ -204,7 +203,7 @@ def present(view: SessionView) -> frozenset[Signal]:
         Signal.STACKS: view.get(no_progress.build) is not None,
         Signal.HOST: view.get(contention.build) is not None,
         Signal.FAULTS: view.get(steady_page_faults.build) is not None,
-        Signal.NATIVE: any(one.event not in memory_stacks.EVENTS for one in view.session.stacks),
+        Signal.NATIVE: any(one.unit != "bytes" for one in view.session.stacks),
         Signal.EXPERIMENT: view.session.experiment is not None,
         Signal.MEMBERS: view.get(waits.build) is not None,
         Signal.ENDED: manifest.exit_code is not None or manifest.memory_killed,

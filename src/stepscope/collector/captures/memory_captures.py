@@ -65,21 +65,22 @@ class MemoryCaptures(NativeCaptures):
         return MemoryWindow(pid, folder, can, rates, seconds)
 
     def _said(self, flight: Flight[NativeWindow], taken: Taken) -> str:
-        """``memory grew by 80 MiB in 10.0 s (90 MiB came and stayed, 10 MiB went): train.py:41 keep 97 % ...``."""
+        """``memory grew by 80 MiB in 10 s (90 MiB came and stayed, 10 MiB went), touched at train.py:41 keep ...``."""
         window = flight.window
         amounts = window.amounts if isinstance(window, MemoryWindow) else None
         if amounts is None:
             return ""
-        ours = str(self._recording.run)
+        ours = self._recording.manifest.run_dir
         by_event = {profile.event: profile for profile in taken.profiles}
         change = amounts.last - amounts.first
         word = "grew" if change >= 0 else "shrank"
+        grown, highest = (_places(by_event[event], ours) for event in memory_stacks.EVENTS)
         came, went = format_bytes(amounts.came), format_bytes(amounts.went)
         text = (
             f"memory {word} by {format_bytes(abs(change))} in {amounts.seconds:.1f} s ({came} came and stayed, {went} "
         )
-        text += f"went): {_places(by_event[memory_stacks.GROWTH], ours)}; highest {format_bytes(amounts.highest)} at "
-        text += f"{format_ns(amounts.highest_at_ns)}: {_places(by_event[memory_stacks.HIGHEST], ours)}"
+        text += f"went), touched at {grown}; highest {format_bytes(amounts.highest)} at "
+        text += f"{format_ns(amounts.highest_at_ns)}: {highest}"
         if amounts.missed:
             text += f"; {format_bytes(amounts.missed)} for too short a time to look"
         worker = self._recording.drainer.workers.get(flight.asked.worker)

@@ -9,6 +9,7 @@ Source: proc_pid_statm(5); Documentation/admin-guide/mm/pagemap.rst.
 
 from __future__ import annotations
 
+import functools
 import mmap
 import os
 import threading
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 EVERY_S, LATEST_NS = 0.05, 1_000_000_000
 """Time between two readings of the resident memory, and age from which on the latest look is renewed."""
 RESTS = 50
-"""After a look, so many times its duration pass before the next one."""
+"""After a look, so many times its CPU time pass before the next one."""
 HIGHER = 1 / 64
 MORE_BYTES = 1 << 20
 """A look is taken when the memory is higher than at the highest look by this share and so many bytes."""
@@ -113,13 +114,13 @@ def _runs(fd: int, pace: page_scan.Pace, starts: I64, ends: I64) -> Iterator[I64
         for at in range(start // mmap.PAGESIZE, end // mmap.PAGESIZE, _PART // pagemap.ENTRY_BYTES):
             size = min(_PART, (end // mmap.PAGESIZE - at) * pagemap.ENTRY_BYTES)
             place = at * pagemap.ENTRY_BYTES
-            held = pagemap.anonymous(pace(lambda size=size, place=place: os.pread(fd, size, place)))
+            held = pagemap.anonymous(pace(functools.partial(os.pread, fd, size, place)))
             edges = np.flatnonzero(np.diff(held, prepend=False, append=False)).reshape(-1, 2).T
             yield (edges + at) * mmap.PAGESIZE
 
 
 class PageLooks:
-    """Looks at one process in a thread of its own, from ``begins`` on, until ``stop`` or for ``seconds``."""
+    """Looks at one process in a separate thread, from ``begins`` on, until ``stop`` or for ``seconds``."""
 
     def __init__(self, pid: int, begins: Callable[[], int], seconds: float) -> None:
         """Start the thread. ``begins``: when sampling began, CLOCK_MONOTONIC; 0: it has not."""
@@ -172,9 +173,8 @@ class PageLooks:
             self._look(pace)
 
     def _look(self, pace: page_scan.Pace) -> None:
-        began = time.monotonic_ns()
+        began = time.thread_time_ns()
         self.last = look(self._pid, pace)
-        now_ns = time.monotonic_ns()
-        self._rested_ns = now_ns + RESTS * (now_ns - began)
+        self._rested_ns = time.monotonic_ns() + RESTS * (time.thread_time_ns() - began)
         if self.highest is None or self.last.bytes > self.highest.bytes:
             self.highest = self.last

@@ -64,7 +64,7 @@ def grown(faults: Faults, base: PageLook, last: PageLook, huge: int = HUGE_BYTES
 
 
 def held(faults: Faults, base: PageLook, at: PageLook, huge: int = HUGE_BYTES) -> Owned:
-    """All pages that are held at a look. Those held at the first one and not touched anew since were there before."""
+    """All pages that are held at a look. Those held at the first one and not touched since were there before."""
     rows, stands = _standing(faults, at, huge)
     new = base.runs_of(faults.address[rows]) < 0
     known = at.shared_bytes(base)

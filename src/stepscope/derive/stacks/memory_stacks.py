@@ -5,7 +5,7 @@ Serves ``stepscope trace --kind memory``.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,7 +32,7 @@ _OF_PYTHON = {FrameKind.PYTHON, FrameKind.LIBRARY}
 _TELLING = {FrameKind.FRAMEWORK, FrameKind.MATH, FrameKind.NATIVE}
 """Kinds of code whose innermost function is the place, where no Python is on the stack."""
 SOME = 1.05
-"""Ratio from which on two amounts of memory are told apart in a text."""
+"""Ratio from which on two amounts of memory differ in a text."""
 
 
 def highest(profiles: Sequence[StackProfile]) -> list[StackProfile]:
@@ -48,11 +48,11 @@ def places(profile: StackProfile, ours: str = "") -> list[tuple[str, float]]:
     ``ours``: the folder from which the agent ran, whose code is not the user's.
     """
     named = _names(profile, ours)
-    found: Counter[str] = Counter()
+    found: dict[str, float] = defaultdict(float)
     for stack, weight in zip(profile.samples.stack.tolist(), profile.samples.weight.tolist(), strict=True):
         thread = "" if stack == UNKNOWN else named[stack]
         found[thread or "[unknown]"] += weight
-    return found.most_common()
+    return sorted(found.items(), key=lambda pair: -pair[1])
 
 
 def _names(profile: StackProfile, ours: str) -> list[str]:
