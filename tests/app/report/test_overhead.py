@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from tests.derive.sessions import MS, SCRIPT, US, Frame, Job
 from tests.detectors.jobs import REPORT
@@ -9,6 +10,7 @@ from tests.detectors.jobs import REPORT
 from stepscope.app.report import overhead
 from stepscope.model.log.eager import EagerOps
 from stepscope.model.log.events import AgentCost
+from stepscope.model.report.overhead import Overhead
 from stepscope.wire.call_cost import COOLING_NS, LIGHT_NS, MISSES_NS, executed_ns, wrapped_ns
 from stepscope.wire.kinds import Flag, Kind
 
@@ -37,6 +39,7 @@ def test_calls_cost_what_was_calibrated() -> None:
     assert cost.low * PERIOD == pytest.approx(LOW, rel=0.02)
     assert cost.high * PERIOD == pytest.approx(HIGH, rel=0.01)
     assert (cost.records, cost.record_ns, cost.call_ns) == (100, 1000, round(cost.ratio * PERIOD))
+    assert msgspec.json.decode(msgspec.json.encode(cost), type=Overhead) == cost
 
 
 def test_calls_that_follow_each_other_find_the_caches_warm() -> None:
