@@ -12,6 +12,7 @@ LIBRARY = Frame("fill", "/usr/lib/python3.11/site-packages/numpy/core.py", 7, ki
 OURS = Frame("call", "/run/job/agent/guard.py", 3, kind=FrameKind.PYTHON)
 NATIVE = Frame("malloc", module="/lib/libc.so.6", kind=FrameKind.NATIVE)
 WORKS = Frame("tensorflow::Compute", module="/x/libtensorflow.so", kind=FrameKind.NATIVE)
+COPIES = Frame("__memmove_avx512", module="/lib/libc.so.6", kind=FrameKind.NATIVE)
 FAULT = Frame("asm_exc_page_fault", module="[kernel]", kind=FrameKind.KERNEL)
 
 
@@ -35,14 +36,15 @@ def test_a_place_is_the_innermost_line_of_the_user() -> None:
         ((OURS, LIBRARY, FAULT), 3.0),
         ((WORKS, NATIVE, FAULT), 2.0),
         ((memory_stacks.BEFORE,), 1.0),
+        ((WORKS, COPIES, FAULT), 1.5),
     )
     assert memory_stacks.places(made, "/run/job") == [
         ("train.py:41 keep", 5.0),
+        ("tensorflow::Compute", 3.5),
         ("fill (numpy/core.py:7)", 3.0),
-        ("tensorflow::Compute", 2.0),
         ("[there before the capture]", 1.0),
     ]
-    assert memory_stacks.shares(made, "/run/job")[0] == ("train.py:41 keep", 5.0 / 11.0)
+    assert memory_stacks.shares(made, "/run/job")[0] == ("train.py:41 keep", 5.0 / 12.5)
 
 
 def test_of_several_highest_moments_one_is_kept() -> None:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.stacks import native_names
 from stepscope.derive.stacks.frame_kinds import kind_of
-from stepscope.model.session.stacks import UNKNOWN, Frame, FrameKind
+from stepscope.model.session.stacks import Frame, FrameKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +29,6 @@ SAID = {
 EVENTS = (GROWTH, HIGHEST)
 BEFORE = Frame("[there before the capture]", kind=FrameKind.OTHER)
 OTHER = Frame("[came without a page fault]", kind=FrameKind.OTHER)
-_OF_PYTHON = {FrameKind.PYTHON, FrameKind.LIBRARY}
 _TELLING = {FrameKind.FRAMEWORK, FrameKind.MATH, FrameKind.NATIVE}
 """Kinds of code whose innermost function is the place, where no Python is on the stack."""
 SOME = 1.05
@@ -47,34 +47,24 @@ def places(profile: StackProfile, ours: str = "") -> list[tuple[str, float]]:
 
     ``ours``: the folder from which the agent ran, whose code is not the user's.
     """
-    named = _names(profile, ours)
+    stacks = profile.samples.stack
+    sums = np.bincount(stacks[stacks >= 0], profile.samples.weight[stacks >= 0], minlength=len(profile.stacks))
     found: dict[str, float] = defaultdict(float)
-    for stack, weight in zip(profile.samples.stack.tolist(), profile.samples.weight.tolist(), strict=True):
-        thread = "" if stack == UNKNOWN else named[stack]
-        found[thread or "[unknown]"] += weight
+    for stack in np.flatnonzero(sums).tolist():
+        found[_place(profile.frames_of(stack), ours)] += float(sums[stack])
     return sorted(found.items(), key=lambda pair: -pair[1])
 
 
-def _names(profile: StackProfile, ours: str) -> list[str]:
-    """For each stack its place."""
-    own: list[str] = []
-    other: list[str] = []
-    for parent, leaf in zip(profile.stacks.parent.tolist(), profile.stacks.frame.tolist(), strict=True):
-        frame = profile.frames[leaf]
-        kind = kind_of(frame)
-        said = own[parent] if parent != UNKNOWN else ""
-        named = other[parent] if parent != UNKNOWN else ""
-        if kind in _OF_PYTHON and ours and frame.file.startswith(ours):
-            pass
-        elif kind is FrameKind.PYTHON and frame.line and not frame.file.startswith("<"):
-            said = f"{frame.file.rpartition('/')[2]}:{frame.line} {frame.function}"
-        elif kind is FrameKind.LIBRARY:
-            named = f"{frame.function} ({'/'.join(frame.file.split('/')[-2:])}:{frame.line})"
-        elif not named or (frame.resolved and kind in _TELLING):
-            named = frame.function
-        own.append(said)
-        other.append(named)
-    return [mine or its for mine, its in zip(own, other, strict=True)]
+def _place(frames: Sequence[Frame], ours: str) -> str:
+    """A library's function, an op or other native code where no line of the user is on the stack."""
+    python = [f for f in reversed(frames) if f.kind is FrameKind.PYTHON and not (ours and f.file.startswith(ours))]
+    for frame in python:
+        if kind_of(frame) is FrameKind.PYTHON and frame.line and not frame.file.startswith("<"):
+            return f"{frame.file.rpartition('/')[2]}:{frame.line} {frame.function}"
+    for frame in python:
+        return f"{frame.function} ({'/'.join(frame.file.split('/')[-2:])}:{frame.line})"
+    native = (f.function for f in reversed(frames) if f.resolved and kind_of(f) in _TELLING)
+    return native_names.owner(frames) or native_names.short(next(native, frames[0].function))
 
 
 def shares(profile: StackProfile, ours: str = "") -> list[tuple[str, float]]:
