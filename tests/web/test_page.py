@@ -192,7 +192,7 @@ def _memory_by_stack(page: Page) -> None:
     page.get_by_role("spinbutton", name="Seconds").fill("2")
     page.get_by_role("button", name="Capture now").click()
     page.locator(".ask .capture-done").wait_for()
-    page.get_by_role("button", name="Show").click()
+    page.get_by_role("button", name="Show", exact=True).click()
     page.wait_for_url("**event=memory-growth**")
     page.get_by_text("memory that came in a capture and was still there at its end").wait_for()
 
