@@ -16,7 +16,7 @@ from stepscope.collector.kernel import perf
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser
     from tests.web.recorded import Recorded
 
 pytestmark = [
@@ -180,14 +180,20 @@ def test_a_session_that_is_gone_leads_back(tab: Tab, recorded: Recorded) -> None
     tab.page.get_by_role("button", name=re.compile("HST004")).wait_for()
 
 
-def _memory_by_stack(page: Page) -> None:
-    """Ask for a capture of memory where flame graphs are, and have it shown there; Python stacks are offered, too."""
+@pytest.mark.tf
+@pytest.mark.slow
+@pytest.mark.skipif(not perf.abilities().perf, reason="perf is not installed, or may not sample")
+def test_memory_by_stack_of_a_training(browser: Browser, url: str, training: int) -> None:
+    """A capture of memory is asked for where flame graphs are, and shown there; Python stacks are offered, too."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    tab = tab_of(context, url)
+    page = tab.page
+    page.get_by_role("row", name=re.compile(f"long_fit.py .* {training} ")).get_by_role("link").click()
     page.get_by_role("link", name="Flame graph").click()
     page.wait_for_url("**/flame")
     kinds = page.get_by_role("combobox", name="Capture")
+    kinds.wait_for()
     assert kinds.locator("option").all_inner_texts()[1:] == ["Native stacks", "Python stacks", "Memory by stack"]
-    if not perf.abilities().perf:
-        return
     kinds.select_option("memory")
     page.get_by_role("spinbutton", name="Seconds").fill("2")
     page.get_by_role("button", name="Capture now").click()
@@ -195,6 +201,7 @@ def _memory_by_stack(page: Page) -> None:
     page.get_by_role("button", name="Show", exact=True).click()
     page.wait_for_url("**event=memory-growth**")
     page.get_by_text("memory that came in a capture and was still there at its end").wait_for()
+    context.close()
 
 
 @pytest.mark.tf
@@ -219,7 +226,6 @@ def test_trace_on_a_task_of_a_training(browser: Browser, url: str, training: int
     page.get_by_role("link", name="Tasks").click()
     page.locator(".capture-done").first.wait_for()
     assert "steps" in page.locator(".capture-done").first.inner_text()
-    _memory_by_stack(page)
     assert page.evaluate("() => window.sameLoad") is True
     assert Path(f"/proc/{training}").exists()
     asked_early = [p for p in tab.problems if "404 (Not Found)" in p]  # /ops answers so until the capture is analysed
