@@ -200,7 +200,7 @@ def test_memory_by_stack_of_a_training(browser: Browser, url: str, training: int
     page.locator(".ask .capture-done").wait_for()
     page.get_by_role("button", name="Show", exact=True).click()
     page.wait_for_url("**event=memory-growth**")
-    page.get_by_text("memory that came in a capture and was still there at its end").wait_for()
+    page.locator(".health", has_text="memory that came in a capture and was still there at its end").wait_for()
     context.close()
 
 
