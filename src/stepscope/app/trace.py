@@ -131,9 +131,9 @@ def _wait(job: RunningJob, identity: str, say: Callable[[str], object], timeout_
             if mine[0].state == "failed":
                 kind = NotCaughtError if mine[0].when else CaptureError
                 raise kind(f"{job.name}: no capture: {mine[0].text}")
-            if _COUNTDOWN.sub("", mine[0].text) != _COUNTDOWN.sub("", told):
+            if mine[0].text and _COUNTDOWN.sub("", mine[0].text) != _COUNTDOWN.sub("", told):
                 say(mine[0].text)
-            told = mine[0].text
+            told = mine[0].text or told
         waited = time.monotonic() - began
         if waited > timeout_s:
             raise CaptureError(
