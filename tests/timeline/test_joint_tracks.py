@@ -83,7 +83,9 @@ def connected(here: str, there: str, label: str, boot_id: str = "") -> Part:
 
 
 def test_a_link_is_a_connection_to_another_member() -> None:
-    """It has what was sent and what was sent again, at the times of the timeline; a connection to elsewhere, or on the loopback device of another host, is none."""
+    """It has what was sent and what was sent again, at the times of the timeline; a connection to elsewhere, or on the
+    loopback device of another host, is none.
+    """
     one, two = "10.0.0.1:5000", "10.0.0.2:6000"
     parts = [connected(one, two, "worker 0"), connected(two, one, "worker 1"), connected("10.0.0.3:1", one, "worker 2")]
     found = joint_tracks.links(parts)

@@ -1,8 +1,8 @@
 """The parts of a timeline: the session itself, or the members of a joint one on the clock of the first.
 
 A member's times are moved by what is known of its clock, and its groups say by how much they may be off; where nothing
-is known, the wall clocks of both hosts are all there is. Links between members are TCP connections whose other end is one
-of another member.
+is known, the wall clocks of both hosts are all there is. Links between members are TCP connections whose other end is
+one of another member.
 """
 
 from __future__ import annotations
