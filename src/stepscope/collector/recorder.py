@@ -45,6 +45,9 @@ _SOON_NS = 6_000_000_000
 _FLUSH_RECORDS = 200_000
 _TRIM_NS = 60_000_000_000
 
+Captures = OpCaptures | NativeCaptures | CallCaptures | PythonCaptures
+"""Those of one kind."""
+
 
 class Recording:
     """Moves a run's data into its session."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from stepscope.collector.captures.op_captures import Asked
+    from stepscope.collector.captures.asked import Asked
     from stepscope.collector.captures.window_steps import Flight
     from stepscope.collector.kernel.perf import Abilities, Rates
     from stepscope.collector.native.native_window import NativeWindow, Taken

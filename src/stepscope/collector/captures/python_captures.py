@@ -14,7 +14,7 @@ from stepscope.collector.captures.window_steps import WindowCaptures
 from stepscope.errors import CaptureError
 
 if TYPE_CHECKING:
-    from stepscope.collector.captures.op_captures import Asked
+    from stepscope.collector.captures.asked import Asked
     from stepscope.collector.captures.window_steps import Flight
     from stepscope.model.session.session import CaptureInfo
 
