@@ -89,7 +89,7 @@ def test_growth_is_of_who_keeps_not_of_who_touches_most(pid: int, tmp_path: Path
     grown = callers(seen, memory_stacks.GROWTH)
     assert sum(grown.values()) == pytest.approx(amounts.came)
     assert grown.get("keep", 0.0) > 0.5 * (amounts.came - (16 << 20))
-    assert grown.get("churn", 0.0) < 17 << 20
+    assert grown["keep"] > grown.get("churn", 0.0)  # though 16 of 17 faults are churn's
     peak = callers(seen, memory_stacks.HIGHEST)
     assert sum(peak.values()) == pytest.approx(amounts.highest)
     assert peak["[there before the capture]"] > 1 << 20

@@ -46,7 +46,7 @@ class PageLook:
     """The anonymous pages that a process holds at a moment, in memory or swapped out: runs by rising address."""
 
     at_ns: int
-    """Time at which the look began, CLOCK_MONOTONIC."""
+    """Time at which the look ended, CLOCK_MONOTONIC: pages that changed hands while it lasted are the later one's."""
     start: I64
     end: I64
     """Bounds of the runs. int64[run], bytes."""
@@ -84,7 +84,6 @@ def look(pid: int, pace: page_scan.Pace) -> PageLook:
         OSError: it has gone, or may not be examined.
         FormatError: it has more memory, or address space, than a look may take.
     """
-    at_ns = time.monotonic_ns()
     table, _ = smaps.read(page_scan.read(f"/proc/{pid}/maps", pace))
     fd = os.open(f"/proc/{pid}/pagemap", os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -97,13 +96,13 @@ def look(pid: int, pace: page_scan.Pace) -> PageLook:
             held = flags & (page_scan.PRESENT | page_scan.SWAPPED) != 0
             kept = held & (flags & (page_scan.FILE | page_scan.ZERO) == 0)
             huge = flags[kept] & page_scan.HUGE != 0
-            return PageLook(at_ns=at_ns, start=start[kept], end=end[kept], huge=huge)
+            return PageLook(at_ns=time.monotonic_ns(), start=start[kept], end=end[kept], huge=huge)
         used = table.take((table.readable == 1) & (table.private == 1))
         runs = list(_runs(fd, pace, used.start, used.end))
     finally:
         os.close(fd)
     edges = np.concatenate([np.empty((2, 0), np.int64), *runs], axis=1)
-    return PageLook(at_ns=at_ns, start=edges[0], end=edges[1], huge=np.zeros(edges.shape[1], np.bool_))
+    return PageLook(at_ns=time.monotonic_ns(), start=edges[0], end=edges[1], huge=np.zeros(edges.shape[1], np.bool_))
 
 
 def _runs(fd: int, pace: page_scan.Pace, starts: I64, ends: I64) -> Iterator[I64]:
