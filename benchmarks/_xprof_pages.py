@@ -74,11 +74,12 @@ def _ops(tables: list[Json]) -> list[str]:
     rows.sort(key=lambda row: -row["total_self_time"])
     whole = sum(row["total_self_time"] for row in rows if row["type"] != "IDLE") or 1.0
     """Without idle time: its row says how much of the capture had no op."""
-    return [
-        f"{row['type']} {row['operation']} {row['total_self_time'] / 1e3:.1f} ms "
-        f"({100 * row['total_self_time'] / whole:.0f} %) in {row['occurrences']:.0f} {row['eager']}"
-        for row in rows[: TOP + 2]
-    ]
+    said = []
+    for row in rows[: TOP + 2]:
+        time = f"{row['total_self_time'] / 1e3:.1f} ms"
+        share = f" ({100 * row['total_self_time'] / whole:.0f} %)" if row["type"] != "IDLE" else ""
+        said.append(f"{row['type']} {row['operation']} {time}{share} in {row['occurrences']:.0f}, {row['eager']}")
+    return said
 
 
 def _memory(page: Json) -> list[str]:
