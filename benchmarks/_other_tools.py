@@ -65,16 +65,26 @@ def number(name: str) -> str:
 def steady(case: _judge.Case) -> float:
     """CPU seconds of the slow program's steady steps, as measured with the pair."""
     runs = [run for run in case.known["measured_runs"] if run["program"] == "slow"]
-    return min(runs[0]["loop_cpu_seconds"])
+    return float(min(runs[0]["loop_cpu_seconds"]))
 
 
-def run(case: _judge.Case, kind: str, task: dict[str, object], *, limit: bool, cpu: int, wall: float) -> Figures:
+def run(
+    case: _judge.Case,
+    kind: str,
+    task: Figures,
+    flags: Mapping[str, str] | None = None,
+    *,
+    limit: bool,
+    cpu: int,
+    wall: float,
+) -> Figures:
     """Run a program with the hook: its steady steps' figures, CPU seconds in all, peak, exit code, end of its output.
 
     Args:
         case: the row.
         kind: ``slow`` or ``fixed``.
-        task: what the hook is to do, and ``env``, variables of the program.
+        task: what the hook is to do.
+        flags: variables of the program's environment.
         limit: run under the row's limit of memory.
         cpu: CPU seconds that it may take.
         wall: seconds that it may take.
@@ -85,7 +95,7 @@ def run(case: _judge.Case, kind: str, task: dict[str, object], *, limit: bool, c
         skip = {"case.toml", "__pycache__", "fixed.py" if kind == "slow" else "slow.py"}
         shutil.copytree(case.folder, folder, ignore=shutil.ignore_patterns(*skip))
         env = {**_judge.environment(python), "OTHER_TOOLS": str(task_file), "PYTHONPATH": str(HOOK)}
-        env.update(task.pop("env", {}))  # type: ignore[arg-type]
+        env |= flags or {}
         task_file.write_text(json.dumps({**task, "out": str(out)}))
         mib = case.known.get("memory_limit_mib", 0) if limit else 0
         with _memory_limit.group(mib) if mib else contextlib.nullcontext() as group:
@@ -137,14 +147,11 @@ def xla(case: _judge.Case, *, cpu: int, wall: float) -> Figures:
     """
     dies = "memory_limit_mib" in case.known
     said: dict[str, object] = {}
-    ways: dict[str, dict[str, object]] = {
-        "slow": {},
-        "auto": {"env": {"TF_XLA_FLAGS": XLA_FLAGS}},
-        "jit": {"jit": True, "env": {"TF_XLA_FLAGS": XLA_FLAGS}},
-    }
-    for way, task in ways.items():
-        if not (dies and way == "slow"):
-            said[way] = run(case, "slow", task, limit=dies, cpu=cpu, wall=wall)
+    flags = {"TF_XLA_FLAGS": XLA_FLAGS}
+    if not dies:
+        said["slow"] = run(case, "slow", {}, limit=False, cpu=cpu, wall=wall)
+    said["auto"] = run(case, "slow", {}, flags, limit=dies, cpu=cpu, wall=wall)
+    said["jit"] = run(case, "slow", {"jit": True}, flags, limit=dies, cpu=cpu, wall=wall)
     return said
 
 

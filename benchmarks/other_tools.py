@@ -53,7 +53,7 @@ def gain(case: _judge.Case, slow: float, other: float) -> float:
         slow: CPU seconds of the steady steps, without the tool.
         other: with it.
     """
-    return (1 - other / slow) / (1 - 1 / case.known["measured"]["cpu_ratio"])
+    return (1 - other / slow) / (1 - 1 / float(case.known["measured"]["cpu_ratio"]))
 
 
 def xla_said(case: _judge.Case, said: Mapping[str, object]) -> str:
@@ -145,7 +145,7 @@ def page(
         "",
         f"Helped in 2022, of all 58: {before}; of these {len(known)}: {', '.join(was)}.",
         "",
-        f"{today} Rows on which a tool was not run: {left}.",
+        f"{today} Rows on which a tool was not run: {left}. {_ours(rows)}",
         "",
         "| row | study: profiler | XLA | documentation | " + " | ".join(COLUMNS) + " |",
         f"|---|---|---|---|{'---|' * len(COLUMNS)}",
@@ -156,6 +156,14 @@ def page(
         cells = " | ".join(marks[label[tool]] for tool in OLD)
         lines.append(f"| {case.name} | {cells} | {' | '.join(rows[case.name][c] or 'not run' for c in COLUMNS)} |")
     return "\n".join(lines) + "\n"
+
+
+def _ours(rows: Mapping[str, Mapping[str, str]]) -> str:
+    told = [(row["check"] in HELPS, row["run"] in HELPS) for row in rows.values() if row["check"] and row["run"]]
+    both, check, run = (told.count(one) for one in ((True, True), (True, False), (False, True)))
+    return (
+        f"Of stepscope, check alone tells {check}, run alone {run}, both {both}, neither {told.count((False, False))}."
+    )
 
 
 def main() -> int:
