@@ -36,7 +36,7 @@ ENOUGH = 0.5
 """Share of the fix's gain that XLA must bring to help."""
 COLUMNS = ("xprof", "XLA", "DeepPerf", "ruff", "check", "run")
 OLD = ("profiler", "xla", "documentation")
-HELPS = {"cause", "yes"}
+HELPS = {"cause", "cause (trace)", "yes"}
 
 
 def reproduce() -> list[_judge.Case]:
