@@ -54,7 +54,7 @@ top = [[threads.get(k[0], ""), k[1], v / 1e3, counts[k]] for k, v in totals.most
 """
 """Asks xprof for its pages, and sums the events that its trace viewer shows, by thread and name."""
 TOOLS = ("overview_page", "input_pipeline_analyzer", "framework_op_stats", "memory_profile", "hlo_stats")
-Figures = Mapping[str, object]
+Figures = _judge.Json
 
 
 def number(name: str) -> str:
@@ -221,4 +221,4 @@ def check(case: _judge.Case) -> Figures:
 
 def short(said: Figures) -> str:
     """A result on one line."""
-    return json.dumps(said)[:160] if "found" not in said else f"{len(said['found'])} found"  # type: ignore[arg-type]
+    return json.dumps(said)[:160] if "found" not in said else f"{len(said['found'])} found"

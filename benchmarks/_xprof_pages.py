@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-Json = Mapping[str, Any]
-"""An object of a page."""
+from _judge import Json
+
 TOP = 6
 STEP_PARTS = ("infeed", "host_compute", "device_compute", "kernel_launch", "compile", "outfeed", "other")
 

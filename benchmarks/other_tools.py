@@ -56,7 +56,7 @@ def gain(case: _judge.Case, slow: float, other: float) -> float:
     return (1 - other / slow) / (1 - 1 / float(case.known["measured"]["cpu_ratio"]))
 
 
-def xla_said(case: _judge.Case, said: Mapping[str, object]) -> str:
+def xla_said(case: _judge.Case, said: _judge.Json) -> str:
     """Verdict on XLA: ``yes``, ``no (the share of the gain)``, or why there is none."""
     best: float | None = None
     lives = False
@@ -76,7 +76,7 @@ def xla_said(case: _judge.Case, said: Mapping[str, object]) -> str:
     return "yes" if best >= ENOUGH else "no"
 
 
-def lines_said(case: _judge.Case, found: Sequence[Mapping[str, object]]) -> str:
+def lines_said(case: _judge.Case, found: Sequence[_judge.Json]) -> str:
     """Verdict on a checker: ``cause`` if a warning at a culprit's lines says it, ``line`` if one stands there."""
     best = "-"
     for one in found:
@@ -112,15 +112,16 @@ def verdicts(case: _judge.Case, keep: Path, read: Mapping[str, Mapping[str, str]
     for column in ("DeepPerf", "ruff", "check"):
         said = stored[column.lower()]
         if said is not None:
-            result[column] = "fails" if said.get("error") else lines_said(case, said["found"])  # type: ignore[arg-type]
+            result[column] = "fails" if said.get("error") else lines_said(case, said["found"])
     result["run"] = recorded().get(case.name, "")
     return result
 
 
-def load(keep: Path, case: _judge.Case, tool: str) -> dict[str, object] | None:
+def load(keep: Path, case: _judge.Case, tool: str) -> _judge.Json | None:
     """A stored result."""
     path = keep / f"{case.name}.{tool}.json"
-    return json.loads(path.read_text()) if path.exists() else None
+    found: _judge.Json | None = json.loads(path.read_text()) if path.exists() else None
+    return found
 
 
 def page(
@@ -159,10 +160,10 @@ def page(
 
 
 def _ours(rows: Mapping[str, Mapping[str, str]]) -> str:
-    told = [(row["check"] in HELPS, row["run"] in HELPS) for row in rows.values() if row["check"] and row["run"]]
-    both, check, run = (told.count(one) for one in ((True, True), (True, False), (False, True)))
+    ours = [(row["check"] in HELPS, row["run"] in HELPS) for row in rows.values() if row["check"] and row["run"]]
+    both, check, run = (ours.count(one) for one in ((True, True), (True, False), (False, True)))
     return (
-        f"Of stepscope, check alone tells {check}, run alone {run}, both {both}, neither {told.count((False, False))}."
+        f"Of stepscope, check alone tells {check}, run alone {run}, both {both}, neither {ours.count((False, False))}."
     )
 
 
@@ -181,7 +182,7 @@ def main() -> int:
     options = parser.parse_args()
     options.keep.mkdir(exist_ok=True)
     limits = {"cpu": options.cpu, "wall": options.wall}
-    ways: dict[str, Callable[[_judge.Case], Mapping[str, object]]] = {
+    ways: dict[str, Callable[[_judge.Case], _judge.Json]] = {
         "xprof": lambda case: others.capture(
             case, options.keep / "xprof" / others.number(case.name), options.xprof, **limits
         ),

@@ -60,7 +60,7 @@ class _Steady:
         self.close()
 
     def capture(self) -> None:
-        """Profile a part of the steady steps, told in CPU seconds after their begin."""
+        """Profile a part of the steady steps, given in CPU seconds after their begin."""
         self._wait(self._began[1] + self.task["after"])
         import tensorflow as tf
 
