@@ -46,9 +46,7 @@ FIXTURES = Fixtures(
     at=lambda: taking(25 * US),
     edges={
         "ready": Edge(below=lambda: taking(60 * US + 1), at=lambda: taking(60 * US)),
-        "max_made_ratio": Edge(
-            below=lambda: taking(40 * US, made=21 * US), at=lambda: taking(40 * US, made=19 * US)
-        ),
+        "max_made_ratio": Edge(below=lambda: taking(40 * US, made=21 * US), at=lambda: taking(40 * US, made=19 * US)),
     },
 )
 
