@@ -94,7 +94,7 @@ class _Steady:
 
 
 def _jit() -> None:
-    """Compile every ``tf.function`` and Keras model with XLA."""
+    """Compile every ``tf.function`` of the program and every Keras model with XLA."""
     import keras
     import tensorflow as tf
 
@@ -102,7 +102,8 @@ def _jit() -> None:
 
     @functools.wraps(function)
     def jitted(func=None, **options):  # noqa: ANN001, ANN003, ANN202 - tf.function's own signature
-        if options.get("jit_compile") is None:
+        own = sys._getframe(1).f_globals.get("__name__") == "__main__"  # Keras' own loop reads input: not for XLA
+        if own and options.get("jit_compile") is None:
             options["jit_compile"] = True
         return function(func, **options)
 
