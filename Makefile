@@ -136,6 +136,10 @@ bench-strangers: $(VENV)/.stamp ## the first run of programs by authors who have
 bench-dlperf: $(VENV)/.stamp ## the study's 58 problems: told, silent where they are gone? resumable
 	@$(BIN)/python benchmarks/dlperf.py $(ARGS)
 
+.PHONY: bench-other-tools
+bench-other-tools: $(VENV)/.stamp ## what other tools say of the study's problems: resumable; ARGS=--tools xprof,xla,deepperf
+	@$(BIN)/python benchmarks/other_tools.py $(ARGS)
+
 .PHONY: bench-static-cases
 bench-static-cases: $(VENV)/.stamp ## which of bench/cases the static checker tells from the source
 	@$(BIN)/python benchmarks/static_cases.py $(ARGS)
