@@ -5,6 +5,9 @@ the caches hold the step's data and code, and it takes 7 to 10 us. Steps with al
 none in one process, cost 6.7 us per call (6.2 to 7.2) where the loop measures 0.68, 8.3 (7.8 to 8.7) where it measures
 1.19, and 10.4 (8.8 to 12.0) where it measures 1.5, because a neighbour keeps the core's other half busy.
 
+Calls that follow each other closely find the caches warm: 1.2 us of CPU time a call where a call comes each
+microsecond, 3.2 with 19 us of eager ops between two, 4.5 with 56, 4.9 with 109, 6.7 with 357 (the loop: 0.52).
+
 Source: docs/benchmarks/overhead.md, printed by benchmarks/call_cost.py.
 """
 
@@ -14,12 +17,25 @@ MISSES_NS = (3_500, 5_000, 7_000)
 """Time that cache misses add to a wrapped call: at least, usually, at most."""
 EXECUTED = 3
 """Factor of a real probe's executed code over the calibration's."""
+COOLING_NS = (200_000, 40_000, 20_000)
+"""Time of other work after which half of a call's cache lines are gone: at most, usually, at least. Copies of arrays
+between the calls leave the code cached (2.3 us a call with 60 us of them between), eager ops do not."""
 LIGHT_NS = (200, 750, 1_100)
-"""Time of a call that is only counted, in C, in a gap of the duty cycle: at least, usually, at most."""
+"""Time of a call that is only counted, in C, in a gap of the duty cycle, from cold caches: least, usual, most."""
+WARM_LIGHT_NS = 100
+"""The same with warm caches, at most."""
 
 
 def wrapped_ns(calibrated_ns: float) -> tuple[float, float, float]:
-    """Time of a wrapped call in a step, from the time in a loop that does nothing else: at least, usually, at most."""
+    """Time of a wrapped call in a step, from the time in a loop that does nothing else: at least, usually, at most.
+
+    The caches are taken as cold; ``executed_ns`` is the part without cache misses.
+    """
     low, usual, high = MISSES_NS
-    executed = EXECUTED * calibrated_ns
+    executed = executed_ns(calibrated_ns)
     return low + executed, usual + executed, high + executed
+
+
+def executed_ns(calibrated_ns: float) -> float:
+    """Time of a wrapped call whose code and data are cached."""
+    return EXECUTED * calibrated_ns

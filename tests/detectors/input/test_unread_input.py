@@ -1,4 +1,4 @@
-"""INP013 unread-input: its fixtures, and what reads all of a batch."""
+"""INP014 unread-input: its fixtures, and what reads all of a batch."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def keyed(graph: Graph, x: Node) -> Node:
 )
 def test_what_is_not_read(takes: Takes | None) -> None:
     """What only passes a tensor on, or asks for its shape, reads nothing of it."""
-    assert "INP013" in codes(job(given(takes)))
+    assert "INP014" in codes(job(given(takes)))
 
 
 @pytest.mark.parametrize(
@@ -155,14 +155,14 @@ def test_what_is_not_read(takes: Takes | None) -> None:
 )
 def test_what_is_read(takes: Takes) -> None:
     """An op that takes all, a result, parts that add up, and what is not known read all of a batch."""
-    assert "INP013" not in codes(job(given(takes)))
+    assert "INP014" not in codes(job(given(takes)))
 
 
 def test_graphs_that_are_cut() -> None:
     """Of a graph that was not read to its end, nobody knows what takes a batch."""
-    assert "INP013" not in codes(job(given(None, state="capped")))
+    assert "INP014" not in codes(job(given(None, state="capped")))
 
 
 def test_cpus_that_are_free() -> None:
     """Bytes that nobody waits for, made by a CPU that is free, cost nothing."""
-    assert "INP013" not in codes(job(given(selects()), waiting=0.0, got=0.9))
+    assert "INP014" not in codes(job(given(selects()), waiting=0.0, got=0.9))

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.ledger import wrapped_calls
 from stepscope.model.log.eager import EagerOps
 from stepscope.model.log.events import AgentCost
 from stepscope.model.report.overhead import Overhead
-from stepscope.wire.call_cost import LIGHT_NS, wrapped_ns
-from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
+from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
@@ -30,9 +30,10 @@ TICK_NS = 1_000_000_000
 def account(view: SessionView) -> Overhead:
     """Cost of level 0 on the steady steps, including the gaps, and the sidecar's share of one core meanwhile.
 
-    ``ratio``: wrapped calls of the step's process (any thread's hold the GIL) x what one costs in a step, samples of
-    the CPU timer, ops that looks have noted, and the CPU time of the agent's thread. ``low`` excludes the agent's
-    thread (it may have run while the step was waiting), ``high`` uses the upper bound of a call's cost.
+    ``ratio``: wrapped calls of the step's process (any thread's hold the GIL) x what one costs in a step, by how
+    closely they follow each other, samples of the CPU timer, ops that looks have noted, and the CPU time of the
+    agent's thread. ``low`` excludes the agent's thread (it may have run while the step was waiting), ``high`` uses the
+    upper bound of a call's cost.
     """
     session, steps = view.session, view.steps
     sidecar = _sidecar(session.host, int(steps.windows[1][-1]) if steps is not None else None)
@@ -41,16 +42,13 @@ def account(view: SessionView) -> Overhead:
     costs = steps.worker.all(AgentCost)
     record = int(np.median([c.record_ns for c in costs])) if costs else DEFAULT_RECORD_NS
     wrapper = int(np.median([c.wrapper_ns for c in costs])) if costs else DEFAULT_WRAPPER_NS
-    low, usual, high = wrapped_ns(record + wrapper)
     lo, hi = steps.windows
     records = steps.worker.records
     gaps = steps.worker.gaps.take(steps.worker.gaps.start_ns >= lo[0])
     end = max(int(hi[-1]), *gaps.end_ns.tolist()) if len(gaps) else int(hi[-1])  # a job may end in a gap
     inside = (records.start_ns >= lo[0]) & (records.start_ns < end)
-    counted = inside & (records.kind == Kind.COUNTS)
-    calls = int((inside & ~np.isin(records.kind, kinds_with(Trait.OURS))).sum()) + int(records.arg[counted].sum())
-    calls += int((inside & (records.kind == Kind.EXECUTION)).sum())  # the tf.function inside, which is not recorded
-    light = int(gaps.calls.sum())
+    calls = wrapped_calls.of_records(records, inside, end, record + wrapper)
+    low, usual, high = (a + b for a, b in zip(calls.ns, wrapped_calls.of_gaps(gaps).ns, strict=True))
     detached_ns = int((gaps.end_ns - gaps.start_ns)[gaps.kind == Kind.EXECUTION].sum())
     span = end - int(lo[0])
     cpu_samples = int((inside & ((records.flags & Flag.CPU) != 0)).sum())
@@ -58,12 +56,12 @@ def account(view: SessionView) -> Overhead:
     noted = sum(look.ops for look in steps.worker.all(EagerOps) if lo[0] <= look.at < end)
     thread = _thread_ns(records, inside & (records.start_ns >= lo[0] + TICK_NS))
     return Overhead(
-        ratio=(usual * calls + LIGHT_NS[1] * light + NOTED_NS[1] * noted + sampling + thread) / span,
-        low=(low * calls + LIGHT_NS[0] * light + NOTED_NS[0] * noted + sampling) / span,
-        high=(high * calls + LIGHT_NS[2] * light + NOTED_NS[2] * noted + sampling + thread) / span,
+        ratio=(usual + NOTED_NS[1] * noted + sampling + thread) / span,
+        low=(low + NOTED_NS[0] * noted + sampling) / span,
+        high=(high + NOTED_NS[2] * noted + sampling + thread) / span,
         records=int(inside.sum()) + int((gaps.start_ns < end).sum()),
         record_ns=record + wrapper,
-        call_ns=round(usual),
+        call_ns=round(calls.ns[1] / max(1, calls.calls)),
         rest_ratio=detached_ns / span,
         sidecar_core_ratio=sidecar,
     )

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.ledger import wrapped_calls
 from stepscope.derive.ledger.life import between
 from stepscope.derive.ledger.own_steps import holding_loops
 from stepscope.derive.numeric import intervals
 from stepscope.model.log.events import AgentCost
-from stepscope.wire.call_cost import wrapped_ns
-from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -120,9 +119,6 @@ def _wrappers_ns(own: OwnSteps) -> float:
     records = steps.worker.records
     windows = intervals.merge(steps.starts[later], own.ends[later])
     inside = intervals.overlapping(windows, records.start_ns, records.start_ns + 1)
-    called = inside & ~np.isin(records.kind, kinds_with(Trait.OURS))
-    calls = int(called.sum()) + int((called & (records.kind == Kind.EXECUTION)).sum())
-    calls += int(records.arg[inside & (records.kind == Kind.COUNTS)].sum())
     costs = steps.worker.all(AgentCost)
     each = float(np.median([cost.record_ns + cost.wrapper_ns for cost in costs])) if costs else DEFAULT_CALL_NS
-    return calls * wrapped_ns(each)[1]
+    return wrapped_calls.of_records(records, inside, int(own.ends[-1]), each).ns[1]

@@ -115,7 +115,7 @@ def _places(view: StepsView, found: UnreadInput) -> tuple[Place, ...]:
 
 
 DETECTOR = Detector(
-    code="INP013",
+    code="INP014",
     name="unread-input",
     cause="Data: inefficient data transmission",
     introduced_stage="data preparation",
