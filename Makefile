@@ -221,8 +221,12 @@ bench-attach-pause: $(VENV)/.stamp ## does attach pause its target? the longest 
 	@$(BIN)/python benchmarks/attach_pause.py $(ARGS)
 
 .PHONY: bench-layout
-bench-layout: $(VENV)/.stamp ## does the layout of memory matter to inference? TensorFlow and ONNX Runtime
+bench-layout: $(VENV)/.stamp ## does the layout of memory matter to inference? BERT base in ONNX Runtime and PyTorch; an hour
 	@$(BIN)/python benchmarks/layout.py $(ARGS)
+
+.PHONY: bench-layout-requests
+bench-layout-requests: $(VENV)/.stamp ## the same for requests of mixed shapes, and engines' own layouts; one layer
+	@$(BIN)/python benchmarks/layout_requests.py $(ARGS)
 
 .PHONY: bench-kills
 bench-kills: $(VENV)/.stamp ## kill -9 of job and sidecar at random moments
