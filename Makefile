@@ -55,15 +55,21 @@ demo: $(VENV)/.stamp ## traces a training with a real bottleneck and says what i
 pictures: $(VENV)/.stamp system-deps ## docs/images again, from a run of the example
 	@$(BIN)/python scripts/pictures.py $(ARGS)
 
+NO_TESTS = 5
+PYTEST = $(BIN)/python -m pytest --quiet -raR
+
 .PHONY: test
 test: $(VENV)/.stamp system-deps venv-tf215 ## all tests; what fails runs again (docs/decisions/0022-reruns.md)
-	@$(BIN)/python -m pytest --quiet -raR --reruns 1 --reruns-delay 5 $(ARGS) || { \
+	@bad=0; for part in "-n 2 -m 'not alone'" "-m alone"; do \
+	  eval "$(PYTEST) --reruns 1 --reruns-delay 5 $$part $(ARGS)"; status=$$?; \
+	  [ $$status -eq 0 ] || [ $$status -eq $(NO_TESTS) ] || bad=$$status; done; \
+	[ $$bad -eq 0 ] || { \
 	  echo "what failed, in a process of its own:"; \
-	  $(BIN)/python -m pytest --quiet -raR --last-failed --last-failed-no-failures none $(ARGS); }
+	  $(PYTEST) --last-failed --last-failed-no-failures none $(ARGS); }
 
 .PHONY: test-fast
 test-fast: $(VENV)/.stamp ## the tests that start no TensorFlow and no browser
-	@$(BIN)/python -m pytest --quiet -m "not tf and not browser and not slow" $(ARGS)
+	@$(PYTEST) -m "not tf and not browser and not slow" $(ARGS)
 
 # ---- static checks ---------------------------------------------------------------------------------------------
 

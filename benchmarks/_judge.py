@@ -134,9 +134,11 @@ def execute(command: Sequence[str], folder: Path, *, timeout: float, env: Mappin
         return code, log.read().decode(errors="replace")[-4000:]
 
 
-def command_of(program: Path, python: str, prefix: Sequence[str]) -> list[str]:
-    """The command that starts a program; ``prefix`` is ``stepscope run --report-json FILE`` or nothing."""
-    job = ["sh", program.name] if program.suffix == ".sh" else [python, program.name]
+def command_of(program: Path, python: str, prefix: Sequence[str], cpus: Sequence[str] = ()) -> list[str]:
+    """The command that starts a program; ``prefix`` is ``stepscope run --report-json FILE`` or nothing, ``cpus`` the
+    words before it when its truth was measured (``taskset -c 0``).
+    """
+    job = [*cpus, *(["sh", program.name] if program.suffix == ".sh" else [python, program.name])]
     return [*prefix, "--", *job] if prefix else job
 
 
@@ -161,14 +163,16 @@ def measure(program: Path, python: str, timeout: float) -> float:
 def run(case: Case, kind: str, stepscope: Sequence[str], python: str, timeout: float) -> Ran:
     """Run one program of a case under stepscope, in a copy that contains neither the answer nor the other version.
 
-    A case with a limit of memory runs in a control group that has it; its slow program may die there.
+    A case with a limit of memory runs in a control group that has it; its slow program may die there. One whose truth
+    was measured on some CPUs runs on these, as its share of a step may be another on more.
     """
     others = {f"{k}{s}" for k in ("slow", "fixed", "clean") for s in (".py", ".sh") if k != kind}
     with tempfile.TemporaryDirectory(prefix="stepscope-case-") as scratch:
         folder = Path(scratch) / "case"
         shutil.copytree(case.folder, folder, ignore=shutil.ignore_patterns("case.toml", "__pycache__", *others))
         report = Path(scratch) / "report.json"
-        command = command_of(case.program(kind), python, [*stepscope, "--report-json", str(report)])
+        cpus = case.known.get("measured_cpus", "").split()
+        command = command_of(case.program(kind), python, [*stepscope, "--report-json", str(report)], cpus)
         limit = case.known.get("memory_limit_mib", 0)
         began = time.monotonic()
         with _memory_limit.group(limit) if limit else contextlib.nullcontext() as group:

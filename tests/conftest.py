@@ -20,6 +20,18 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+JOBS = ("agent", "always", "probes", "run")
+"""Folders whose tests start jobs and look at all that run here."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what must not run beside other tests: what starts TensorFlow, a browser or jobs, or takes long."""
+    for item in items:
+        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        if folder in JOBS or any(item.get_closest_marker(name) for name in ("tf", "browser", "slow")):
+            item.add_marker("alone")
+
+
 @pytest.fixture(name="find_python", scope="session")
 def _find_python() -> Callable[[str], str]:
     """Tells a Python of a version that runs; skips where there is none."""

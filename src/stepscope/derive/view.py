@@ -107,7 +107,10 @@ class SessionView:
     def node_costs(self) -> NodeCosts | None:
         """The ops of the traced steps with their nodes; None without a trace of steps, or without graphs."""
         trace = self.traces.main
-        return NodeCosts(trace, self.graphs) if trace is not None and self.graphs is not None else None
+        if trace is None or self.graphs is None:
+            return None
+        slowed = {f"capture:{capture.id}": capture.ratio for capture in self.session.manifest.captures}
+        return NodeCosts(trace, self.graphs, slowed.get(trace.ref, 0.0))
 
     def shape_costs(self, samples: int) -> ShapeCosts | None:
         """The nodes that the steps run, by their work; None without graphs. ``samples``: in a step, 0: unknown."""

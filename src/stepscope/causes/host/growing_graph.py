@@ -25,7 +25,6 @@ MANY_RUNS = 3
 """Fetches that ran this often are not newly made."""
 OTHER_FETCHES = "other fetches"
 """Name that the session probe gives fetches beyond the first hundreds: a program with so many keeps creating them."""
-OP_CREATION = "/framework/op_def_library.py"
 USUAL_PERCENTILE = 10
 """Percentile of the runs of lasting fetches: the undisturbed time of a run without new ops."""
 
@@ -44,7 +43,9 @@ class GraphGrowth:
     fresh_ns: int
     """Time of these runs beyond a usual run."""
     building_ns: int
-    """Time of Python that adds ops to the graph, by samples."""
+    """Time in TensorFlow's Python outside of runs, by samples: with sessions that adds ops to the graph."""
+    usual_ns: int
+    """Time that all steady runs would take if each were a usual one."""
     lines: tuple[tuple[str, str, int, int], ...]
     """(file, function, first line, last line) of user code that adds the ops or runs them, costliest first."""
 
@@ -66,7 +67,7 @@ def build(view: StepsView) -> GraphGrowth | None:
     told = max(sizes.values(), key=lambda told: _ops_at(told, hi) - _ops_at(told, lo))
     first, last = _ops_at(told, lo), _ops_at(told, hi)
     grew = [b.at for a, b in itertools.pairwise(told) if b.ops > a.ops and b.at <= hi]
-    fresh, fresh_ns, by_line = _fresh_runs(view)
+    fresh, fresh_ns, usual_ns, by_line = _fresh_runs(view)
     building = [s for s in view.samples if _adds_ops(s)]
     whole = stack_samples.weight_of(view.samples)
     return GraphGrowth(
@@ -77,6 +78,7 @@ def build(view: StepsView) -> GraphGrowth | None:
         fresh_runs=fresh,
         fresh_ns=fresh_ns,
         building_ns=round(stack_samples.weight_of(building) / whole * steps.steady_ns) if whole else 0,
+        usual_ns=usual_ns,
         lines=tuple(dict.fromkeys((*by_line, *stack_samples.lines_of(building)))),
     )
 
@@ -87,8 +89,10 @@ def _ops_at(told: list[GraphSize], moment: int) -> int:
     return before[-1] if before else told[0].ops
 
 
-def _fresh_runs(view: StepsView) -> tuple[int, int, tuple[tuple[str, str, int, int], ...]]:
-    """Steady runs of newly made fetches: their number, their time beyond a usual run, and the lines that run them."""
+def _fresh_runs(view: StepsView) -> tuple[int, int, int, tuple[tuple[str, str, int, int], ...]]:
+    """Steady runs of newly made fetches: their number, their time beyond a usual run, what all steady runs would take
+    as usual ones, and the lines that run them.
+    """
     steps = view.steps
     runs = view.calls(Kind.SESSION_RUN)
     texts = {number: name.text for number, name in view.names.items()}
@@ -97,6 +101,7 @@ def _fresh_runs(view: StepsView) -> tuple[int, int, tuple[tuple[str, str, int, i
     usual_runs = runs.named(lasting).durations
     usual = float(np.percentile(usual_runs, USUAL_PERCENTILE)) if len(usual_runs) else 0.0
     steady = runs.begun_in(steps.windows)
+    usual_ns = round(usual * len(steady))
     steady = steady.where(~np.isin(steady.names, lasting))
     beyond = np.maximum(steady.durations - usual, 0)
     lines: Counter[tuple[str, str, int, int]] = Counter()
@@ -104,8 +109,8 @@ def _fresh_runs(view: StepsView) -> tuple[int, int, tuple[tuple[str, str, int, i
         name = view.names.get(int(number))
         if name is not None and name.call_file:
             lines[name.call_file, name.call_function, name.call_line, name.call_line] += int(extra)
-    return len(steady), int(beyond.sum()), tuple(line for line, _ in lines.most_common(3))
+    return len(steady), int(beyond.sum()), usual_ns, tuple(line for line, _ in lines.most_common(3))
 
 
 def _adds_ops(sample: Sample) -> bool:
-    return sample.component == "other-python" and any(OP_CREATION in f.file for f in sample.below_user())
+    return sample.component == "other-python" and sample.in_tensorflow
