@@ -227,7 +227,7 @@ def test_ops(tab: Tab, recorded: Recorded) -> None:
     assert tab.problems == []
 
 
-def test_ops_of_the_input_are_told_from_the_models(tab: Tab, recorded: Recorded) -> None:
+def test_ops_of_the_input_are_apart_from_the_models(tab: Tab, recorded: Recorded) -> None:
     """By layer the model's are shown, with their share of the model; the input's are one click away; names wrap."""
     long = f"StatefulPartitionedCall/{'x' * 200}"
     table = msgspec.structs.replace(

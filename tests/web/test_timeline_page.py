@@ -131,7 +131,10 @@ def test_a_captures_button_puts_its_lanes_below_the_steps(tab: Tab, page_of: str
     page.get_by_role("button", name=re.compile("^ops-001 at")).click()
     page.wait_for_url(re.compile("first=ops-001"))
     drawn(tab)
-    order = [lane_y(tab, title) for title in ("Steps", "Parts of the step", "Stream #1", "CPU", "main thread")]
+    tops = [
+        page.locator(".tl-track", has_text=title).first for title in ("Steps", "Parts of", "Stream #1", "CPU", "main")
+    ]
+    order = [int(place.evaluate("place => place.offsetTop")) for place in tops]  # of the lanes, wherever these stand
     assert order == sorted(order)
     page.get_by_role("button", name="Whole run").click()
     page.wait_for_url(lambda url: "first=" not in url)

@@ -83,7 +83,7 @@ def test_table() -> None:
 
 
 def test_ops_that_tf_data_calls_are_of_the_input() -> None:
-    """They are told from the model's, at their maker too, and their share is said."""
+    """They are separate from the model's, at their maker too, and their share is said."""
     tables = Tables()
     tables.graph().op("model/dense/MatMul", "MatMul", layer=tables.layer("dense", line=5))
     tables.graph(of=7, name="load").op("DecodeJpeg", "DecodeJpeg", line=12)
