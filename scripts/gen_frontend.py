@@ -1,6 +1,7 @@
 """Writes ``frontend/src/generated/``: what the page takes from Python; ``--check`` only compares.
 
-Words and colours of the step's components are those of ``stepscope.model.report.components``; types of what the server
+Words and colours of the step's components are those of ``stepscope.model.report.components``, words of metrics those of
+``metric_words`` beside it; types of what the server
 answers are those of its OpenAPI document. Made here and not by openapi-typescript, which needs an older TypeScript than
 the page and Node for every check.
 """
@@ -14,6 +15,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stepscope.model.report import metric_words
 from stepscope.model.report.components import COMPONENTS
 from stepscope.web import openapi
 from stepscope.web.application import DESCRIBED
@@ -46,6 +48,17 @@ def components_ts() -> str:
         + f"export const COMPONENTS: Record<string, string> = {json.dumps(words, indent=2)};\n"
         + "\n/** The timeline's categories that are drawn in the colour of a component. */\n"
         + f"export const DRAWN: Record<string, string> = {json.dumps(drawn, indent=2)};\n"
+    )
+
+
+def metrics_ts() -> str:
+    """Words of the metrics of evidence."""
+    return (
+        NOTE.format(source="src/stepscope/model/report/metric_words.py")
+        + "\n/** What people read of metrics. */\n"
+        + f"export const METRICS: Record<string, string> = {json.dumps(metric_words.METRICS, indent=2)};\n"
+        + "\n/** What stands for unit words in the names of all others. */\n"
+        + f"export const WORDS: Record<string, string> = {json.dumps(metric_words.WORDS, indent=2)};\n"
     )
 
 
@@ -103,7 +116,12 @@ def _type(schema: object) -> str:
     return made
 
 
-FILES = {"api.ts": api_ts, "components.css": components_css, "components.ts": components_ts}
+FILES = {
+    "api.ts": api_ts,
+    "components.css": components_css,
+    "components.ts": components_ts,
+    "metrics.ts": metrics_ts,
+}
 
 
 def main() -> int:

@@ -1,5 +1,6 @@
 /** Numbers as text: three significant digits, like the terminal's reports. */
 import { COMPONENTS } from "./generated/components";
+import { METRICS, WORDS } from "./generated/metrics";
 
 function digits(value: number): string {
   const size = Math.abs(value);
@@ -91,6 +92,11 @@ export function clock(unix_ms: number): string {
 export function ago(unix_s: number): string {
   const seconds = Math.max(0, Date.now() / 1000 - unix_s);
   return seconds < 90 ? `${Math.round(seconds)} s ago` : `${Math.round(seconds / 60)} min ago`;
+}
+
+/** A metric of evidence in words, as the report says it. */
+export function metric(name: string): string {
+  return METRICS[name] ?? name.split("_").map((word) => WORDS[word] ?? word).join(" ");
 }
 
 export function component(name: string): string {

@@ -29,9 +29,10 @@ export function useSlash() {
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => {
     const key = (event: KeyboardEvent) => {
-      if (event.key !== "/" || event.target instanceof HTMLInputElement) return;
+      const written = event.target instanceof HTMLElement && event.target.matches("textarea, select, input:not([type=checkbox])");
+      if (event.key !== "/" || written) return;
       event.preventDefault();
-      field.current?.focus();
+      field.current?.select();
     };
     document.addEventListener("keydown", key);
     return () => document.removeEventListener("keydown", key);

@@ -129,6 +129,7 @@ def test_median_step_decides_where_long_steps_move_the_mean() -> None:
     assert report.gate.exit_code == 1
     assert "median step" in report.gate.text
     assert "a step in the median" in compare.render(report, "text")
+    assert "the verdict is that of the median step; the mean step and the rates" in report.notes[0]
     equal = compare.of_numbers(before, [_stalled(one, 10 * i * S) for i, one in enumerate(group(NOISE[5:]))], 0.05)
     assert equal.gate is not None
     assert equal.gate.exit_code == 3

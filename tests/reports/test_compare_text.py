@@ -139,3 +139,13 @@ def test_colors() -> None:
     """Slower is red, and only on a terminal."""
     assert "\x1b[1;31mgate" in compare_text.text(REPORT, color=True)
     assert "\x1b" not in compare_text.text(REPORT)
+
+
+def test_the_part_that_changed_most_stands_in_the_verdict() -> None:
+    """A component with most of a decided difference is named at once; not one that changed little, or may not have."""
+    wait = msgspec.structs.replace(MAIN, section="anatomy", name="input-wait", before=5e6, after=8e6)
+    more = msgspec.structs.replace(REPORT, differences=(wait, *REPORT.differences))
+    assert compare_text.verdict(more).startswith("B is slower, mostly in input wait (5 ms to 8 ms): +8.0 % time")
+    for other in ({"after": 6e6}, {"verdict": "undecided"}, {"before": 8e6, "after": 5e6, "verdict": "faster"}):
+        rows = (msgspec.structs.replace(wait, **other), *REPORT.differences)
+        assert compare_text.verdict(msgspec.structs.replace(REPORT, differences=rows)).startswith("B is slower: ")

@@ -126,7 +126,7 @@ def test_memory(tab: Tab, pair: Pair) -> None:
 def test_no_look_at_memory(tab: Tab, recorded: Recorded) -> None:
     """It says so, and what to do."""
     tab.open(f"/sessions/{recorded.key}/memory")
-    tab.page.get_by_text("No look at an address space").wait_for()
+    tab.page.get_by_text("The job's memory was not mapped").wait_for()
 
 
 def test_compare(tab: Tab, pair: Pair) -> None:
@@ -225,6 +225,37 @@ def test_ops(tab: Tab, recorded: Recorded) -> None:
     page.evaluate(AXE.read_text())
     assert page.evaluate(SERIOUS) == []
     assert tab.problems == []
+
+
+def test_ops_of_the_input_are_apart_from_the_models(tab: Tab, recorded: Recorded) -> None:
+    """By layer the model's are shown, with their share of the model; the input's are one click away; names wrap."""
+    long = f"StatefulPartitionedCall/{'x' * 200}"
+    table = msgspec.structs.replace(
+        TABLE,
+        input_ratio=0.5,
+        makers=(
+            MakerTime(file="train.py", line=8, input=True, calls=9, ns=500_000_000, ratio=0.5),
+            MakerTime(layer="dense", file="train.py", line=30, calls=20, ns=400_000_000, ratio=0.4),
+        ),
+        ops=(OpTime(name=long, type="PyFunc", input=True, calls=9, ns=500_000_000, ratio=0.5),),
+    )
+    tab.page.route(
+        "**/api/v1/sessions/*/ops",
+        lambda route: route.fulfill(body=msgspec.json.encode(table), content_type="application/json"),
+    )
+    tab.open(f"/sessions/{recorded.key}/ops")
+    rows = tab.page.locator("tbody tr")
+    rows.first.wait_for()
+    assert "input pipeline" in rows.first.inner_text()
+    assert tab.page.locator(".table").evaluate("place => place.scrollWidth - place.clientWidth") <= 0
+    tab.page.get_by_role("button", name="By layer").click()
+    tab.page.get_by_role("columnheader", name="Of the model's").wait_for()
+    assert rows.locator("b").all_inner_texts() == ["dense", "all others"]
+    assert "80 %" in rows.first.inner_text()
+    tab.page.get_by_role("button", name="The input's 50 %").click()
+    tab.page.wait_for_url("**of=input**")
+    assert rows.locator("b").all_inner_texts() == ["input pipeline"]
+    assert "100 %" in rows.first.inner_text()
 
 
 def test_no_op_trace(tab: Tab, recorded: Recorded) -> None:

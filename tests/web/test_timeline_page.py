@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine (make system-deps)"),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no chromium (make system-deps)")]
 DRAWN = "() => document.querySelector('.tl-canvas')?.dataset.state === 'drawn'"
 WIDE = "() => ((q) => q.get('to') - q.get('from'))(new URLSearchParams(location.search))"
 S = 1_000_000_000
@@ -112,7 +109,8 @@ def test_from_a_finding_to_its_evidence(tab: Tab, page_of: str) -> None:
     page.get_by_role("heading", name="Plot.on_train_batch_end").wait_for()
     low, high = shown(tab)
     assert 0.02 < high - low < 0.04  # one step and some room
-    assert "train.py:30" in page.locator(".tl-panels").inner_text()
+    said = page.locator(".tl-beside").inner_text()
+    assert all(words in said for words in ("train.py:30", "Its step of 20 ms", "compute 10 ms"))
     page.locator(".source .hot").wait_for()
     drawn(tab)
     assert page.evaluate(FITS) <= 0
@@ -120,6 +118,23 @@ def test_from_a_finding_to_its_evidence(tab: Tab, page_of: str) -> None:
     page.go_back()
     page.wait_for_url("**?finding=1")
     page.get_by_role("heading", name="Evidence").wait_for()
+
+
+def test_a_captures_button_puts_its_lanes_below_the_steps(tab: Tab, page_of: str) -> None:
+    """Steps, their parts, then what was traced; the whole run brings the order back."""
+    page = tab.page
+    tab.open(page_of)
+    drawn(tab)
+    page.get_by_role("button", name=re.compile("^ops-001 at")).click()
+    page.wait_for_url(re.compile("first=ops-001"))
+    drawn(tab)
+    tops = [
+        page.locator(".tl-track", has_text=title).first for title in ("Steps", "Parts of", "Stream #1", "CPU", "main")
+    ]
+    order = [int(place.evaluate("place => place.offsetTop")) for place in tops]  # of the lanes, wherever these stand
+    assert order == sorted(order)
+    page.get_by_role("button", name="Whole run").click()
+    page.wait_for_url(lambda url: "first=" not in url)
 
 
 def test_the_picture_comes_first(tab: Tab, page_of: str) -> None:
@@ -347,7 +362,7 @@ def test_arrows_lead_from_a_launch_to_its_kernel(tab: Tab, page_of: str) -> None
     page.mouse.click(box["x"] + box["width"] * 0.75, lane_y(tab, "Stream #1"))  # 30.15 of 30 to 30.2 ms: 30.13 to 30.17
     page.locator("#span-title", has_text="sgemm").wait_for()
     page.wait_for_function(arrows, arg="1")
-    assert "launched by cudaLaunchKernel 30 µs earlier" in page.locator(".tl-panels").inner_text()
+    assert "launched by cudaLaunchKernel 30 µs earlier" in page.locator(".tl-beside").inner_text()
     page.locator(".tl-stage").focus()
     page.keyboard.press("l")
     page.locator("#span-title", has_text="cudaLaunchKernel").wait_for()

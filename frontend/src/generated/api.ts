@@ -538,6 +538,7 @@ export interface MakerTime {
   ns: number;
   ratio: number;
   gradient_ratio: number;
+  input: boolean;
 }
 
 export interface MemoryList {
@@ -599,6 +600,7 @@ export interface OpTable {
   steps: number;
   ns: number;
   joined_ratio: number;
+  input_ratio: number;
   named_ratio: number;
   unnamed_types: string[];
   makers: MakerTime[];
@@ -613,6 +615,7 @@ export interface OpTime {
   file: string;
   line: number;
   gradient: boolean;
+  input: boolean;
   device: string;
   calls: number;
   ns: number;
@@ -835,6 +838,7 @@ export interface SpanDetail {
   parent_ns: number | null;
   child_ns: number | null;
   step: number | null;
+  step_parts: SpanPart[];
   links: SpanLink[];
   links_total: number;
 }
@@ -868,6 +872,12 @@ export interface SpanNames {
   total: number;
   offset: number;
   next_offset: number | null;
+}
+
+export interface SpanPart {
+  text: string;
+  category: string;
+  ns: number;
 }
 
 export interface SpanStatistic {

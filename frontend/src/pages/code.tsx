@@ -46,8 +46,8 @@ function Files({ files, shown, here }: { files: CodeFile[]; shown: CodeFile | un
           <tr>
             <th>File</th>
             <th class="number">Lines</th>
-            <th class="number">Cost of its lines</th>
-            {ops && <th class="number">Cost of its ops</th>}
+            <th class="number">Time of its lines in the step</th>
+            {ops && <th class="number">Op time that its lines make</th>}
             <th class="number">Findings</th>
           </tr>
         </thead>
@@ -97,8 +97,8 @@ function Lines({ file, path, query, findings }: Shown) {
     <section aria-labelledby="file-title">
       <h2 id="file-title">{file.file}</h2>
       <p class="quiet">
-        Next to a line: its known share of the steps' time (from 0.5 %){file.op_ratio > 0 && ", and in brackets the share of captured op time in ops that it makes"}. Lines without a number have no known cost;
-        work inside compiled calls belongs to no line.
+        Next to a line: its known share of the steps' time (from 0.5 %){file.op_ratio > 0 && ", and in brackets the share of captured op time in ops that it makes"}. Lines without a number have no known cost:
+        work inside compiled calls belongs to no line, and that of other threads (functions of the input) stands in the findings.
       </p>
       <Text source={source.value} known={file.known} line={line} chosen={wanted} path={path} findings={findings} />
       {source.value.total > PAGE && (

@@ -137,13 +137,13 @@ const VERDICTS: Partial<Record<Difference["verdict"], string>> = {
   gone: "only in A",
 };
 
-/** A change of more than this would have been seen: no change beyond noise is then the same. */
+/** A change of more than this would have been seen: an undecided one is then the same. */
 const CLOSE = 0.05;
 
 function verdict(row: Difference): string {
   if (row.verdict !== "undecided") return VERDICTS[row.verdict] ?? row.verdict;
-  if (row.low === null) return "no interval";
-  return row.smallest !== null && row.smallest <= CLOSE ? "the same within noise" : "no change beyond noise";
+  if (row.low === null) return "one value a side";
+  return row.smallest !== null && row.smallest <= CLOSE ? "the same within noise" : "undecided";
 }
 
 /** State: ?find= words, ?changed=1 leaves only what changed beyond noise. */
@@ -218,7 +218,7 @@ function Section({ title, rows }: { title: string; rows: Difference[] }) {
           <td class="verdict">
             {verdict(row)}
             {row.verdict === "undecided" && row.smallest !== null && (
-              <small>could show {row.smallest < 10 ? format.percent(row.smallest) : "over 1000 %"}</small>
+              <small>noise hides changes below {row.smallest < 10 ? format.percent(row.smallest) : "1000 %"}</small>
             )}
           </td>
         </tr>
@@ -236,10 +236,10 @@ function amount(row: Difference, value: number | null): string {
   return row.unit === "1/s" ? format.rate(value) : format.measured(value, row.unit);
 }
 
-/** As the terminal says it: +8.1 %; from three times on, 3.2 x. */
+/** As the terminal says it: +8.1 %; from three times on, 3.2 times. */
 function growth(ratio: number): string {
-  if (ratio >= 100) return "over 100 x";
-  if (ratio >= 3) return `${format.rate(Number(ratio.toPrecision(3)))} x`;
+  if (ratio >= 100) return "over 100 times";
+  if (ratio >= 3) return `${format.rate(Number(ratio.toPrecision(3)))} times`;
   const percent = 100 * (ratio - 1);
   return `${percent < 0 ? "\u2212" : "+"}${Math.abs(percent).toFixed(1)} %`;
 }
@@ -257,7 +257,8 @@ function Findings({ before, after, found }: { before: Finding[]; after: Finding[
   const key = (finding: Finding) => `${finding.code} ${finding.where[0]?.function || finding.where[0]?.file || ""}`;
   const keys = [...new Set([...before, ...after].map(key))];
   const link = (brief: SessionBrief, list: Finding[], at: number) =>
-    at >= 0 ? <a href={`/sessions/${brief.key}?finding=${at + 1}`}>{format.percent(list[at]?.cost.ratio ?? 0)}</a> : "not found";
+    at >= 0 ? <a href={`/sessions/${brief.key}?finding=${at + 1}`}>{price(list[at])}</a> : "not found";
+  const price = (one?: Finding) => (one?.cost.ratio ? format.percent(one.cost.ratio) : "found, no cost");
   return (
     <section aria-labelledby="findings-title">
       <h2 id="findings-title">Findings</h2>

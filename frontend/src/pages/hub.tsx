@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { useLoaded } from "../data";
 import * as format from "../format";
-import type { Job, JobPage } from "../generated/api";
+import type { Job, JobPage, SessionPage } from "../generated/api";
 import { useSlash } from "../hooks";
 import { Anatomy, Failed, Frame, Phase, State, Top, Waiting } from "../parts/common";
 import { Hang } from "../parts/hang";
@@ -14,6 +14,7 @@ import "./hub.css";
 const FRESH_MS = 5_000;
 /** While a job is young, its first figures are shown as soon as there are any. */
 const SOON_MS = 1_000;
+const SLOW_MS = 15_000;
 const YOUNG_S = 120;
 
 type Key = "name" | "pid" | "user" | "state" | "steps" | "steps_per_s" | "samples_per_s" | "step" | "cost";
@@ -36,6 +37,7 @@ export function Hub({ query }: { query: URLSearchParams }) {
   const young = jobs.value?.items.some((job) => !job.status.analysed_unix_s && Date.now() / 1000 - job.status.started_unix_s < YOUNG_S);
   useEffect(() => setSoon(young ?? true), [young]);
   const words = query.get("q") ?? "";
+  const counted = useLoaded<SessionPage>(`/sessions?${new URLSearchParams({ q: words, limit: "1" })}`, { every: SLOW_MS });
   const field = useSlash();
   return (
     <Frame>
@@ -50,6 +52,8 @@ export function Hub({ query }: { query: URLSearchParams }) {
             onInput={(event) => change({ q: event.currentTarget.value, offset: null }, false)}
           />
         </label>
+        <a href="#jobs-title">{jobs.value ? format.plural(matching(jobs.value.items, words).length, "running job") : "Running jobs"}</a>
+        <a href="#sessions-title">{counted.value ? format.plural(counted.value.total, "session") : "Sessions"}</a>
       </div>
       <section aria-labelledby="jobs-title">
         <h1 id="jobs-title">Running jobs</h1>
@@ -70,8 +74,7 @@ function Jobs({ jobs, words, sort }: { jobs: Job[]; words: string; sort: Key | "
         TensorFlow job of an environment.
       </p>
     );
-  const asked = words.toLowerCase().split(/\s+/).filter(Boolean);
-  const shown = jobs.filter((job) => asked.every((word) => text(job).includes(word)));
+  const shown = matching(jobs, words);
   if (sort) shown.sort((one, other) => compare(value(one, sort), value(other, sort)));
   const groups = sort ? shown.map((job) => [job]) : together(shown);
   if (!shown.length) return <p class="quiet">None of {format.plural(jobs.length, "running job")} matches.</p>;
@@ -108,6 +111,7 @@ function Jobs({ jobs, words, sort }: { jobs: Job[]; words: string; sort: Key | "
                     </small>
                   )}
                   {job.status.member && <small>{job.status.member}</small>}
+                  <OfSession job={job} />
                 </td>
                 <td class="number less">{job.pid}</td>
                 <td class="less">{job.user}</td>
@@ -140,14 +144,41 @@ function Jobs({ jobs, words, sort }: { jobs: Job[]; words: string; sort: Key | "
   );
 }
 
-/** The jobs in their order, those of one cluster together. */
+function matching(jobs: Job[], words: string): Job[] {
+  const asked = words.toLowerCase().split(/\s+/).filter(Boolean);
+  return jobs.filter((job) => asked.every((word) => text(job).includes(word)));
+}
+
+const RANKS = ["", "info", "low", "ask", "medium", "high"];
+
+/** How bad it is, in few classes, so that rows keep their places while costs change. */
+function badness(job: Job): number {
+  return job.status.hang ? RANKS.length : RANKS.indexOf(job.status.top?.severity ?? "");
+}
+
+/** The worst first, else in their order; those of one cluster together. */
 function together(jobs: Job[]): Job[][] {
   const groups = new Map<string, Job[]>();
   for (const job of jobs) {
     const key = job.status.cluster ? `${job.user} ${job.status.cluster}` : String(job.pid);
     groups.set(key, [...(groups.get(key) ?? []), job]);
   }
-  return [...groups.values()].map((group) => group.sort((one, other) => one.status.member.localeCompare(other.status.member)));
+  const worst = (group: Job[]) => Math.max(...group.map(badness));
+  return [...groups.values()]
+    .map((group) => group.sort((one, other) => one.status.member.localeCompare(other.status.member)))
+    .sort((one, other) => worst(other) - worst(one));
+}
+
+/** The session of a job under its own name, or why there is none to open. */
+function OfSession({ job }: { job: Job }) {
+  const path = job.status.session;
+  if (!job.session) return <small class="quiet">{path ? "its session cannot be read here" : "no session yet"}</small>;
+  const name = path.split("/").pop()?.replace(/\.stepscope$/, "");
+  return (
+    <small class="one-line" title={path}>
+      session <a href={`/sessions/${job.session}`}>{name}</a>
+    </small>
+  );
 }
 
 function ofCluster(group: Job[]): string {

@@ -26,7 +26,7 @@ export function MemoryPage({ brief, stamp, query }: View) {
       <h1>Memory</h1>
       {!items.length && (
         <p class="quiet">
-          No look at an address space is in this session: its job ended within a minute, or runs for less. Of a running job:{" "}
+          The job's memory was not mapped: that is done once a minute, so a shorter job has no map. For a running job:{" "}
           <code>stepscope memory {brief.pid ?? "PID"}</code>.
         </p>
       )}

@@ -167,6 +167,7 @@ function Row({ brief, picked, pick, edit }: OneRow) {
       <td>
         <State state={brief.state} />
         {brief.role && <small>{brief.role}</small>}
+        {brief.pid !== null && <small>job {brief.pid}, above</small>}
       </td>
       <td>{format.when(brief.started_unix_s)}</td>
       <td class="number less">{brief.wall_ns ? format.ns(brief.wall_ns) : ""}</td>

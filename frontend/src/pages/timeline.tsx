@@ -6,9 +6,10 @@ import { get, type Problem } from "../api";
 import { useLoaded } from "../data";
 import * as format from "../format";
 import type { EvidencePlace, Span, SpanDetail, SpanName, Timeline } from "../generated/api";
+import { useSlash } from "../hooks";
 import { Failed, Waiting } from "../parts/common";
 import { change } from "../router";
-import { around, Lanes } from "../timeline/lanes";
+import { around, Keys, Lanes } from "../timeline/lanes";
 import { inkOf } from "../timeline/paint";
 import { ResourcesPanel, SearchPanel, SpanPanel, StatisticsPanel } from "../timeline/panels";
 import { chosenOf, chosenWord, laneOf, seconds, selectionOf, viewOf, whole } from "../timeline/state";
@@ -111,10 +112,12 @@ function Ready({ session, path, timeline, query }: { session: string; path: stri
       }
       const of = timeline.tracks.find((t) => place.lane !== null && place.lane >= t.first_lane && place.lane < t.first_lane + t.lanes);
       const span = of && place.lane !== null && place.start_ns !== null ? chosenWord({ track: of.key, depth: place.lane - of.first_lane, start: place.start_ns }) : null;
-      change({ show: null, from: seconds(place.from_ns), to: seconds(place.to_ns), span, sel: null }, false);
+      const first = of?.trace || timeline.traces.find((one) => one.ref === evidence)?.trace || null;
+      change({ show: null, from: seconds(place.from_ns), to: seconds(place.to_ns), span, sel: null, first }, false);
     }, setProblem);
   }, [evidence, build]);
 
+  const field = useSlash();
   const words = query.get("find") ?? "";
   const selection = selectionOf(query);
   const range = selection ?? viewOf(query) ?? whole(timeline);
@@ -131,17 +134,23 @@ function Ready({ session, path, timeline, query }: { session: string; path: stri
         <label>
           Find
           <input
+            ref={field}
             type="search"
             value={words}
-            placeholder="a span or an op"
+            placeholder="a span or an op ( / )"
             onInput={(event) => change({ find: event.currentTarget.value }, false)}
           />
         </label>
-        <button disabled={!query.get("from")} onClick={() => change({ from: null, to: null })}>
+        <button disabled={!query.get("from")} onClick={() => change({ from: null, to: null, first: null })}>
           Whole run
         </button>
         {timeline.traces.map((trace) => (
-          <button key={trace.trace} onClick={() => change({ from: seconds(trace.begin_ns), to: seconds(trace.end_ns) })}>
+          <button
+            key={trace.trace}
+            title="Show the time of this op trace, and its lanes first"
+            aria-pressed={trace.trace === query.get("first")}
+            onClick={() => change({ from: seconds(trace.begin_ns), to: seconds(trace.end_ns), first: trace.trace })}
+          >
             {trace.trace} at {format.ns(trace.begin_ns)}
           </button>
         ))}
@@ -149,7 +158,21 @@ function Ready({ session, path, timeline, query }: { session: string; path: stri
           {format.count(timeline.spans)} spans in {timeline.tracks.length} tracks{timeline.renewing && ", being renewed"}
         </span>
       </div>
+      <div class={current && track ? "tl-beside" : ""}>
       <Lanes path={path} timeline={timeline} names={names} query={query} detail={current} choose={choose} failed={setProblem} seen={() => setSeen(true)} />
+        {current && track && (
+          <SpanPanel
+            session={session}
+            detail={current}
+            title={`${track.group}, ${track.title}`}
+            among={among}
+            go={(at, ns) => choose(at, { ns }, 1)}
+            zoom={() => change(around(current.span.start_ns, current.span.dur_ns))}
+            none={() => change({ span: null })}
+          />
+        )}
+      </div>
+      <Keys />
       <ul class="legend" aria-label="Colours">
         {categories.map((category) => (
           <li key={category}>
@@ -163,17 +186,6 @@ function Ready({ session, path, timeline, query }: { session: string; path: stri
         </p>
       )}
       <div class="tl-panels">
-        {current && track && (
-          <SpanPanel
-            session={session}
-            detail={current}
-            title={`${track.group}, ${track.title}`}
-            among={among}
-            go={(at, ns) => choose(at, { ns }, 1)}
-            zoom={() => change(around(current.span.start_ns, current.span.dur_ns))}
-            none={() => change({ span: null })}
-          />
-        )}
         <SearchPanel path={path} build={build} words={words} go={jump} />
         <StatisticsPanel path={path} build={build} range={range} chosen={selection !== null} asks={seen} />
         {timeline.series.length > 0 && <ResourcesPanel path={path} timeline={timeline} range={range} chosen={selection !== null} asks={seen} />}

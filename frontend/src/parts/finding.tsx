@@ -46,12 +46,18 @@ export function FindingCard({ finding, index, session, query }: Card) {
       )}
       {open && (
         <div id={`finding-${name}`} class="opened">
-          {finding.explanation && <p>{finding.explanation}</p>}
           <p>
             Removing it is predicted to save {format.percent(cost.ratio)} of the step (
             {format.percent(cost.low)} to {format.percent(cost.high)}, {cost.basis}
             {cost.ns_per_step > 0 && `; ${format.ns(cost.ns_per_step)} a step`}). Confidence {format.percent(finding.confidence)}.
           </p>
+          <Remedies finding={finding} />
+          {finding.explanation && (
+            <>
+              <h4>Why</h4>
+              <p>{finding.explanation}</p>
+            </>
+          )}
           <h4>Evidence</h4>
           <table>
             <thead>
@@ -65,7 +71,7 @@ export function FindingCard({ finding, index, session, query }: Card) {
             <tbody>
               {finding.evidence.map((row, at) => (
                 <tr key={at}>
-                  <td>{row.metric.replaceAll("_", " ")}</td>
+                  <td>{format.metric(row.metric)}</td>
                   <td class="number">{format.measured(row.value, row.unit)}</td>
                   <td class="number">{row.threshold === null ? "" : format.measured(row.threshold, row.unit)}</td>
                   {referred && (
@@ -78,21 +84,48 @@ export function FindingCard({ finding, index, session, query }: Card) {
             </tbody>
           </table>
           {place && <Excerpt session={session} place={place} />}
-          <h4>What to change</h4>
-          <ul>
-            {finding.remedies.map((remedy) => (
-              <li key={remedy.id}>
-                {remedy.text} {remedy.edit && <code>{remedy.edit}</code>} {remedy.what_if && <code>{remedy.what_if}</code>}
-              </li>
-            ))}
-          </ul>
           <p class="quiet">
-            {finding.symptom} · {finding.cause} · introduced in {finding.introduced_stage}, exposed in {finding.exposed_stage} ·{" "}
-            <code>stepscope rule {finding.code}</code>
+            <code>stepscope rule {finding.code}</code> says how it is found and when it is not.
+            {finding.origin === "joined" && (
+              <>
+                {" "}
+                The same is seen in the source by {finding.related_codes.join(", ")} of <code>stepscope check</code>.
+              </>
+            )}{" "}
+            Where to edit: {finding.introduced_stage}. Where time is lost: {finding.exposed_stage}.
           </p>
         </div>
       )}
     </article>
+  );
+}
+
+/** What to change, first of all, and how to measure what it would save. */
+function Remedies({ finding }: { finding: Finding }) {
+  const { remedies, severity } = finding;
+  if (!remedies.length) return null;
+  return (
+    <>
+      <h4>What to change</h4>
+      <ul>
+        {remedies.map((remedy) => (
+          <li key={remedy.id}>
+            {remedy.text} {remedy.edit && <code>{remedy.edit}</code>}
+            {remedy.what_if && (
+              <p class="prove">
+                {severity === "ask" ? "Find out" : "Prove it"}: <code>{remedy.what_if}</code>
+              </p>
+            )}
+          </li>
+        ))}
+      </ul>
+      {remedies.some((remedy) => remedy.what_if) && (
+        <p class="quiet">
+          <code>stepscope whatif</code> runs the job in turns as it is and with the change, in some minutes, and says how much time the change saves;
+          your files stay as they are.
+        </p>
+      )}
+    </>
   );
 }
 
@@ -108,7 +141,7 @@ function OnTimeline({ session, row, again }: { session: string; row: Evidence; a
   if (ref === null || again) return null;
   const words = ref.startsWith("capture:") ? ref.replace(":", " ") : "timeline";
   return (
-    <a href={`/sessions/${session}/timeline?${new URLSearchParams({ show: ref })}`} aria-label={`${words}: ${row.metric.replaceAll("_", " ")}`}>
+    <a href={`/sessions/${session}/timeline?${new URLSearchParams({ show: ref })}`} aria-label={`${words}: ${format.metric(row.metric)}`}>
       {words}
     </a>
   );

@@ -57,10 +57,11 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed, se
   const open = query.get("open") ?? "";
   const fold = query.get("fold") ?? "";
   const pin = query.get("pin") ?? "";
+  const first = query.get("first") ?? "";
   const made = useMemo(() => {
     const words = { open: wordsOf(query, "open"), fold: wordsOf(query, "fold"), pin: wordsOf(query, "pin") };
-    return layout(timeline.tracks, timeline.series, words, innerHeight * MOST_PINNED);
-  }, [timeline, open, fold, pin]);
+    return layout(timeline.tracks, timeline.series, words, innerHeight * MOST_PINNED, first);
+  }, [timeline, open, fold, pin, first]);
   const words = query.get("find") ?? "";
   const matching = useMemo(() => sought(names, words), [names, words]);
 
@@ -182,6 +183,9 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed, se
   useEffect(redraw, [names, names.length, matching, made, detail]);
   useLayoutEffect(() => painting.current(), [size]); // at once: what is missing is asked for
 
+  useEffect(() => {
+    if (first && scroller.current) scroller.current.scrollTop = 0;
+  }, [first]);
   // The chosen span is brought into sight, once.
   const shown = detail && `${detail.span.lane} ${detail.span.start_ns}`;
   useEffect(() => {
@@ -280,17 +284,17 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed, se
       },
       p: () => detail && toggle(query, "pin", detail.track),
       Escape: () => change({ span: null, sel: null }),
-      ArrowLeft: () => (detail && span ? step(span.lane, detail.previous_ns) : first()),
-      ArrowRight: () => (detail && span ? step(span.lane, detail.next_ns) : first()),
-      ArrowUp: () => (span ? span.lane > 0 && choose(span.lane - 1, { ns: detail?.parent_ns ?? span.start_ns }, 1) : first()),
-      ArrowDown: () => (span ? choose(span.lane + 1, { ns: detail?.child_ns ?? span.start_ns }, 1) : first()),
+      ArrowLeft: () => (detail && span ? step(span.lane, detail.previous_ns) : begin()),
+      ArrowRight: () => (detail && span ? step(span.lane, detail.next_ns) : begin()),
+      ArrowUp: () => (span ? span.lane > 0 && choose(span.lane - 1, { ns: detail?.parent_ns ?? span.start_ns }, 1) : begin()),
+      ArrowDown: () => (span ? choose(span.lane + 1, { ns: detail?.child_ns ?? span.start_ns }, 1) : begin()),
     };
     const act = keys[event.key];
     if (!act) return;
     event.preventDefault();
     act();
   };
-  const first = () => choose(0, { ns: Math.max(0, Math.round((view.current.from + view.current.to) / 2)) }, 1);
+  const begin = () => choose(0, { ns: Math.max(0, Math.round((view.current.from + view.current.to) / 2)) }, 1);
 
   const labels = useMemo(() => <Labels made={made} drawn={drawn} query={query} />, [made, drawn, query]);
   const [mergedAll, looksAll] = [drawn?.merged, drawn?.looks].map((by) => [...(by?.values() ?? [])].reduce((sum, n) => sum + n, 0));
@@ -320,7 +324,7 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed, se
         <div
           ref={stage}
           class="tl-stage"
-          style={{ height: `min(${made.height}px, 62vh)` }}
+          style={{ height: `min(${made.height}px, var(--tl-most))` }}
           role="application"
           aria-roledescription="timeline"
           aria-label={`Timeline, ${timeline.tracks.length} tracks`}
@@ -344,13 +348,23 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed, se
           )}
         </div>
       </div>
+      {drawn !== null && drawn.below > 0 && (
+        <p class="tl-more">
+          <button onClick={() => scroller.current?.scrollBy({ top: size.height * 0.8 })}>{format.plural(drawn.below, "more track")} below ▾</button>
+        </p>
+      )}
+    </div>
+  );
+}
+
+export function Keys() {
+  return (
       <p id="tl-keys" class="quiet">
         Click a span; drag to select a time range. <kbd>Ctrl</kbd> wheel or <kbd>W</kbd> <kbd>S</kbd> zoom, <kbd>Shift</kbd> wheel, <kbd>Shift</kbd> drag, the ruler or{" "}
         <kbd>A</kbd> <kbd>D</kbd> move, arrow keys go from span to span, <kbd>F</kbd> zooms to it, <kbd>M</kbd> selects its time, <kbd>L</kbd>{" "}
         follows its link, <kbd>P</kbd> pins its track to the top, <kbd>0</kbd> shows the whole run,{" "}
         <kbd>Esc</kbd> clears the selection.
       </p>
-    </div>
   );
 }
 

@@ -9,6 +9,8 @@ export const RESOURCES = "resources";
 /** Lanes of a track that are shown before somebody asks for all. */
 export const FEW = 8;
 
+const OF_STEPS = new Set(["steps", "parts"]);
+
 interface Placed {
   top: number;
   /** It stays in sight while the rest scrolls. */
@@ -55,8 +57,8 @@ export interface Words {
   pin: Set<string>;
 }
 
-/** `room`: what is pinned stays in sight as long as it is no higher. */
-export function layout(tracks: Track[], series: TimelineSeries[], words: Words, room: number): Layout {
+/** `room`: what is pinned stays in sight as long as it is no higher. `first`: the op trace whose lanes stand below the steps. */
+export function layout(tracks: Track[], series: TimelineSeries[], words: Words, room: number, first = ""): Layout {
   const made: Layout = { rows: [], curves: [], heads: [], height: 0, pinned: 0 };
   let group = "";
   const begin = (text: string, fold: string) => {
@@ -86,16 +88,22 @@ export function layout(tracks: Track[], series: TimelineSeries[], words: Words, 
     made.pinned = made.height;
     for (const placed of [...made.heads, ...made.curves, ...made.rows]) placed.pinned = true;
   }
+  const threads = (some: Track[]) => {
+    for (const track of some) {
+      if (!track.lanes || words.pin.has(track.key)) continue;
+      begin(track.group, "");
+      row(track);
+    }
+  };
+  /** The steps and their parts, and then the lanes that were traced: who asks for a capture looks at nothing else. */
+  const above = first ? tracks.filter((track) => track.trace === first || OF_STEPS.has(track.key)) : [];
+  threads(above);
   for (const one of series) {
     if (words.pin.has(one.key)) continue;
     begin(one.group, RESOURCES);
     if (!words.fold.has(RESOURCES)) curve(one);
   }
-  for (const track of tracks) {
-    if (!track.lanes || words.pin.has(track.key)) continue;
-    begin(track.group, "");
-    row(track);
-  }
+  threads(tracks.filter((track) => !above.includes(track)));
   return made;
 }
 

@@ -125,7 +125,7 @@ export class Painter {
   }
 
   draw(scene: Scene, scale: number): Drawn {
-    const drawn: Drawn = { marks: 0, spans: 0, merged: new Map(), looks: new Map(), arrows: 0, missing: false };
+    const drawn: Drawn = { marks: 0, spans: 0, merged: new Map(), looks: new Map(), arrows: 0, below: 0, missing: false };
     if (!this.image) return drawn;
     this.learn(scene.names);
     this.pixels.fill(this.palette.ground);
@@ -137,6 +137,7 @@ export class Painter {
     for (const row of scene.layout.rows) {
       const top = yOf(row, scene.scroll) * scale;
       const floor = row.pinned ? 0 : pinned;
+      if (top + LANE * scale > height) drawn.below++;
       if (top > height || top + row.height * scale < 0) continue;
       for (let depth = 0; depth < row.lanes; depth++) {
         const y = Math.round(top + depth * LANE * scale);

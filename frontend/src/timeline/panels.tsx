@@ -52,6 +52,7 @@ export function SpanPanel({ session, detail, title, among, go, zoom, none }: Cho
           </div>
         ))}
       </dl>
+      {detail.step_parts.length > 0 && <StepParts parts={detail.step_parts} />}
       <div class="controls">
         {to("Previous", span.lane, detail.previous_ns)}
         {to("Next", span.lane, detail.next_ns)}
@@ -73,6 +74,24 @@ export function SpanPanel({ session, detail, title, among, go, zoom, none }: Cho
         </>
       )}
     </section>
+  );
+}
+
+/** How the step of the span divides. */
+function StepParts({ parts }: { parts: SpanDetail["step_parts"] }) {
+  const whole = parts.reduce((sum, part) => sum + part.ns, 0);
+  return (
+    <>
+      <h3 class="tl-linked">Its step of {format.ns(whole)}</h3>
+      <ul class="tl-parts">
+        {parts.map((part) => (
+          <li key={part.text}>
+            <i class="tl-chip" style={{ background: inkOf(part.category) }} /> {part.text} <b>{format.ns(part.ns)}</b>{" "}
+            <span class="quiet">{format.percent(part.ns / (whole || 1))}</span>
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }
 

@@ -37,5 +37,7 @@ export interface Drawn {
   /** Looks at resources that stand in points with others, by series. */
   looks: Map<string, number>;
   arrows: number;
+  /** Tracks that begin below what is in sight. */
+  below: number;
   missing: boolean;
 }

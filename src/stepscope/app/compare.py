@@ -93,7 +93,7 @@ def of_numbers(before: Sequence[Numbers], after: Sequence[Numbers], limit_ratio:
         typical=found.typical,
         differences=found.others,
         findings=_findings(before, after),
-        notes=notes.build(before, after, compared),
+        notes=(*notes.of_times(found), *notes.build(before, after, compared)),
         stacks=_stacks(before[0], after[0]),
         gate=None if limit_ratio is None else gate_of(found, compared.design, limit_ratio),
     )

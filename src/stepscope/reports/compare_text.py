@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 CLOSE = 0.05
 """Smallest change that could have been seen, up to which no change beyond noise is called the same."""
+MOSTLY = 0.5
+"""Share of a difference from which one component makes most of it."""
 SHOWN = 8
 """Most components or lines of a section; further ones are in the JSON."""
 _TITLES: dict[Section, str] = {
@@ -112,7 +114,21 @@ def verdict(report: CompareReport) -> str:
     runs = f"{time.runs} run{'s' if time.runs > 1 else ''} a side"
     how = f"{_DESIGNS[report.design]}, {runs}, {100 * report.level:g} % interval"
     shown = f"{_percent(time.ratio)} time ({_interval(time)}), {times}"
-    return f"{said}: {shown}; {how}; could show {_smallest(time)}"
+    return f"{said}{_mostly(report, time)}: {shown}; {how}; could show {_smallest(time)}"
+
+
+def _mostly(report: CompareReport, time: Difference) -> str:
+    """The component that makes most of a decided difference, and changed the same way beyond noise; "" if none does."""
+    main = report.main
+    if time.verdict not in {"faster", "slower"} or main is None or main.before is None or main.after is None:
+        return ""
+    change = main.after - main.before
+    for row in report.differences:
+        if row.section == "anatomy" and row.verdict in {time.verdict, "new", "gone"}:
+            before, after = row.before or 0.0, row.after or 0.0
+            if change and (after - before) / change >= MOSTLY:
+                return f", mostly in {words.component_word(row.name)} ({format_ns(before)} to {format_ns(after)})"
+    return ""
 
 
 def _sentence(line: str, style: str, width: int, *, color: bool) -> list[str]:

@@ -12,6 +12,7 @@ import unicodedata
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from stepscope.model.report import metric_words
 from stepscope.model.report.components import COMPONENTS
 from stepscope.units import format_bytes, format_ns, format_rate, singular
 
@@ -226,13 +227,9 @@ def value_text(value: float, unit: str) -> str:
     return number if unit in ("", "count") else f"{number} {printable(singular(unit) if number == '1' else unit)}"
 
 
-METRIC_WORDS = {"ns": "time", "ratio": "share", "us": "time", "ms": "time"}
-"""Unit words in metric names, replaced because the value carries the unit."""
-
-
 def metric_text(metric: str) -> str:
     """The name of a metric in words: ``callback_ns_per_call`` is ``callback time per call``."""
-    return printable(" ".join(METRIC_WORDS.get(word, word) for word in metric.split("_")))
+    return printable(metric_words.text(metric))
 
 
 def is_imported(report: Report) -> bool:

@@ -22,6 +22,7 @@ from stepscope.model.log.events import Name, ThreadSeen, Traced
 from stepscope.model.records import RecordTable
 from stepscope.model.session.optrace import Category, LineKind
 from stepscope.store.span_cache import PLACE_BITS
+from stepscope.timeline import step_parts
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
@@ -168,6 +169,19 @@ class Spans:
             name=np.where(steps.unobserved, unobserved, name).astype(np.int32),
             worker=info.key,
         )
+        if self.view.anatomy is not None:
+            parts = step_parts.build(self.view.anatomy)
+            numbers = np.array([self.names.add(one) for one in parts.names], np.int32)
+            yield SpanTrack(
+                key="parts",
+                group=_process(steps.worker),
+                title="Parts of the step",
+                kind="derived",
+                start=parts.start,
+                dur=parts.dur,
+                name=numbers[parts.name],
+                worker=info.key,
+            )
         if steps.skipped:
             what = "step that was only counted" if steps.skipped == 1 else "steps that were only counted"
             self.left_out.append(LeftOut(what=what, count=steps.skipped))

@@ -12,6 +12,7 @@ from stepscope.app.report.analyze import report_of
 from stepscope.derive.view import SessionView
 from stepscope.errors import SessionError
 from stepscope.formats.optrace_builder import OpTraceBuilder
+from stepscope.model.log.events import Traced
 from stepscope.model.session.optrace import OpTrace, PlaneKind, TraceSource
 from stepscope.model.session.session import Session, StoredOpTrace
 
@@ -79,6 +80,25 @@ def test_table() -> None:
     assert (of_line.layer, of_line.file, of_line.line, of_line.built) == ("", FILE.rpartition("/")[2], 12, False)
     assert [op.name for op in table.ops] == ["model/dense/MatMul", "scaled"]
     assert [(kind.type, kind.calls) for kind in table.types] == [("MatMul", 3), ("Mul", 3)]
+
+
+def test_ops_that_tf_data_calls_are_of_the_input() -> None:
+    """They are separate from the model's, at their maker too, and their share is said."""
+    tables = Tables()
+    tables.graph().op("model/dense/MatMul", "MatMul", layer=tables.layer("dense", line=5))
+    tables.graph(of=7, name="load").op("DecodeJpeg", "DecodeJpeg", line=12)
+    job = Job()
+    job.function().every(100 * MS, 20, dur=50 * MS)
+    job.event(Traced(id=7, function="load", function_key=7, owner="tf.data"), *tables.events())
+    found = job.session()
+    ops = trace(("model/dense/MatMul:MatMul", 100), ("DecodeJpeg:DecodeJpeg", 300))
+    worker = replace(found.workers[0], graphs=tables.table())
+    made = replace(found, workers=[worker], op_traces=(stored("ops-001", KEY, ops),))
+    table, _ = op_table.build(SessionView(made))
+    assert table is not None
+    assert [(op.name, op.input) for op in table.ops] == [("DecodeJpeg", True), ("model/dense/MatMul", False)]
+    assert [(maker.line, maker.input) for maker in table.makers] == [(12, True), (5, False)]
+    assert table.input_ratio == 0.75
 
 
 def test_the_newest_of_the_process_that_makes_the_steps() -> None:

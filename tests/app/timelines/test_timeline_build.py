@@ -48,8 +48,9 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Reader:
 def test_every_thread_and_stream_has_a_track(reader: Reader) -> None:
     """The steps first; lanes by depth; names with their lines; what is not drawn is counted."""
     timeline = reader.index.timeline
-    assert [(t.title.partition(" (")[0], t.kind, t.lanes) for t in timeline.tracks[:2]] == [
+    assert [(t.title.partition(" (")[0], t.kind, t.lanes) for t in timeline.tracks[:3]] == [
         ("Steps", "steps", 1),
+        ("Parts of the step", "derived", 1),
         ("main thread", "thread", 3),  # the loop holds calls and callbacks, a call the tracing
     ]
     assert {(t.title, t.kind) for t in timeline.tracks if t.trace} == {
@@ -102,7 +103,7 @@ def test_tiles_show_every_span_once(reader: Reader, level: int) -> None:
 def test_a_tile_within_a_span_shows_it(reader: Reader) -> None:
     """The loop, which begins long before."""
     table, columns, begin, unit = marks(timeline_tiles.find(reader, 14, 60, 0).encoded())
-    lane = reader.index.timeline.tracks[1].first_lane
+    lane = reader.index.timeline.tracks[2].first_lane
     first = sum(count for number, count in table if number < lane)
     assert dict(table)[lane] == 1
     start = begin + int(columns["start"][first]) * unit
@@ -231,7 +232,7 @@ def test_statistics_of_all_are_those_of_every_span(reader: Reader) -> None:
 
 def test_one_span_and_what_is_beside_it(reader: Reader) -> None:
     """Before, behind, above, below, and its step."""
-    thread = reader.index.timeline.tracks[1]
+    thread = reader.index.timeline.tracks[2]
     found = queries.span(reader, thread.first_lane + 1, None, 5 * STEP + 3 * MS)
     assert (found.span.start_ns, found.span.dur_ns) == (5 * STEP, 10 * MS)
     assert found.step == 5
@@ -274,7 +275,7 @@ def test_a_timeline_is_built_once_and_kept(tmp_path: Path) -> None:
     made = ready(first, entry)
     assert made.spans > 400
     assert [folder.name for folder in cache.iterdir()] == [made.build]
-    assert first.reader(entry.key, made.build).lanes == 4
+    assert first.reader(entry.key, made.build).lanes == 5
     assert Timelines(cache).state(entry) == made
     with pytest.raises(UsageError, match="no timeline"):
         first.reader(entry.key, "0" * 20)
@@ -298,7 +299,7 @@ def test_a_new_op_trace_renews_it(tmp_path: Path) -> None:
     add_trace(path, "")
     renewing = opener.state(entry)
     assert (renewing.build, renewing.renewing) == (before.build, True)
-    assert opener.reader(entry.key, before.build).lanes == 4
+    assert opener.reader(entry.key, before.build).lanes == 5
     while (after := opener.state(entry)).renewing:
         time.sleep(0.05)
     assert any(track.trace == "ops-001" for track in after.tracks)
@@ -371,3 +372,16 @@ def test_a_step_that_stands_for_many_says_so(tmp_path: Path) -> None:
     names = [reader.index.names[name] for name in reader.base(0)["name"].tolist()]
     assert [name.category for name in names].count("other") == 1
     assert any("only counted" in left.what for left in reader.index.timeline.left_out)
+
+
+def test_parts_of_a_step_lie_below_it(reader: Reader) -> None:
+    """Call, callback and the loop's own time, each where it was; every span of the step says how the step divides."""
+    (track,) = [track for track in reader.index.timeline.tracks if track.key == queries.PARTS]
+    base = reader.base(track.first_lane)
+    texts = [reader.index.names[name].text for name in base["name"].tolist()]
+    assert set(texts) == {"compute", "callbacks", "framework"}
+    assert (base["end"][:-1] <= base["start"][1:]).all()
+    found = queries.span(reader, 0, None, 100 * STEP)
+    assert [part.text for part in found.step_parts] == ["compute", "callbacks", "framework"]
+    assert sum(part.ns for part in found.step_parts) == found.span.dur_ns
+    assert found.step_parts[0].ns == STEP // 2

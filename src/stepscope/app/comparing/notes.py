@@ -10,7 +10,7 @@ from stepscope.app.comparing.differences import MIN_P99_STEPS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from stepscope.app.comparing.differences import Sides
+    from stepscope.app.comparing.differences import Differences, Sides
     from stepscope.app.comparing.numbers import Numbers
 
 MOST = 3
@@ -20,6 +20,17 @@ MOST = 3
 def build(before: Sequence[Numbers], after: Sequence[Numbers], compared: Sides) -> tuple[str, ...]:
     """All notes on the sessions of A and B, what matters most first."""
     return (*_design(compared), *_steps(before, after, compared), *_differing(before, after), *_failed(before, after))
+
+
+def of_times(found: Differences) -> Iterator[str]:
+    """Why the mean and the rates do not say what the verdict says: the median step decides."""
+    main, typical = found.main, found.typical
+    if typical is not None and main.verdict == "undecided" != typical.verdict:
+        change = f"{100 * (main.ratio or 1) - 100:+.1f} % time"
+        yield (
+            f"the verdict is that of the median step; the mean step and the rates ({change}) are undecided, because "
+            "single long steps move them by more than that"
+        )
 
 
 def _design(compared: Sides) -> Iterator[str]:

@@ -55,7 +55,8 @@ def build(view: SessionView) -> tuple[OpTable | None, tuple[Diagnostic, ...]]:
 
 
 def _of(view: SessionView, traced: OpView) -> OpTable | None:
-    lines = line_times.build(traced.trace, _index(view, traced.worker))
+    index = _index(view, traced.worker)
+    lines = line_times.build(traced.trace, index)
     if not lines.total_ps:
         return None
     steps = traced_steps.find(traced.trace)  # ops of a step that is cut count too
@@ -64,9 +65,10 @@ def _of(view: SessionView, traced: OpView) -> OpTable | None:
         steps=len(steps[0]) if steps else 0,
         ns=lines.total_ps // 1000,
         joined_ratio=lines.joined_ratio,
+        input_ratio=sum(op.self_ps for op in lines.ops if _of_input(op, index)) / lines.total_ps,
         named_ratio=lines.named_ratio,
         unnamed_types=_top_types([op for op in lines.ops if not op.named]),
-        makers=_makers(view, lines),
+        makers=_makers(view, lines, index),
         ops=tuple(
             OpTime(
                 name=op.name,
@@ -75,6 +77,7 @@ def _of(view: SessionView, traced: OpView) -> OpTable | None:
                 file=_file(view, op.place),
                 line=op.place.line if op.place is not None else 0,
                 gradient=op.gradient,
+                input=_of_input(op, index),
                 device=op.plane,
                 calls=op.calls,
                 ns=op.self_ps // 1000,
@@ -97,17 +100,22 @@ def _index(view: SessionView, key: str) -> GraphIndex:
     return GraphIndex(next((worker for worker in view.workers if worker.info.key == key), nobody))
 
 
-def _makers(view: SessionView, lines: OpLines) -> tuple[MakerTime, ...]:
+def _of_input(op: Joined, index: GraphIndex) -> bool:
+    """Whether tf.data calls the graph of an op; of an op without a node it is not known."""
+    return op.row >= 0 and index.of_data(int(index.table.graph[op.row]))
+
+
+def _makers(view: SessionView, lines: OpLines, index: GraphIndex) -> tuple[MakerTime, ...]:
     groups: dict[tuple[Line | None, int], list[Joined]] = defaultdict(list)
     for op in lines.ops:
         if op.named:
             groups[op.place, op.layer.id if op.layer is not None else 0].append(op)
-    found = [_maker(view, group, lines.total_ps) for group in groups.values()]
+    found = [_maker(view, group, lines.total_ps, index) for group in groups.values()]
     kept = [maker for maker in found if maker.ratio >= LEAST]
     return tuple(sorted(kept, key=lambda maker: -maker.ns)[:MAX_MAKERS])
 
 
-def _maker(view: SessionView, ops: list[Joined], total_ps: int) -> MakerTime:
+def _maker(view: SessionView, ops: list[Joined], total_ps: int, index: GraphIndex) -> MakerTime:
     first = ops[0]
     own = sum(op.self_ps for op in ops)
     return MakerTime(
@@ -121,6 +129,7 @@ def _maker(view: SessionView, ops: list[Joined], total_ps: int) -> MakerTime:
         calls=sum(op.calls for op in ops),
         ns=own // 1000,
         ratio=own / total_ps,
+        input=all(_of_input(op, index) for op in ops),
         gradient_ratio=sum(op.self_ps for op in ops if op.gradient) / total_ps,
     )
 

@@ -138,6 +138,14 @@ class SpanLink(msgspec.Struct, frozen=True, kw_only=True):
     """Text of its name."""
 
 
+class SpanPart(msgspec.Struct, frozen=True, kw_only=True):
+    """Time of the parts of one name in a step."""
+
+    text: str
+    category: str
+    ns: int
+
+
 class SpanDetail(msgspec.Struct, frozen=True, kw_only=True):
     """A span and its surroundings."""
 
@@ -157,6 +165,8 @@ class SpanDetail(msgspec.Struct, frozen=True, kw_only=True):
     """Start of the first span in it, in the lane below."""
     step: int | None
     """Number of the step in which it begins."""
+    step_parts: tuple[SpanPart, ...] = ()
+    """How that step divides, the largest part first; empty for steps of the warm-up and outside the steps."""
     links: tuple[SpanLink, ...] = ()
     """Links nearest in time, at most forty in each direction."""
     links_total: int = 0

@@ -27,6 +27,8 @@ class MakerTime(Struct, frozen=True, kw_only=True):
     """Share of all op time."""
     gradient_ratio: float = 0.0
     """Share of all op time that is in its gradients."""
+    input: bool = False
+    """Flag: tf.data calls its ops, so they work for the input and not for the model."""
 
 
 class OpTime(Struct, frozen=True, kw_only=True):
@@ -40,6 +42,8 @@ class OpTime(Struct, frozen=True, kw_only=True):
     """Path as in ``MakerTime``, with ``line``."""
     line: int = 0
     gradient: bool = False
+    input: bool = False
+    """Flag as in ``MakerTime``."""
     device: str = ""
     """Plane of the trace that it ran on."""
     calls: int = 0
@@ -67,6 +71,8 @@ class OpTable(Struct, frozen=True, kw_only=True):
     """All op time."""
     joined_ratio: float
     """Share of op time whose node in a graph is known."""
+    input_ratio: float = 0.0
+    """Share of op time in ops that work for the input."""
     named_ratio: float = 0.0
     """Share of op time whose maker is known: a line, or a layer, optimizer or metric."""
     unnamed_types: tuple[str, ...] = ()

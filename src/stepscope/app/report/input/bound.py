@@ -140,9 +140,10 @@ def _text(edits: tuple[InputEdit, ...], unit: str, rates: tuple[float, float, fl
     on = f"{cores:.3g} core{'' if cores == 1 else 's'}"
     if best < MIN_GAIN * now:
         return f"{format_rate(now)} {unit}/s; no edit of the pipeline that is known here gains on {on}: {binds}"
-    said = f"{format_rate(now)} {unit}/s now, {format_rate(best)} at best on {on} ({binds})"
+    most = f"{format_rate(best)} at best on {on} with the code of its functions as it is ({binds})"
+    said = f"{format_rate(now)} {unit}/s now, {most}"
     if not edits:
-        return f"{said}; no edit that is known here reaches it"
+        return f"{said}; no edit of the pipeline alone that is known here reaches it"
     said += ": "
     said += ", then ".join(_edit_text(edit) for edit in edits)
     if any(edit.kind == "cache" for edit in edits):

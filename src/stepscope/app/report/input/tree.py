@@ -162,7 +162,8 @@ def _text(
     at = f" ({place.file}:{place.line})" if place is not None else ""
     threads = "on one thread" if mend.parallelism <= 1 else f"on {mend.parallelism:.3g} threads"
     function = next((f" of {d.fn_name}" for d in mend.datasets if d.fn_name), "")
-    takes = f"{format_ns(mend.latency_ns)} of {format_ns(wall)} a batch"
+    of = "of" if mend.latency_ns < wall else "all of the"
+    takes = f"{format_ns(mend.latency_ns)} a batch, {of} {format_ns(wall)} between two"
     said += f"; mend {mend.name}{function}{at} first: it takes {takes}, {threads}"
     if cause is not None and cause.function is not None:
         said += f", in user Python ({cause.function.name.text})"
