@@ -113,7 +113,7 @@ def test_a_log_directory_stands_for_its_newest_run(tmp_path: Path) -> None:
         ("zero", b""),
         ("random", bytes(range(200, 256))),
         ("text", _xspace().decode("utf-8", "replace").encode() * 9),
-        ("cut.json.gz", gzip.compress(CHROME)[:30]),
+        ("cut.json.gz", gzip.compress(CHROME, mtime=0)[:30]),
     ],
 )
 def test_a_bad_file_costs_one_line_and_leaves_nothing(name: str, content: bytes, tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ MANY = json.dumps({"traceEvents": [{"ph": "X", "name": "\u00fc", "ts": i, "dur":
 WHOLE = {
     "capture.xplane.pb": _xspace(),
     "run_metadata.pb": _run_metadata(b"n" * 150),
-    "capture.trace.json.gz": gzip.compress(MANY.encode()),
+    "capture.trace.json.gz": gzip.compress(MANY.encode(), mtime=0),
 }
 
 

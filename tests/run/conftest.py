@@ -106,15 +106,15 @@ def spans(session: Session) -> int:
     return sum(int((worker.records.kind == Kind.SPAN).sum()) for worker in session.workers)
 
 
-def wait_for(what: Callable[[], object], why: str) -> object:
+def wait_for(what: Callable[[], object], why: str, patience_s: float = PATIENCE_S) -> object:
     """Wait until ``what`` gives something true."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
         found = what()
         if found:
             return found
         time.sleep(0.01)
-    raise AssertionError(f"waited {PATIENCE_S} s for {why}")
+    raise AssertionError(f"waited {patience_s} s for {why}")
 
 
 def children(pid: int) -> dict[int, str]:

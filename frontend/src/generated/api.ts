@@ -73,6 +73,9 @@ export interface CaptureInfo {
   cpu_ns: number;
   read_cpu_ns: number;
   cost_ns: number;
+  joint: string;
+  leads: boolean;
+  ends_ns: number[];
 }
 
 export interface CaptureList {
@@ -92,6 +95,7 @@ export interface CaptureWanted {
   wait_s?: number;
   when?: string;
   force?: boolean;
+  alone?: boolean;
 }
 
 export interface CodeFile {

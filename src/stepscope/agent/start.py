@@ -72,7 +72,8 @@ class Running:
         with self.state.guard("first_look"):
             bound_ns = self.state.config.get("first_look_ns")
             if bound_ns:
-                self.state.hooks.on_tick(FirstLook(self.state, int(bound_ns)).tick)
+                members = bool(self.state.config.get("look_members"))
+                self.state.hooks.on_tick(FirstLook(self.state, int(bound_ns), members=members).tick)
 
     def _say(self, name: str, module: Foreign) -> None:
         if module is not None:

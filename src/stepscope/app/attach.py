@@ -20,7 +20,7 @@ from stepscope._version import __version__
 from stepscope.app import jobs
 from stepscope.app.record import REPORT_JSON, copy_json, shown
 from stepscope.app.report import analyze
-from stepscope.collector.captures.op_captures import Asked
+from stepscope.collector.captures.asked import Asked
 from stepscope.collector.captures.reason import USER
 from stepscope.collector.launch import mask, rundir, session_place
 from stepscope.collector.memory import allocator

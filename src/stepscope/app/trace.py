@@ -117,7 +117,7 @@ def send(job: RunningJob, wanted: CaptureAsk) -> str:
 
 def _wait(job: RunningJob, identity: str, say: Callable[[str], object], timeout_s: float) -> LiveCapture:
     began = heard = time.monotonic()
-    told = ""
+    latest = ""
     while True:
         time.sleep(_LOOK_S)
         now = jobs.again(job)
@@ -131,13 +131,13 @@ def _wait(job: RunningJob, identity: str, say: Callable[[str], object], timeout_
             if mine[0].state == "failed":
                 kind = NotCaughtError if mine[0].when else CaptureError
                 raise kind(f"{job.name}: no capture: {mine[0].text}")
-            if _COUNTDOWN.sub("", mine[0].text) != _COUNTDOWN.sub("", told):
+            if mine[0].text and _COUNTDOWN.sub("", mine[0].text) != _COUNTDOWN.sub("", latest):
                 say(mine[0].text)
-            told = mine[0].text
+            latest = mine[0].text or latest
         waited = time.monotonic() - began
         if waited > timeout_s:
             raise CaptureError(
-                f"{job.name}: no capture in {timeout_s:g} s ({told or 'still in progress'}); it continues, and "
+                f"{job.name}: no capture in {timeout_s:g} s ({latest or 'still in progress'}); it continues, and "
                 "the report will contain it"
             )
         if time.monotonic() - heard > SILENT_S:

@@ -109,6 +109,16 @@ def others_run(job_id: str, session: Path) -> bool:
         return any(entry.runs for entry in members.others(str(session)))
 
 
+def running(job_id: str, session: Path) -> tuple[Entry, ...]:
+    """The other members of the job that run on this host.
+
+    Raises:
+        OSError: there is no place for the file.
+    """
+    with _opened(job_id) as members:
+        return tuple(entry for entry in members.others(str(session)) if entry.runs)
+
+
 def path_of(job_id: str, place: Path) -> Path:
     """The file of a job in a folder for temporary files."""
     digest = hashlib.sha256(job_id.encode("utf-8", "replace")).hexdigest()[:16]

@@ -8,7 +8,7 @@ from stepscope.reports import words
 from stepscope.units import format_ns, format_rate, format_ratio
 
 if TYPE_CHECKING:
-    from stepscope.model.report.cluster import Cluster, MemberRow
+    from stepscope.model.report.cluster import Cluster, JointCapture, JointTask, MemberRow
 
 MOST_ROWS = 8
 """Most members that are shown, the slowest first; further ones are counted."""
@@ -46,7 +46,32 @@ def rows(cluster: Cluster | None) -> list[str]:
         shown = sorted(shown, key=lambda row: -(row.blame_ns or 0))[:MOST_ROWS]
     lines = [_line(row) for row in shown]
     left = len(cluster.members) - len(shown)
-    return [*lines, f"and {left:,} more, in report.json"] if left else lines
+    lines += [f"and {left:,} more, in report.json"] if left else []
+    return [*lines, *(line for capture in cluster.captures for line in joint(capture))]
+
+
+def joint(capture: JointCapture) -> list[str]:
+    """Lines of a joint capture: its steps, the communication of each task, and who missed."""
+    there = [task for task in capture.tasks if not task.apart]
+    names = ", ".join(words.printable(task.name) for task in (there if capture.steps else capture.tasks))
+    if capture.steps:
+        last = (capture.first_step or 0) + capture.steps - 1
+        numbers = f", {capture.first_step:,} to {last:,} of the job" if capture.first_step is not None else ""
+        head = f"joint op trace of the same {words.plural(capture.steps, 'step')} of {names}{numbers}"
+    else:
+        head = f"op traces of the same time of {names or 'no task'}; no step is the same"
+    lines = [head, *(f"{words.printable(task.name)}: {_communication(task)}" for task in capture.tasks[:MOST_ROWS])]
+    return [*lines, f"missed: {words.printable(', '.join(capture.missed))}"] if capture.missed else lines
+
+
+def _communication(task: JointTask) -> str:
+    items = [f"step {format_ns(task.step_ns)}"] if task.step_ns is not None else []
+    if task.communication is not None:
+        whole = task.communication.exposed_ns + task.communication.hidden_ns
+        items.append(f"communication {format_ns(whole)}, {format_ns(task.communication.hidden_ns)} of it hidden")
+    if task.apart:
+        items.append("its steps do not end with those of the others")
+    return ", ".join(items) or words.plural(task.traced, "step")
 
 
 def _line(row: MemberRow) -> str:

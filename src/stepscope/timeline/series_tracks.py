@@ -47,7 +47,7 @@ def tracks(session: Session) -> list[SeriesTrack]:
     machine = session.manifest.host.name
     group = f"resources of {machine}" if machine else "resources"
     made = [
-        SeriesTrack(key=key, group=group, title=title, unit=unit, about=about, held=_ordered(held))
+        SeriesTrack(key=key, group=group, title=title, unit=unit, about=about, held=ordered(held))
         for key, title, unit, about, held in _all(session)
     ]
     return [track for track in made if len(track.held) and track.held.value.max() > 0]
@@ -81,13 +81,13 @@ def _all(session: Session) -> Iterator[tuple[str, str, str, str, Held]]:
         about = "by everybody on " + ", ".join(disk.name for disk in devices)
         read = [rates(disk.at_ns, disk.read_bytes) for disk in devices]
         written = [rates(disk.at_ns, disk.write_bytes) for disk in devices]
-        yield "disk-read", "disk read", "bytes/s", about, _sum(read)
-        yield "disk-written", "disk written", "bytes/s", about, _sum(written)
+        yield "disk-read", "disk read", "bytes/s", about, added(read)
+        yield "disk-written", "disk written", "bytes/s", about, added(written)
     yield from _gpus(session)
     yield from _tcp(session)
 
 
-def _ordered(held: Held) -> Held:
+def ordered(held: Held) -> Held:
     """Values sorted, without overlaps and within countable bounds, whatever a damaged or hostile table holds."""
     start, end = np.clip(held.start, -MOST_NS, MOST_NS), np.clip(held.end, -MOST_NS, MOST_NS)
     order = np.argsort(start, kind="stable")
@@ -148,7 +148,7 @@ def _pieces(parts: list[Held]) -> tuple[I64, I64]:
     return start[inside], end[inside]
 
 
-def _sum(parts: list[Held]) -> Held:
+def added(parts: list[Held]) -> Held:
     """Sum of several series; where one has no value, the others count alone."""
     parts = [part for part in parts if len(part)]
     if len(parts) <= 1:
@@ -178,7 +178,7 @@ def _resident(session: Session) -> Held:
     for pid in np.unique(session.process.pid):
         mine = session.process.take(session.process.pid == pid)
         parts.append(_looks(mine.at_ns, mine.rss_bytes))
-    return _sum(parts)
+    return added(parts)
 
 
 def _looks(at: I64, value: I64) -> Held:

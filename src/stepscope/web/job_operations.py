@@ -50,6 +50,8 @@ class CaptureWanted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     none. Captures are repeated until it does, for ``wait_s`` seconds at most."""
     force: bool = False
     """Do not wait for the budget."""
+    alone: bool = False
+    """Of this task only, where the job has several tasks on this host."""
 
 
 def job_by(pid: int) -> jobs.RunningJob:

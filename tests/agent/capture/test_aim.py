@@ -78,3 +78,30 @@ def test_an_aim_without_its_moment_ends_with_its_time_or_when_told() -> None:
     assert watch._aimed_at == -1
     followed(watch, aim(), watch.end)
     assert watch._aimed_at == -1
+
+
+class Marker:
+    """A step marked in the trace."""
+
+    def __init__(self, _name: str, **_stats: object) -> None:
+        """It begins."""
+
+    def Stop(self) -> None:
+        """It ends."""
+
+
+def test_a_joint_capture_marks_from_the_moment_that_all_tasks_share() -> None:
+    """Steps that begin before it are recorded and not marked; begin and end of each marked one are kept."""
+    watch = StepWatch(frozenset({(2, 7)}))
+    watch.mark(Marker, 2, from_ns=25)
+    for at in (0, 10, 20, 30, 40, 50):
+        watch.record(at, 1, 1, 7, int(Kind.EXECUTION), 0, 1)
+    assert (watch.marked, watch.ends_ns) == (2, [31, 41, 51])
+    watch.wait_marked(60.0, bool)
+
+
+def test_a_joint_capture_whose_moment_has_passed_begins_at_once() -> None:
+    """A process that was asked late records what is left."""
+    watch = StepWatch(frozenset({(2, 7)}))
+    watch.follow(aim(begin_ns=1, mark_ns=2))
+    assert watch._aimed_at == -1

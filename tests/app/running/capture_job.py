@@ -10,7 +10,7 @@ import numpy as np
 
 from stepscope.app.running.triggers.trigger import Wish
 from stepscope.collector.captures import reason
-from stepscope.collector.captures.op_captures import Asked
+from stepscope.collector.captures.asked import Asked
 from stepscope.errors import CaptureError
 from stepscope.model.api.status import LiveCapture, LiveTask
 from stepscope.model.log.events import CaptureTaken, Name

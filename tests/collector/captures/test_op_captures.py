@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from stepscope.collector.captures import capture_files
-from stepscope.collector.captures.op_captures import SERIES, YOUNG_NS, Asked, OpCaptures
+from stepscope.collector.captures.asked import Asked
+from stepscope.collector.captures.op_captures import SERIES, YOUNG_NS, OpCaptures
 from stepscope.collector.captures.reason import FIRST, USER
 from stepscope.model.log.events import CaptureTaken
 from stepscope.model.log.look import LookTaken

@@ -202,6 +202,8 @@ class Captures:
             line["text"] = "%s: %s" % (type(error).__name__, error)
         finally:
             self.recording = False
+        if order.aim is not None and order.aim.begin_ns:
+            line["ends"] = watch.ends_ns[: 1 + int(str(line.get("steps", 0)))]
         line.update(way=order.way, anchors=[list(pair) for pair in order.anchors], thread=watch.thread, **order.echo)
         self._say(order.identity, line)
 

@@ -20,9 +20,9 @@ _MAX_NUMBER = 1 << 32
 
 
 class Aim:
-    """When a capture begins: so many steps after something has happened."""
+    """When a capture begins: so many steps after something has happened, or at a moment that several tasks share."""
 
-    __slots__ = ("flag", "longer_ns", "pairs", "seconds", "skip")
+    __slots__ = ("begin_ns", "flag", "longer_ns", "mark_ns", "pairs", "seconds", "skip")
 
     def __init__(self, fields: Mapping[str, object]) -> None:
         self.pairs = frozenset(_pairs(fields.get("pairs", []), "pairs"))
@@ -35,6 +35,10 @@ class Aim:
         """Number of steps after the moment before the capture begins."""
         self.seconds = float(_within(fields, "seconds", 0.01, MAX_AIM_SECONDS))
         """Longest wait in seconds; after it the capture begins at once."""
+        self.begin_ns = int(_within(fields, "begin_ns", 0, 1 << 62)) if "begin_ns" in fields else 0
+        """CLOCK_MONOTONIC at which recording begins; 0: at no particular moment."""
+        self.mark_ns = int(_within(fields, "mark_ns", 0, 1 << 62)) if "mark_ns" in fields else 0
+        """The first marked step is the one that begins after it: when every task of the job records."""
 
 
 class Order:

@@ -168,8 +168,11 @@ class Profiler:
 
         trace_me = getattr(sys.modules.get("tensorflow.python.profiler.internal._pywrap_traceme"), "TraceMe", None)
         if order.anchors:
-            watch.mark(trace_me, order.steps)
-            watch.wait(order.steps + 1, max(order.seconds, PATIENCE_S), enough)
+            watch.mark(trace_me, order.steps, order.aim.mark_ns if order.aim is not None else 0)
+            if trace_me is None:
+                watch.wait(order.steps + 1, max(order.seconds, PATIENCE_S), enough)
+            else:
+                watch.wait_marked(max(order.seconds, PATIENCE_S), enough)
         else:
             watch.wait(1, order.seconds, enough)
         line: dict[str, object] = {"at": at, "unix_ns": unix_ns, "recorded_ns": time.monotonic_ns() - at}

@@ -76,6 +76,9 @@ class StepWatch:
         self._aimed_at = -1
         """Number of calls that had ended when the step with the aim's moment began; -1 before it."""
         self._last_end_ns = 0
+        self._from_ns = 0
+        self.ends_ns: list[int] = []
+        """Begin of the first marked step, and end of each: CLOCK_MONOTONIC."""
         self._dropped: list[object] = []
         """Markers of steps interrupted by an evaluation, kept because releasing one ends it, which the trace would
         show."""
@@ -102,7 +105,7 @@ class StepWatch:
                 self._hit(self.ends - 1)
             self._last_end_ns = end_ns
         if self._trace_me is not None:
-            self._mark(self._trace_me)
+            self._mark(self._trace_me, start_ns + dur_ns)
         if self.ends >= self._goal:
             self.wake()
 
@@ -111,8 +114,11 @@ class StepWatch:
         """Whether the job does something else, for longer than a moment."""
         return self._others >= AWAY
 
-    def mark(self, trace_me: Optional[Callable[..., Foreign]], steps: int) -> None:
-        """Mark the next ``steps`` whole steps with ``trace_me`` (``_pywrap_traceme.TraceMe``); None stops marking."""
+    def mark(self, trace_me: Optional[Callable[..., Foreign]], steps: int, from_ns: int = 0) -> None:
+        """Mark the next ``steps`` whole steps that begin at ``from_ns`` or later with ``trace_me``
+        (``_pywrap_traceme.TraceMe``); None stops marking.
+        """
+        self._from_ns = from_ns
         self.left = False
         self._others = 0
         self._wanted = steps
@@ -126,12 +132,17 @@ class StepWatch:
         self.left = True
         self.wake()
 
-    def _mark(self, trace_me: Callable[..., Foreign]) -> None:
+    def _mark(self, trace_me: Callable[..., Foreign], end_ns: int) -> None:
         marker, self._marker = self._marker, None
         if marker is not None:
             marker.Stop()
             self.marked += 1
-        if self.marked < self._wanted:
+            self.ends_ns.append(end_ns)
+            if self.marked == self._wanted:
+                self.wake()
+        if self.marked < self._wanted and end_ns >= self._from_ns:
+            if not self.marked:
+                self.ends_ns = [end_ns]
             self._marker = trace_me(STEP_MARKER, step_num=self.marked, _r=1)
 
     def _hit(self, ends: int) -> None:
@@ -143,6 +154,9 @@ class StepWatch:
     def follow(self, aim: Aim) -> None:
         """Wait for the moment of an aim, then for its number of steps; at most so many seconds."""
         began_ns = time.monotonic_ns()
+        if aim.begin_ns:
+            self.until(lambda: self.enough, min(aim.seconds, (aim.begin_ns - began_ns) / _SECOND_NS))
+            return
         self._last_end_ns, self._aimed_at, self._aim = 0, -1, aim
         self.until(lambda: self._aimed_at >= 0 or self.enough, aim.seconds)
         self._aim = None
@@ -159,6 +173,10 @@ class StepWatch:
         self.until(lambda: self.ends >= goal or enough(), timeout_s)
         self._goal = _NEVER
         return self.ends >= goal and not self.stopped
+
+    def wait_marked(self, timeout_s: float, enough: Callable[[], bool]) -> None:
+        """Wait until all wanted steps are marked, however many come before the first of them."""
+        self.until(lambda: self.marked >= self._wanted or enough(), timeout_s)
 
     def until(self, done: Callable[[], bool], timeout_s: float) -> None:
         """Wait until ``done``, tested four times a second, at each ``wake`` and at the end of the goal's call."""

@@ -7,11 +7,20 @@ from typing import TYPE_CHECKING
 from stepscope.app.report.op_table import FAILED
 from stepscope.errors import DamagedError, StepscopeError
 from stepscope.model.report.finding import Diagnostic
-from stepscope.model.report.op_summary import TracedGain, TracedGap, TracedIdle, TracedPart, TracedStage, TracedSteps
+from stepscope.model.report.op_summary import (
+    TracedCommunication,
+    TracedGain,
+    TracedGap,
+    TracedIdle,
+    TracedPart,
+    TracedStage,
+    TracedSteps,
+)
 
 if TYPE_CHECKING:
     from stepscope.derive.optrace.host.traced_stages import StageNode, Tree
     from stepscope.derive.optrace.steps.device_idle import Idle
+    from stepscope.derive.optrace.steps.step_parts import Breakdown
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
 
@@ -51,7 +60,16 @@ def _of(trace: OpView) -> TracedSteps:
             for gain in (trace.gains() if seen else ())[:MAX_GAINS]
             if gain.high >= LEAST_GAIN
         ),
+        communication=communication(split) if seen else None,
     )
+
+
+def communication(split: Breakdown, steps: slice = slice(None)) -> TracedCommunication | None:
+    """Communication in the mean of some steps; None if there is none."""
+    exposed, hidden = split.exposed_ns[steps], split.hidden_ns[steps]
+    if not len(exposed) or not (exposed.any() or hidden.any()):
+        return None
+    return TracedCommunication(exposed_ns=round(float(exposed.mean())), hidden_ns=round(float(hidden.mean())))
 
 
 def _parts(shares: dict[str, float], mean_ns: float) -> tuple[TracedPart, ...]:

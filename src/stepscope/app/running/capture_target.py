@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypedDict
 
 from stepscope.app.running import capture_size
-from stepscope.collector.captures.op_captures import Asked
+from stepscope.collector.captures.asked import Asked
 from stepscope.derive.steps import step_work
 from stepscope.errors import CaptureError
 from stepscope.model.api.capture_ask import DEFAULT_RUNS, DEFAULT_STEPS

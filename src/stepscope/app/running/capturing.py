@@ -20,10 +20,11 @@ import msgspec
 from stepscope.app.report import capture_account
 from stepscope.app.running import capture_requests, capture_size, capture_target, first_look, moment_captures
 from stepscope.app.running.first_look import FirstLook
+from stepscope.app.running.joint_parts import FRESH_NS, JointParts
 from stepscope.app.running.triggers import repeated_calls
 from stepscope.app.running.wanted_capture import WantedCapture
 from stepscope.collector.captures import budget
-from stepscope.collector.captures.op_captures import Asked
+from stepscope.collector.captures.asked import Asked
 from stepscope.collector.captures.reason import FIRST, SCHEDULE, USER
 from stepscope.collector.kernel import perf
 from stepscope.collector.native import native_window
@@ -49,8 +50,6 @@ BESIDE_SECONDS = 20.0
 """It lasts so long at most."""
 BESIDE_MARGIN_S = 6.0
 """So much later than the window should be over it ends by itself: perf takes its time to start."""
-FRESH_NS = 10_000_000_000
-"""An analysis of that age says well enough what the steps are."""
 MAX_TRIES = 3
 """For one detector: captures may fail."""
 RETRY_NS = 30_000_000_000
@@ -81,6 +80,7 @@ class Capturing:
         self._beside_cost_ns = BESIDE_COST_NS
         self._tracing = LiveCapture(request="")
         self._look = FirstLook(recording, live)
+        self._joint = JointParts(recording, live)
         self._served: dict[Reason, int] = {}
         self._last_cost: dict[tuple[str, str], float] = {}
         """By kind of capture and by what the steps are: of an op trace per step, of a native window the whole."""
@@ -97,6 +97,7 @@ class Capturing:
     def tick(self, now_ns: int, state: str) -> None:
         """What is due at this moment."""
         if state != "running":
+            self._past += self._joint.results(now_ns, final=True)
             self._tell_unmade(now_ns)
             return
         self._take_requests(now_ns)
@@ -115,6 +116,7 @@ class Capturing:
                 wanted.moment.look(now_ns)
         if not any(captures.busy for captures in self._captures.values()):
             self._begin_next(now_ns)
+        self._past += self._joint.results(now_ns)
         self._show(now_ns)
 
     # -- what is asked -------------------------------------------------------------------------------------------
@@ -132,14 +134,17 @@ class Capturing:
                 self._recording.note("DX117", f"a request for a capture was ignored: {error}")
 
     def _accept(self, ask: CaptureAsk, now_ns: int) -> None:
-        problem = capture_requests.problem(ask, len(self._wanted))
+        problem = capture_requests.problem(ask, len(self._wanted)) or self._joint.refusal(ask)
         if problem:
             self._past.append(LiveCapture(request=ask.id, asked_by=USER.word, state="failed", text=problem))
             return
         repeated = ask.every_s > 0 or ask.count > 1
         left = ask.count or (-1 if ask.every_s > 0 else 1)
         moment, by = moment_captures.of(ask, self._recording, self._live), SCHEDULE if repeated else USER
-        self._wanted.append(WantedCapture(ask=ask, by=by, due_ns=now_ns, left=left, moment=moment))
+        wanted = WantedCapture(ask=ask, by=by, due_ns=now_ns, left=left, moment=moment)
+        if ask.joint:
+            self._joint.accept(wanted, now_ns)
+        self._wanted.append(wanted)
 
     def _take_wanted(self, now_ns: int) -> None:
         """What detectors cannot decide without."""
@@ -147,7 +152,7 @@ class Capturing:
         if manifest.mode != "run" or not self._budget.share:
             return
         waiting = {wanted.by for wanted in self._wanted}
-        for wish in self._live.wanted:
+        for wish in self._joint.allowed(self._live.wanted):
             by, tries = wish.by, self._served.get(wish.by, 0)
             going = self._now is not None and self._now.by == by
             if (by.spare and self._asked_for(wish.kind)) or (wish.kind == "ops" and self._look.answers):
@@ -184,6 +189,8 @@ class Capturing:
             if early:
                 wanted.says = early
                 continue
+            if self._joint.lead(wanted, now_ns):
+                continue
             self._wanted.remove(wanted)
             if wanted.phase is None:
                 self._live.refresh(now_ns, FRESH_NS if self._live.steps is not None else 0)
@@ -194,7 +201,9 @@ class Capturing:
                 asked = capture_target.resolve(self._sized(wanted, now_ns), wanted.by, self._recording, known)
                 asked = replace(asked, at_once=True) if wanted.phase is not None else asked
                 asked = wanted.moment.aimed(asked, now_ns) if wanted.moment is not None else asked
+                asked = self._joint.aimed(wanted, asked)
                 self._captures[wanted.ask.kind].begin(asked, now_ns)
+                self._joint.begun(wanted, now_ns)
                 self._trace_beside(wanted, asked, now_ns)
             except CaptureError as error:
                 self._failed(wanted, str(error), now_ns)
@@ -245,8 +254,8 @@ class Capturing:
 
     def _covers_both(self, wanted: WantedCapture, now_ns: int) -> bool:
         """Whether an op trace may cost what it will, beside a window."""
-        if wanted.by == USER:
-            return True
+        if wanted.by == USER or self._joint.depends:
+            return wanted.by == USER
         step_ns = capture_size.step_ns(self._live.steps)
         steps = native_window.SECONDS * 1e9 / step_ns if step_ns else 0.0
         known = self._live.events_per_step is not None
@@ -321,6 +330,8 @@ class Capturing:
         if done.id == self._beside:
             self._beside, self._beside_cost_ns = "", done.cost_ns or self._beside_cost_ns
             return
+        if self._joint.take(done, self._now):
+            return
         own = done.asked_by == FIRST.word and not done.request
         wanted, self._now = (None, self._now) if own else (self._now, None)
         if done.outcome == "done" and (done.steps or done.kind != "ops"):
@@ -339,7 +350,8 @@ class Capturing:
             self._failed(wanted, done.text, now_ns)
             return
         wanted.made += 1
-        self._past.append(moment_captures.shown(wanted.moment, capture_account.live(done, wanted.made)))
+        shown = moment_captures.shown(wanted.moment, capture_account.live(done, wanted.made))
+        self._past += self._joint.finish(wanted, done, shown, now_ns)
         self._served[wanted.by] = MAX_TRIES
         if not wanted.by.person:
             self._serve_others(wanted.ask.kind)
@@ -383,5 +395,5 @@ class Capturing:
             for w in self._wanted[:SHOWN]
             if not w.made
         ]
-        going = [self._tracing] if self._now is not None else []
+        going = [*self._joint.going(), *([self._tracing] if self._now is not None else [])]
         self._live.show_captures((*self._past, *going, *waiting), self._budget.ratio(now_ns))

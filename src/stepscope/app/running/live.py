@@ -172,7 +172,7 @@ class Live:
         return self._same
 
     def calls_of_tasks(self) -> list[tuple[LiveTask, list[tuple[str, int, int]]]]:
-        """The tasks of the last analysis, each with the (worker, kind, name) of its calls, where they can be told."""
+        """The tasks of the last analysis, each with the (worker, kind, name) of its calls, where they are known."""
         return [(live, calls) for live, calls, _ in self._listed]
 
     def _publish(self, now_ns: int, state: str) -> None:

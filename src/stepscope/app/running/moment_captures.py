@@ -15,7 +15,8 @@ import numpy as np
 
 from stepscope.app.report import exclusive
 from stepscope.app.running import moment_forecast
-from stepscope.collector.captures.op_captures import SECONDS, Aim
+from stepscope.collector.captures.asked import Aim
+from stepscope.collector.captures.op_captures import SECONDS
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import anatomy, moments
 from stepscope.detectors import registry
@@ -29,7 +30,7 @@ from stepscope.wire.kinds import Trait, kinds_with
 if TYPE_CHECKING:
     from stepscope.app.running.live import Live
     from stepscope.app.running.moment_forecast import Forecast
-    from stepscope.collector.captures.op_captures import Asked
+    from stepscope.collector.captures.asked import Asked
     from stepscope.collector.recorder import Recording
     from stepscope.model.api.capture_ask import CaptureAsk
     from stepscope.model.api.capture_when import When

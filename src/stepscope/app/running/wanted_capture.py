@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from stepscope.app.running.joint_captures import JointCapture
     from stepscope.app.running.later_phase import LaterPhase
     from stepscope.app.running.moment_captures import MomentCapture
     from stepscope.collector.captures.reason import Reason
@@ -30,6 +31,8 @@ class WantedCapture:
     """It follows one of fewer steps: it is worth its cost with all of them only."""
     moment: MomentCapture | None = None
     """What must happen in it."""
+    joint: JointCapture | None = None
+    """What the other tasks of the job capture at the same time."""
     phase: LaterPhase | None = None
     """Whose steps it is of, if not of the job's steps as the last analysis knows them."""
     dear: bool = False

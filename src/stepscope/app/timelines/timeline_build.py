@@ -17,10 +17,10 @@ import numpy as np
 from stepscope import store
 from stepscope.derive.view import SessionView
 from stepscope.errors import StepscopeError
-from stepscope.model.api.timeline import LeftOut, Timeline, TimelineSeries, Track
+from stepscope.model.api.timeline import LeftOut, Timeline, TimelineSeries, TraceRange, Track
 from stepscope.store import span_cache
-from stepscope.timeline import levels, series_tracks
-from stepscope.timeline.tracks import Spans
+from stepscope.timeline import joint_tracks, levels, series_tracks
+from stepscope.timeline.tracks import Names, Spans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,19 +60,27 @@ def build(session: Path, folder: Path, say: Say) -> None:
     """
     say(0.0, "opening the session")
     view = SessionView(store.open_session(session))
-    spans = Spans(view, lambda ratio, words: say(OPENED_RATIO + (1 - OPENED_RATIO) * ratio, words))
-    tracks: list[Track] = []
+    parts = joint_tracks.of(view)
+    names, tracks = Names(), list[Track]()
+    left_out, traces = list[LeftOut](), list[TraceRange]()
     deep = 0
     with span_cache.Writer(folder) as writer:
-        for track in chain(spans.of_processes(), spans.of_traces()):
-            made, deeper = _add(writer, track)
-            deep += deeper
-            tracks.append(made)
-        for linked in spans.linked:
-            writer.add_links(*linked.placed())
-        resources = series_tracks.tracks(view.session)
+        for number, part in enumerate(parts):
+            spans = Spans(part.view, _progress(say, number, len(parts)), names)
+            for track in chain(spans.of_processes(), spans.of_traces()):
+                made, deeper = _add(writer, part.placed(track))
+                deep += deeper
+                tracks.append(made)
+            for linked in spans.linked:
+                writer.add_links(*linked.placed())
+            left_out += [LeftOut(what=part.group(left.what), count=left.count) for left in spans.left_out]
+            traces += [part.placed_trace(trace) for trace in spans.traces]
+        resources = joint_tracks.links(parts)
+        resources += [part.placed_series(one) for part in parts for one in series_tracks.tracks(part.view.session)]
         series = tuple(_add_series(writer, track) for track in resources)
-        left_out = list(spans.left_out)
+        more = len(view.session.peers.members) - len(parts)
+        if more > 0:
+            left_out.append(LeftOut(what="members of the job", count=more))
         if deep:
             left_out.append(LeftOut(what=f"spans nested in more than {levels.MAX_LANES} others", count=deep))
         ended = view.session.manifest.ended_ns
@@ -88,12 +96,17 @@ def build(session: Path, folder: Path, say: Say) -> None:
                 lanes_per_tile=LANES_PER_TILE,
                 steps_worker=steps.worker.info.key if steps is not None else "",
             ),
-            tuple(spans.names.items),
+            tuple(names.items),
             tracks=tuple(tracks),
             series=series,
             left_out=tuple(left_out),
-            traces=tuple(spans.traces),
+            traces=tuple(traces),
         )
+
+
+def _progress(say: Say, number: int, parts: int) -> Say:
+    """Reports the progress of one of several parts."""
+    return lambda ratio, words: say(OPENED_RATIO + (1 - OPENED_RATIO) * (number + ratio) / parts, words)
 
 
 def _add(writer: span_cache.Writer, track: SpanTrack) -> tuple[Track, int]:

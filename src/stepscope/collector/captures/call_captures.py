@@ -14,7 +14,7 @@ from stepscope.store import system_calls
 from stepscope.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
-    from stepscope.collector.captures.op_captures import Asked
+    from stepscope.collector.captures.asked import Asked
     from stepscope.collector.captures.window_steps import Flight
     from stepscope.model.session.session import CaptureInfo
     from stepscope.model.session.system_calls import SystemCalls

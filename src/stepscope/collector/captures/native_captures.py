@@ -23,7 +23,7 @@ from stepscope.wire import commands
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stepscope.collector.captures.op_captures import Asked
+    from stepscope.collector.captures.asked import Asked
     from stepscope.collector.captures.window_steps import Flight
     from stepscope.collector.native.native_window import Taken
     from stepscope.model.session.session import CaptureInfo

@@ -1,6 +1,7 @@
 """Op traces on the collector's side: requests one from a measured process, takes its files, and computes its cost.
 
-One at a time. The process answers in its log; its files are in ``captures/raw-ID`` of the session until they are taken.
+One at a time, or one of each task in a joint capture. The process answers in its log; its files are in
+``captures/raw-ID`` of the session until they are taken.
 An answer to a request of an earlier sidecar is taken as well, and so is the first look, which a process begins by
 itself (``agent.capture.first_look``): from its ``look`` line on it is a capture in progress like any other.
 
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.collector.captures import capture_files, reason
+from stepscope.collector.captures.asked import Asked
 from stepscope.derive.kinds import KINDS
 from stepscope.derive.optrace import capture_cost
 from stepscope.derive.steps.step_work import LOOPS
@@ -29,10 +31,8 @@ from stepscope.wire.env import RAW_PREFIX
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from stepscope.collector.captures.reason import Reason
     from stepscope.collector.recording.drain import WorkerDrain
     from stepscope.collector.recording.owner import Owner
     from stepscope.model.log.events import CaptureTaken
@@ -61,62 +61,6 @@ _COSTS = (
     *("step_ns", "slower_ns", "export_delay_ns", "cost_ns"),
 )
 """Fields shared by a capture's account and its entry."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Aim:
-    """When a capture begins: so many steps after something has happened in the job."""
-
-    pairs: tuple[tuple[int, int], ...] = ()
-    """Pairs (kind, name) of the records whose writing is that moment."""
-    flag: int = 0
-    """Flag that these records must have; 0: none."""
-    longer_ns: int = 0
-    """A step longer than this is that moment; 0: no step is."""
-    skip: int = 0
-    """Steps after the moment before the capture begins."""
-    seconds: float = 0.0
-    """Longest wait for all this; after it the capture begins at once."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """The target and extent of a capture."""
-
-    by: Reason
-    worker: str
-    """Key of the process."""
-    steps: int
-    title: str = ""
-    anchors: tuple[tuple[int, int], ...] = ()
-    """Pairs (kind, name) of the records whose ends are the ends of steps; none: a second of whatever runs."""
-    usual: tuple[tuple[int, int], ...] = ()
-    """Pairs (kind, name) of other calls that most steps make: a series of any others is an evaluation, which is not
-    traced."""
-    step_ns: int = 0
-    """Mean time of a step; 0 unknown."""
-    work: str = ""
-    place: str = ""
-    """Place, see ``model.session.session.CaptureInfo``."""
-    thread: int = 0
-    """Thread that makes the steps; 0: any thread."""
-    task: str | None = None
-    """Fetches of a Session.run: its next runs are traced by the session itself."""
-    keep_raw: bool = False
-    seconds: float = 0.0
-    """Length of a native window, or of an op trace without steps; 0: the usual length."""
-    request: str = ""
-    """Id of the request."""
-    margin: int = 0
-    """Untraced steps before and after the traced ones, for comparison; 0: the usual number."""
-    at_once: bool = False
-    """It does not wait for untraced steps before it: enough of them have come already."""
-    aim: Aim | None = None
-    """When it begins; None: at once."""
-    when: str = ""
-    """Condition that must hold in it, for the account."""
-    holds: Callable[[CaptureTaken], str] | None = None
-    """Says what happened in it, "" where the condition did not hold: then it is discarded unread. None: it is kept."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -149,14 +93,15 @@ class OpCaptures:
     def __init__(self, recording: Owner) -> None:
         """Begin without a capture."""
         self._recording = recording
-        self._flight: _Flight | None = None
+        self._flights: list[_Flight] = []
+        """Captures in progress: one, or those of a joint capture."""
         self._unread: list[tuple[_Flight, CaptureTaken, CaptureInfo]] = []
         """Finished captures whose files are read later."""
 
     @property
     def busy(self) -> bool:
         """Whether a capture is in progress."""
-        return self._flight is not None
+        return bool(self._flights)
 
     def begin(self, asked: Asked, now_ns: int) -> str:
         """Request a capture and return its id.
@@ -165,8 +110,9 @@ class OpCaptures:
             CaptureError: another one is in progress, or the process cannot be asked.
         """
         worker = self._recording.drainer.workers.get(asked.worker)
-        if self._flight is not None or worker is None or worker.closed:
-            raise CaptureError("another capture is in progress" if self._flight else "the process has ended")
+        joins = asked.joint and all(f.asked.joint == asked.joint and f.worker is not worker for f in self._flights)
+        if (self._flights and not joins) or worker is None or worker.closed:
+            raise CaptureError("another capture is in progress" if self._flights else "the process has ended")
         command = {
             "kind": KIND,
             "steps": asked.steps,
@@ -193,26 +139,32 @@ class OpCaptures:
             ) from None
         except (OSError, ValueError) as error:
             raise CaptureError(f"process {worker.pid} accepts no requests: {error}") from error
-        self._flight = _Flight(identity=identity, asked=asked, worker=worker, deadline_ns=now_ns + ANSWER_NS)
+        self._flights.append(_Flight(identity=identity, asked=asked, worker=worker, deadline_ns=now_ns + ANSWER_NS))
         return identity
 
     def enough(self) -> None:
         """End the capture in progress with what it has; if the process cannot be asked, it ends when its time is
         over.
         """
-        if self._flight is not None:
-            command: dict[str, object] = {"kind": commands.ENOUGH, "capture": self._flight.identity}
+        for flight in self._flights:
+            command: dict[str, object] = {"kind": commands.ENOUGH, "capture": flight.identity}
             with contextlib.suppress(OSError):
-                commands.send(str(self._flight.worker.folder / commands.COMMANDS_NAME), command)
+                commands.send(str(flight.worker.folder / commands.COMMANDS_NAME), command)
 
     def poll(self, now_ns: int, *, final: bool = False) -> CaptureInfo | None:
         """The capture that has just finished, returned once; its entry is then in the manifest.
 
         ``final``: the job has ended; its files are taken as they are.
         """
-        flight = self._flight = self._flight or self._look(now_ns) or self._orphan(now_ns)
-        if flight is None:
-            return None
+        if not self._flights:
+            self._flights = [flight for flight in (self._look(now_ns) or self._orphan(now_ns),) if flight is not None]
+        for flight in self._flights:
+            done = self._polled(flight, now_ns, final=final)
+            if done is not None:
+                return done
+        return None
+
+    def _polled(self, flight: _Flight, now_ns: int, *, final: bool) -> CaptureInfo | None:
         answer = flight.worker.answers.get(flight.identity)
         if answer is None:
             gone = final or flight.worker.closed
@@ -231,7 +183,7 @@ class OpCaptures:
         """Take a capture; its files are read later if the job is ``young`` and no person asked."""
         taken = self._taken(flight, answer)
         if taken.outcome == "done" and young and not flight.asked.by.person:
-            self._flight = None
+            self._flights.remove(flight)
             self._unread.append((flight, answer, taken))
             return taken
         return self._end(flight, self._stored(flight, answer, taken) if taken.outcome == "done" else taken)
@@ -298,7 +250,7 @@ class OpCaptures:
         return None
 
     def _end(self, flight: _Flight, info: CaptureInfo) -> CaptureInfo:
-        self._flight = None
+        self._flights.remove(flight)
         return self._entered(flight, info)
 
     def _entered(self, flight: _Flight, info: CaptureInfo) -> CaptureInfo:
@@ -318,6 +270,7 @@ class OpCaptures:
             outcome=answer.outcome,
             text=answer.text,
             anchors=tuple(answer.anchors),
+            ends_ns=tuple(answer.ends),
             at_ns=answer.at,
             recorded_ns=answer.recorded_ns,
             unix_ns=answer.unix_ns,
@@ -377,6 +330,8 @@ def _about(flight: _Flight) -> CaptureInfo:
         place=asked.place,
         anchors=asked.anchors,
         when=asked.when,
+        joint=asked.joint,
+        leads=asked.leads,
     )
 
 

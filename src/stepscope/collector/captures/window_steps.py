@@ -15,7 +15,7 @@ from stepscope.model.session.session import CaptureInfo
 from stepscope.wire import commands
 
 if TYPE_CHECKING:
-    from stepscope.collector.captures.op_captures import Asked
+    from stepscope.collector.captures.asked import Asked
     from stepscope.collector.recording.owner import Owner
 
 SETTLE_NS = 2_000_000_000

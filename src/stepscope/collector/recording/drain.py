@@ -193,7 +193,8 @@ class WorkerDrain:
             fields = {name: getattr(event, name) for name in MemberInfo.__struct_fields__}
             self.info = msgspec.structs.replace(self.info, member=MemberInfo(**fields))
         elif isinstance(event, events.CaptureTaken):
-            self.answers[event.id] = msgspec.structs.replace(event, at=event.at - self._origin_ns)
+            ends = [end - self._origin_ns for end in event.ends]
+            self.answers[event.id] = msgspec.structs.replace(event, at=event.at - self._origin_ns, ends=ends)
         elif isinstance(event, LookTaken):
             self.looks[event.id] = event
         elif isinstance(event, events.UserProfiler):

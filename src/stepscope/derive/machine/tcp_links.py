@@ -83,7 +83,7 @@ class LinkUse:
     @property
     def within_host(self) -> bool:
         """Whether both ends are on this host."""
-        return self.here == self.there or _is_loopback(self.there)
+        return self.here == self.there or is_loopback(self.there)
 
     @property
     def sent_bytes(self) -> int:
@@ -171,7 +171,8 @@ def _growth(counter: I64) -> int:
     return int(np.maximum(np.diff(counter), 0).sum())
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
+    """Whether an address is of the loopback device."""
     try:
         return ipaddress.ip_address(address.strip("[]")).is_loopback
     except ValueError:

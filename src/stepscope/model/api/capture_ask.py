@@ -14,6 +14,9 @@ DEFAULT_WHEN_WAIT_S = 300.0
 DEFAULT_RUNS = 1
 """Default number of session runs to trace, one by one."""
 
+OF_SIDECARS = frozenset({"joint", "begin_ns", "mark_ns", "span_ns", "clock"})
+"""Fields that only a sidecar sets, which asks those of the job's other tasks."""
+
 
 class CaptureAsk(msgspec.Struct, frozen=True, kw_only=True):
     """A request. Additions only."""
@@ -42,3 +45,15 @@ class CaptureAsk(msgspec.Struct, frozen=True, kw_only=True):
     seconds at most; those without it are discarded. "": none."""
     force: bool = False
     """Flag: do not wait for the budget."""
+    alone: bool = False
+    """Flag: of this task only, where the job has others on this host."""
+    joint: str = ""
+    """Of the sidecars of other tasks, asked by the one that was asked: id of the joint capture. "": none."""
+    begin_ns: int = 0
+    """CLOCK_MONOTONIC at which all tasks of a joint capture begin to record; 0: it is none."""
+    mark_ns: int = 0
+    """The same, after which the first step begins that counts."""
+    span_ns: int = 0
+    """Time that its steps take in the task that was asked; 0: unknown."""
+    clock: str = ""
+    """Clock domain of these times."""

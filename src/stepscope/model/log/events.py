@@ -328,6 +328,8 @@ class CaptureTaken(Event, tag="capture", frozen=True, kw_only=True):
     anchors: list[tuple[int, int]] = []
     """Pairs (kind, name) of the records whose ends are the ends of its steps."""
     thread: int = 0
+    ends: list[int] = []
+    """Of a joint capture: begin of its first step, and end of each; CLOCK_MONOTONIC."""
 
 
 class AgentCost(Event, tag="cost", frozen=True, kw_only=True):

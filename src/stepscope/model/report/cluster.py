@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from stepscope.model.report.op_summary import TracedCommunication
 from stepscope.model.structs import Struct
 
 PairedBy = Literal["clock", "rhythm", "count", "none"]
@@ -64,6 +65,32 @@ class MemberRow(Struct, frozen=True, kw_only=True):
     """First finding above info of its report; null: none, or it has no separate report."""
 
 
+class JointTask(Struct, frozen=True, kw_only=True):
+    """A task in a joint capture. Times are of the mean of the steps that all have in common."""
+
+    name: str
+    traced: int = 0
+    """Number of whole steps that it traced."""
+    step_ns: int | None = None
+    communication: TracedCommunication | None = None
+    """Communication with the other tasks; null: its trace shows none, or not these steps."""
+    apart: bool = False
+    """Flag: its steps do not end with those of the others, so only the time is the same."""
+
+
+class JointCapture(Struct, frozen=True, kw_only=True):
+    """An op trace of all tasks at the same time."""
+
+    id: str
+    steps: int = 0
+    """Number of steps that all have in common; 0: only the time is the same."""
+    first_step: int | None = None
+    """Number of the first of them since the job's first step, from 0; null: none is the same."""
+    tasks: tuple[JointTask, ...] = ()
+    missed: tuple[str, ...] = ()
+    """Tasks that are not in it, each with the reason."""
+
+
 class Cluster(Struct, frozen=True, kw_only=True):
     """The members of one job."""
 
@@ -91,3 +118,5 @@ class Cluster(Struct, frozen=True, kw_only=True):
     """Samples per second of all members together."""
     text: str = ""
     """Why nothing is said of waits; "" if something is."""
+    captures: tuple[JointCapture, ...] = ()
+    """Op traces that the tasks took at the same time."""

@@ -114,6 +114,15 @@ class TracedGain(Struct, frozen=True, kw_only=True):
     high: float
 
 
+class TracedCommunication(Struct, frozen=True, kw_only=True):
+    """Communication in the mean traced step: collectives, transfers to and from other tasks, and waits for them."""
+
+    exposed_ns: int
+    """While nothing computes for the step: what the step would be shorter without it, at most."""
+    hidden_ns: int
+    """While ops, or kernels of the device, compute."""
+
+
 class TracedSteps(Struct, frozen=True, kw_only=True):
     """The steps of the op trace that shows the most of them, and their parts."""
 
@@ -138,3 +147,5 @@ class TracedSteps(Struct, frozen=True, kw_only=True):
     """Idle times; null if no device's work was captured."""
     gains: tuple[TracedGain, ...] = ()
     """Gains, largest first, at most 10."""
+    communication: TracedCommunication | None = None
+    """Communication in the mean step; null: there is none."""

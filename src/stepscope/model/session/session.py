@@ -159,6 +159,12 @@ class CaptureInfo(msgspec.Struct, frozen=True, kw_only=True):
     """CPU time of the sidecar for reading it."""
     cost_ns: int = 0
     """Cost to the job: slower steps, and CPU time to write and to read."""
+    joint: str = ""
+    """Id that it shares with the captures of the job's other tasks at the same time; "": it is of one task."""
+    leads: bool = False
+    """Flag: its task was asked for the joint capture, and asked the others."""
+    ends_ns: tuple[int, ...] = ()
+    """Of a joint capture: begin of its first step, and end of each."""
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):

@@ -65,7 +65,8 @@ def recorded(report: Report) -> str:
 
 def _split(report: Report, traced: TracedSteps) -> str:
     shown = [bars.Part(part_class(p.part), traced_rows.part_word(p.part), p.ratio, p.ns_per_step) for p in traced.parts]
-    note = f"{traced_rows.whole(traced)}{f' ({traced.name})' if traced.name else ''}."
+    said = ", ".join([traced_rows.whole(traced), *traced_rows.hidden_items(traced)])
+    note = f"{said}{f' ({traced.name})' if traced.name else ''}."
     cost = next((c for c in report.overhead.captures if f"capture:{c.id}" == traced.capture), None)
     if cost is not None:
         note += f" Captured: {capture_text.line(cost)}."

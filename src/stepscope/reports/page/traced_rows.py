@@ -68,6 +68,14 @@ def whole(traced: TracedSteps) -> str:
     return f"{format_ns(traced.mean_ns)} on average over {steps}"
 
 
+def hidden_items(traced: TracedSteps) -> list[str]:
+    """``3.1 ms more of communication is hidden by compute``; empty where that is little."""
+    said = traced.communication
+    if said is None or said.hidden_ns < SMALL * traced.mean_ns:
+        return []
+    return [f"{format_ns(said.hidden_ns)} more of communication is hidden by compute"]
+
+
 def stage_rows(traced: TracedSteps) -> list[StageRow]:
     """The tree, one row for each stage."""
     return [
@@ -106,7 +114,7 @@ def idle_text(idle: TracedIdle) -> str:
 
 def lines(traced: TracedSteps) -> list[tuple[str, str]]:
     """Label and text of the short summary."""
-    found = [("the step", SEPARATOR.join([whole(traced), *part_items(traced.parts)]))]
+    found = [("the step", SEPARATOR.join([whole(traced), *part_items(traced.parts), *hidden_items(traced)]))]
     if stage := blocking(traced):
         found.append(("input", f"bottleneck: {stage}"))
     if traced.idle is not None and traced.idle.ratio >= SMALL:

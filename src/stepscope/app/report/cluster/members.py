@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.app.report.cluster import joint_captures
 from stepscope.causes.cluster import members as of_job
 from stepscope.causes.cluster import waits
 from stepscope.model.report.cluster import Cluster, Gain, MemberRow
@@ -52,6 +53,7 @@ def build(view: SessionView, first: Mapping[str, FirstFinding | None] | None = N
         global_batch=batch if blame is not None and known and len(known) == len(rates) else None,
         samples_per_s=sum(known) if known and len(known) == len(rates) else None,
         text="" if blame is not None else _why_not(members, found),
+        captures=joint_captures.build(members, info.names, found),
     )
 
 

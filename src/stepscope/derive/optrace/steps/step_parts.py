@@ -10,6 +10,7 @@ saving, garbage collection, other Python. There is no "all others".
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -75,7 +76,7 @@ _PART_OF = np.array([list(PARTS).index(_HOST[a]) if a in _HOST else -1 for a in 
 _HOST_PARTS = sorted({*_PART_OF[_PART_OF >= 0].tolist(), _RUNTIME, _SCHEDULING})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Breakdown:
     """The split of the periods of one trace."""
 
@@ -86,6 +87,20 @@ class Breakdown:
     periods: Periods
     device: int
     """Index of the device plane shown; -1: the host alone."""
+    communication: Intervals
+    """Times of exchange between devices or hosts, and of waits for it, hidden by computing or not."""
+
+    @property
+    def exposed_ns(self) -> F64:
+        """Communication during which nothing computes: float64[step]."""
+        return self.per_step_of("collective")
+
+    @cached_property
+    def hidden_ns(self) -> F64:
+        """Communication at the same time as ops or kernels: float64[step]."""
+        every = intervals.paint([self.communication], self.periods.windows).sums[:, 0]
+        hidden: F64 = np.maximum(0.0, every - self.exposed_ns)
+        return hidden
 
     @property
     def wall_ns(self) -> float:
@@ -146,6 +161,7 @@ def build(
             layers[part] = when
     for part, when in _host_layers(trace, periods, domain).items():
         layers[part] = intervals.union(layers[part], when) if len(layers[part][0]) else when
+    communication = layers["collective"]
     if launches is None:  # an exchange is hidden by the host's ops at the same time, as by a device's kernels
         layers["collective"] = intervals.without(layers["collective"], layers["host-compute"])
     layers["input-wait"] = waits.intervals
@@ -154,7 +170,9 @@ def build(
     *names, _ = PARTS
     painting = intervals.paint([layers[name] for name in names], periods.windows)
     device = launches.device if launches is not None else -1
-    return Breakdown(per_step=painting.sums, painting=painting, periods=periods, device=device)
+    return Breakdown(
+        per_step=painting.sums, painting=painting, periods=periods, device=device, communication=communication
+    )
 
 
 def _calls(trace: OpTrace, periods: Periods, level_0: Mapping[str, Intervals]) -> Intervals:

@@ -1,0 +1,354 @@
+"""Captures of all tasks of a job on this host at the same time: of the same steps, where the tasks step together.
+
+The sidecar that is asked leads. It knows the other tasks by the file that their collectors share, and other processes
+of its session; it asks each for a capture that begins at one moment some steps ahead, and says at the end which
+steps all have in common and who missed. All record from that moment on, and the first step that counts begins a little
+later, when every profiler runs. A task whose step ended just before that moment, where it ended just after it for the
+others, is one step ahead: so each traces one step more than was asked for.
+
+Tasks that share parameter servers without waiting for each other have no step in common; they trace the same time.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from stepscope.app import jobs
+from stepscope.app.running import capture_target, live_makers
+from stepscope.collector import host_members
+from stepscope.collector.captures.asked import Aim
+from stepscope.collector.captures.reason import USER
+from stepscope.derive.cluster import same_steps
+from stepscope.derive.view import SessionView
+from stepscope.errors import CaptureError, SessionError
+from stepscope.model.api.capture_ask import MAX_STEPS
+from stepscope.model.session import clock_domain
+from stepscope.reports.words import plural
+from stepscope.store.manifests import read_manifest
+from stepscope.wire import commands
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from stepscope.app.running.live import Live
+    from stepscope.collector.captures.asked import Asked
+    from stepscope.collector.captures.reason import Reason
+    from stepscope.collector.recorder import Recording
+    from stepscope.collector.recording.drain import WorkerDrain
+    from stepscope.derive.steps.steps import Steps
+    from stepscope.model.api.capture_ask import CaptureAsk
+    from stepscope.model.api.status import LiveTask
+    from stepscope.model.records import I64
+    from stepscope.model.session.member import MemberInfo
+    from stepscope.model.session.session import CaptureInfo
+
+AHEAD_NS = 5_000_000_000
+"""How far ahead the common moment lies: the other sidecars look once a second and may have to analyse, and their
+processes look twice a second."""
+ARM_NS = 2_500_000_000
+"""A process is asked so long before it: from then on all its steps are recorded, as neighbours of the traced ones."""
+BEGIN_NS = 100_000_000
+"""Time for every profiler to begin, with two steps more. Measured: 10 to 40 ms, once 115 ms on a loaded machine."""
+SPARE = 1
+"""Steps that each task traces beyond those that were asked for."""
+ALIKE = 2.0
+"""Factor between the steps of two tasks from which they are not the same steps."""
+PATIENCE_NS = 45_000_000_000
+"""How long the task that leads waits for the others once it is done."""
+AIM_SECONDS = 60.0
+SERVER = "ps"
+NOTE = "DX118"
+
+
+@dataclass(slots=True, kw_only=True)
+class _Task:
+    """Another task of the job."""
+
+    name: str
+    entry: host_members.Entry | None = None
+    """Its session; None: it is a process of this one."""
+    worker: str = ""
+    """Key of that process."""
+    missed: str = ""
+    """Why it is not in the capture."""
+    ends: I64 = field(default_factory=lambda: np.empty(0, np.int64))
+    steps: int = -1
+    """Number of steps that it traced; -1: not known yet."""
+
+    @property
+    def open(self) -> bool:
+        """Whether what became of it is not known yet."""
+        return self.steps < 0 and not self.missed
+
+
+class JointCapture:
+    """A joint capture, as one of its tasks sees it."""
+
+    def __init__(self, ask: CaptureAsk, name: str = "") -> None:
+        """``ask``: what the task that leads asks all others for; ``name``: that task, if it is this one."""
+        self.ask = ask
+        self.name = name
+        self.worker = ""
+        """Key of this session's process that was asked first."""
+        self.tasks: list[_Task] = []
+        """The other tasks, where this one leads."""
+        self.mine: CaptureInfo | None = None
+        """Capture of the task that leads, once it is done."""
+        self._deadline_ns = 0
+
+    @property
+    def leads(self) -> bool:
+        """Whether this task was asked by a person."""
+        return bool(self.name)
+
+    @property
+    def says(self) -> str:
+        """What is going on before it begins."""
+        names = ", ".join(task.name for task in self.tasks)
+        return f"begins in {AHEAD_NS / 1e9:g} s, together with {names}"
+
+    @property
+    def due_ns(self) -> int:
+        """When the process is asked."""
+        return self.ask.begin_ns - ARM_NS
+
+    def aimed(self, asked: Asked) -> Asked:
+        """A capture of this task, at the common moment."""
+        ask = self.ask
+        self.worker = self.worker or asked.worker
+        aim = Aim(begin_ns=ask.begin_ns, mark_ns=ask.mark_ns, seconds=AIM_SECONDS)
+        made = replace(asked, aim=aim, at_once=True, joint=ask.joint, leads=self.leads and asked.worker == self.worker)
+        if asked.task is not None:
+            return made
+        if not asked.anchors:
+            seconds = (ask.mark_ns - ask.begin_ns + ask.span_ns) / 1e9 if ask.span_ns else asked.seconds
+            return replace(made, seconds=seconds)
+        steps = asked.steps
+        if asked.step_ns and ask.span_ns and not 1 / ALIKE <= ask.span_ns / (asked.step_ns * steps) <= ALIKE:
+            steps = math.ceil(ask.span_ns / asked.step_ns)
+        return replace(made, steps=min(MAX_STEPS, steps + SPARE))
+
+    def begin_others(self, recording: Recording, live: Live, now_ns: int) -> None:
+        """Ask the other processes of this session."""
+        for task in self.tasks:
+            if task.entry is not None:
+                continue
+            try:
+                asked = replace(
+                    capture_target.resolve(self.ask, USER, recording, _known(live, task.worker)), worker=task.worker
+                )
+                recording.captures.begin(self.aimed(asked), now_ns)
+            except CaptureError as error:
+                task.missed = str(error)
+
+    def takes(self, done: CaptureInfo) -> bool:
+        """Whether a capture is that of another process of this session; it is then noted."""
+        task = next((one for one in self.tasks if one.worker and one.worker == done.worker), None)
+        if task is None or done.joint != self.ask.joint:
+            return False
+        _note(task, done, 0)
+        return True
+
+    def done(self, mine: CaptureInfo, now_ns: int) -> None:
+        """The capture of the task that leads is done."""
+        self.mine = mine
+        self._deadline_ns = now_ns + PATIENCE_NS
+
+    def complete(self, now_ns: int) -> bool:
+        """Whether it is known what became of all others; looks at those that it is not known of."""
+        for task in self.tasks:
+            if task.open and task.entry is not None:
+                _look(task, task.entry, self.ask.joint)
+            if task.open and now_ns >= self._deadline_ns:
+                task.missed = "it did not answer in time"
+        return not any(task.open for task in self.tasks)
+
+    def waits(self) -> str:
+        """Whom it waits for."""
+        return f"waits for {', '.join(task.name for task in self.tasks if task.open)}"
+
+    def summary(self, recording: Recording, remark: str) -> str:
+        """Which steps all have in common, who missed, and the remark on this task's capture; who missed is noted in the
+        session.
+        """
+        origin_ns, mine = recording.manifest.origin_monotonic_ns, self.mine
+        there = [task for task in self.tasks if not task.missed]
+        missed = [f"{task.name} ({task.missed})" for task in self.tasks if task.missed]
+        missed += [f"{name} (not measured on this host)" for name in _absent(recording, self.name, self.tasks)]
+        if missed:
+            recording.note(NOTE, f"not in the joint capture of {self.name}: {', '.join(missed)}")
+        ends = {self.name: np.array(mine.ends_ns if mine is not None else (), np.int64) + origin_ns}
+        ends |= {task.name: task.ends for task in there if task.entry is not None}
+        ends |= {task.name: task.ends + origin_ns for task in there if task.entry is None}
+        said = [common(ends, serves=_serves(recording)), f"missed: {', '.join(missed)}" if missed else "", remark]
+        return "; ".join(filter(None, said))
+
+
+def common(ends: dict[str, I64], *, serves: bool) -> str:
+    """What the tasks of a joint capture have in common, in words.
+
+    Args:
+        ends: by task, begin of its first step and end of each; empty where it traced no whole steps.
+        serves: whether parameter servers are tasks of the job.
+    """
+    names, stepping = list(ends), {name: times for name, times in ends.items() if len(times) > 1}
+    if serves or len(stepping) <= 1:
+        if len(names) <= 1:
+            return f"of {names[0]} alone"
+        why = ": tasks of a job with parameter servers have no steps in common" if serves else ""
+        return f"the same time of {', '.join(names)}{why}"
+    same = same_steps.of(stepping)
+    said = [f"the same {plural(same.count, 'step')} of {', '.join(same.first)}"] if len(same.first) > 1 else []
+    if same.apart:
+        said.append(f"the same time of {', '.join(same.apart)}, whose steps do not end with those of {names[0]}")
+    rest = [name for name in names if name not in stepping]
+    if rest:
+        said.append(f"the same time of {', '.join(rest)}, without steps")
+    return "; ".join(said)
+
+
+def refusal(ask: CaptureAsk, recording: Recording) -> str:
+    """Why this task cannot take part in a joint capture that another one leads; "" if it can, or it is none."""
+    mine = next((info for _, info in members(recording)), None)
+    same = mine is not None and ask.clock == _clock(mine)
+    return "its clock is not that of the task that was asked" if ask.joint and not same else ""
+
+
+def lead(ask: CaptureAsk, by: Reason, recording: Recording, live: Live, now_ns: int) -> JointCapture | None:
+    """Ask the other tasks of the job on this host for the same steps; None if there are none.
+
+    Raises:
+        CaptureError: nothing can be captured of this task.
+    """
+    asked = capture_target.resolve(ask, by, recording, live)
+    mine = recording.drainer.workers[asked.worker].info.member
+    tasks = _others(recording, asked, mine)
+    if mine is None or not tasks:
+        return None
+    begin_ns = now_ns + AHEAD_NS
+    joint = msgspec.structs.replace(
+        ask,
+        id=commands.new_id(),
+        every_s=0.0,
+        count=0,
+        wait_s=0.0,
+        force=True,
+        begin_ns=begin_ns,
+        mark_ns=begin_ns + BEGIN_NS + 2 * asked.step_ns,
+        span_ns=asked.steps * asked.step_ns if asked.anchors and asked.task is None else 0,
+        clock=_clock(mine),
+    )
+    joint = msgspec.structs.replace(joint, joint=joint.id)
+    found = JointCapture(joint, mine.name)
+    found.tasks = tasks
+    for task in tasks:
+        if task.entry is not None:
+            task.missed = _send(task.entry, joint)
+    return found
+
+
+def _send(entry: host_members.Entry, ask: CaptureAsk) -> str:
+    """Hand the request to another sidecar; return why that failed, or ""."""
+    try:
+        commands.send(str(Path(entry.run) / commands.REQUESTS_NAME), msgspec.to_builtins(ask), ask.id)
+    except (OSError, ValueError) as error:
+        return f"its sidecar takes no requests: {error}"
+    return ""
+
+
+def _others(recording: Recording, asked: Asked, mine: MemberInfo | None) -> list[_Task]:
+    """The other tasks of the job on this host."""
+    if mine is None or mine.tasks <= 1 or not mine.job_id:
+        return []
+    here: dict[str, WorkerDrain] = {}
+    for worker, info in members(recording):
+        if info.job_id == mine.job_id and info.name != mine.name:
+            known = here.get(info.name)
+            if known is None or worker.recent.records > known.recent.records:  # a child may be the same task
+                here[info.name] = worker
+    tasks = [_Task(name=name, worker=worker.key) for name, worker in here.items()]
+    try:
+        entries = host_members.running(mine.job_id, recording.session)
+    except OSError as error:
+        recording.note(NOTE, f"other members of the job on this host cannot be found: {error}")
+        entries = ()
+    tasks += [_Task(name=", ".join(entry.names), entry=entry) for entry in entries if mine.name not in entry.names]
+    if asked.task is not None:  # a traced run of a session holds what the servers did for it
+        tasks = [task for task in tasks if not task.name.startswith(SERVER)]
+    return tasks
+
+
+def members(recording: Recording) -> Iterator[tuple[WorkerDrain, MemberInfo]]:
+    """Running processes of this session that are tasks of a cluster."""
+    for worker in recording.drainer.workers.values():
+        if not worker.closed and worker.info.member is not None:
+            yield worker, worker.info.member
+
+
+def _clock(info: MemberInfo) -> str:
+    return clock_domain.key(info.boot_id, info.time_namespace)
+
+
+def _serves(recording: Recording) -> bool:
+    return any(SERVER in info.jobs for _, info in members(recording))
+
+
+def _absent(recording: Recording, mine: str, tasks: Iterable[_Task]) -> list[str]:
+    """Tasks of the job of which nothing is known on this host."""
+    info = next((info for _, info in members(recording) if info.name == mine), None)
+    known = {mine, *(name for task in tasks for name in task.name.split(", "))}
+    return [name for name in info.names if name not in known and not name.startswith(SERVER)] if info else []
+
+
+def _look(task: _Task, entry: host_members.Entry, joint: str) -> None:
+    """See what has become of the capture of another session."""
+    try:
+        manifest = read_manifest(Path(entry.session))
+    except SessionError:  # it is written at this moment, or has gone
+        manifest = None
+    made = [capture for capture in (manifest.captures if manifest is not None else ()) if capture.joint == joint]
+    if made and manifest is not None:
+        _note(task, made[0], manifest.origin_monotonic_ns)
+        return
+    job = jobs.Looks().read(Path(entry.run))
+    if job is None:
+        task.missed = "it has ended"
+        return
+    task.missed = next((c.text for c in job.status.captures if c.request == joint and c.state == "failed"), "")
+
+
+def _note(task: _Task, done: CaptureInfo, origin_ns: int) -> None:
+    if done.outcome != "done":
+        task.missed = done.text or done.outcome
+        return
+    task.steps = done.steps
+    task.ends = np.array(done.ends_ns, np.int64) + origin_ns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OneProcess:
+    """What is known of the steps of one process of the session (a ``capture_target.Known``)."""
+
+    steps: Steps | None
+    calls: frozenset[tuple[str, int, int]]
+
+    def calls_of_steps(self) -> frozenset[tuple[str, int, int]]:
+        """The calls that make its steps."""
+        return self.calls
+
+    def calls_of_tasks(self) -> list[tuple[LiveTask, list[tuple[str, int, int]]]]:
+        """None: it is not asked for by task."""
+        return []
+
+
+def _known(live: Live, key: str) -> _OneProcess:
+    session = live.session()
+    view = SessionView(replace(session, workers=[w for w in session.workers if w.info.key == key]))
+    makers = live_makers.of(view)
+    return _OneProcess(steps=view.steps, calls=makers[0][1] if makers else frozenset())

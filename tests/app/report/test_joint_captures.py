@@ -1,0 +1,73 @@
+"""The report's part on joint captures, from stored sessions of a job's members."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from tests.app.member_sessions import change, sessions
+
+from stepscope.app import merge
+from stepscope.app.bundle import open_session
+from stepscope.app.report import analyze
+from stepscope.derive.view import SessionView
+from stepscope.model.report.cluster import JointCapture
+from stepscope.model.session.session import CaptureInfo
+from stepscope.reports import text
+from stepscope.store.manifests import read_manifest
+
+FIRST, COUNT = 20, 5
+
+
+def ends_of(session: Path) -> npt.NDArray[np.int64]:
+    """When the calls of its steps ended."""
+    steps = SessionView(open_session(session)).steps
+    assert steps is not None
+    return steps.call_ends
+
+
+def capture(session: Path, ends: npt.NDArray[np.int64], **fields: object) -> None:
+    """Give a session a joint capture with these ends."""
+    (worker,) = read_manifest(session).workers
+    info = CaptureInfo(id=f"c-{session.stem}", joint="j", worker=worker.key, outcome="done", steps=len(ends) - 1)
+    change(session, captures=(msgspec.structs.replace(info, ends_ns=tuple(ends.tolist()), **fields),))
+
+
+def joint_of(folder: Path, parts: list[Path]) -> tuple[JointCapture, str]:
+    """The joint capture in the report of the members, and the report as text."""
+    report = analyze.analyze(merge.merge(parts, folder / "job.stepscope"))
+    assert report.cluster is not None
+    (found,) = report.cluster.captures
+    return found, text.render(report)
+
+
+def test_the_same_steps_their_number_and_who_missed(tmp_path: Path) -> None:
+    """One task began a step earlier, one failed, one has no capture."""
+    parts = sessions(tmp_path, [[1.0], [31.0], [1.0], [1.0]])
+    ends = [ends_of(part) for part in parts]
+    capture(parts[0], ends[0][FIRST : FIRST + COUNT + 1], leads=True)
+    capture(parts[1], ends[1][FIRST - 1 : FIRST + COUNT])
+    capture(parts[2], ends[2][:0], outcome="failed", steps=0, text="no space")
+    found, said = joint_of(tmp_path, parts)
+    assert (found.steps, found.first_step) == (COUNT - 1, FIRST + 1)
+    assert [(task.name, task.traced, task.apart) for task in found.tasks] == [
+        ("worker 0", COUNT, False),
+        ("worker 1", COUNT, False),
+    ]
+    assert found.missed == ("worker 2 (no space)", "worker 3 (no capture)")
+    assert f"the same {COUNT - 1} steps of worker 0, worker 1, {FIRST + 1} to {FIRST + COUNT - 1} of the job" in said
+    assert "missed: worker 2 (no space), worker 3 (no capture)" in said
+
+
+def test_tasks_that_do_not_step_together_have_no_step_in_common(tmp_path: Path) -> None:
+    """Only the time is the same, and no number is said."""
+    parts = sessions(tmp_path, [[1.0], [31.0]])
+    ends = ends_of(parts[0])[FIRST : FIRST + COUNT + 1]
+    half = int(np.diff(ends).mean()) // 2
+    capture(parts[0], ends, leads=True)
+    capture(parts[1], ends + half)
+    found, said = joint_of(tmp_path, parts)
+    assert (found.steps, found.first_step) == (0, None)
+    assert "op traces of the same time of worker 0, worker 1; no step is the same" in said

@@ -1,0 +1,100 @@
+"""The timeline of a joint session: every member's tracks on one time axis, and the links between members."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from tests.app.member_sessions import change, changed_member, sessions
+from tests.derive.sessions import S, filled
+
+from stepscope.app import merge
+from stepscope.app.timelines import timeline_build
+from stepscope.derive.view import SessionView
+from stepscope.model.network_tables import TcpTable
+from stepscope.model.session.session import HostInfo, Manifest, Peers, Session
+from stepscope.store.manifests import read_manifest
+from stepscope.store.span_cache import Reader
+from stepscope.timeline import joint_tracks
+from stepscope.timeline.joint_tracks import Part
+
+LATER_NS = 3 * S
+
+
+def opened(folder: Path, parts: list[Path]) -> Reader:
+    """The timeline of their joint session."""
+    joint = merge.merge(parts, folder / "job.stepscope")
+    timeline_build.build(joint, folder / "cache", lambda _ratio, _words: None)
+    return Reader(folder / "cache")
+
+
+def begins(reader: Reader) -> dict[str, int]:
+    """Begin of the steps of each member."""
+    return {track.group: track.begin_ns for track in reader.index.timeline.tracks if track.kind == "steps"}
+
+
+def test_members_of_one_clock_lie_where_they_were(tmp_path: Path) -> None:
+    """A session that began three seconds later on the same clock is drawn three seconds later; keys stay apart."""
+    parts = sessions(tmp_path, [[1.0], [31.0]])
+    one, two = (begins(opened(tmp_path / name, parts)).values() for name in ("a", "b") if _later(parts[1], name))
+    first, later = list(one), list(two)
+    assert later[0] == first[0]
+    assert later[1] - first[1] == LATER_NS
+
+
+def _later(session: Path, name: str) -> bool:
+    """Before the second look: it began later."""
+    (session.parent / name).mkdir()
+    if name == "b":
+        origin = read_manifest(session).origin_monotonic_ns
+        change(session, origin_monotonic_ns=origin + LATER_NS)
+    return True
+
+
+def test_groups_say_whose_they_are_and_what_is_not_known(tmp_path: Path) -> None:
+    """Clocks of two hosts that were never compared are said to be so."""
+    parts = sessions(tmp_path, [[1.0], [31.0]])
+    changed_member(parts[1], boot_id="another")
+    reader = opened(tmp_path, parts)
+    groups = {track.group.partition(": ")[0] for track in reader.index.timeline.tracks}
+    assert groups == {"worker 0", "worker 1 (clocks not compared)"}
+    keys = [track.key for track in reader.index.timeline.tracks]
+    assert len(set(keys)) == len(keys)
+
+
+def connected(here: str, there: str, label: str, boot_id: str = "") -> Part:
+    """A member with one connection, that sends 1 MB each second and some of it again."""
+    at = np.arange(1, 6, dtype=np.int64) * S
+    rows = filled(
+        TcpTable,
+        5,
+        at_ns=at,
+        pid=np.ones(5, np.int64),
+        connection=np.zeros(5, np.int64),
+        acked_bytes=np.arange(5, dtype=np.int64) * 1_000_000,
+        retrans_bytes=np.arange(5, dtype=np.int64) * 1_000,
+    )
+    session = Session(
+        manifest=Manifest(host=HostInfo(boot_id=boot_id)),
+        peers=Peers(tcp=rows),
+        resource_names=(f"tcp:{here} {there}",),
+    )
+    return Part(view=SessionView(session), label=label, shift_ns=S)
+
+
+def test_a_link_is_a_connection_to_another_member() -> None:
+    """It has what was sent and what was sent again, at the times of the timeline; a connection to elsewhere, or on the
+    loopback device of another host, is none.
+    """
+    one, two = "10.0.0.1:5000", "10.0.0.2:6000"
+    parts = [connected(one, two, "worker 0"), connected(two, one, "worker 1"), connected("10.0.0.3:1", one, "worker 2")]
+    found = joint_tracks.links(parts)
+    assert {(track.title, track.held.value.max()) for track in found if track.title.startswith("worker 0")} == {
+        ("worker 0 to worker 1", 1e6),
+        ("worker 0 to worker 1, again", 1e3),
+    }
+    assert {int(track.held.start[0]) for track in found} == {2 * S}
+    assert joint_tracks.links(parts[:1]) == []
+    near, far = "127.0.0.1:5000", "127.0.0.1:6000"
+    assert joint_tracks.links([connected(near, far, "worker 0", "a"), connected(far, near, "worker 1", "b")]) == []
+    assert joint_tracks.links([connected(near, far, "worker 0", "a"), connected(far, near, "worker 1", "a")])
