@@ -33,7 +33,7 @@ def timeline(client: TestClient, recorded: Recorded) -> Timeline:
 
 def test_tracks_and_names(client: TestClient, recorded: Recorded, timeline: Timeline) -> None:
     """The steps, the main thread, what is left out; names page by page."""
-    assert [track.kind for track in timeline.tracks] == ["steps", "thread"]
+    assert [track.kind for track in timeline.tracks] == ["steps", "derived", "thread"]
     assert timeline.spans == sum(track.spans for track in timeline.tracks) == 901
     assert timeline.left_out == (LeftOut(what="stack samples: they are in the flame graph", count=100),)
     page = client.get(f"{recorded.url}/timeline/names?build={timeline.build}&limit=2").json()
