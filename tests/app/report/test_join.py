@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -345,3 +347,13 @@ def test_a_place_in_a_loop_is_that_of_a_hit_at_its_head() -> None:
     job.sources[SCRIPT] = "def make_batch(rows):\n    for row in rows:\n        pass\n        use(row)\n"
     (finding,) = joined(job, hit(2, related=("HST002",)), run=(found("HST002", place(4)),)).findings
     assert (finding.code, finding.origin, finding.related_codes) == ("HST002", "joined", ("VEC009",))
+
+
+@pytest.mark.parametrize(("parts", "seen"), [((SLOW - 1, SLOW + 1), True), ((SLOW + 1,), False), ((), False)])
+def test_a_pattern_of_several_places_is_what_lies_between_them(parts: tuple[int, ...], seen: bool) -> None:
+    """A picture is decoded in one line and shrunk in another: the conversion between them may take the time."""
+    one = hit(SLOW - 2, related=())
+    span = one.hit.span
+    also = tuple(dataclasses.replace(span, line=line, end_line=line) for line in parts)
+    result = joined(hot(0.4), dataclasses.replace(one, hit=dataclasses.replace(one.hit, also=also)))
+    assert [f.title for f in result.findings] == ["rows are read one by one; this takes 40 % of the time"] * seen

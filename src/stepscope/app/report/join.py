@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 FEW_LINES = 3
 """Most lines of a place that counts as one statement; a longer one is a function."""
+PARTS = 2
+"""Further places of a hit from which it is all that lies between them: from the decoding of a picture to its resize."""
 MIN_RATIO = 0.03
 """Share of steady wall time from which a finding is low instead of info (DESIGN 3.3)."""
 MIN_UNSURE_RATIO = 0.10
@@ -112,7 +114,12 @@ def _weight(item: StaticHit) -> tuple[int, float, str, int]:
 def _heat(item: StaticHit, lines: HotLines) -> Heat:
     span = item.hit.span
     waits = item.rule.pipeline_stage in WAITING_STAGES
-    return lines.heat(span.path, span.line, span.end_line, waits=waits)
+    mine = lines.heat(span.path, span.line, span.end_line, waits=waits)
+    parts = [part for part in item.hit.also if (part.path, part.function) == (span.path, span.function)]
+    if len(parts) < PARTS:
+        return mine
+    between = lines.heat(span.path, min(p.line for p in parts), max(p.end_line for p in parts), waits=waits)
+    return max(mine, between, key=lambda heat: heat.ratio)
 
 
 def _refuting(item: StaticHit, outcomes: Mapping[str, Checked]) -> tuple[str, ...]:
@@ -261,7 +268,8 @@ def _measured(view: SessionView, item: StaticHit, heat: Heat) -> Finding | None:
     finding = item.finding
     return replace(
         finding,
-        title=f"{item.hit.message}; this line takes {format_ratio(heat.ratio)} of the time",
+        title=f"{item.hit.message}; this {'takes' if len(item.hit.also) >= PARTS else 'line takes'} "
+        f"{format_ratio(heat.ratio)} of the time",
         severity=severity_of(ratio),
         where=(place, *(_place(view, span) for span in item.hit.also)),
         evidence=(

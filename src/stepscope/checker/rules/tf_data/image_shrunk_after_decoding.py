@@ -229,5 +229,5 @@ RULE = Rule(
     remedy="decode at a smaller size: decode_jpeg(ratio=), draft, load_img(target_size=), in a parallel map",
     on_file=check,
     mentions=("resize",),
-    related=("INP003",),
+    related=(),
 )
