@@ -202,7 +202,7 @@ def trace_one(tab: Tab, cluster: Cluster) -> None:
         page.get_by_role("row", name=re.compile(f"cluster_task.py --job {what} .* {pid} ")).wait_for()
     page.get_by_text("One job: 3 of 3 tasks").wait_for()
     worker = cluster.workers[0].pid
-    link = page.get_by_role("row", name=re.compile(f" {worker} ")).get_by_role("link")
+    link = page.get_by_role("row", name=re.compile(f" {worker} ")).get_by_role("link").first
     link.click()
     page.get_by_role("link", name="Tasks").click()
     page.evaluate("() => { window.sameLoad = true; }")

@@ -188,7 +188,7 @@ def test_memory_by_stack_of_a_training(browser: Browser, url: str, training: int
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     tab = tab_of(context, url)
     page = tab.page
-    page.get_by_role("row", name=re.compile(f"long_fit.py .* {training} ")).get_by_role("link").click()
+    page.get_by_role("row", name=re.compile(f"long_fit.py .* {training} ")).get_by_role("link").first.click()
     page.get_by_role("link", name="Flame graph").click()
     page.wait_for_url("**/flame")
     kinds = page.get_by_role("combobox", name="Capture")
@@ -212,7 +212,7 @@ def test_trace_on_a_task_of_a_training(browser: Browser, url: str, training: int
     tab = tab_of(context, url)
     page = tab.page
     row = page.get_by_role("row", name=re.compile(f"long_fit.py .* {training} "))
-    row.get_by_role("link").click()
+    row.get_by_role("link").first.click()
     page.get_by_role("link", name="Tasks").click()
     page.evaluate("() => { window.sameLoad = true; }")
     page.get_by_role("button", name=re.compile("Trace train")).click()

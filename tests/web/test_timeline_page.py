@@ -380,7 +380,7 @@ def test_a_capture_of_a_training_appears(chromium: Browser, served: str, trainin
     context = chromium.new_context(viewport={"width": 1440, "height": 900})
     tab = tab_of(context, served)
     page = tab.page
-    page.get_by_role("row", name=re.compile(f"long_fit.py .* {training} ")).get_by_role("link").click()
+    page.get_by_role("row", name=re.compile(f"long_fit.py .* {training} ")).get_by_role("link").first.click()
     page.get_by_role("link", name="Timeline").click()
     drawn(tab)
     page.evaluate("() => { window.sameLoad = true; }")
