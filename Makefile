@@ -136,6 +136,10 @@ bench-strangers: $(VENV)/.stamp ## the first run of programs by authors who have
 bench-dlperf: $(VENV)/.stamp ## the study's 58 problems: told, silent where they are gone? resumable
 	@$(BIN)/python benchmarks/dlperf.py $(ARGS)
 
+.PHONY: bench-other-tools
+bench-other-tools: $(VENV)/.stamp ## what other tools say of the study's problems: resumable; ARGS=--tools xprof,xla,deepperf
+	@$(BIN)/python benchmarks/other_tools.py $(ARGS)
+
 .PHONY: bench-static-cases
 bench-static-cases: $(VENV)/.stamp ## which of bench/cases the static checker tells from the source
 	@$(BIN)/python benchmarks/static_cases.py $(ARGS)
@@ -217,8 +221,12 @@ bench-attach-pause: $(VENV)/.stamp ## does attach pause its target? the longest 
 	@$(BIN)/python benchmarks/attach_pause.py $(ARGS)
 
 .PHONY: bench-layout
-bench-layout: $(VENV)/.stamp ## does the layout of memory matter to inference? TensorFlow and ONNX Runtime
+bench-layout: $(VENV)/.stamp ## does the layout of memory matter to inference? BERT base in ONNX Runtime and PyTorch; an hour
 	@$(BIN)/python benchmarks/layout.py $(ARGS)
+
+.PHONY: bench-layout-requests
+bench-layout-requests: $(VENV)/.stamp ## the same for requests of mixed shapes, and engines' own layouts; one layer
+	@$(BIN)/python benchmarks/layout_requests.py $(ARGS)
 
 .PHONY: bench-kills
 bench-kills: $(VENV)/.stamp ## kill -9 of job and sidecar at random moments

@@ -1,16 +1,15 @@
-"""Does the layout of memory matter to inference? A model of BERT base's width in TensorFlow and ONNX Runtime.
+"""Does the layout of memory matter to inference? All of BERT base, in ONNX Runtime and in PyTorch.
 
-Usage: layout.py [--layers 1] [--rounds 4] [--engines tensorflow,onnxruntime,onnxruntime-without-arena] [--write]
+Usage: layout.py [--rounds 10] [--minutes 60] [--point onnxruntime-1-short] [--modes MODE,...] [--write]
 
-Rows: each engine answers requests of batch 8 and 32, length 64 and 512, the first of each shape (cold) and those
-after it (warm), then a mix of shapes from one and from two client threads; before that it loads arrays of 0.5 to 1.5
-MB. Printed are latency, faults and what ``stepscope memory`` says of the process, held against an independent reading
-of /proc.
+A point is an engine, a number of threads, and short passes (batch 8 and 32 of 64 tokens, 8 of 512) or long ones (32
+of 512). In each round of a point every mode has a process of its own, every other round in the opposite order. Modes,
+set by a preloaded library: allocations of 512 KiB and more begin on boundaries of 2 MiB with holes between them
+(aligned), or lie directly behind each other (packed), in huge pages; ``-off``: without huge pages.
 
-Layouts: the same mix, with allocations of 512 KiB and more laid out by a preloaded library: each on a boundary of 2
-MiB with a hole behind it (padded), or each directly behind the last (packed); huge pages are asked for in both.
-Rounds take turns; the ratio of the requests per CPU second of a pair of neighbours has an interval over the rounds.
-CPU time, because others may use the machine. ``--write`` puts both tables into docs/benchmarks/layout.md.
+What was run is kept, a file for each point, so that it may be stopped and continued by the same command; it stops by
+itself before the round that would end after ``--minutes``. Transformers and PyTorch come from a virtual environment of
+their own, which is made if it is not there. Run it on a quiet machine. ``--write`` writes docs/benchmarks/layout.md.
 """
 
 from __future__ import annotations
@@ -19,69 +18,121 @@ import argparse
 import json
 import os
 import platform
-import random
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-import numpy as np
+import msgspec
 
 from _stats import Interval, bootstrap
-from stepscope.collector.launch.layouts import SOURCE
+from stepscope.collector.launch import layouts
 from stepscope.collector.memory import memory_look
 from stepscope.derive.machine import address_space
-from stepscope.model.report.machine.memory_map import MemoryMap
 
-HERE = Path(__file__).resolve().parent
-PAGE = HERE.parent / "docs" / "benchmarks" / "layout.md"
-PROGRAMS = HERE / "programs"
-ENGINES = ("tensorflow", "onnxruntime", "onnxruntime-without-arena")
-LAYOUTS = ("padded", "packed")
-MIX = [(8, 64), (16, 64), (8, 128), (32, 64)]
-WARM = {(8, 64): 3, (32, 64): 2, (8, 512): 1, (32, 512): 1}
-SHARDS = 100
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "benchmarks" / "layout.md"
+PROGRAMS = ROOT / "benchmarks" / "programs"
+BUILD = ROOT / "build"
+NEEDS = ("torch==2.13.*", "transformers==5.*", "onnx", "onnxruntime")
+MODES: Mapping[str, Mapping[str, str]] = {
+    "aligned": {"STEPSCOPE_LAYOUT": "padded", "STEPSCOPE_LAYOUT_HUGE": "1", "STEPSCOPE_THP": "always"},
+    "packed": {"STEPSCOPE_LAYOUT": "packed", "STEPSCOPE_LAYOUT_HUGE": "1", "STEPSCOPE_THP": "always"},
+    "packed-off": {"STEPSCOPE_LAYOUT": "packed", "STEPSCOPE_THP": "off"},
+    "aligned-off": {"STEPSCOPE_LAYOUT": "padded", "STEPSCOPE_THP": "off"},
+}
+QUESTIONS = (
+    ("aligned / packed, huge pages", "aligned", "packed"),
+    ("huge pages / none, packed", "packed", "packed-off"),
+    ("aligned / packed, no huge pages", "aligned-off", "packed-off"),
+)
+SHORT, LONG = ((8, 64), (32, 64), (8, 512)), ((32, 512),)
+COUNTED = {(8, 64): 2}
+"""Passes of a shape that count; 1 of the others."""
+PLANNED = {"onnxruntime"}
+"""Engines that lay memory out by the first pass of a shape: that one does not count, but for the longest."""
+POINTS = (
+    *("onnxruntime-1-short", "onnxruntime-2-short", "onnxruntime-2-long", "pytorch-2-short", "pytorch-1-short"),
+    *("pytorch-2-long", "onnxruntime-1-long", "pytorch-1-long"),
+)
+"""In the order in which they are run: the first five take an hour."""
+SMALL, MIN_ROUNDS, SAME = 0.05, 10, 1e-3
 MIB = 1 << 20
-MIN_ROUNDS = 4
-"""Minimum number of rounds for a verdict: fewer give no interval."""
 HEAD = """# Does the layout of memory matter to inference?
 
-Printed by `make bench-layout ARGS=--write`: requests of changing shape to a model of BERT base's width (embeddings and
-LAYERS of its 12 layers, which repeat each other) in TensorFlow and in ONNX Runtime, with its arena and without. On a
-machine that others use read faults, not milliseconds; layouts are compared by CPU time, in pairs of neighbours. Huge
-pages are in use where they are asked for: in the layouts all is asked for, in the rows what the engine asks for itself.
-The arrays are the weights in shards; "read" sums them five times.
+Printed by `make bench-layout ARGS=--write`. BERT base by Transformers' configuration, all 12 layers, random weights
+saved in shards of 100 MB and loaded again, in ONNX Runtime and in PyTorch: forward passes with allocations of 512 KiB
+and more on boundaries of 2 MiB with holes between them (*aligned*) or directly behind each other (*packed*), in huge
+pages or without. Each mode has a process of its own in each round. *Speed*: of the first by that of the second, by wall
+time; *user time*: the same by CPU time in user mode, which is without page faults; medians over the rounds with 95 %
+intervals. *Effect*: what the interval of speed allows to say. The source (linux-mm 2025) has 11 to 32 times. Requests
+of mixed shapes, and what an engine's own layout is: [layout-requests](layout-requests.md).
 
 """
 
 
+class Passes(msgspec.Struct, frozen=True, kw_only=True):
+    """Figures of one pass, means over the passes of a shape that count."""
+
+    batch: int
+    length: int
+    wall_s: float
+    user_s: float
+    system_s: float
+    faults: float
+    sum: float
+    """Of the absolute values of the output: modes must agree."""
+    huge_bytes: int = 0
+    hole_bytes: int = 0
+    anonymous: str = ""
+    """How its large mappings lie, by ``stepscope memory``, after the passes."""
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """A process, as a line of a point's file."""
+
+    round: int
+    mode: str
+    load: float
+    """The machine's load when it began."""
+    shapes: tuple[Passes, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
-    """A stretch of requests, and the process after it."""
+class Point:
+    """A point and where its runs are kept."""
 
     name: str
-    faults: int
-    cpu_s: float
-    wall_s: float
-    times: tuple[float, ...]
-    """Seconds of each request."""
-    moved: int
-    """Number of bytes loaded or read."""
-    look: MemoryMap
-    agrees: bool
-    """Whether ``look`` and an independent reading of /proc agree."""
+    path: Path
+
+    def runs(self) -> list[Run]:
+        """Those of earlier calls and of this one, the last of each round and mode."""
+        lines = self.path.read_bytes().splitlines() if self.path.exists() else []
+        found = [msgspec.json.decode(line, type=Run) for line in lines]
+        return list({(one.round, one.mode): one for one in found}.values())
+
+    def command(self, python: Path, folder: Path) -> list[str]:
+        """The program's command line."""
+        engine, threads, kind = self.name.split("-")
+        plan = [
+            (*shape, int(engine in PLANNED and kind == "short"), COUNTED.get(shape, 1))
+            for shape in (SHORT if kind == "short" else LONG)
+        ]
+        return [str(python), str(PROGRAMS / "bert_passes.py"), engine, str(folder), threads, json.dumps(plan)]
 
 
-def stretches(engine: str, folder: Path, layers: int, plan: Sequence[object], env: Mapping[str, str]) -> list[Stretch]:
-    """Run the program; returns its figures for each stretch and its memory after it."""
-    arguments = [engine, str(layers), str(folder / "bert.onnx"), str(folder / "shards"), json.dumps(plan)]
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", **env}
+def executed(command: Sequence[str], mode: str) -> Iterator[Passes]:
+    """Run the program in a mode; the figures of each shape, with what the process's memory is like after it.
+
+    Raises:
+        RuntimeError: it failed.
+    """
+    environment = {**os.environ, **MODES[mode], "LD_PRELOAD": str(layouts.library()), "TRANSFORMERS_OFFLINE": "1"}
     process = subprocess.Popen(
-        [sys.executable, str(PROGRAMS / "bert_requests.py"), *arguments],
+        command,
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -89,175 +140,161 @@ def stretches(engine: str, folder: Path, layers: int, plan: Sequence[object], en
         text=True,
     )
     with process:
-        found = list(_read(process))
-    if process.returncode or len(found) != len(plan) + 3:
-        raise RuntimeError(f"{engine} ended with {process.returncode} after {len(found)} stretches")
+        if process.stdin is None or process.stdout is None:
+            raise RuntimeError("no pipes")
+        for line in process.stdout:
+            look = address_space.build([memory_look.look(process.pid, time.monotonic_ns())])
+            yield msgspec.structs.replace(
+                msgspec.json.decode(line, type=Passes),
+                huge_bytes=look.huge_bytes,
+                hole_bytes=look.layout.hole_bytes,
+                anonymous=look.layout.verdict,
+            )
+            process.stdin.write("\n")
+            process.stdin.flush()
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
+
+
+def measure(point: Point, command: Sequence[str], modes: Sequence[str], rounds: int, until: float) -> bool:
+    """Run what a point lacks; False if the time is up before it is whole."""
+    whole = {number for number in range(rounds) if set(modes) <= {r.mode for r in point.runs() if r.round == number}}
+    longest = 0.0
+    for number in sorted(set(range(rounds)) - whole):
+        began = time.monotonic()
+        if began + longest > until:
+            return False
+        for mode in modes if number % 2 == 0 else modes[::-1]:
+            load = os.getloadavg()[0]
+            run = Run(round=number, mode=mode, load=load, shapes=tuple(executed(command, mode)))
+            with point.path.open("ab") as file:
+                file.write(msgspec.json.encode(run) + b"\n")
+            times = ", ".join(f"{one.batch} x {one.length}: {one.wall_s:.2f} s" for one in run.shapes)
+            print(f"{point.name} round {number + 1} {mode}: {times}; load {load:.1f}", file=sys.stderr, flush=True)
+        longest = max(longest, time.monotonic() - began)
+    return True
+
+
+def shapes_of(runs: Sequence[Run]) -> dict[tuple[int, int], dict[str, dict[int, Passes]]]:
+    """By shape and mode, the figures of each round.
+
+    Raises:
+        RuntimeError: two modes computed different things.
+    """
+    found: dict[tuple[int, int], dict[str, dict[int, Passes]]] = {}
+    for run in runs:
+        for one in run.shapes:
+            found.setdefault((one.batch, one.length), {}).setdefault(run.mode, {})[run.round] = one
+    for shape, modes in found.items():
+        sums = [one.sum for rounds in modes.values() for one in rounds.values()]
+        if max(sums) > (1 + SAME) * min(sums):
+            raise RuntimeError(f"{shape}: the modes computed different things: {sums}")
     return found
 
 
-def _read(process: subprocess.Popen[str]) -> Iterator[Stretch]:
-    if process.stdin is None or process.stdout is None:
-        raise RuntimeError("no pipes")
-    for line in process.stdout:
-        said = json.loads(line)
-        look = address_space.build([memory_look.look(process.pid, time.monotonic_ns())])
-        yield Stretch(
-            name=said["name"],
-            faults=said["faults"],
-            cpu_s=said["cpu_s"],
-            wall_s=said["wall_s"],
-            times=tuple(said.get("times", ())),
-            moved=said.get("bytes", 0),
-            look=look,
-            agrees=_independent(process.pid) == (look.mappings, look.huge_bytes, look.resident_bytes),
-        )
-        process.stdin.write("\n")
-        process.stdin.flush()
+def speed(modes: Mapping[str, Mapping[int, Passes]], first: str, second: str) -> tuple[Interval, Interval, int] | None:
+    """Speed of the first mode by that of the second, by wall and user time, and how many rounds have both."""
+    one, two = modes.get(first, {}), modes.get(second, {})
+    both = sorted(one.keys() & two.keys())
+    if not both:
+        return None
+    wall = bootstrap([two[r].wall_s / one[r].wall_s for r in both])
+    return wall, bootstrap([two[r].user_s / one[r].user_s for r in both]), len(both)
 
 
-def _independent(pid: int) -> tuple[int, int, int]:
-    """Mappings, bytes in huge pages and resident bytes, summed from the text of smaps by independent code."""
-    mappings = huge = resident = 0
-    for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
-        head, _, rest = line.partition(" ")
-        if head == "VmFlags:":
-            mappings += 1
-        elif line.endswith("[vsyscall]"):
-            mappings -= 1  # the kernel's own page
-        elif head == "AnonHugePages:":
-            huge += int(rest.split()[0]) << 10
-        elif head == "Rss:":
-            resident += int(rest.split()[0]) << 10
-    return mappings, huge, resident
+def verdict(ratio: Interval, rounds: int) -> str:
+    """What an interval allows to say."""
+    if rounds < MIN_ROUNDS:
+        return f"{rounds} of {MIN_ROUNDS} rounds"
+    if ratio.low > 1 - SMALL and ratio.high < 1 + SMALL:
+        return "below 5 %"
+    if ratio.low > 1:
+        return f"faster by {100 * (ratio.low - 1):.0f} % or more"
+    if ratio.high < 1:
+        return f"slower by {100 * (1 - ratio.high):.0f} % or more"
+    return f"at most {100 * max(1 - ratio.low, ratio.high - 1):.0f} %"
 
 
-def rows(engines: Sequence[str], folder: Path, layers: int) -> str:
-    """The first table."""
-    plan: list[object] = []
-    for shape, count in WARM.items():
-        name = f"{shape[0]} x {shape[1]}"
-        plan.append({"name": f"{name} cold", "clients": 1, "requests": [shape]})
-        plan.append({"name": f"{name} warm", "clients": 1, "requests": [shape] * count})
-    plan += [{"name": f"mix, {n} client{'s' * (n > 1)}", "clients": n, "requests": MIX} for n in (1, 2)]
-    lines = [
-        (
-            "| engine | stretch | requests | median ms | longest ms | faults each | huge MiB of eligible | maps "
-            "| holes MiB | layout | /proc agrees |"
-        ),
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|---|---|",
+def tables(points: Sequence[Point]) -> str:
+    """Both tables: speeds, and memory."""
+    speeds = [
+        "| engine | threads | batch x tokens | s a pass | question | speed (95 %) | user time (95 %) | effect |",
+        "|---|---:|---|---:|---|---|---|---|",
     ]
-    for engine in engines:
-        for part in stretches(engine, folder, layers, plan, {}):
-            times = part.times or (part.wall_s,)
-            look = part.look
-            huge = f"{look.huge_bytes / MIB:.0f} of {look.eligible_bytes / MIB:.0f}"
-            cells = (
-                *(engine, part.name, str(len(times)), f"{1e3 * median(times):.0f}", f"{1e3 * max(times):.0f}"),
-                *(f"{part.faults / len(times):,.0f}", huge, f"{look.mappings:,}"),
-                *(f"{look.layout.hole_bytes / MIB:.0f}", look.layout.verdict, "yes" if part.agrees else "no"),
-            )
-            lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
-def layouts(engines: Sequence[str], folder: Path, layers: int, rounds: int, shim: Path) -> str:
-    """The second table."""
-    plan: list[object] = [{"name": name, "clients": 1, "requests": MIX} for name in ("warm-up", "mix")]
-    lines = [
-        (
-            "| engine | told apart as | holes MiB | huge MiB, padded : packed | faults a request, padded : packed "
-            "| requests per CPU-s, padded : packed (95 %) | arrays read, padded : packed (95 %) | does layout cost? |"
-        ),
-        "|---|---|---|---|---|---|---|---|",
+    memory = [
+        "| engine | threads | batch x tokens | mode | faults a pass | huge MiB | holes MiB | mappings lie | load |",
+        "|---|---:|---|---|---:|---:|---:|---|---|",
     ]
-    for engine in engines:
-        seen: dict[str, list[list[Stretch]]] = {layout: [] for layout in LAYOUTS}
-        for number in range(rounds):
-            for layout in LAYOUTS if number % 2 == 0 else LAYOUTS[::-1]:
-                env = {"LD_PRELOAD": str(shim), "STEPSCOPE_LAYOUT": layout, "STEPSCOPE_LAYOUT_HUGE": "1"}
-                seen[layout].append(stretches(engine, folder, layers, plan, env))
-        lines.append(_compared(engine, seen))
-    return "\n".join(lines) + "\n"
-
-
-def _compared(engine: str, seen: Mapping[str, list[list[Stretch]]]) -> str:
-    last = {layout: [run[-1] for run in runs] for layout, runs in seen.items()}
-    padded, packed = (last[layout] for layout in LAYOUTS)
-    served = _ratio([one.cpu_s for one in padded], [one.cpu_s for one in packed])
-    read = _ratio(*([run[1].cpu_s for run in seen[layout]] for layout in LAYOUTS))
-    told = ", ".join(
-        f"{layout}: {'/'.join(sorted({s.look.layout.verdict for s in last[layout]}))}" for layout in LAYOUTS
-    )
-    holes = " : ".join(f"{median(s.look.layout.hole_bytes for s in last[one]) / MIB:.0f}" for one in LAYOUTS)
-    huge = " : ".join(f"{median(s.look.huge_bytes for s in last[one]) / MIB:.0f}" for one in LAYOUTS)
-    faults = " : ".join(f"{median(s.faults / len(s.times) for s in last[one]):,.0f}" for one in LAYOUTS)
-    cells = (engine, told, holes, huge, faults, _text(served), _text(read), verdict(served, read, len(padded)))
-    return f"| {' | '.join(cells)} |"
-
-
-def _ratio(padded: Sequence[float], packed: Sequence[float]) -> Interval:
-    """Throughput of padded by that of packed, from CPU times of pairs of neighbours."""
-    return bootstrap([two / one for one, two in zip(padded, packed, strict=True)])
+    for point in points:
+        runs = point.runs()
+        loads = [run.load for run in runs]
+        engine, threads, _ = point.name.split("-")
+        for shape, modes in shapes_of(runs).items():
+            start = f"| {engine} | {threads} | {shape[0]} x {shape[1]}"
+            for words, first, second in QUESTIONS:
+                if (found := speed(modes, first, second)) is not None:
+                    wall, user, rounds = found
+                    took = median(one.wall_s for one in modes[second].values())
+                    said = (f"{took:.2f}", words, _text(wall), _text(user), verdict(wall, rounds))
+                    speeds.append(f"{start} | {' | '.join(said)} |")
+            for mode, by_round in modes.items():
+                seen = list(by_round.values())
+                cells = (
+                    *(mode, f"{median(one.faults for one in seen):,.0f}"),
+                    f"{median(one.huge_bytes for one in seen) / MIB:,.0f}",
+                    f"{median(one.hole_bytes for one in seen) / MIB:,.0f}",
+                    *("/".join(sorted({one.anonymous for one in seen})), f"{min(loads):.1f}-{max(loads):.1f}"),
+                )
+                memory.append(f"{start} | {' | '.join(cells)} |")
+    return "## Speed\n\n" + "\n".join(speeds) + "\n\n## Memory\n\n" + "\n".join(memory) + "\n"
 
 
 def _text(ratio: Interval) -> str:
     return f"{ratio.value:.3f} ({ratio.low:.3f} to {ratio.high:.3f})"
 
 
-def verdict(served: Interval, read: Interval, rounds: int) -> str:
-    """The verdict on both intervals: names each that excludes 1."""
-    if rounds < MIN_ROUNDS:
-        return "too few rounds"
-    found = [
-        f"{what}: {'packed' if ratio.low > 1 else 'padded'} is slower"
-        for what, ratio in (("requests", served), ("arrays read", read))
-        if ratio.low > 1 or ratio.high < 1
-    ]
-    return "; ".join(found) or "no difference beyond noise"
-
-
-def prepare(folder: Path, layers: int) -> Path:
-    """Make the model, the arrays and the library that sets the layout; returns the last."""
-    subprocess.run(
-        [sys.executable, str(PROGRAMS / "bert_model.py"), str(folder / "bert.onnx"), str(layers)], check=True
-    )
-    (folder / "shards").mkdir()
-    rng = random.Random(1)
-    for number in range(SHARDS):
-        size = rng.randrange(MIB // 2, 3 * MIB // 2) // 4
-        np.save(folder / "shards" / f"{number:03}.npy", np.full(size, number, np.float32))
-    shim = folder / "layouts.so"
-    compiled = ["gcc", "-shared", "-fPIC", "-O2", "-o", str(shim), str(SOURCE), "-ldl"]
-    subprocess.run(compiled, check=True)
-    return shim
+def prepare(venv: Path, folder: Path) -> Path:
+    """Make what is not there: the virtual environment and the model; returns the Python to run."""
+    python = venv / "bin" / "python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+        subprocess.run([str(python), "-m", "pip", "install", "--quiet", *NEEDS], check=True)
+    if not (folder / "bert.onnx").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        subprocess.run([str(python), str(PROGRAMS / "bert_shards.py"), str(folder)], check=True)
+    return python
 
 
 def main() -> int:
-    """Measure, print, perhaps write."""
+    """Measure what is not measured yet, print, perhaps write."""
     parser = argparse.ArgumentParser(description="does the layout of memory matter to inference?")
-    parser.add_argument("--layers", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--engines", default=",".join(ENGINES))
-    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--point", default=",".join(POINTS), help="points, comma-separated")
+    parser.add_argument("--modes", default="aligned,packed,packed-off", help=f"of {', '.join(MODES)}")
+    parser.add_argument("--rounds", type=int, default=MIN_ROUNDS)
+    parser.add_argument("--minutes", type=float, default=60.0, help="time after which no round begins")
+    parser.add_argument("--results", type=Path, default=BUILD / "layout", help="folder; results in it are kept")
+    parser.add_argument("--model", type=Path, default=BUILD / "bert", help="folder of the model, made if not there")
+    parser.add_argument("--venv", type=Path, default=BUILD / "bert-venv", help="virtual environment, made if not there")
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks/layout.md")
     options = parser.parse_args()
-    engines = options.engines.split(",")
-    began, load = time.monotonic(), os.getloadavg()[0]
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        shim = prepare(folder, options.layers)
-        parts = [rows(engines, folder, options.layers)]
-        parts.append(layouts(engines, folder, options.layers, options.rounds, shim))
-    mode = Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text().strip()
-    about = (
-        f"Linux {platform.release()}, {os.cpu_count()} CPUs, huge pages: {mode}; load {load:.1f} when it began and "
-        f"{os.getloadavg()[0]:.1f} when it ended, {time.monotonic() - began:.0f} s in all; "
-        f"{options.layers} layer{'s' * (options.layers > 1)}, {options.rounds} rounds.\n"
-    )
-    text = f"{about}\n## Rows\n\nThe kernel's own layout.\n\n{parts[0]}\n## Layouts\n\n{parts[1]}"
+    python = prepare(options.venv, options.model)
+    options.results.mkdir(parents=True, exist_ok=True)
+    until = time.monotonic() + 60 * options.minutes
+    points = [Point(name=name, path=options.results / f"{name}.jsonl") for name in options.point.split(",")]
+    lacking: list[str] = []
+    for point in points:
+        command = point.command(python, options.model)
+        if lacking or not measure(point, command, options.modes.split(","), options.rounds, until):
+            lacking.append(point.name)
+    mode = layouts.MODE.read_text().strip()
+    about = f"Linux {platform.release()}, {os.cpu_count()} CPUs, huge pages: {mode}; {options.rounds} rounds.\n"
+    if lacking:
+        about += f"\nNot whole, for lack of time: {', '.join(lacking)}.\n"
+    text = f"{about}\n{tables(points)}"
     print(text)
     if options.write:
-        PAGE.write_text(HEAD.replace("LAYERS", str(options.layers)) + text)
-    return 0
+        PAGE.write_text(HEAD + text)
+    return 1 if lacking else 0
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -20,7 +21,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-JOBS = ("agent", "always", "probes", "run")
+JOBS = ("agent", "always", "collector", "probes", "run")
 """Folders whose tests start jobs and look at all that run here."""
 
 
@@ -30,6 +31,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         folder = item.path.relative_to(Path(__file__).parent).parts[0]
         if folder in JOBS or any(item.get_closest_marker(name) for name in ("tf", "browser", "slow")):
             item.add_marker("alone")
+
+
+# pytest-xdist gives its workers the width of a terminal, and what is printed into no terminal has none.
+os.environ.pop("COLUMNS", None)
 
 
 @pytest.fixture(name="find_python", scope="session")

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 from tests.run.conftest import Project, environment, job_of
 
+from stepscope.derive.stacks import session_stacks
 from stepscope.model.log.events import CaptureTaken, Name, UserProfiler
+from stepscope.model.log.memory import MemoryHeld
 from stepscope.model.session.optrace import Category
 from stepscope.model.session.session import CaptureInfo, Session
 from stepscope.store import optrace
@@ -135,6 +137,32 @@ def test_system_calls_of_a_running_fit(project: Project, running: Callable[..., 
     assert {(row["pid"], row["native"]) for row in calls["rows"] if row["of_steps"]} == {(job.pid, job.pid)}
     assert any(row["call"] == "futex" for row in calls["rows"])
     assert calls["count"] >= sum(row["count"] for row in calls["rows"]) > 0
+
+
+def test_memory_of_a_running_fit(project: Project, running: Callable[..., Running]) -> None:
+    """Growth and the highest moment are flame graphs of bytes; the process says what its variables hold."""
+    job = running("long_fit.py")
+    done = job.trace("--kind", "memory", "--seconds", "2", "--force")
+    dense = job.trace("--kind", "python", "--seconds", "2", "--force")
+    code, out, _ = job.end()
+    assert (code, out) == (0, "done\n")
+    if "perf is not installed" in done.stderr or "perf_event_paranoid" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stderr
+    assert dense.returncode == 0, dense.stderr
+    assert " came and stayed" in done.stdout
+    assert "; highest " in done.stdout
+    session = project.session()
+    memory, python = (one for one in captures_of(session) if one.asked_by == "user")
+    assert (memory.kind, memory.way, memory.outcome) == ("memory", "perf", "done")
+    assert memory.files == ("stacks/memory-growth-0001.parquet", "stacks/memory-peak-0001.parquet")
+    assert (python.kind, python.way, python.outcome, python.files) == ("python", "agent", "done", ())
+    profiles = {profile.event: profile for profile in session_stacks.profiles(session)}
+    assert profiles["memory-peak"].unit == "bytes"
+    assert profiles["memory-peak"].total > 100 << 20
+    assert 0 < profiles["python-capture"].total < profiles["python"].total
+    looks = [look for worker in session.workers for look in worker.all(MemoryHeld) if look.reason == "asked"]
+    assert len(looks) == 2
 
 
 def test_a_capture_under_a_condition_that_never_holds_is_not_kept(

@@ -11,6 +11,8 @@ import pytest
 from tests.web.browser import AXE, CHROMIUM, FITS, FLAGS, NAMELESS, SERIOUS, Tab, tab_of
 from tests.web.recorded import PROGRAM
 
+from stepscope.collector.kernel import perf
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -176,6 +178,30 @@ def test_a_session_that_is_gone_leads_back(tab: Tab, recorded: Recorded) -> None
     tab.open(f"/sessions/{recorded.key}/nothing")
     tab.page.get_by_role("alert").get_by_role("link", name="Overview").click()
     tab.page.get_by_role("button", name=re.compile("HST004")).wait_for()
+
+
+@pytest.mark.tf
+@pytest.mark.slow
+@pytest.mark.skipif(not perf.abilities().perf, reason="perf is not installed, or may not sample")
+def test_memory_by_stack_of_a_training(browser: Browser, url: str, training: int) -> None:
+    """A capture of memory is asked for where flame graphs are, and shown there; Python stacks are offered, too."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    tab = tab_of(context, url)
+    page = tab.page
+    page.get_by_role("row", name=re.compile(f"long_fit.py .* {training} ")).get_by_role("link").click()
+    page.get_by_role("link", name="Flame graph").click()
+    page.wait_for_url("**/flame")
+    kinds = page.get_by_role("combobox", name="Capture")
+    kinds.wait_for()
+    assert kinds.locator("option").all_inner_texts()[1:] == ["Native stacks", "Python stacks", "Memory by stack"]
+    kinds.select_option("memory")
+    page.get_by_role("spinbutton", name="Seconds").fill("2")
+    page.get_by_role("button", name="Capture now").click()
+    page.locator(".ask .capture-done").wait_for()
+    page.get_by_role("button", name="Show", exact=True).click()
+    page.wait_for_url("**event=memory-growth**")
+    page.locator(".health", has_text="memory that came in a capture and was still there at its end").wait_for()
+    context.close()
 
 
 @pytest.mark.tf

@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine (make system-deps)"),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no chromium (make system-deps)")]
 DRAWN = "() => document.querySelector('.tl-canvas')?.dataset.state === 'drawn'"
 WIDE = "() => ((q) => q.get('to') - q.get('from'))(new URLSearchParams(location.search))"
 S = 1_000_000_000

@@ -84,7 +84,7 @@ export interface CaptureList {
 }
 
 export interface CaptureWanted {
-  kind?: "native" | "ops" | "syscalls";
+  kind?: "memory" | "native" | "ops" | "python" | "syscalls";
   steps?: number;
   task?: string;
   every_s?: number;

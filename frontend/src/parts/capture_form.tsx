@@ -3,12 +3,25 @@ import { useState } from "preact/hooks";
 import { post, type Problem } from "../api";
 import * as format from "../format";
 import type { Asked, Job, LiveCapture } from "../generated/api";
+import { change } from "../router";
 
-export type CaptureKind = "ops" | "native";
+export type CaptureKind = "ops" | "native" | "python" | "memory";
 
-const KINDS: Record<CaptureKind, string> = { ops: "Ops of some steps", native: "Native stacks" };
+const KINDS: Record<CaptureKind, string> = {
+  ops: "Ops of some steps",
+  native: "Native stacks",
+  python: "Python stacks",
+  memory: "Memory by stack",
+};
+/** Event of the flame graph that shows a kind's result. */
+const EVENTS: Record<CaptureKind, string> = { ops: "", native: "cpu", python: "python-capture", memory: "memory-growth" };
 const MAX_STEPS = 1000;
 const MAX_SECONDS = 60;
+
+interface Request {
+  id: string;
+  kind: CaptureKind;
+}
 
 interface Form {
   job: Job | null;
@@ -20,7 +33,7 @@ export function CaptureForm({ job, kind: shown }: Form) {
   const [kind, choose] = useState<CaptureKind>(shown);
   const [steps, setSteps] = useState("10");
   const [seconds, setSeconds] = useState("5");
-  const [asked, setAsked] = useState<string[]>([]);
+  const [asked, setAsked] = useState<Request[]>([]);
   const [problem, setProblem] = useState("");
   if (!job || job.state === "ending") return null;
   const ops = kind === "ops";
@@ -29,7 +42,7 @@ export function CaptureForm({ job, kind: shown }: Form) {
   const ask = () => {
     setProblem("");
     post<Asked>(`/jobs/${job.pid}/captures`, ops ? { kind, steps: amount } : { kind, seconds: amount }).then(
-      ({ request }) => setAsked((earlier) => [...earlier, request]),
+      ({ request }) => setAsked((earlier) => [...earlier, { id: request, kind }]),
       (error: Problem) => setProblem(error.message),
     );
   };
@@ -61,7 +74,7 @@ export function CaptureForm({ job, kind: shown }: Form) {
         <button class="main" disabled={wrong} onClick={ask}>
           Capture now
         </button>
-        {kind !== shown && <span class="quiet">its result stands on the {ops ? "Ops" : "Flame graph"} page</span>}
+        {ops !== (shown === "ops") && <span class="quiet">its result stands on the {ops ? "Ops" : "Flame graph"} page</span>}
       </div>
       {problem && (
         <p class="failed" role="alert">
@@ -69,9 +82,12 @@ export function CaptureForm({ job, kind: shown }: Form) {
         </p>
       )}
       <ul class="captures" aria-live="polite">
-        {asked.map((request) => (
-          <li key={request} class={`capture capture-${known.get(request)?.state ?? "waiting"}`}>
-            <Said capture={known.get(request) ?? null} />
+        {asked.map(({ id, kind: of }) => (
+          <li key={id} class={`capture capture-${known.get(id)?.state ?? "waiting"}`}>
+            <Said capture={known.get(id) ?? null} />{" "}
+            {known.get(id)?.state === "done" && EVENTS[of] && shown !== "ops" && (
+              <button onClick={() => change({ event: EVENTS[of], at: null })}>Show</button>
+            )}
           </li>
         ))}
       </ul>

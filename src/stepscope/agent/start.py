@@ -15,7 +15,7 @@ from stepscope.agent.core import frames
 from stepscope.agent.probes import registry
 from stepscope.agent.sampling.sampler import Sampler
 from stepscope.wire import trouble
-from stepscope.wire.commands import ENOUGH, STACKS
+from stepscope.wire.commands import ENOUGH, HELD, STACKS
 from stepscope.wire.trials import CONFIG_KEY
 
 TYPE_CHECKING = False
@@ -66,7 +66,8 @@ class Running:
         self.start_thread()
         self.state.hooks.children.append(self.start_thread)
         with self.state.guard("commands"):
-            takes = {KIND: self.state.captures.order, ENOUGH: self.state.captures.enough, STACKS: self._denser}
+            captures = self.state.captures
+            takes = {KIND: captures.order, ENOUGH: captures.enough, STACKS: self._denser, HELD: self._held}
             self.state.hooks.on_tick(Commands(self.state.lines, takes).tick)
         self.state.hooks.on_tick(self.state.membership.tick)
         with self.state.guard("first_look"):
@@ -102,6 +103,13 @@ class Running:
                 self.sampler.denser(hz, seconds)
             except ValueError as error:
                 self.state.lines.diagnostic("DX915", str(error))
+
+    def _held(self, command: dict[str, object]) -> None:
+        """A window of memory begins or ends: log what variables hold."""
+        del command
+        if self.state.hooks.held is not None:
+            with self.state.guard("memory_watch"):
+                self.state.hooks.held()
 
     def register_exit(self) -> None:
         """Register ``finish`` to run before all exit handlers registered so far."""

@@ -60,7 +60,7 @@ def of_session(session: Session, path: Path, event: str = "", window: Window | N
     Raises:
         UsageError: it has no such event, or no stacks at all.
     """
-    from stepscope.derive.stacks import session_stacks
+    from stepscope.derive.stacks import memory_stacks, session_stacks
     from stepscope.derive.view import SessionView
     from stepscope.reports.flame.graph import graph
 
@@ -68,8 +68,9 @@ def of_session(session: Session, path: Path, event: str = "", window: Window | N
     steps = SessionView(session).steps
     if window == "steady" and (steps is None or not steps.steady_count):
         raise UsageError(f"{path}: no steady steps in it; use --window all")
-    steady = steps is not None and bool(steps.steady_count) and window != "all"
-    said, work = "the whole run", 1.0
+    of_memory = profile.event in memory_stacks.EVENTS
+    steady = steps is not None and bool(steps.steady_count) and window != "all" and not of_memory
+    said, work = memory_stacks.SAID.get(profile.event, "the whole run"), 1.0
     part = profile
     if steps is not None and steady:
         lows, highs = steps.windows

@@ -15,11 +15,9 @@ from stepscope.model.api.capture_ask import DEFAULT_WAIT_S, DEFAULT_WHEN_WAIT_S,
 @click.option(
     "--seconds",
     type=click.FloatRange(0.5, 60),
-    help="Stacks, system calls: length of the window. [default: 5]",
+    help="All kinds but ops: length of the window. [default: 5; memory: 10]",
 )
-@click.option(
-    "--ops/--no-ops", default=True, show_default=True, help="Native stacks: also take an op trace of the same time."
-)
+@click.option("--ops/--no-ops", default=True, show_default=True, help="native: also take an op trace of the same time.")
 @click.option(
     "--task", metavar="NAME", help="Treat calls of this task as the steps; use its name from `stepscope top`."
 )

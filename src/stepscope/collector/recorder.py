@@ -13,8 +13,10 @@ import msgspec
 
 from stepscope.collector.always_on.session_quota import Limits, SessionQuota
 from stepscope.collector.captures.call_captures import CallCaptures
+from stepscope.collector.captures.memory_captures import MemoryCaptures
 from stepscope.collector.captures.native_captures import NativeCaptures
 from stepscope.collector.captures.op_captures import OpCaptures
+from stepscope.collector.captures.python_captures import PythonCaptures
 from stepscope.collector.cgroups import memory_kills
 from stepscope.collector.clocks import clock_domain
 from stepscope.collector.launch import apply, rundir
@@ -43,6 +45,9 @@ _SOON_NS = 6_000_000_000
 _FLUSH_RECORDS = 200_000
 _TRIM_NS = 60_000_000_000
 
+Captures = OpCaptures | NativeCaptures | CallCaptures | PythonCaptures
+"""Those of one kind."""
+
 
 class Recording:
     """Moves a run's data into its session."""
@@ -67,6 +72,8 @@ class Recording:
         self.captures = OpCaptures(self)
         self.native = NativeCaptures(self)
         self.system_calls = CallCaptures(self)
+        self.memory = MemoryCaptures(self)
+        self.python = PythonCaptures(self)
         self._look_schedule = LookSchedule(self, time.monotonic_ns())
         self._sources = sources.SourceCopies(self.writer)
         self._next_drain_ns = 0
@@ -219,6 +226,8 @@ class Recording:
         self.captures.close(now_ns)
         self.native.close(now_ns)
         self.system_calls.close(now_ns)
+        self.memory.close(now_ns)
+        self.python.close(now_ns)
         outliving = [w.pid for w in self.drainer.workers.values() if not w.closed and w.alive()]
         if outliving:
             self.note("DX113", f"some processes outlived the job and were measured only until its end: {outliving}")

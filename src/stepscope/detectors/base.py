@@ -203,7 +203,7 @@ def present(view: SessionView) -> frozenset[Signal]:
         Signal.STACKS: view.get(no_progress.build) is not None,
         Signal.HOST: view.get(contention.build) is not None,
         Signal.FAULTS: view.get(steady_page_faults.build) is not None,
-        Signal.NATIVE: bool(view.session.stacks),
+        Signal.NATIVE: any(one.unit != "bytes" for one in view.session.stacks),
         Signal.EXPERIMENT: view.session.experiment is not None,
         Signal.MEMBERS: view.get(waits.build) is not None,
         Signal.ENDED: manifest.exit_code is not None or manifest.memory_killed,

@@ -92,6 +92,7 @@ from stepscope.detectors.input import (
     stateful_sequential_map,
     traced_input_wait,
     unbatched_map,
+    unread_input,
 )
 from stepscope.detectors.system import (
     choppy_network_input,
@@ -185,6 +186,7 @@ ALL: Listed = (
     slow_evaluation_input.DETECTOR,
     input_takes_cpus.DETECTOR,
     single_elements.DETECTOR,
+    unread_input.DETECTOR,
     kernel_launch_bound.DETECTOR,
     host_to_device_copy_bound.DETECTOR,
     op_on_host_in_device_step.DETECTOR,

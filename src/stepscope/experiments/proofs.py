@@ -61,6 +61,7 @@ OF_CODE: dict[str, tuple[str, ...]] = {
     "INP006": ("parallel-map",),
     "INP007": ("parallel-map", "compute-only"),
     "INP012": ("compute-only", "cache-input"),
+    "INP014": ("compute-only",),
     "NET001": ("prefetch", "compute-only"),
     "NET002": ("compute-only", "cache-input"),
     "TRD001": (STUB,),

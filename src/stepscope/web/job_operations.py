@@ -29,7 +29,7 @@ PID = Number(name="pid", about="Process ID of the job.", where="path", least=1, 
 class CaptureWanted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The options of `stepscope trace`."""
 
-    kind: Literal["ops", "native", "syscalls"] = "ops"
+    kind: Literal["ops", "native", "memory", "python", "syscalls"] = "ops"
     steps: Annotated[int, Meta(ge=0, le=MAX_STEPS)] = 0
     """Number of steps; 0: ten, or one run of a session."""
     task: Annotated[str, Meta(max_length=1_000)] = ""
@@ -39,7 +39,7 @@ class CaptureWanted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     count: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
     """Maximum number of captures; 0: one, or unlimited if ``every_s`` is set."""
     seconds: Annotated[float, Meta(ge=0, le=60)] = 0.0
-    """Duration of a window of native stacks or system calls; 0: five seconds."""
+    """Duration of a window; 0: five seconds, for memory ten."""
     ops: bool = True
     """With native stacks: also take an op trace of the same time, which shows the ops that generated code runs for."""
     keep_raw: bool = False

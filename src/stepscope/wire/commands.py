@@ -22,6 +22,8 @@ STACKS = "stacks"
 """Kind of the command that makes a process sample its Python stacks at ``hz`` for ``seconds``."""
 ENOUGH = "enough"
 """Kind of the command that ends the op trace whose id is ``capture``, with what has been traced."""
+HELD = "held"
+"""Kind of the command that makes a process log what its variables hold."""
 MAX_BYTES = 8_192
 MAX_FILES = 16
 """Maximum number of commands taken in one look; the rest are taken in the next."""

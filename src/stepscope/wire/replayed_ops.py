@@ -127,5 +127,9 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
 CONSTANT = "Const"
 """Type whose small whole numbers are recorded as the attribute ``VALUE``: axes, permutations, shapes."""
 VALUE = "value"
+MAX_INPUTS = 64
+"""Inputs kept of any node; a call of a large function has hundreds."""
+MAX_OUTPUTS = 8
+"""Outputs kept of any node."""
 MAX_VALUES = 16
 """Numbers of a constant that are recorded at most."""

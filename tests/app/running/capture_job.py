@@ -110,6 +110,8 @@ class Job:
     captures: Captures = field(default_factory=Captures)
     native: Captures = field(default_factory=Captures)
     system_calls: Captures = field(default_factory=Captures)
+    memory: Captures = field(default_factory=Captures)
+    python: Captures = field(default_factory=Captures)
     steps: SimpleNamespace | None = field(default_factory=lambda: STEPS)
     events_per_step: float | None = None
     wanted: tuple[Wish, ...] = ()

@@ -243,7 +243,7 @@ def test_a_task_is_found_by_its_name(job: Job) -> None:
     [
         ({"task": "tra", "wait_s": 0}, "several tasks are called tra; expected one of: train, train_summary"),
         ({"task": "x", "wait_s": 0}, "no task is called x; expected one of: train, train_summary, accuracy"),
-        ({"kind": "memory"}, "unknown kind of capture memory; expected ops, native, syscalls"),
+        ({"kind": "gpu"}, "unknown kind of capture gpu; expected ops, native, memory, python, syscalls"),
         ({"steps": 5000}, "5000 steps; expected 1 to 1000"),
     ],
 )

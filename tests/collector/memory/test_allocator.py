@@ -96,7 +96,8 @@ def test_a_library_is_preloaded_first_or_asked_for(remedy: object) -> None:
     stem = known.preload.removeprefix("lib").partition(".so")[0]
     if ctypes.util.find_library(stem) == known.preload:
         after = apply.environment([known.id], {"LD_PRELOAD": "libother.so"})
-        assert after["LD_PRELOAD"] == f"{known.preload}:libother.so"
+        own = f"{known.preload}:libstdc++.so.6" if known.alone else known.preload
+        assert after["LD_PRELOAD"] == f"{own}:libother.so"
     else:
         with pytest.raises(UsageError, match=known.package):
             apply.environment([known.id], {})
@@ -173,4 +174,4 @@ def test_one_in_the_program_itself_comes_before_all(tmp_path: Path) -> None:
 def test_other_allocators_are_no_longer_preloaded() -> None:
     """What else is preloaded stays."""
     before = {"LD_PRELOAD": f"/opt/{JEMALLOC} libother.so:libtcmalloc_minimal.so.4"}
-    assert apply.environment([C_LIBRARY], before)["LD_PRELOAD"] == "libc.so.6:libother.so"
+    assert apply.environment([C_LIBRARY], before)["LD_PRELOAD"] == "libc.so.6:libstdc++.so.6:libother.so"

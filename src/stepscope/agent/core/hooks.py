@@ -16,6 +16,8 @@ class Hooks:
         self.ticks: list[Callable[[int], object]] = []
         self.errand: Callable[[int], object] | None = None
         """Background work (graph reading), done in slices while the agent's thread is idle."""
+        self.held: Callable[[], object] | None = None
+        """Logs what the job's variables hold; None: the probe that knows is not attached."""
         self.apart_ns = 0
         """CPU time of errands, which does not affect the sampling rate."""
         self._finishes: list[Callable[[], object]] = []

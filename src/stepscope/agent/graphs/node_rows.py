@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import struct
 
-from stepscope.wire.replayed_ops import ATTRIBUTES, CONSTANT, MAX_VALUES, VALUE
+from stepscope.wire.replayed_ops import ATTRIBUTES, CONSTANT, MAX_INPUTS, MAX_OUTPUTS, MAX_VALUES, VALUE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 
 BLOCK = 128
 """Nodes per block; writing one takes about 0.3 ms."""
-MAX_OUTPUTS = 8
-MAX_INPUTS = 64
-"""Inputs kept per node; a call of a large function has hundreds."""
 MAX_NAME = 400
 FUNCTIONS = {
     "PartitionedCall": ("f",),

@@ -35,11 +35,8 @@ from stepscope.wire.commands import REQUESTS_NAME, Inbox
 
 if TYPE_CHECKING:
     from stepscope.app.running.live import Live
-    from stepscope.collector.captures.call_captures import CallCaptures
-    from stepscope.collector.captures.native_captures import NativeCaptures
-    from stepscope.collector.captures.op_captures import OpCaptures
     from stepscope.collector.captures.reason import Reason
-    from stepscope.collector.recorder import Recording
+    from stepscope.collector.recorder import Captures, Recording
     from stepscope.model.session.session import CaptureInfo
 
 FIRST_COST_NS = 50_000_000
@@ -65,10 +62,12 @@ class Capturing:
         """Begin; the account opens at the session's start."""
         self._recording = recording
         self._live = live
-        self._captures: dict[str, OpCaptures | NativeCaptures | CallCaptures] = {
+        self._captures: dict[str, Captures] = {
             "ops": recording.captures,
             "native": recording.native,
             "syscalls": recording.system_calls,
+            "memory": recording.memory,
+            "python": recording.python,
         }
         self._wanted: list[WantedCapture] = []
         self._now: WantedCapture | None = None

@@ -43,7 +43,7 @@ POINTWISE = (
 """Types of which each element depends on the elements at its own place."""
 FEWEST = 8
 """Places that an axis of unknown size is taken to have, where one of them is used; sequences mostly have more."""
-_ASIDE = frozenset({"Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike", "NoOp"})
+ASIDE = frozenset({"Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike", "NoOp"})
 """Consumers that take no value."""
 
 
@@ -98,7 +98,7 @@ def _of_graph(
     rows = table.rows_of(graph)
     users: dict[int, list[int]] = defaultdict(list)
     for row in range(rows.start, rows.stop):
-        if table.type_of(row) not in _ASIDE and not index.is_gradient(row):
+        if table.type_of(row) not in ASIDE and not index.is_gradient(row):
             for producer in set(table.inputs_of(row).tolist()):
                 users[producer].append(row)
     sources = dict.fromkeys(
@@ -111,7 +111,7 @@ def _of_graph(
         if source == NOT_FOUND or not _computed(index, source) or not all(_selects(index, u, source) for u in taken):
             continue
         shape = _shape(index, shapes, source)
-        parts = [_part(shape, _shape(index, shapes, user)) for user in taken]
+        parts = [part_of(shape, _shape(index, shapes, user)) for user in taken]
         used = sum(part for part in parts if part is not None)
         if shape is None or None in parts or not 0 < used <= most or _count(shape) < min_elements:
             continue
@@ -145,7 +145,7 @@ def _count(shape: tuple[int, ...]) -> int:
     return count
 
 
-def _part(whole: tuple[int, ...] | None, part: tuple[int, ...] | None) -> float | None:
+def part_of(whole: tuple[int, ...] | None, part: tuple[int, ...] | None) -> float | None:
     """Share of the elements that is taken; None if a shape leaves more open than the other.
 
     An axis of unknown size of which one place is taken counts as one of ``FEWEST``.

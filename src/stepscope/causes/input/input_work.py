@@ -48,6 +48,8 @@ HANDED_NS = 20_000.0
 """CPU time to hand a batch from one thread to another: 10-25 us."""
 MOST = 2.0
 """Times what passing an element takes that a stage may take for it."""
+MAKING = frozenset({"Map", "MapAndBatch", "Interleave", "FlatMap", "Generator", "Csv", "TFRecord"})
+"""Those that make elements."""
 PASSING = frozenset({"Prefetch", "MapAndBatch"})
 
 

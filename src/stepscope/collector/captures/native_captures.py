@@ -15,7 +15,7 @@ import msgspec
 from stepscope.collector.captures import window_steps
 from stepscope.collector.captures.window_steps import WindowCaptures
 from stepscope.collector.kernel import perf
-from stepscope.collector.native.native_window import MAX_SECONDS, SECONDS, NativeWindow
+from stepscope.collector.native.native_window import SECONDS, NativeWindow
 from stepscope.errors import CaptureError
 from stepscope.store import layout, stacks
 from stepscope.wire import commands
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from stepscope.collector.captures.asked import Asked
     from stepscope.collector.captures.window_steps import Flight
+    from stepscope.collector.kernel.perf import Abilities
     from stepscope.collector.native.native_window import Taken
     from stepscope.model.session.session import CaptureInfo
 
@@ -38,6 +39,8 @@ class NativeCaptures(WindowCaptures[NativeWindow]):
     """The native windows of one recording."""
 
     kind, way = "native", "perf"
+    needless: frozenset[str] = frozenset()
+    """Codes of abilities that a window does without."""
 
     def begin(self, asked: Asked, now_ns: int) -> str:
         """Begin a window and return its id.
@@ -50,6 +53,8 @@ class NativeCaptures(WindowCaptures[NativeWindow]):
         pid = window_steps.pid_of(self._recording, asked.worker)
         can = perf.abilities()
         for missing in can.missing:
+            if missing.code in self.needless:
+                continue
             self._recording.note(missing.code, missing.text)
         if not can.perf:
             raise CaptureError(can.missing[0].text)
@@ -57,13 +62,21 @@ class NativeCaptures(WindowCaptures[NativeWindow]):
         folder = self._folder(identity)
         rates = self._rates(pid, now_ns)
         try:
-            window = NativeWindow(pid, folder, can, rates, asked.seconds or SECONDS)
+            window = self._window(pid, folder, can, rates, asked.seconds)
         except OSError as error:
             raise CaptureError(f"{folder}: {error.strerror or error}") from error
         hz = 0 if window.watch is not None else rates.frequency
-        seconds = min(asked.seconds or SECONDS, MAX_SECONDS) + perf.COUNT_SECONDS
+        seconds = window.seconds + perf.COUNT_SECONDS
         window_steps.keep_awake(self._recording, asked.worker, seconds, hz=hz)
         return self._begun(asked, window, identity)
+
+    def _window(self, pid: int, folder: Path, can: Abilities, rates: perf.Rates, seconds: float) -> NativeWindow:
+        return NativeWindow(pid, folder, can, rates, seconds or SECONDS)
+
+    def _said(self, flight: Flight[NativeWindow], taken: Taken) -> str:
+        """The text of a window that has been taken."""
+        del flight, taken
+        return ""
 
     def _released(self, flight: Flight[NativeWindow]) -> None:
         shutil.rmtree(self._folder(flight.identity), ignore_errors=True)
@@ -103,6 +116,7 @@ class NativeCaptures(WindowCaptures[NativeWindow]):
         info = msgspec.structs.replace(
             info,
             outcome="done",
+            text=self._said(flight, taken),
             at_ns=taken.began_ns,
             recorded_ns=taken.recorded_ns,
             files=files,

@@ -30,9 +30,9 @@ interrupted."""
 class FrameWatch:
     """Watches the frames of one process while perf samples it."""
 
-    def __init__(self, layout: Layout, runtime: int, pid: int) -> None:
+    def __init__(self, layout: Layout, runtime: int, pid: int, one_page_in: int = 1) -> None:
         """Begin to watch. ``layout``: verified for the process by ``layout_check``; ``runtime``: address of its
-        _PyRuntime.
+        _PyRuntime; ``one_page_in``: only of samples whose address is in one of so many pages.
 
         Raises:
             OSError: no rights, or no BPF.
@@ -41,7 +41,7 @@ class FrameWatch:
         self._rows: dict[int, list[Row]] = defaultdict(list)
         with ExitStack() as held:
             self._ring = held.enter_context(closing(bpf.Ring(RING_BYTES)))
-            code = program(self._layout, runtime, self._ring.fd, pid)
+            code = program(self._layout, runtime, self._ring.fd, pid, one_page_in)
             self.program = held.enter_context(closing(bpf.Program(code)))
             """Program to attach to perf's counters."""
             self._held = held.pop_all()

@@ -6,6 +6,8 @@ to 3.10 Include/cpython/frameobject.h; bpf-helpers(7).
 
 from __future__ import annotations
 
+import mmap
+import platform
 import struct
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -23,7 +25,9 @@ from stepscope.collector.kernel.bpf import (
     LOAD,
     LOAD_32,
     MOVE,
+    MULTIPLY_REGISTER,
     SHIFT,
+    SHIFT_DOWN,
     STORE,
     TOP,
     WHO_AT,
@@ -149,19 +153,41 @@ class Row(NamedTuple):
     """Flag: the outermost frame is included."""
 
 
-def samples_of(pid: int) -> bytes:
-    """The instructions of a program that passes only the samples of one process."""
+_ADDRESS_AT = {"x86_64": 176, "aarch64": 280}
+"""Offset in ``bpf_perf_event_data`` of the address that an event concerns, behind registers and period."""
+_SPREAD = 0x9E3779B97F4A7C15
+"""2^64 divided by the golden ratio: the upper bits of its products are as good as random (Knuth, 6.4)."""
+
+
+def some_pages(code: Assembler, one_in: int) -> None:
+    """Jump to "other" unless the address of the event is in one of the chosen pages: a page is chosen or not whenever
+    it is touched. ``one_in``: a power of two, 1 for all. Must come first: it reads the program's argument.
+    """
+    if one_in == 1:
+        return
+    code.add(LOAD, 2, 1, _ADDRESS_AT[platform.machine()])
+    code.add(SHIFT_DOWN, 2, value=mmap.PAGESIZE.bit_length() - 1)
+    code.number(3, _SPREAD)
+    code.add(MULTIPLY_REGISTER, 2, 3)
+    code.add(SHIFT_DOWN, 2, value=65 - one_in.bit_length())
+    code.jump(IF_OTHER, 2, "other")
+
+
+def samples_of(pid: int, one_page_in: int = 1) -> bytes:
+    """The instructions of a program that passes only the samples of one process, in one of so many pages."""
     code = Assembler()
+    some_pages(code, one_page_in)
     only(code, pid)
     _end(code)
     return code.assembled()
 
 
-def program(layout: Layout, runtime: int, ring: int, pid: int) -> bytes:
+def program(layout: Layout, runtime: int, ring: int, pid: int, one_page_in: int = 1) -> bytes:
     """The instructions of a program that also follows frames. ``runtime``: the address of the process's _PyRuntime;
-    ``ring``: descriptor of the output ring.
+    ``ring``: descriptor of the output ring; ``one_page_in``: see ``some_pages``.
     """
     code = Assembler()
+    some_pages(code, one_page_in)
     only(code, pid)
     _find_thread(code, layout, runtime)
     code.map(1, ring)

@@ -33,6 +33,7 @@ COUNT_SECONDS = 1.0
 """Time for counting, in which the process also notices the command and samples its Python stacks at that rate."""
 BUFFERS = "4M"
 """Buffer size, some 120 samples; with the default of 516 KiB, which held 30, a starved perf lost one in seven."""
+NO_CALLS = "DX144"
 CALL_PREFIX, SITE_PREFIX = "syscalls:sys_enter_", "site_"
 """Prefixes of perf's event names: every call, and some with their stacks."""
 CALLS = ("madvise", "munmap", "brk")
@@ -124,7 +125,7 @@ def abilities() -> Abilities:
         how = "run as root, or grant read access to" if mounted else "run sudo mount -t tracefs nodev"
         text = "native windows do not record system calls (madvise, munmap, brk): their events cannot be read; "
         text += f"{how} {_TRACING}"
-        missing.append(Diagnostic(code="DX144", text=text))
+        missing.append(Diagnostic(code=NO_CALLS, text=text))
     return Abilities(perf=program, kernel=kernel, calls=calls, buffers=BUFFERS if free else "", missing=tuple(missing))
 
 
@@ -154,8 +155,40 @@ def command(
             every = rates.site_period(call)
             events.append(f"{CALL_PREFIX}{call}")
             events.append(f"tracepoint/config={number},period={every},{dwarf},name={SITE_PREFIX}{call}/")
+    return _recording(can, pid, out, seconds, events, addresses=rates.faulting, every_cpu=every_cpu, begin=begin)
+
+
+def fault_command(
+    can: Abilities,
+    pid: int,
+    out: str,
+    seconds: float,
+    *,
+    period: int,
+    every_cpu: bool = False,
+    begin: Sequence[str] = (),
+) -> list[str]:
+    """The command that records every ``period``-th page fault of a process, with its address and stack; else as
+    ``command``.
+    """
+    where = "" if can.kernel else "u"
+    event = f"page-faults/period={period},call-graph=dwarf,stack-size={STACK_BYTES}/{where}"
+    return _recording(can, pid, out, seconds, [event], addresses=True, every_cpu=every_cpu, begin=begin)
+
+
+def _recording(
+    can: Abilities,
+    pid: int,
+    out: str,
+    seconds: float,
+    events: Sequence[str],
+    *,
+    addresses: bool,
+    every_cpu: bool,
+    begin: Sequence[str],
+) -> list[str]:
     words = [can.perf, "record", "-q", "-o", out, "-k", "CLOCK_MONOTONIC", "-B", "-N", *begin]
-    words += ["-d"] if rates.faulting else []
+    words += ["-d"] if addresses else []
     words += ["-a"] if every_cpu else ["-p", str(pid)]
     if can.buffers:
         words += ["-m", can.buffers]

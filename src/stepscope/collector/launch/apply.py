@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 _LISTS = {"MALLOC_CONF": ",", "GLIBC_TUNABLES": ":"}
 """Variables that are lists in which the last word counts: ours is appended to the user's."""
 _PRELOAD = "LD_PRELOAD"
+_OPERATORS = "libstdc++.so.6"
+"""C++'s new and delete on malloc: an allocator that a program is linked with has others, which would take what the C
+library gave for theirs. It stands behind the C library."""
 
 
 def environment(ids: Sequence[str], before: Mapping[str, str], option: str = "--apply") -> dict[str, str]:
@@ -41,7 +44,7 @@ def environment(ids: Sequence[str], before: Mapping[str, str], option: str = "--
                 )
             if remedy.alone:
                 kept = [one for one in result.get(_PRELOAD, "").replace(" ", ":").split(":") if not _is_malloc(one)]
-                result[_PRELOAD] = ":".join(kept)
+                result[_PRELOAD] = ":".join([*([_OPERATORS] if _installed(_OPERATORS) else []), *kept])
             _preload(result, remedy.preload)
         if remedy.built:
             problem = layouts.problem(remedy.variables[layouts.PAGES]) if layouts.PAGES in remedy.variables else ""

@@ -39,7 +39,6 @@ MAX_PAGES = 8 << 20
 """Maximum pages of the page map in one look: 64 MiB of it, 32 GiB of memory."""
 MAX_SMAPS_PAGES = 65_536
 """Maximum resident pages of one mapping: smaps counts them in 5 ms."""
-_PART_BYTES = 64 << 10
 _PAGEMAP_PART = 1 << 20
 _MINFLT, _MAJFLT = 7, 9
 """Positions in /proc/PID/stat after the command's closing bracket."""
@@ -54,7 +53,7 @@ def look(pid: int, origin_ns: int) -> MemoryLook:
     """
     wall, cpu = time.monotonic_ns(), time.thread_time_ns()
     pace = page_scan.Pace()
-    table, names = smaps.read(_read(f"/proc/{pid}/maps", pace))
+    table, names = smaps.read(page_scan.read(f"/proc/{pid}/maps", pace))
     huge = max(0, _number(THP / "hpage_pmd_size"))
     mode = _text(THP / "enabled").partition("[")[2].partition("]")[0]
     counters = _counters(pid)
@@ -83,17 +82,6 @@ def look(pid: int, origin_ns: int) -> MemoryLook:
     )
 
 
-def _read(path: str, pace: page_scan.Pace) -> bytes:
-    parts = [b"-"]
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        while parts[-1]:
-            parts.append(pace(lambda: os.read(fd, _PART_BYTES)))
-    finally:
-        os.close(fd)
-    return b"".join(parts[1:])
-
-
 @contextmanager
 def _page_map(pid: int) -> Iterator[int]:
     fd = os.open(f"/proc/{pid}/pagemap", os.O_RDONLY | os.O_CLOEXEC)
@@ -115,7 +103,7 @@ def _by_smaps(pid: int, table: MappingTable, huge: int, pace: page_scan.Pace) ->
             first, last = int(table.start[row]) // mmap.PAGESIZE, int(table.end[row]) // mmap.PAGESIZE
             if last - first > MAX_PAGES or _blocks(fd, first, last - first, 1).pages > MAX_SMAPS_PAGES:
                 raise FormatError(f"reading smaps of process {pid} could delay it by more than 5 ms; needs Linux 6.7")
-    table, names = smaps.read(_read(f"/proc/{pid}/smaps", pace))
+    table, names = smaps.read(page_scan.read(f"/proc/{pid}/smaps", pace))
     return (_with_blocks(pid, table, huge) if huge else table), names
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import fcntl
 import mmap
+import os
 import struct
 import time
 from dataclasses import replace
@@ -35,9 +36,9 @@ _ARGUMENTS = struct.Struct("=12Q")
 _WALK_END = struct.Struct("=Q")
 _WALK_END_AT = 32
 _REGION = np.dtype([("start", "<u8"), ("end", "<u8"), ("flags", "<u8")])
-_FILE, _PRESENT, _SWAPPED, _ZERO, _HUGE = 1 << 2, 1 << 3, 1 << 4, 1 << 5, 1 << 6
-_WANTED = _PRESENT | _SWAPPED
-_TOLD = _FILE | _PRESENT | _SWAPPED | _ZERO | _HUGE
+FILE, PRESENT, SWAPPED, ZERO, HUGE = 1 << 2, 1 << 3, 1 << 4, 1 << 5, 1 << 6
+_WANTED = PRESENT | SWAPPED
+_TOLD = FILE | PRESENT | SWAPPED | ZERO | HUGE
 CALL_PAGES = 2048
 """Maximum resident pages per call: some 0.05 ms."""
 CALL_BYTES = 256 << 20
@@ -50,6 +51,7 @@ MAX_CALLS = 65_536
 MAX_BLOCKS = 1 << 20
 """Maximum blocks of a mapping, from its first page to its last: 2 TiB."""
 _NEAR_BYTES = 64 << 20
+_PART_BYTES = 64 << 10
 _WORK_NS, _REST_S = 500_000, 0.001
 """CPU time between rests. Source: the shortest time slice of Linux, 0.75 ms (kernel/sched/fair.c)."""
 _HUGETLB = "/anon_hugepage"
@@ -134,6 +136,18 @@ class Scanner:
         return (behind if behind > start else end), self._regions[:count].copy()
 
 
+def read(path: str, pace: Pace) -> bytes:
+    """A file of /proc, in parts."""
+    parts = [b"-"]
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        while parts[-1]:
+            parts.append(pace(lambda: os.read(fd, _PART_BYTES)))
+    finally:
+        os.close(fd)
+    return b"".join(parts[1:])
+
+
 def can_scan() -> bool:
     """Whether this kernel can."""
     try:
@@ -150,12 +164,12 @@ def with_pages(scanner: Scanner, table: MappingTable, names: Sequence[str], *, h
     ``eligible`` is inferred here: mappings that have huge pages, and with ``always`` all private anonymous ones that a
     whole block fits into.
     """
-    found = [scanner.pages(start, end) for start, end in _groups(table)]
+    found = [scanner.pages(start, end) for start, end in groups(table)]
     pages = Pages(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
     counted = ~np.array([name.startswith(_HUGETLB) for name in names], np.bool_)[table.name]
-    resident = (pages.flags & (_PRESENT | _ZERO)) == _PRESENT
-    anonymous = resident & (pages.flags & _FILE == 0)
-    kinds = (resident, anonymous, anonymous & (pages.flags & _HUGE != 0), pages.flags & _SWAPPED != 0)
+    resident = (pages.flags & (PRESENT | ZERO)) == PRESENT
+    anonymous = resident & (pages.flags & FILE == 0)
+    kinds = (resident, anonymous, anonymous & (pages.flags & HUGE != 0), pages.flags & SWAPPED != 0)
     rss, own, in_huge, swap = (
         (pages.bytes_below(table.end, kind) - pages.bytes_below(table.start, kind)) * counted for kind in kinds
     )
@@ -178,7 +192,7 @@ def with_pages(scanner: Scanner, table: MappingTable, names: Sequence[str], *, h
     )
 
 
-def _groups(table: MappingTable) -> list[tuple[int, int]]:
+def groups(table: MappingTable) -> list[tuple[int, int]]:
     """(start, end) of mappings that are close enough to be scanned together."""
     far = np.flatnonzero(table.start[1:] - table.end[:-1] > _NEAR_BYTES) + 1
     firsts, lasts = np.concatenate(([0], far)), np.concatenate((far, [len(table)])) - 1
@@ -189,7 +203,7 @@ def _blocks(pages: Pages, start: int, end: int, huge: int) -> tuple[int, int, in
     """Aligned blocks within a mapping that are full, those that are partly full, small pages in both; -1 each if there
     are none, or too many to count.
     """
-    there = pages.flags & _PRESENT != 0
+    there = pages.flags & PRESENT != 0
     first, last = np.searchsorted(pages.end[there], start, "right"), np.searchsorted(pages.start[there], end) - 1
     if end // huge <= -(-start // huge) or last < first:
         return -1, -1, -1

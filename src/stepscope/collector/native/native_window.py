@@ -67,6 +67,9 @@ class Taken:
 class NativeWindow:
     """One window, from its start to its result. Call ``poll`` until it is over, then ``take``."""
 
+    one_page_in = 1
+    """Samples are passed whose address is in one of so many pages."""
+
     def __init__(self, pid: int, folder: Path, can: Abilities, rates: Rates, seconds: float = SECONDS) -> None:
         """Begin: calls are first counted briefly. ``folder`` is made here, and the caller deletes it.
 
@@ -81,7 +84,7 @@ class NativeWindow:
         self._counts = folder / "counts"
         self._can = can
         self._rates = rates
-        self._seconds = min(seconds, MAX_SECONDS)
+        self.seconds = self._seconds = min(seconds, MAX_SECONDS)
         self._cpu_ns = 0
         self._over = False
         self._problem = ""
@@ -99,7 +102,7 @@ class NativeWindow:
         self.watch = self._watch_frames()
         """Watch that sees Python's frames at each sample; None: not permitted, or no Python."""
         self._gate = self.watch.program if self.watch is not None else self._bare_gate()
-        self._every_cpu = self._gate is not None and not rates.faulting
+        self._every_cpu = self._gate is not None and self._may_choose
         try:
             folder.mkdir(parents=True)
             self._prefix = perf_start.words(folder)
@@ -108,12 +111,18 @@ class NativeWindow:
             self.close()
             raise CaptureError(f"{can.perf} cannot be started: {error.strerror}") from error
 
+    @property
+    def _may_choose(self) -> bool:
+        """Whether all events that are recorded have samples, which a program can choose."""
+        return not self._rates.faulting
+
     def _watch_frames(self) -> FrameWatch | None:
         try:
             runtime = layout_check.runtime_of(self.pid, self._files)
             if runtime is None:
                 return None
-            return FrameWatch(layout_check.layout_of(self.pid, self._files, runtime), runtime.address, self.pid)
+            layout = layout_check.layout_of(self.pid, self._files, runtime)
+            return FrameWatch(layout, runtime.address, self.pid, self.one_page_in)
         except CaptureError as error:
             why = str(error)
         except OSError as error:
@@ -129,7 +138,9 @@ class NativeWindow:
     def _bare_gate(self) -> bpf.Program | None:
         """A program that passes this process's samples; None: not permitted."""
         try:
-            return bpf.Program(bpf_program.samples_of(self.pid)) if layout_check.is_here(self.pid) else None
+            if not layout_check.is_here(self.pid):
+                return None
+            return bpf.Program(bpf_program.samples_of(self.pid, self.one_page_in))
         except OSError:  # counters of threads cost more and give the same data
             return None
 
@@ -160,15 +171,7 @@ class NativeWindow:
         if self._control is not None:
             self._control.close()
         self._control = control = PerfControl() if self._controlled else None
-        words = perf.command(
-            self._can,
-            self.pid,
-            str(self._file),
-            self._seconds,
-            rates,
-            every_cpu=self._every_cpu,
-            begin=control.words if control is not None else (),
-        )
+        words = self._command(rates, control.words if control is not None else [])
         descriptors = control.descriptors if control is not None else ()
         self._tries += 1
         self._started_ns = time.monotonic_ns()
@@ -181,6 +184,10 @@ class NativeWindow:
         if control is not None:
             control.begin(self._process.pid, self.pid, self._gate, chosen=self._every_cpu)
         return True
+
+    def _command(self, rates: Rates, begin: list[str]) -> list[str]:
+        where = str(self._file)
+        return perf.command(self._can, self.pid, where, self._seconds, rates, every_cpu=self._every_cpu, begin=begin)
 
     def poll(self, now_ns: int) -> bool:
         """Whether recording is over."""
@@ -243,6 +250,18 @@ class NativeWindow:
             CaptureError: perf recorded nothing; the text has its reason.
         """
         began = time.process_time_ns()
+        recorded, profiles, diagnostics = self._decoded(origin_ns, window)
+        events = memory_events.decode(recorded, self.pid, origin_ns=origin_ns, window=window)
+        return self._taken(began, origin_ns, profiles, events, diagnostics)
+
+    def _decoded(
+        self, origin_ns: int, window: int
+    ) -> tuple[Recorded, tuple[StackProfile, ...], tuple[Diagnostic, ...]]:
+        """What perf has written, with its stacks.
+
+        Raises:
+            CaptureError: as ``take``.
+        """
         if self.watch is not None:
             self.watch.update()
         try:
@@ -256,13 +275,22 @@ class NativeWindow:
                 watch=self.watch,
             )
             profiles = decoder.profiles(f"window {window}")
-            events = memory_events.decode(recorded, self.pid, origin_ns=origin_ns, window=window)
         except (FormatError, OSError) as error:
             raise CaptureError(f"perf recorded nothing of process {self.pid}: {self._words() or error}") from error
+        return recorded, profiles, (*self._missing, *decoder.diagnostics())
+
+    def _taken(
+        self,
+        began: int,
+        origin_ns: int,
+        profiles: tuple[StackProfile, ...],
+        events: MemoryEventTable,
+        diagnostics: tuple[Diagnostic, ...],
+    ) -> Taken:
         return Taken(
             profiles=profiles,
             events=events,
-            diagnostics=(*self._missing, *decoder.diagnostics()),
+            diagnostics=diagnostics,
             began_ns=(self.began_ns or self._started_ns) - origin_ns,
             recorded_ns=(self.ended_ns or time.monotonic_ns()) - (self.began_ns or self._started_ns),
             bytes=self._bytes(),

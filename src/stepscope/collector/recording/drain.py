@@ -25,6 +25,7 @@ from stepscope.model.log import events
 from stepscope.model.log.cluster import MemberSeen
 from stepscope.model.log.graph import NodeColumns
 from stepscope.model.log.look import LookTaken
+from stepscope.model.log.memory import MemoryHeld
 from stepscope.model.records import RecordTable
 from stepscope.model.session.member import MemberInfo
 from stepscope.model.session.session import WorkerInfo
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 MAX_PENDING = 4_000_000
 """Maximum number of records kept in memory while the disk refuses them (160 MB); beyond it the oldest are dropped and
 counted."""
-_ABOUT_PROCESS = frozenset({"process", "framework", "end", "capture", "look", "profiler", "member"})
+_ABOUT_PROCESS = frozenset({"process", "framework", "end", "capture", "look", "profiler", "member", "memory-held"})
 _WITH_COMMAND = frozenset({"process", "child"})
 _ABOUT_FILES = frozenset({"name", "code", "trace", "dataset", "iterator", "child", "model", "pyfunction", "layer"})
 
@@ -82,6 +83,8 @@ class WorkerDrain:
         """Results of requested captures, by their ids."""
         self.looks: dict[str, LookTaken] = {}
         """First looks that it began by itself, or found too dear, by their ids."""
+        self.held: list[MemoryHeld] = []
+        """What its variables held when a capture of memory began or ended, the newest two."""
         self.profiled = False
         """Flag: its own profiler runs, or a profiler server could start it at any moment."""
         for kind, text in writer.stored_lines(self.key):
@@ -197,6 +200,12 @@ class WorkerDrain:
             self.answers[event.id] = msgspec.structs.replace(event, at=event.at - self._origin_ns, ends=ends)
         elif isinstance(event, LookTaken):
             self.looks[event.id] = event
+        else:
+            self._note_more(event)
+
+    def _note_more(self, event: AnyEvent) -> None:
+        if isinstance(event, MemoryHeld) and event.reason == "asked":
+            self.held = [*self.held[-1:], event]
         elif isinstance(event, events.UserProfiler):
             self.profiler_server |= event.action == "server"
             if event.action in {"start", "stop"}:

@@ -66,8 +66,9 @@ def _cluster(pid: int) -> object:
 
 
 def _speaks_with(pid: int, measured: frozenset[int]) -> bool:
-    if _LIBRARY not in _content(Path(f"/proc/{pid}/maps")):
-        return False
+    mine = [inode for one in measured for inode in socket_inodes(one)]
+    if not mine or _LIBRARY not in _content(Path(f"/proc/{pid}/maps")):
+        return False  # a job without sockets is spared the table of connections, milliseconds of the kernel's
     ends: dict[int, tuple[bytes, bytes]] = {}
     for family in ("tcp", "tcp6"):
         for row in _content(Path(f"/proc/{pid}/net/{family}")).split(b"\n")[1:]:
@@ -75,7 +76,7 @@ def _speaks_with(pid: int, measured: frozenset[int]) -> bool:
             if len(words) > _INODE and words[3] == _ESTABLISHED:
                 ends[int(words[_INODE])] = (words[1], words[2])
     theirs = {(there, here) for here, there in (ends[i] for i in socket_inodes(pid) if i in ends)}
-    return bool(theirs) and any(ends.get(inode) in theirs for one in measured for inode in socket_inodes(one))
+    return bool(theirs) and any(ends.get(inode) in theirs for inode in mine)
 
 
 def _content(path: Path) -> bytes:

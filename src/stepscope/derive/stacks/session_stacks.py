@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive.stacks import op_at_sample
+from stepscope.derive.stacks import memory_stacks, op_at_sample
 from stepscope.derive.stacks.merge_profiles import merged
 from stepscope.derive.stacks.op_of_pool_thread import with_ops_of_pool_threads
 from stepscope.derive.stacks.splice import spliced
@@ -41,6 +41,8 @@ AGENT_THREAD = "stepscope-agent"
 """Name of the thread that samples."""
 PYTHON = "python"
 """The event name of the stacks that the agent samples."""
+CAPTURED = "python-capture"
+"""The event name of those that were sampled densely, in captures of Python stacks."""
 OFF_CPU = "off-cpu"
 """The event name of those in which the thread was on no CPU."""
 RUNS = Frame("[running]")
@@ -67,19 +69,31 @@ def profiles(session: Session) -> tuple[StackProfile, ...]:
         for thread in worker.all(ThreadSeen)
         if thread.name == AGENT_THREAD
     }
-    timed, _ = op_at_sample.with_ops_at_samples(session.stacks, op_at_sample.of_session(session, session.stacks))
+    taken = memory_stacks.highest(session.stacks)
+    timed, _ = op_at_sample.with_ops_at_samples(taken, op_at_sample.of_session(session, taken))
     for profile in with_ops_of_pool_threads(timed):
         by_event.setdefault(profile.event, []).append(spliced(profile, seen, agents=agents, ours=ours))
     for make in (python_profile, off_cpu_profile):
         for made in (make(worker, ours=ours) for worker in session.workers):
             if len(made.samples):
                 by_event.setdefault(made.event, []).append(made)
-    return tuple(merged(of_event) for of_event in by_event.values())
+    spans = _captured(session)
+    if spans and PYTHON in by_event:
+        dense = [within(profile, spans) for profile in by_event[PYTHON]]
+        by_event[CAPTURED] = [replace(one, event=CAPTURED) for one in dense if len(one.samples)]
+    return tuple(merged(of_event) for of_event in by_event.values() if of_event)
+
+
+def _captured(session: Session) -> list[tuple[int, int]]:
+    """When captures of Python stacks were made, (from, to) in ns."""
+    made = [one for one in session.manifest.captures if one.kind == PYTHON and one.outcome == "done"]
+    return sorted((one.at_ns, one.at_ns + one.recorded_ns) for one in made)
 
 
 def windows(session: Session, event: str) -> list[tuple[int, int]]:
     """When an event was sampled, (from, to) in ns; a window without a known end lasts until the job's end."""
     captured = [(one.begin_ns, one.end_ns) for one in session.stacks if one.event == event]
+    captured += _captured(session) if event == CAPTURED else []
     if event in {PYTHON, OFF_CPU}:
         captured += [(worker.info.started_ns, worker.info.ended_ns) for worker in session.workers]
     last = session.manifest.ended_ns or max((end for _, end in captured), default=0)

@@ -28,8 +28,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.input import widened_elements
+from stepscope.causes.input import unread_input, widened_elements
 from stepscope.derive.optrace.device import device_work
+from stepscope.derive.steps_view import StepsView
 from stepscope.detectors import op_places, trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Remedy
@@ -52,6 +53,8 @@ class Params:
     """Of the traced steps: Nsight and xprof report transfers from a tenth on."""
 
 
+MIN_UNREAD = Ratio(0.3)
+"""Share of the bytes of a batch that no op reads, from which leaving them out is the remedy."""
 _AHEAD = {
     "tensorflow": "tf.data.experimental.prefetch_to_device as the last stage",
     "jax": "jax.device_put it before the step is called",
@@ -90,10 +93,18 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
                 text=f"copy the next batch while the device computes: {_AHEAD[trace.framework]}",
             ),
             Remedy(id="smaller-types", text=_smaller(widened)),
-            Remedy(id="smaller-inputs", text="resize and crop before the copy to the size that the model uses"),
+            Remedy(id="smaller-inputs", text=_fewer(view)),
         ),
         explanation="Only copies that no kernel hides are counted.",
     )
+
+
+def _fewer(view: SessionView) -> str:
+    unread = view.get(unread_input.build) if isinstance(view, StepsView) else None
+    if unread is None or unread.unread_ratio < MIN_UNREAD:
+        return "resize and crop before the copy to the size that the model uses"
+    read = format_bytes(unread.batch_bytes - unread.unread_bytes)
+    return f"hand over what the step reads: {read} of the {format_bytes(unread.batch_bytes)} of a batch"
 
 
 def _where(view: SessionView, widened: Widening | None) -> tuple[Place, ...]:

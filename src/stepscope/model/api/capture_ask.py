@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-KINDS = ("ops", "native", "syscalls")
+KINDS = ("ops", "native", "memory", "python", "syscalls")
 """Kinds of captures."""
 MAX_STEPS = 1_000
 DEFAULT_STEPS = 10
@@ -32,7 +32,7 @@ class CaptureAsk(msgspec.Struct, frozen=True, kw_only=True):
     count: int = 0
     """Maximum number of captures; 0: until the job ends if ``every_s`` is given, otherwise once."""
     seconds: float = 0.0
-    """Length of a window of native stacks or system calls; 0: five seconds."""
+    """Length of a window; 0: five seconds, for memory ten."""
     ops: bool = True
     """Flag: with a native window, also trace ops, which shows the ops behind generated code."""
     keep_raw: bool = False

@@ -40,7 +40,8 @@ class MemoryHeld(Event, tag="memory-held", frozen=True, kw_only=True):
 
     reason: str = ""
     """Reason: doubled | share (of what bounds it) | grown (for ten seconds) | at-once (more address space was taken at
-    once than there is memory left) | error (an exception for lack of memory ends the process)."""
+    once than there is memory left) | asked (a capture of memory begins or ends) | error (an exception for lack of
+    memory ends the process)."""
     own_bytes: int = 0
     """Resident memory without files and shared memory."""
     space_bytes: int = 0

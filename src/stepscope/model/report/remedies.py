@@ -83,8 +83,8 @@ ENVIRONMENT_REMEDIES: Mapping[str, EnvironmentRemedy] = {
         ),
         EnvironmentRemedy(
             id=C_LIBRARY,
-            text="run the job on the C library's malloc: no other in LD_PRELOAD, and LD_PRELOAD=libc.so.6, which comes "
-            "before one that the program is linked with",
+            text="run the job on the C library's malloc: no other in LD_PRELOAD, and "
+            "LD_PRELOAD=libc.so.6:libstdc++.so.6, which come before one that the program is linked with",
             preload="libc.so.6",
             package="libc6",
             alone=True,

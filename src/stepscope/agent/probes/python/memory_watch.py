@@ -162,6 +162,11 @@ class Watch:
         self._state.hooks.apart_ns += time.thread_time_ns() - began
         self._state.log(line)
 
+    def asked(self) -> None:
+        """A look on request, on the agent's thread."""
+        own, space = self._sizes()
+        self.look("asked", own, space, self._before, None)
+
     def died(self, leaf: Optional[FrameType]) -> None:
         """A last look, on the thread that an exception ends."""
         own, space = self._sizes()
@@ -214,6 +219,7 @@ def attach(state: AgentState, module: Foreign) -> None:
     """Start watching, and put our hook before the one for exceptions that are not caught."""
     watch = Watch(state)
     state.hooks.on_tick(watch.tick)
+    state.hooks.held = watch.asked
     original = module.excepthook
     guard = state.guard("memory_watch")
 

@@ -1,0 +1,73 @@
+"""Profiles whose weights are bytes of memory: which events they are, and the places in the user's code that they name.
+
+Serves ``stepscope trace --kind memory``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.stacks import native_names
+from stepscope.derive.stacks.frame_kinds import kind_of
+from stepscope.model.session.stacks import Frame, FrameKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.model.session.stacks import StackProfile
+
+GROWTH, HIGHEST = "memory-growth", "memory-peak"
+"""Event names: memory that came in a window and stayed; all memory at the window's highest moment."""
+SAID = {
+    GROWTH: "memory that came in a capture and was still there at its end",
+    HIGHEST: "all memory at the highest moment of a capture",
+}
+"""What each covers."""
+EVENTS = (GROWTH, HIGHEST)
+BEFORE = Frame("[there before the capture]", kind=FrameKind.OTHER)
+OTHER = Frame("[came without a page fault]", kind=FrameKind.OTHER)
+_TELLING = {FrameKind.FRAMEWORK, FrameKind.MATH, FrameKind.NATIVE}
+"""Kinds of code whose innermost function is the place, where no Python is on the stack."""
+SOME = 1.05
+"""Ratio from which on two amounts of memory differ in a text."""
+
+
+def highest(profiles: Sequence[StackProfile]) -> list[StackProfile]:
+    """The profiles; of those of a highest moment only the one with the most memory: moments do not add up."""
+    moments = [one for one in profiles if one.event == HIGHEST]
+    kept = max(moments, key=lambda one: one.total, default=None)
+    return [one for one in profiles if one.event != HIGHEST or one is kept]
+
+
+def places(profile: StackProfile, ours: str = "") -> list[tuple[str, float]]:
+    """(place, bytes), most first: the innermost line of the user's Python on each stack; else what its code is.
+
+    ``ours``: the folder from which the agent ran, whose code is not the user's.
+    """
+    stacks = profile.samples.stack
+    sums = np.bincount(stacks[stacks >= 0], profile.samples.weight[stacks >= 0], minlength=len(profile.stacks))
+    found: dict[str, float] = defaultdict(float)
+    for stack in np.flatnonzero(sums).tolist():
+        found[_place(profile.frames_of(stack), ours)] += float(sums[stack])
+    return sorted(found.items(), key=lambda pair: -pair[1])
+
+
+def _place(frames: Sequence[Frame], ours: str) -> str:
+    """A library's function, an op or other native code where no line of the user is on the stack."""
+    python = [f for f in reversed(frames) if f.kind is FrameKind.PYTHON and not (ours and f.file.startswith(ours))]
+    for frame in python:
+        if kind_of(frame) is FrameKind.PYTHON and frame.line and not frame.file.startswith("<"):
+            return f"{frame.file.rpartition('/')[2]}:{frame.line} {frame.function}"
+    for frame in python:
+        return f"{frame.function} ({'/'.join(frame.file.split('/')[-2:])}:{frame.line})"
+    native = (f.function for f in reversed(frames) if f.resolved and kind_of(f) in _TELLING)
+    return native_names.owner(frames) or native_names.short(next(native, frames[0].function))
+
+
+def shares(profile: StackProfile, ours: str = "") -> list[tuple[str, float]]:
+    """(place, share of the whole), most first; see ``places``."""
+    total = float(np.sum(profile.samples.weight)) or 1.0
+    return [(place, weight / total) for place, weight in places(profile, ours)]
