@@ -61,6 +61,7 @@ def test_a_session_at_rest(tab: Tab, recorded: Recorded) -> None:
     """From the hub to the evidence, its lines and back; every state has an address; nothing is complained of."""
     page = tab.page
     assert page.url == f"{tab.url}/"
+    page.get_by_role("link", name=re.compile(r"^\d+ sessions?$")).wait_for()
     page.get_by_label("Search").fill("train.py slow")
     page.wait_for_url("**/?q=train.py+slow")
     page.get_by_role("link", name="slow", exact=True).click()
@@ -70,6 +71,10 @@ def test_a_session_at_rest(tab: Tab, recorded: Recorded) -> None:
     card.press("Enter")
     page.get_by_role("heading", name="Evidence").wait_for()
     assert tab.query() == "finding=1"
+    heads = page.locator(".opened h4").all_inner_texts()
+    assert heads.index("What to change") < heads.index("Evidence")  # what one looks for comes first
+    metrics = page.locator(".opened table td:first-child").all_inner_texts()
+    assert metrics[:2] == ["callback share", "callback time per call"]  # as in the report
     hot = page.locator(".source .hot")
     hot.first.wait_for()
     assert "line_30 = 30" in hot.first.inner_text()

@@ -34,12 +34,12 @@ def timeline(client: TestClient, recorded: Recorded) -> Timeline:
 def test_tracks_and_names(client: TestClient, recorded: Recorded, timeline: Timeline) -> None:
     """The steps, the main thread, what is left out; names page by page."""
     assert [track.kind for track in timeline.tracks] == ["steps", "derived", "thread"]
-    assert timeline.spans == sum(track.spans for track in timeline.tracks) == 901
+    assert timeline.spans == sum(track.spans for track in timeline.tracks) == 2093
     assert timeline.left_out == (LeftOut(what="stack samples: they are in the flame graph", count=100),)
     page = client.get(f"{recorded.url}/timeline/names?build={timeline.build}&limit=2").json()
     assert len(page["items"]) == 2
     assert page["next_offset"] == 2
-    assert page["total"] == timeline.names == 4
+    assert page["total"] == timeline.names == 7
 
 
 def test_a_tile_stays_what_it_is(client: TestClient, recorded: Recorded, timeline: Timeline) -> None:

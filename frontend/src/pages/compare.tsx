@@ -236,10 +236,10 @@ function amount(row: Difference, value: number | null): string {
   return row.unit === "1/s" ? format.rate(value) : format.measured(value, row.unit);
 }
 
-/** As the terminal says it: +8.1 %; from three times on, 3.2 times. */
+/** As the terminal says it: +8.1 %; from three times on, 3.2 x. */
 function growth(ratio: number): string {
-  if (ratio >= 100) return "over 100 times";
-  if (ratio >= 3) return `${format.rate(Number(ratio.toPrecision(3)))} times`;
+  if (ratio >= 100) return "over 100 x";
+  if (ratio >= 3) return `${format.rate(Number(ratio.toPrecision(3)))} x`;
   const percent = 100 * (ratio - 1);
   return `${percent < 0 ? "\u2212" : "+"}${Math.abs(percent).toFixed(1)} %`;
 }

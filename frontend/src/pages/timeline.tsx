@@ -158,7 +158,7 @@ function Ready({ session, path, timeline, query }: { session: string; path: stri
           {format.count(timeline.spans)} spans in {timeline.tracks.length} tracks{timeline.renewing && ", being renewed"}
         </span>
       </div>
-      <div class={current && track ? "tl-beside" : ""}>
+      <div class={current && track ? "tl-row tl-beside" : "tl-row"}>
       <Lanes path={path} timeline={timeline} names={names} query={query} detail={current} choose={choose} failed={setProblem} seen={() => setSeen(true)} />
         {current && track && (
           <SpanPanel
