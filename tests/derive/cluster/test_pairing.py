@@ -38,6 +38,19 @@ def test_by_clock_after_a_late_start() -> None:
     assert ends.tolist() == without(two, 37, range(100, 120)).exits[found.rows[both, 1]].tolist()
 
 
+def test_members_that_rest_at_different_times() -> None:
+    """Wrappers rest for most of the steps, in each member at other times: what both have recorded is paired."""
+    one, two = job().members()
+    rests = [n for n in range(STEPS) if n % 100 >= 40], [n for n in range(STEPS) if not 25 <= n % 100 < 65]
+    found = pair([without(one, 0, rests[0]), without(two, 0, rests[1])], [HERE, HERE])
+    assert found.synchronous == (True, True)
+    both = (found.rows >= 0).all(axis=1)
+    assert both.sum() == STEPS // 100 * 15
+    kept = [np.setdiff1d(np.arange(STEPS), rest) for rest in rests]
+    pairs = found.rows[both]
+    assert (kept[0][pairs[:, 0]] == kept[1][pairs[:, 1]]).all()
+
+
 @pytest.mark.parametrize("shift", [0, 37, 200])
 def test_by_rhythm_with_unknown_drifting_clocks(shift: int) -> None:
     """Clocks a day apart that drift by 50 ppm: the durations say which step is which."""

@@ -13,10 +13,16 @@ from stepscope.detectors.input.single_elements import DETECTOR
 TURN = 100 * US
 
 
-def taking(handed: int, *, made: int | None = None) -> Job:
-    """A loop of 100 us a turn that takes an element in this time; the pipeline makes one in another, if it is known."""
+def taking(handed: int, *, made: int | None = None, after: tuple[str, ...] = ()) -> Job:
+    """A loop of 100 us a turn that takes an element in this time; the pipeline makes one in another, if it is known.
+
+    ``after``: what follows the records, each a class of tf.data.
+    """
     job = Job()
-    iterator = job.iterator(job.dataset("TFRecordDataset", line=70))
+    dataset = job.dataset("TFRecordDataset", line=70)
+    for number, cls in enumerate(after):
+        dataset = job.dataset(cls, dataset, line=71 + number, batch=32 if cls == "BatchDataset" else 0)
+    iterator = job.iterator(dataset)
     job.function(**MAIN_CALL).every(TURN, STEPS, dur=TURN - handed, start=handed)
     job.nexts().every(TURN, STEPS, dur=handed, arg=iterator)
     if made is not None:
@@ -60,3 +66,17 @@ def test_fixtures(claim: Claim) -> None:
 def test_a_pipeline_that_works_as_long_is_no_handover() -> None:
     """What the pipeline needs for an element is the pipeline's."""
     assert "INP013" not in codes(taking(60 * US, made=55 * US))
+
+
+@pytest.mark.parametrize(
+    ("after", "told"),
+    [
+        (("MapDataset",), True),
+        (("BatchDataset", "UnbatchDataset"), True),
+        (("BatchDataset", "PrefetchDataset"), False),
+        (("UnbatchDataset", "BatchDataset"), False),
+    ],
+)
+def test_batches_are_not_single_elements(after: tuple[str, ...], *, told: bool) -> None:
+    """A training of small batches hands over often too, but what it takes are batches already."""
+    assert ("INP013" in codes(taking(40 * US, after=after))) is told

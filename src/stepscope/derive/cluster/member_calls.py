@@ -29,7 +29,8 @@ class MemberCalls:
     entries: I64
     exits: I64
     usable: Bool
-    """Whether the step has the call, is steady and holds nothing else that is rare, and was observed."""
+    """Whether the step has the call, is steady and holds nothing else that is rare, and was observed, as was the one
+    before."""
 
     @property
     def own_ns(self) -> F64:
@@ -57,6 +58,7 @@ def of(steps: Steps, origin_ns: int) -> tuple[MemberCalls, ...]:
         return ()
     records, found = steps.worker.records, []
     usable = steps.recurring & ~steps.unobserved
+    usable[1:] &= ~steps.unobserved[:-1]  # what was not observed lies between the call before and this one
     main = steps.kind in kinds_with(Trait.COMPUTES)
     if main:
         found.append(_made(steps, steps.title, steps.starts, steps.call_ends, usable, origin_ns))

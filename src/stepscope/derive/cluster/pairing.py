@@ -35,7 +35,10 @@ MIN_CAUSAL = 0.98
 """Share of the steps in which the last entry must come before the first end, where clocks are known: no member leaves
 an exchange before all have entered."""
 MIN_MATCHED = 0.5
-"""Share of the shorter member's steps that must have a partner."""
+"""Share of the shorter member's steps that must have a partner, of those that the other may have recorded."""
+BESIDE = 4.0
+"""Periods before and after a call in which the other's records must have an end, if they are there at all: wrappers
+that are too dear for short steps rest most of the time, in each member at other times."""
 MIN_CORRELATION = 0.5
 AHEAD = 0.1
 """By how much the best shift must correlate better than any other."""
@@ -161,10 +164,19 @@ def _by_nearest(one: _Ends, two: _Ends, ends: F64, its: F64) -> _Pairs:
     """Pairs of calls that end nearest to each other: some are missing, or members do not wait for each other."""
     mine, theirs, apart = _nearest(ends, its, one.period_ns)
     spread = float(np.median(np.abs(apart - np.median(apart)))) / one.period_ns if len(apart) else np.inf
-    enough = len(mine) >= MIN_MATCHED * min(len(ends), len(its))
+    there = min(_recorded(ends, its, one.period_ns), _recorded(its, ends, one.period_ns))
+    enough = len(mine) >= max(MIN_OVERLAP, MIN_MATCHED * there)
     return _Pairs(
         mine=one.numbers[mine], theirs=two.numbers[theirs], spread=spread, together=enough and spread <= MAX_SPREAD
     )
+
+
+def _recorded(ends: F64, its: F64, period: float) -> int:
+    """How many of ``ends`` lie where the other recorded as well."""
+    after = np.searchsorted(its, ends)
+    before = np.where(after > 0, ends - its[np.maximum(after - 1, 0)], np.inf)
+    behind = np.where(after < len(its), its[np.minimum(after, len(its) - 1)] - ends, np.inf)
+    return int((np.maximum(before, behind) <= BESIDE * period).sum())
 
 
 def _usual_shift(here: F64, there: F64) -> int:

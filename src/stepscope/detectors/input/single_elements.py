@@ -2,7 +2,8 @@
 
 ## What it detects
 Steps of which a large part is the hand-over of elements that are ready: `next` of a dataset in Python takes some 30
-microseconds whatever the element is, and the pipeline needs less than half of that for one.
+microseconds whatever the element is, and the pipeline needs less than half of that for one. A dataset that gives
+batches is none of it, however short its steps are.
 
 ## Why it matters
 The same elements in batches are handed over once for each batch, and Python does its part once as well.
@@ -28,15 +29,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive.input.stage_totals import family
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ns, Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from stepscope.derive.steps_view import StepsView
+    from stepscope.model.log.events import DatasetMade
     from stepscope.model.report.finding import Place
+
+
+TAKES_APART = frozenset({"Unbatch", "FlatMap", "Interleave"})
+"""Transformations that give single rows of the batches before them, as far as is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +61,7 @@ class Params:
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     pipe, parts = view.pipeline, view.anatomy
-    if not pipe.handover_ns or not parts.wall_ns:
+    if not pipe.handover_ns or not parts.wall_ns or _gives_batches(pipe.datasets):
         return
     each = pipe.handover_ns / pipe.batches_per_step
     slowest = pipe.slowest
@@ -64,6 +71,19 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     ratio = min(each * count / parts.wall_ns, parts.ratio("input-wait"))
     if ratio >= params.min_ratio:
         yield _finding(view, each, count, ratio, params)
+
+
+def _gives_batches(datasets: Iterable[DatasetMade]) -> bool:
+    """Whether the dataset nearest to the loop that says how many rows an element has gives several.
+
+    ``datasets``: from the consumer to the source.
+    """
+    for made in datasets:
+        if made.batch > 1:
+            return True
+        if family(made.cls) in TAKES_APART:
+            return False
+    return False
 
 
 def _finding(view: StepsView, handed: float, count: float, ratio: float, params: Params) -> Seen:
