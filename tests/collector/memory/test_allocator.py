@@ -75,6 +75,21 @@ def test_remedies_change_what_they_say_and_nothing_else() -> None:
     assert apply.environment([], before) == before
 
 
+@pytest.mark.parametrize("name", ["jemalloc-keep", "glibc-keep", C_LIBRARY, "thp-always"])
+def test_the_line_to_paste_does_what_the_remedy_does(name: str) -> None:
+    """A shell that runs it starts a process with the same environment, whatever the user had set before."""
+    remedy = ENVIRONMENT_REMEDIES[name]
+    if remedy.built and not HAS_CC:
+        pytest.skip("no C compiler")
+    own = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], "MALLOC_CONF": "narenas:2"}
+    own["LD_PRELOAD"] = JEMALLOC if HAS_JEMALLOC else ""
+    line = apply.shell_line(name, own)
+    told = subprocess.run(["sh", "-c", f"{line}\nexec env -0"], env=own, capture_output=True, text=True, check=True)
+    found = dict(pair.partition("=")[::2] for pair in told.stdout.split("\0") if pair)
+    wanted = apply.environment([name], own)
+    assert {key: found.get(key) for key in wanted} == wanted
+
+
 def test_a_script_may_undo_a_remedy() -> None:
     """What the job's own processes do not have is named."""
     given = apply.environment(["jemalloc-keep"], {})

@@ -45,6 +45,27 @@ def _tried(name: str, ratio: float, verdict: Verdict, **fields: object) -> WhatI
     return msgspec.structs.replace(made, **fields)
 
 
+def test_a_line_to_paste_is_not_wrapped() -> None:
+    """That of a setting of the environment, on however narrow a terminal; an edit of the code is."""
+    line = f"export MALLOC_CONF={'dirty_decay_ms:10000,' * 8}"
+    setting = msgspec.structs.replace(RESULT, lasting=line, peak_before_bytes=1 << 30, peak_after_bytes=1 << 29)
+    lines = whatif_text.render(msgspec.structs.replace(REPORT, results=(setting,)), width=60).splitlines()
+    assert f"               {line}" in lines
+    assert "               peak memory: 1 GiB to 512 MiB" in lines
+
+
+def test_a_gain_that_is_sure_in_cpu_time_alone_is_told() -> None:
+    """With the line that keeps it: on a machine that others use as well, the time on the wall says nothing."""
+    cpu = {"cpu_ratio": 0.91, "cpu_low": 0.88, "cpu_high": 0.94}
+    one = _tried("jemalloc-keep", 0.73, "undecided", lasting="export A=1", **cpu)
+    lines = whatif_text.render(msgspec.structs.replace(REPORT, results=(one,)), width=200).splitlines()
+    assert "               CPU time of a step: -9.0 % (-12.0 to -6.0)" in lines
+    assert "               export A=1" in lines
+    assert any(line.endswith("sure in CPU time, whatever else the machine does: jemalloc-keep -9 %") for line in lines)
+    unsure = msgspec.structs.replace(one, cpu_high=1.01)
+    assert "export" not in whatif_text.render(msgspec.structs.replace(REPORT, results=(unsure,)))
+
+
 def test_ceilings_stand_apart_and_what_was_not_measured_last() -> None:
     ceiling = _tried("compute-only", 0.2, "faster", kind="ceiling", lasting="the input pipeline", keeps_results=False)
     left = _tried("xla-on", 1.0, "not-tried", note="there was no time for it")

@@ -23,6 +23,7 @@ from stepscope.app.running.live_sources import Sources
 from stepscope.app.running.triggers.graphs import Graphs
 from stepscope.app.running.triggers.hidden_input import HiddenInput
 from stepscope.app.running.triggers.page_faults import PageFaults
+from stepscope.app.running.triggers.stacks import Stacks
 from stepscope.app.running.triggers.trigger import LastAnalysis, Wish
 from stepscope.causes.host import tasks
 from stepscope.collector.captures import reason
@@ -93,7 +94,8 @@ class Live:
         self._progress = job_phase.Progress(recording)
         self._sources = Sources()
         self._graphs = Graphs(recording, now_ns)
-        self._triggers: tuple[Trigger, ...] = (self._graphs, HiddenInput(recording, now_ns), PageFaults(recording))
+        hidden = HiddenInput(recording, now_ns)
+        self._triggers: tuple[Trigger, ...] = (self._graphs, hidden, PageFaults(recording), Stacks(recording))
         self.analysed_ns = 0
         """CLOCK_MONOTONIC at the last analysis; 0: there was none."""
         self.steps: Steps | None = None

@@ -15,7 +15,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stepscope.app.whatif import against, curve, in_session, options, outputs, progress, result, state, values, way
+from stepscope.app.whatif import (
+    against,
+    curve,
+    in_session,
+    options,
+    outputs,
+    progress,
+    result,
+    stacks,
+    state,
+    values,
+    way,
+)
 from stepscope.app.whatif.recorded import Recorded
 from stepscope.app.whatif.result import Stage
 from stepscope.app.whatif.runs import Runner
@@ -85,6 +97,7 @@ def whatif(
             say(f"ended before a round was complete; to resume: {state.resume_command(folder)}")
             raise
     if report is not None:
+        report = stacks.sampled(report, recorded, _most_s(wanted) - recorded.spent_s)
         report = msgspec.structs.replace(report, joined=in_session.join(report, recorded))
         outputs.write(report, folder)
     return report

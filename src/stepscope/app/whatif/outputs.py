@@ -13,7 +13,7 @@ from stepscope.errors import CaptureError, StepscopeError
 from stepscope.experiments.climb import FINAL
 from stepscope.reports.whatif import page as whatif_page
 from stepscope.reports.whatif.page import Flames
-from stepscope.reports.whatif.text import PAGE
+from stepscope.reports.whatif.text import PAGE, STACKS, saves_cpu
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,8 +47,9 @@ def write(report: WhatIfReport, folder: Path) -> Path:
 
 
 def best(report: WhatIfReport) -> WhatIfResult | None:
-    """The trial that is compared with the unchanged job: the best gain, or else the best ceiling."""
-    return next((result for result in report.results if result.verdict == "faster"), None)
+    """The trial that is compared with the unchanged job: the best gain, the best ceiling, or one of CPU time alone."""
+    faster = next((result for result in report.results if result.verdict == "faster"), None)
+    return faster or min(filter(saves_cpu, report.results), key=lambda one: one.cpu_ratio, default=None)
 
 
 def _flames(report: WhatIfReport, folder: Path) -> Flames | None:
@@ -59,7 +60,7 @@ def _flames(report: WhatIfReport, folder: Path) -> Flames | None:
         return None
     if winner.pairs:
         return Flames(trial=winner.remedy, before="", after="", why=SWITCHED)
-    first = _ends(report) if total is not None else _first(report, winner)
+    first = _sampled(report) or (_ends(report) if total is not None else _first(report, winner))
     from stepscope.app import flame
     from stepscope.reports.flame import svg
 
@@ -69,6 +70,11 @@ def _flames(report: WhatIfReport, folder: Path) -> Flames | None:
     except StepscopeError as error:
         return Flames(trial=winner.remedy, before="", after="", why=str(error))
     return Flames(trial=winner.remedy, before=svg.render(before.graph), after=svg.render(after.graph), link=DIFFERENCE)
+
+
+def _sampled(report: WhatIfReport) -> list[str]:
+    """The sessions of both sides that were made for their native stacks; none if there are none."""
+    return [run.session for run in report.runs if run.stage == STACKS]
 
 
 def _first(report: WhatIfReport, winner: WhatIfResult) -> list[str]:

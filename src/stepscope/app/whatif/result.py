@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from dataclasses import dataclass
 from functools import partial
-from statistics import median
+from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,9 +14,10 @@ import msgspec
 from stepscope._version import __version__
 from stepscope.app.record import shown
 from stepscope.app.whatif import memory_sides, state
-from stepscope.collector.launch import mask
+from stepscope.collector.launch import apply, mask
 from stepscope.collector.launch.peers import Contacts
-from stepscope.experiments import schedule
+from stepscope.errors import UsageError
+from stepscope.experiments import combine, schedule
 from stepscope.experiments.interventions import parse
 from stepscope.experiments.plan import OTHER, keeps_results
 from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES, OF_MEMORY
@@ -68,7 +71,7 @@ def build(
         rounds=main.rounds if main is not None else max(ran.round for ran in plain),
         ns=unchanged_ns(recorded),
         results=tuple(sorted(map(partial(_described, runner.other_text), results), key=_order)),
-        runs=tuple(_run(ran, measure) for ran in (*recorded.looks, *recorded.runs)),
+        runs=tuple(as_run(ran, measure) for ran in (*recorded.looks, *recorded.runs)),
         folder=shown(runner.folder),
         noise=noise_of(main) if main is not None else None,
         isolated=runner.isolation is not None,
@@ -142,7 +145,8 @@ def _order(result: WhatIfResult) -> tuple[int, float]:
     return (0 if measured and result.kind == "gain" else 1 if measured else 2, result.ratio)
 
 
-def _run(ran: Ran, measure: Measure) -> WhatIfRun:
+def as_run(ran: Ran, measure: Measure) -> WhatIfRun:
+    """A run as the report has it."""
     return WhatIfRun(
         round=ran.round,
         remedy=ran.trial,
@@ -159,7 +163,9 @@ def result_of(arm: Arm, effect: Effect | None, runs: Sequence[Ran]) -> WhatIfRes
     """The result of a trial; ``runs``: those of its stage."""
     own = [ran for ran in runs if ran.trial == arm.candidate.trial and not ran.note]
     with_it = [ran for ran in own if ran.judged is None]  # findings of a switched run are of both
-    before = [ran.codes for ran in runs if not ran.trial]
+    plain = [ran for ran in runs if not ran.trial]
+    before = [ran.codes for ran in plain]
+    cpu = _cpu(plain, own) if arm.candidate.trial in OF_MEMORY else None
     after = [ran.codes for ran in with_it]
     return WhatIfResult(
         remedy=arm.candidate.trial,
@@ -175,13 +181,35 @@ def result_of(arm: Arm, effect: Effect | None, runs: Sequence[Ran]) -> WhatIfRes
         keeps_results=keeps_results(arm.candidate.trial),
         expected_ratio=arm.candidate.expected_ratio,
         reason=arm.candidate.reason,
-        lasting=lasting(arm.candidate.trial),
+        lasting=lasting(arm.candidate.trial, runs),
         gone=tuple(sorted(frozenset.intersection(*before) - frozenset.union(*after))) if after else (),
         new=tuple(sorted(frozenset.intersection(*after) - frozenset.union(*before))) if after else (),
         note=failed(arm),
-        memory_before=_memory([ran for ran in runs if not ran.trial], arm),
+        memory_before=_memory(plain, arm),
         memory_after=_memory(own, arm),
+        peak_before_bytes=peak_of(plain) if with_it else 0,
+        peak_after_bytes=peak_of(with_it),
+        cpu_ratio=cpu.ratio if cpu is not None else 0.0,
+        cpu_low=cpu.low if cpu is not None else 0.0,
+        cpu_high=cpu.high if cpu is not None else 0.0,
     )
+
+
+def _cpu(plain: Sequence[Ran], own: Sequence[Ran]) -> Effect | None:
+    """What a trial changes in the CPU time of a step: each of its runs with the unchanged ones of its round."""
+    pairs = [([_cpu_ns(one) for one in plain if one.round == ran.round], _cpu_ns(ran)) for ran in own]
+    known = [(fmean(before), after) for before, after in pairs if before and all((*before, after))]
+    return memory_sides.cpu_effect([before for before, _ in known], [after for _, after in known])
+
+
+def _cpu_ns(ran: Ran) -> float:
+    return (ran.memory.cpu_ns_per_step or 0.0) if ran.memory is not None else 0.0
+
+
+def peak_of(runs: Sequence[Ran]) -> int:
+    """Most resident memory that the job held: the median over some runs; 0: unknown."""
+    known = [ran.peak_bytes for ran in runs if ran.peak_bytes]
+    return round(median(known)) if known else 0
 
 
 def _memory(runs: Sequence[Ran], arm: Arm) -> WhatIfMemory | None:
@@ -235,16 +263,22 @@ def _text(trial: str) -> str:
     return ENVIRONMENT_REMEDIES[trial].text if trial in ENVIRONMENT_REMEDIES else parse(trial)[0].text
 
 
-def lasting(trial: str) -> str:
-    """What makes a trial permanent."""
+def lasting(trial: str, runs: Sequence[Ran] = (), kept: tuple[str, ...] = ()) -> str:
+    """What makes a trial permanent, after ``kept``; of a setting of the environment the line to paste."""
     if trial == OTHER:
         return "that program's code"
     if trial in ENVIRONMENT_REMEDIES:
-        remedy = ENVIRONMENT_REMEDIES[trial]
-        words = [f"LD_PRELOAD={remedy.preload}"] if remedy.preload else []
-        words += [f"{name}={value}" for name, value in remedy.variables.items()]
-        if remedy.built:  # the library lies in a cache of ours
-            return f"stepscope run --apply {trial} ..."
-        return f"stepscope run --apply {trial} ..., or {' '.join(words)}"
+        return _setting(trial, runs, kept)
     intervention, argument = parse(trial)
     return intervention.lasting.replace("ARGUMENT", argument)
+
+
+def _setting(trial: str, runs: Sequence[Ran], kept: tuple[str, ...]) -> str:
+    if not ENVIRONMENT_REMEDIES[trial].built:  # else the library lies in a cache of ours
+        try:
+            before = apply.environment(combine.settings(combine.merged(kept, trial)[:-1]), os.environ)
+            return apply.shell_line(trial, before)
+        except UsageError:  # an experiment of another machine, whose library is not installed here
+            pass
+    command = mask.mask_command(list(runs[0].report.session.command)) if runs else ["..."]
+    return shlex.join(["stepscope", "run", "--apply", trial, "--", *command])

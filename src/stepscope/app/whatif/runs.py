@@ -44,6 +44,8 @@ AS_IT_IS, KEPT, SWITCHED = "as-it-is", "kept", "switched"
 ALONE_JSON = "report-alone.json"
 """Name of the report of a run before an experiment has joined it (``in_session``)."""
 NO_CAPTURES = "0%"
+STACKS_BUDGET = "20%"
+"""Of a run that is made for its stacks, and not timed."""
 REBUILD = "without -ljemalloc, -l:libjemalloc.a, -ltcmalloc or -lmimalloc"
 """What to leave out, by the way allocators are linked statically."""
 MEMORY_LOOKS_NS = 3_000_000_000
@@ -153,6 +155,8 @@ class Runner:
     isolation: Isolation | None
     memory: bool = False
     """Whether the job's memory is looked at: a trial changes it."""
+    stacks: bool = False
+    """Whether runs with captures are made for a window of native stacks."""
 
     @property
     def networked(self) -> bool:
@@ -184,6 +188,8 @@ class Runner:
         label = self._label(f"{stage}-{number}-{name}" if stage else f"{number}-{name}")
         changes = () if trial == OTHER else combine.merged(kept, trial)
         session, log = self.folder / f"{label}{layout.SUFFIX}", self.folder / f"{label}.log"
+        stacks = self.stacks and budget != NO_CAPTURES
+        budget = STACKS_BUDGET if stacks else budget
         wanted = launch.LaunchOptions(
             argv=self.other if trial == OTHER else self.argv,
             payload=PAYLOAD,
@@ -200,6 +206,7 @@ class Runner:
             patience=Patience(seconds=most_s) if changes else None,
             offline=True,
             memory_looks_ns=MEMORY_LOOKS_NS if self.memory else 0,
+            stacks=stacks,
         )
         began = time.monotonic()
         with _printing_to(log):

@@ -51,7 +51,7 @@ def _way(recorded: Recorded, way: Way, *, changed: bool) -> WhatIfWay:
     return WhatIfWay(
         steps=tuple(_step(recorded, step) for step in way.steps),
         kept=way.kept,
-        lasting=tuple(result.lasting(one) for one in way.kept),
+        lasting=tuple(result.lasting(one, recorded.runs, way.kept[:at]) for at, one in enumerate(way.kept)),
         total=_total(recorded, way, way.final) if way.final is not None and way.final.arms else None,
         left=tuple(result.results_of(_left(way, way.left), recorded.runs)) if way.left is not None else (),
         left_rounds=way.left.rounds if way.left is not None else 0,
@@ -86,8 +86,8 @@ def _total(recorded: Recorded, way: Way, final: Experiment) -> WhatIfResult:
     (arm,) = final.arms
     effect = final.effect(arm)
     runs = [ran for ran in recorded.runs if ran.stage == climb.FINAL]
-    before = [ran.codes for ran in runs if not ran.kept]
-    after = [ran.codes for ran in runs if ran.kept]
+    plain, with_all = [ran for ran in runs if not ran.kept], [ran for ran in runs if ran.kept]
+    before, after = [ran.codes for ran in plain], [ran.codes for ran in with_all]
     return WhatIfResult(
         remedy=" + ".join(way.kept),
         text="everything that was kept, against the job as it was",
@@ -102,4 +102,6 @@ def _total(recorded: Recorded, way: Way, final: Experiment) -> WhatIfResult:
         gone=tuple(sorted(frozenset.intersection(*before) - frozenset.union(*after))) if before and after else (),
         new=tuple(sorted(frozenset.intersection(*after) - frozenset.union(*before))) if before and after else (),
         note=result.failed(arm),
+        peak_before_bytes=result.peak_of(plain),
+        peak_after_bytes=result.peak_of(with_all),
     )

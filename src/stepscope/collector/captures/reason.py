@@ -25,7 +25,9 @@ COMPUTE = Reason(word="compute", spare=True)
 """Steps spend their time in ops: which ones is the question that is left."""
 FIRST = Reason(word="first-look")
 """The job looks at its first steady steps by itself; also the repetition of a look at the wrong steps."""
-_KNOWN = {reason.word: reason for reason in (USER, SCHEDULE, COMPUTE, FIRST)}
+STACKS = Reason(word="stacks", spare=True)
+"""The run is made to compare its stacks with those of another one."""
+_KNOWN = {reason.word: reason for reason in (USER, SCHEDULE, COMPUTE, FIRST, STACKS)}
 
 
 def of(word: str) -> Reason:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes.util
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,18 @@ def environment(ids: Sequence[str], before: Mapping[str, str], option: str = "--
             except UsageError as error:
                 raise UsageError(f"{option} {name}: {error}") from error
     return result
+
+
+def shell_line(name: str, before: Mapping[str, str]) -> str:
+    """The line that sets the remedy ``name`` in a shell whose environment is ``before``, for all that it starts.
+
+    Raises:
+        UsageError: as ``environment``.
+    """
+    remedy = ENVIRONMENT_REMEDIES[name]
+    after = environment((name,), before)
+    variables = [_PRELOAD] if remedy.preload or remedy.built else []
+    return "export " + " ".join(f"{one}={shlex.quote(after[one])}" for one in (*variables, *remedy.variables))
 
 
 def _preload(environment: dict[str, str], library: str) -> None:

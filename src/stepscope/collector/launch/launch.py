@@ -76,7 +76,8 @@ class LaunchOptions:
     """Remedies (``model.report.remedies``) applied to the job's environment."""
     beside: Beside | None = None
     memory_looks_ns: int = 0
-    """``rundir.Job``."""
+    stacks: bool = False
+    """Both: ``rundir.Job``."""
     trial: Trial | None = None
     """Trial that this run is: interventions, and an early end; None: the job runs as it is, to its end."""
     isolation: isolation.Isolation | None = None
@@ -220,6 +221,7 @@ def _write_job(run_dir: Path, job: int, options: LaunchOptions) -> None:
         budget=options.budget,
         keep_raw=options.keep_raw,
         memory_looks_ns=options.memory_looks_ns,
+        stacks=options.stacks,
     )
     try:
         rundir.write_job(run_dir, about)

@@ -44,6 +44,8 @@ class Job:
     cwd: str = ""
     memory_looks_ns: int = 0
     """Time from one look at the memory to the next; 0: by the mode."""
+    stacks: bool = False
+    """Whether it is run for a window of native stacks, whatever else is seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +99,7 @@ def write_job(run: Path, job: Job) -> None:
         "mode": job.mode,
         "cwd": job.cwd,
         "memory_looks_ns": job.memory_looks_ns,
+        "stacks": job.stacks,
     }
     write_json(run / JOB_NAME, data)
 

@@ -75,8 +75,8 @@ class WhatIfRun(Struct, frozen=True, kw_only=True):
     switched: bool = False
     """Whether the remedy was switched on and off in this run; ``ns`` is with it, ``findings`` are of both."""
     stage: str = ""
-    """Part of the experiment: step1, step2 ..., final and left of ``--until-done``; batch or threads of a curve; "":
-    the only one."""
+    """Part of the experiment: step1, step2 ..., final and left of ``--until-done``; batch or threads of a curve;
+    stacks: only sampled, with what was best in ``kept``; "": the only one."""
 
 
 class WhatIfNoise(Struct, frozen=True, kw_only=True):
@@ -102,6 +102,8 @@ class WhatIfMemory(Struct, frozen=True, kw_only=True):
     """Minor page faults; null: steps or faults are not known."""
     miss_ns: float | None = None
     """The most that a TLB miss costs here with so much memory in small pages; null: not measured on this machine."""
+    cpu_ns_per_step: float | None = None
+    """CPU time of the process that makes the steps, for each of them; null: it is not known."""
     translation_ratio: float | None = None
     """The most of the time of the steps that TLB misses can take; null: it cannot be bounded."""
 
@@ -134,7 +136,8 @@ class WhatIfResult(Struct, frozen=True, kw_only=True):
     reason: str = ""
     """Why it was tried."""
     lasting: str = ""
-    """The change that makes a gain permanent; of a ceiling: what to look at."""
+    """The change that makes a gain permanent, of a setting of the environment as a line for the shell that starts the
+    job; of a ceiling: what to look at."""
     gone: tuple[str, ...] = ()
     """Findings of every run without it and of none with it."""
     new: tuple[str, ...] = ()
@@ -152,6 +155,17 @@ class WhatIfResult(Struct, frozen=True, kw_only=True):
     """Memory without it, if it changes the memory."""
     memory_after: WhatIfMemory | None = None
     """Memory with it; null if it changes no memory, or the runs ended before the first look."""
+    peak_before_bytes: int = 0
+    """Most resident memory that the job held in a run without it: the median over the runs; 0: unknown, or it was
+    switched on and off in its runs."""
+    peak_after_bytes: int = 0
+    """The same with it."""
+    cpu_ratio: float = 0.0
+    """CPU time of a step with it over that without, if it changes the memory: the geometric mean over the rounds; 0: it
+    is not known. It says what time on the wall does not, if others use the machine."""
+    cpu_low: float = 0.0
+    cpu_high: float = 0.0
+    """Upper end of its interval at 99 %."""
 
 
 class WhatIfPlace(Struct, frozen=True, kw_only=True):

@@ -108,9 +108,9 @@ def _trial(result: WhatIfResult) -> str:
     said = [f"{result.text}{'' if result.keeps_results else ' Changes the results.'}"]
     if result.reason and result.expected_ratio:
         said.append(f"Tried because {result.reason}.")
-    said += [text for text in (result.note, whatif_text.how_text(result)) if text]
+    said += [text for text in (result.note, whatif_text.how_text(result), *whatif_text.memory_lines(result)) if text]
     lines = "".join(f"<p>{escape(text)}</p>" for text in said)
-    if result.verdict == "faster" and result.lasting:
+    if (result.verdict == "faster" or whatif_text.saves_cpu(result)) and result.lasting:
         what = "To keep it" if result.kind == "gain" else "Look at"
         lines += f"<p>{what}: <code>{escape(result.lasting)}</code></p>"
     verdict = whatif_text.VERDICTS.get(result.verdict, result.verdict)

@@ -6,6 +6,7 @@ import shlex
 import textwrap
 from typing import TYPE_CHECKING
 
+from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
 from stepscope.reports import words
 from stepscope.reports.whatif import curve_text as whatif_curve_text
 from stepscope.reports.whatif import values_text as whatif_values_text
@@ -26,6 +27,7 @@ _TITLES = (
 _COLORS = {"faster": "1;32", "slower": "1;31"}
 VERDICTS = {"same": "no difference", "not-possible": "not possible", "not-tried": "not tried"}
 """Verdicts in words, where the word is another."""
+KEEP = "to keep it, a line for the shell or script that starts the job:"
 MIN_WIDTH = 60
 MAX_NAME = 24
 """Width of the column of names; a longer name stands on a separate line."""
@@ -33,6 +35,8 @@ _MOST_PEERS = 6
 """Peers that are named."""
 MEASURED = frozenset({"faster", "slower", "same", "undecided"})
 """Verdicts of trials that were measured."""
+STACKS = "stacks"
+"""Stage of the two runs whose native stacks are sampled and whose time does not count."""
 PAGE = "whatif.html"
 """Name of the page in the experiment's folder."""
 BAR = 30
@@ -115,25 +119,41 @@ def result_lines(result: WhatIfResult, name_width: int, width: int, *, color: bo
     word = VERDICTS.get(result.verdict, result.verdict)
     verdict = f"\x1b[{_COLORS[result.verdict]}m{word}\x1b[0m" if color and result.verdict in _COLORS else word
     line = f"{format_ns(result.ns).ljust(10)}{change_text(result)}  {verdict}"
-    lasting = result.verdict == "faster" and bool(result.lasting)
+    lasting = (result.verdict == "faster" or saves_cpu(result)) and bool(result.lasting)
+    pasted = result.remedy in ENVIRONMENT_REMEDIES
     more = [
         f"gone: {', '.join(result.gone)}" if result.gone else "",
         f"new: {', '.join(result.new)}" if result.new else "",
         printable(result.note),
         how_text(result),
         printable(result.text) + ("" if result.keeps_results else " (changes the results)"),
-        *memory_lines(result.memory_before, result.memory_after),
+        *memory_lines(result),
         f"why: {printable(result.reason)}" if result.expected_ratio else "",
-        f"to keep it: {printable(result.lasting)}" if lasting and result.kind == "gain" else "",
+        f"to keep it: {printable(result.lasting)}" if lasting and result.kind == "gain" and not pasted else "",
         f"look at: {printable(result.lasting)}" if lasting and result.kind == "ceiling" else "",
     ]
-    return [*named_lines(result.remedy, line, name_width), *indented_lines(more, name_width, width)]
+    lines = [*named_lines(result.remedy, line, name_width), *indented_lines(more, name_width, width)]
+    keep = [KEEP, printable(result.lasting)] if lasting and pasted else []  # a line to paste is not wrapped
+    return [*lines, *(" " * name_width + part for part in keep)]
 
 
-def memory_lines(before: WhatIfMemory | None, after: WhatIfMemory | None) -> list[str]:
-    """Pages, faults, layout and what TLB misses can cost, without a trial of memory and with it."""
-    if before is None or after is None:
-        return []
+def saves_cpu(result: WhatIfResult) -> bool:
+    """Whether a gain is sure in the CPU time of a step, and nothing is known of its time on the wall."""
+    undecided = result.kind == "gain" and result.verdict == "undecided"
+    return undecided and 0 < result.cpu_high < 1 and result.cpu_ratio < WORTH
+
+
+def memory_lines(result: WhatIfResult) -> list[str]:
+    """Peak memory without a trial and with it; of one of memory also pages, faults, layout and TLB misses."""
+    peaks = (result.peak_before_bytes, result.peak_after_bytes)
+    peak = [f"peak memory: {' to '.join(map(format_bytes, peaks))}"] if all(peaks) else []
+    before, after = result.memory_before, result.memory_after
+    ends = tuple(100 * (one - 1) for one in (result.cpu_ratio, result.cpu_low, result.cpu_high))
+    cpu = ["CPU time of a step: {:+.1f} % ({:+.1f} to {:+.1f})".format(*ends)] if result.cpu_ratio else []
+    return [*cpu, *peak, *(_side_lines(before, after) if before is not None and after is not None else [])]
+
+
+def _side_lines(before: WhatIfMemory, after: WhatIfMemory) -> list[str]:
     sides = (before, after)
     huge = " to ".join(format_ratio(one.huge_bytes / max(1, one.anonymous_bytes)) for one in sides)
     lines = [f"memory: in huge pages {huge} of {format_bytes(after.anonymous_bytes)}"]
@@ -248,6 +268,7 @@ def conclusion(report: WhatIfReport) -> str:
         text = "nothing that was tried is possible with this job"
     elif all(r.verdict in {"undecided", "not-tried", "not-possible"} for r in report.results):
         text = f"nothing is decided: more rounds or a quieter machine are needed (--rounds, --time){_promising(report)}"
+        text += _in_cpu_time(report)
     else:
         left = any(r.verdict in {"undecided", "not-tried"} for r in report.results)
         known = " among what is decided" if left else ""
@@ -260,6 +281,14 @@ def _promising(report: WhatIfReport) -> str:
     seen = sorted((one for one in report.results if one.verdict == "undecided"), key=lambda one: one.ratio)
     told = [f"{one.remedy} {100 * (one.ratio - 1):+.0f} %" for one in seen[:MOST_PROMISING] if one.ratio < WORTH]
     return f"; so far: {', '.join(told)}" if told else ""
+
+
+def _in_cpu_time(report: WhatIfReport) -> str:
+    """The gain that is sure in CPU time; "" if there is none."""
+    found = min(filter(saves_cpu, report.results), key=lambda one: one.cpu_ratio, default=None)
+    if found is None:
+        return ""
+    return f"; sure in CPU time, whatever else the machine does: {found.remedy} {100 * (found.cpu_ratio - 1):+.0f} %"
 
 
 def peers_text(peers: Iterable[tuple[str, int]]) -> str:

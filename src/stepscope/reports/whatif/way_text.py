@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
+from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
 from stepscope.reports.whatif import text as whatif_text
 from stepscope.reports.words import printable
 from stepscope.units import format_ns
@@ -69,6 +70,7 @@ def _total(way: WhatIfWay, name_width: int) -> Iterator[str]:
         return
     yield "all together, measured against the unchanged job in the same rounds:"
     yield " " * name_width + f"{format_ns(total.ns).ljust(10)}{whatif_text.change_text(total)}  {_word(total)}"
+    yield from (" " * name_width + line for line in whatif_text.memory_lines(total))
 
 
 def _word(result: WhatIfResult) -> str:
@@ -78,7 +80,10 @@ def _word(result: WhatIfResult) -> str:
 def _lasting(way: WhatIfWay, width: int) -> Iterator[str]:
     if way.kept:
         yield from ("", "to keep all of it:")
-    for line in way.lasting:
+    for one, line in zip(way.kept, way.lasting, strict=False):
+        if one in ENVIRONMENT_REMEDIES:  # a line to paste is not wrapped
+            yield f"  {printable(line)}"
+            continue
         yield from textwrap.wrap(
             printable(line), width, initial_indent="  ", subsequent_indent="      ", break_on_hyphens=False
         )
