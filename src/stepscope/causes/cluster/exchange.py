@@ -4,7 +4,7 @@ A member that waits for a slower one does so inside the exchange. So the exchang
 that waits least: its op trace shows how much of its steps lies in collectives while no op runs, and its waits by own
 time are taken off.
 
-Serves DST005.
+Serves DST005 and the report's part on the members.
 """
 
 from __future__ import annotations
