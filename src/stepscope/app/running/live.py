@@ -95,7 +95,7 @@ class Live:
         self._sources = Sources()
         self._graphs = Graphs(recording, now_ns)
         hidden = HiddenInput(recording, now_ns)
-        self._triggers: tuple[Trigger, ...] = (self._graphs, hidden, PageFaults(recording), Stacks(recording))
+        self._triggers: tuple[Trigger, ...] = (self._graphs, hidden, PageFaults(recording), Stacks(recording, now_ns))
         self.analysed_ns = 0
         """CLOCK_MONOTONIC at the last analysis; 0: there was none."""
         self.steps: Steps | None = None

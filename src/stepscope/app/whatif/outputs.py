@@ -66,6 +66,8 @@ def _flames(report: WhatIfReport, folder: Path) -> Flames | None:
 
     try:
         before, after = (flame.choose(folder / session) for session in first)
+        if before.graph.profile.event != after.graph.profile.event:  # one side has no native window
+            before, after = (flame.choose(folder / session, event="python") for session in first)
         flame.write(flame.of_pair(before, after), folder / DIFFERENCE)
     except StepscopeError as error:
         return Flames(trial=winner.remedy, before="", after="", why=str(error))

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from stepscope.app.running.triggers.repeated_calls import MIN_CALLS
 from stepscope.app.running.triggers.stacks import Stacks
-from stepscope.app.running.triggers.trigger import LastAnalysis
+from stepscope.app.running.triggers.trigger import AGAIN_NS, LastAnalysis
 from stepscope.collector.launch.rundir import Job
+from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from stepscope.collector.recorder import Recording
@@ -19,10 +21,13 @@ STEPS = LastAnalysis(at_ns=1, steps=True)
 
 @pytest.mark.parametrize("stacks", [True, False])
 def test_one_window_once_there_are_steps(*, stacks: bool) -> None:
-    """It is asked for once, and no analysis is."""
+    """It is asked for once; what finds the steps is asked for as soon as something repeats."""
     job = Job(pid=1, start_ticks=1, launcher_pid=0, command=("x",), stacks=stacks)
-    trigger = Stacks(cast("Recording", SimpleNamespace(job=job)))
-    assert not trigger.tick(1, LastAnalysis(at_ns=1))
+    recent = SimpleNamespace(counts={(int(Kind.EXECUTION), 1): MIN_CALLS})
+    drainer = SimpleNamespace(workers={"a": SimpleNamespace(closed=False, recent=recent)})
+    trigger = Stacks(cast("Recording", SimpleNamespace(job=job, drainer=drainer)), 0)
+    assert not trigger.tick(1, LastAnalysis())
+    assert trigger.tick(AGAIN_NS, LastAnalysis()) is stacks
     assert trigger.wanted == ()
-    assert not any(trigger.tick(now, STEPS) for now in (2, 3))
+    assert not any(trigger.tick(now, STEPS) for now in (AGAIN_NS + 2, 3 * AGAIN_NS))
     assert [(wish.by.word, wish.kind) for wish in trigger.wanted] == ([("stacks", "native")] if stacks else [])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.app.running.triggers.trigger import Wish
+from stepscope.app.running.triggers import repeated_calls
+from stepscope.app.running.triggers.trigger import AGAIN_NS, Wish
 from stepscope.collector.captures import reason
 
 if TYPE_CHECKING:
@@ -17,16 +18,21 @@ class Stacks:
 
     what = "waiting for steps whose stacks are wanted"
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, began_ns: int) -> None:
         """Nothing was asked yet."""
         self._recording = recording
+        self._began_ns = began_ns
         self.wanted: tuple[Wish, ...] = ()
         """The window, from the first analysis on that has found steps."""
 
     def tick(self, now_ns: int, last: LastAnalysis) -> bool:
-        """Look; never asks for an analysis."""
-        del now_ns
+        """Whether what may be steps repeats, and no analysis has seen steps: such a run is short."""
         job = self._recording.job
-        if last.steps and not self.wanted and job is not None and job.stacks:
+        if job is None or not job.stacks or self.wanted:
+            return False
+        if last.steps:
             self.wanted = (Wish(by=reason.STACKS, kind="native"),)
-        return False
+            return False
+        workers = self._recording.drainer.workers.values()
+        goes_on = any(not w.closed and repeated_calls.count(w) >= repeated_calls.MIN_CALLS for w in workers)
+        return goes_on and now_ns - (last.at_ns or self._began_ns) >= AGAIN_NS
