@@ -30,8 +30,8 @@ def test_both_sides_stand_in_one_line() -> None:
     padded = msgspec.structs.replace(AFTER, layout="padded", hole_bytes=8 << 20, miss_ns=None)
     _, layout = _lines(BEFORE, padded)
     assert layout.startswith("layout: packed to padded")
-    bounded = [msgspec.structs.replace(one, translation_ratio=0.04) for one in (BEFORE, AFTER)]
-    assert "4.0 % to 4.0 %" in _lines(*bounded)[-1]
+    before, after = (msgspec.structs.replace(one, translation_ratio=0.04) for one in (BEFORE, AFTER))
+    assert "4.0 % to 4.0 %" in _lines(before, after)[-1]
     assert _lines(None, AFTER) == []
 
 

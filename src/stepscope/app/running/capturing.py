@@ -25,7 +25,7 @@ from stepscope.app.running.triggers import repeated_calls
 from stepscope.app.running.wanted_capture import WantedCapture
 from stepscope.collector.captures import budget
 from stepscope.collector.captures.asked import Asked
-from stepscope.collector.captures.reason import FIRST, SCHEDULE, USER
+from stepscope.collector.captures.reason import FIRST, SCHEDULE, STACKS, USER
 from stepscope.collector.kernel import perf
 from stepscope.collector.native import native_window
 from stepscope.errors import CaptureError
@@ -158,7 +158,7 @@ class Capturing:
                 continue
             if by not in waiting and not going and tries < MAX_TRIES and not self._profiled():
                 due_ns = now_ns + tries * RETRY_NS
-                ask = CaptureAsk(id=by.word, kind=wish.kind, wait_s=0.0)
+                ask = CaptureAsk(id=by.word, kind=wish.kind, wait_s=0.0, ops=by != STACKS)  # traced steps are others
                 self._wanted.append(WantedCapture(ask=ask, by=by, due_ns=due_ns, left=1))
 
     def _asked_for(self, kind: str) -> bool:

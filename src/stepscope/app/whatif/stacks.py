@@ -2,7 +2,7 @@
 
 Runs that are compared have only the samples of Python, which cost next to nothing. What an allocator or a page does
 is in the kernel, where these do not see it, and windows of native stacks slow steps. So the winner among changes of
-memory has two more runs, which nobody times.
+memory has two more runs, whose times do not count.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stepscope.app.whatif.recorded import Recorded
     from stepscope.model.report.whatif import WhatIfReport
 
-STACKS_S = 15.0
+STACKS_S = 20.0
 """Seconds of steady steps: the window has five, and begins when they are known to be steady."""
 
 

@@ -28,6 +28,10 @@ def test_one_window_once_there_are_steps(*, stacks: bool) -> None:
     trigger = Stacks(cast("Recording", SimpleNamespace(job=job, drainer=drainer)), 0)
     assert not trigger.tick(1, LastAnalysis())
     assert trigger.tick(AGAIN_NS, LastAnalysis()) is stacks
-    assert trigger.wanted == ()
+    assert not _words(trigger)
     assert not any(trigger.tick(now, STEPS) for now in (AGAIN_NS + 2, 3 * AGAIN_NS))
-    assert [(wish.by.word, wish.kind) for wish in trigger.wanted] == ([("stacks", "native")] if stacks else [])
+    assert _words(trigger) == ([("stacks", "native")] if stacks else [])
+
+
+def _words(trigger: Stacks) -> list[tuple[str, str]]:
+    return [(wish.by.word, wish.kind) for wish in trigger.wanted]
