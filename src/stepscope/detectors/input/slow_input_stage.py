@@ -191,7 +191,7 @@ def _finding(view: StepsView, cause: InputCause, params: Params) -> Seen:
             *((cut_cache.REMEDY,) if cut is not None else ()),
             *((determinism.REMEDY,) if one_thread is not None else ()),
             *input_means.in_order(
-                view, _remedies(view, stage, dropped, params), maps=stage is not None and "Map" in stage.name
+                view, _advice(view, stage, dropped, params), maps=stage is not None and "Map" in stage.name
             ),
         ),
         explanation="The batch is not ready when the step asks for it. The stage named is the one with the "
@@ -276,9 +276,13 @@ def _rows(view: StepsView, stage: Stage | None, params: Params) -> float:
     return rows if stage.self_ns < params.max_row_ns * rows else 0.0
 
 
-def _remedies(view: StepsView, stage: Stage | None, dropped: _Dropped | None, params: Params) -> tuple[Remedy, ...]:
+def _advice(view: StepsView, stage: Stage | None, dropped: _Dropped | None, params: Params) -> tuple[Remedy, ...]:
     if stage is not None and stage.served:
-        return (MORE_WORKERS, MEND_THE_WORKERS)
+        return MORE_WORKERS, MEND_THE_WORKERS
+    return _remedies(view, stage, dropped, params)
+
+
+def _remedies(view: StepsView, stage: Stage | None, dropped: _Dropped | None, params: Params) -> tuple[Remedy, ...]:
     remedies = []
     rows = _rows(view, stage, params)
     if rows:
