@@ -35,7 +35,7 @@ def test_the_gain_is_measured_and_stands_in_an_interval(project: Project) -> Non
     assert result["ratio"] == pytest.approx(result["ns"] / report["ns"], rel=0.5)
     assert result["low"] < result["ratio"] < result["high"]
     assert result["ratio"] < 0.8
-    rounds = [(run["round"], run["remedy"]) for run in report["runs"]]
+    rounds = [(run["round"], run["remedy"]) for run in report["runs"] if run.get("stage", "") != "stacks"]
     assert rounds == [(number, name) for number in (1, 2, 3) for name in ("", "jemalloc-keep", "")]
     assert report["noise"]["low"] < report["noise"]["ratio"] < report["noise"]["high"]
     folder = project.root / report["folder"]

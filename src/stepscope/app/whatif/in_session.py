@@ -9,6 +9,7 @@ from stepscope.app.record import REPORT_JSON
 from stepscope.app.whatif.runs import ALONE_JSON
 from stepscope.errors import StepscopeError
 from stepscope.model.session.experiment import Experiment
+from stepscope.reports.whatif.text import STACKS
 from stepscope.store import experiments
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def join(report: WhatIfReport, recorded: Recorded) -> str:
 
 def base(recorded: Recorded) -> str:
     """The session of the unchanged job: that of the run with captures, else the first that was compared; "": none."""
-    plain = [ran for ran in (*recorded.looks, *recorded.runs) if not ran.trial and not ran.kept]
+    known = (ran for ran in (*recorded.looks, *recorded.runs) if ran.stage != STACKS)
+    plain = [ran for ran in known if not ran.trial and not ran.kept]
     return plain[0].session if plain else ""
 
 
