@@ -1,4 +1,4 @@
-"""A call that makes more steps than are meant costs these steps, if the run made them and batches are as in the source."""
+"""A call that makes more steps than are meant costs these steps, if the run made them, in batches of several."""
 
 from __future__ import annotations
 
