@@ -23,11 +23,11 @@ counts faults and releases. Low end: the published gain, 3 of 10 %. High end: at
 pages that stay are still in the caches and threads no longer wait for each other to map them.
 
 ## Known limits
-Faults of 1 to 3 % of the time are information, without a window. So are those of up to 10 % while it is not known
-what returns the memory: of as many, remedies saved between 0 and all. Counters show neither which call faults nor why: that
-needs the window. Huge-page faults are counted only for the whole
-host. The job's number is bounded by that count and by its own faults, so it is too high if a neighbour also uses huge
-pages. A window shows whether it is. Only the process that makes the steps is examined.
+Faults of 1 to 3 % of the time are information, without a window. So are those of up to 10 % while it is not known what
+returns the memory: of as many, remedies saved between nothing and all. Counters show neither which call faults nor why:
+that needs the window. Huge-page faults are counted only for the whole host. The job's number is bounded by that count
+and by its own faults, so it is too high if a neighbour also uses huge pages. A window shows whether it is. Only the
+process that makes the steps is examined.
 
 ## Remedy
 Depending on the allocator, a setting that `stepscope whatif --try` measures and `run --apply` sets: make it keep what
