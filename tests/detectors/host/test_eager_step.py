@@ -45,7 +45,7 @@ def test_large_eager_ops_are_none() -> None:
     assert codes(eager(10, 88)) == []
 
 
-def test_the_upper_bound_holds_the_users_python_beside_the_ops() -> None:
+def test_the_upper_bound_holds_the_users_python_around_the_ops() -> None:
     """In a graph nobody runs it; how much of it the step needs all the same is not known."""
     found = next(one for one in find(eager(20, 20)) if one.code == "HST002")
     assert found.cost.ratio <= 0.42

@@ -117,7 +117,7 @@ def _starting(function: Function) -> float:
 
 
 def _taken(view: SessionView) -> float:
-    """Share of the CPUs that the input takes where they are full: its threads hold up the steps beside their waits."""
+    """Share of the CPUs that the input takes where they are full: its threads hold up the steps, too."""
     steps = steps_view.of(view)
     cpu = steps.get(input_cpu.build) if steps is not None else None
     return cpu.most if cpu is not None else 0.0
