@@ -51,15 +51,24 @@ def graph_only(tables: Tables) -> Job:
 
 
 def mapping(
-    *, carries: bool = False, sums: bool = False, changes: bool = False, line: int = LINE, beside: int = 0
+    *,
+    carries: bool = False,
+    sums: bool = False,
+    changes: bool = False,
+    line: int = LINE,
+    beside: int = 0,
+    rows_of: int = 0,
+    of: int = 0,
 ) -> Tables:
     """A loop over rows in a step; ``carries``: each turn reads what the one before left.
 
-    ``beside``: how many nodes neither need the loop nor are needed by it.
+    ``beside``: how many nodes neither need the loop nor are needed by it; ``rows_of``: number of rows, 0: not shown;
+    ``of``: the trace that the step is.
     """
     tables = Tables()
-    step, body = tables.graph(), tables.graph("body", name="while_body")
-    unstack = step.op("unstack", "TensorListFromTensor", outputs="variant[]")
+    step, body = tables.graph(of=of), tables.graph("body", name="while_body")
+    batch = [step.op("batch", "Placeholder", outputs=f"float32[{rows_of},64]")] if rows_of else []
+    unstack = step.op("unstack", "TensorListFromTensor", *batch, outputs="variant[]")
     loop = step.op("map/while", "StatelessWhile", unstack, line=line, function="loss")
     step.op("stack", "TensorListStack", loop)
     for i in range(beside):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
-from stepscope.checker.hits import CheckSeverity, FixPlan, FixSafety, Hit, Span
+from stepscope.checker.hits import CheckSeverity, Excess, FixPlan, FixSafety, Hit, Span
 from stepscope.checker.inference.datasets import Chain, Chains, Stage
 from stepscope.checker.inference.effects import Effect, Effects
 from stepscope.checker.inference.infer import Inference
@@ -209,6 +209,7 @@ class Context:
         severity: CheckSeverity | None = None,
         fix: FixPlan | None = None,
         also: Iterable[Span] = (),
+        excess: Excess | None = None,
     ) -> Hit:
         """A report at a node of this file; the rule's severity is the default."""
         return Hit(
@@ -219,6 +220,7 @@ class Context:
             severity=severity or self.rule.severity,
             fix=fix,
             also=tuple(also),
+            excess=excess,
         )
 
     def fix(

@@ -45,6 +45,15 @@ class FixPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Excess:
+    """A call that does its work more often than is meant."""
+
+    call: Span
+    factor: int
+    """How many times as much."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
     """One place that matches a rule's pattern."""
 
@@ -58,3 +67,5 @@ class Hit:
     fix: FixPlan | None = None
     also: tuple[Span, ...] = ()
     """Other places that belong to the hit: the loop, the called function."""
+    excess: Excess | None = None
+    """What the pattern multiplies, where the source says by how much."""

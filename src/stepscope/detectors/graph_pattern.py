@@ -27,6 +27,21 @@ LEAST_MODELLED = 0.03
 """Lower bound of a cost counted from shapes that makes a finding: that of one above information (DESIGN 3.3)."""
 CONFIDENCE = 0.7
 """Of a cost counted from shapes."""
+INSIDE = (
+    "device-compute",
+    "collective",
+    "copy-to-device",
+    "copy-from-device",
+    "copy-on-device",
+    "device-gap",
+    "host-python",
+    "host-compute",
+    "device-wait",
+    "launch",
+    "runtime",
+    "scheduling",
+)
+"""Parts of a traced step (``derive.optrace.steps.step_parts.PARTS``) that are in its call."""
 MAX_PLACES = 4
 """Maximum number of lines in one finding."""
 
@@ -103,18 +118,25 @@ def price(
         return
     weight, worst = max(((weigh(ops, one), one) for one in found), key=lambda weighed: weighed[0].ratio)
     if weight.ratio >= min_ratio:
-        yield _capped(view, see(ops, worst, weight))
+        yield _of_steps(view, see(ops, worst, weight))
 
 
-def _capped(view: SessionView, seen: Seen) -> Seen:
-    """With a cost of at most the compute's share of the steps: a trace has the steps without what is around them."""
-    most = compute_ratio(view) or 1.0
+def _of_steps(view: SessionView, seen: Seen) -> Seen:
+    """With a cost as a share of all steps: those in a trace may lack what is around others, the ends of epochs.
+
+    What took a share of the traced steps takes the same share of the calls; at most all of it.
+    """
+    most, trace = compute_ratio(view) or 1.0, view.traces.main
+    traced = trace.breakdown.ratio(*INSIDE) if trace is not None else 0.0
+    part = min(1.0, most / traced) if traced > 0 else 1.0
     cost = seen.cost
-    if cost.ratio <= most:
+    if part == 1.0 and cost.ratio <= most:
         return seen
-    ns = round(cost.ns_per_step * most / cost.ratio)
-    capped = replace(cost, ratio=most, low=min(cost.low, most), high=most, ns_per_step=ns)
-    return dataclasses.replace(seen, cost=capped)
+    ratio = min(most, part * cost.ratio)
+    ns = round(cost.ns_per_step * ratio / cost.ratio) if cost.ratio else 0
+    high = max(ratio, min(most, cost.high))
+    changed = replace(cost, ratio=ratio, low=min(ratio, part * cost.low), high=high, ns_per_step=ns)
+    return dataclasses.replace(seen, cost=changed)
 
 
 def price_work(

@@ -10,13 +10,24 @@ from stepscope.derive.graph.index import GraphIndex
 from stepscope.derive.graph.loop_turns import Turns
 
 
-def counting(*, start: int = 0, limit: int = 32, outside: bool = False, ends: str = "") -> Tables:
-    """A loop that counts; ``outside``: up to a number given to it; ``ends``: a type of op that ends it as well."""
+def counting(*, start: int = 0, limit: int = 32, outside: bool = False, ends: str = "", adds: int = 0) -> Tables:
+    """A loop that counts.
+
+    Args:
+        start: where it begins.
+        limit: what it counts up to.
+        outside: this number is given to it.
+        ends: a type of op that ends it as well.
+        adds: number that its body adds; 0: not shown.
+    """
     tables = Tables()
     step, body, cond = tables.graph(), tables.graph("body"), tables.graph("cond")
     loop = step.op("while", "While", step.number("from", start), step.number("to", limit), outputs="int32[];int32[]")
     step.call(loop, body, "body")
     step.call(loop, cond, "cond")
+    if adds:
+        counter, _ = (body.op(name, "Placeholder", outputs="int32[]") for name in ("turn", "most"))
+        body.op("next", "AddV2", counter, body.number("step", adds), outputs="int32[]")
     turn, most = (cond.op(name, "Placeholder", outputs="int32[]") for name in ("turn", "most"))
     less = cond.op("less", "Less", turn, most if outside else cond.number("y", limit), outputs="bool[]")
     if ends:
@@ -37,12 +48,15 @@ def turns(tables: Tables) -> Turns | None:
         (counting(outside=True), Turns(32, sure=True)),
         (counting(ends="StatelessIf"), Turns(32, sure=False)),
         (counting(start=4), None),
+        (counting(start=1, adds=1), Turns(31, sure=True)),
+        (counting(adds=3), Turns(11, sure=True)),
+        (counting(start=4, adds=-1), None),
         (counting(limit=-1), None),
     ],
-    ids=["constant", "given", "may-end-early", "starts-later", "no-limit"],
+    ids=["constant", "given", "may-end-early", "starts-later", "from-one", "in-threes", "downwards", "no-limit"],
 )
-def test_a_counter_that_starts_at_zero_is_compared_with_a_number(tables: Tables, found: Turns | None) -> None:
-    """What else may end the loop leaves the number as the most; a counter that starts elsewhere says nothing."""
+def test_a_counter_is_compared_with_a_number(tables: Tables, found: Turns | None) -> None:
+    """What else may end the loop leaves the number as the most; where it starts elsewhere its step must be known."""
     assert turns(tables) == found
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 from tests.derive.graph_tables import Tables
+from tests.derive.sessions import MS, Job
 from tests.detectors.asking import asked, codes
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
-from tests.detectors.graph_jobs import LINE, NODES, mapped, mapping, unseen
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
+from tests.detectors.graph_jobs import LINE, NODES, mapped, mapping, read, unseen
+from tests.detectors.jobs import train_loop
 from tests.detectors.traced_jobs import untraced
 
 from stepscope.detectors.base import run
@@ -53,6 +55,21 @@ def test_turns_that_need_each_other_are_no_rows(tables: Tables, found: list[str]
     """A sum over rows is one as well; a recurrence, or a loop around training steps, is none, whatever it takes."""
     assert codes(mapped(60_000, tables=tables)) == found
     assert asked(tables) == found
+
+
+def test_without_a_trace_the_turns_are_counted_from_the_graph() -> None:
+    """Many thousand ops in each step are too many to trace first; where nobody knows the turns, it is only asked."""
+
+    def job(rows: int) -> Job:
+        made = train_loop(60 * MS)
+        read(made, mapping(rows_of=rows, of=made.trace(0, MS, owner="user", updates=1).id))
+        return made
+
+    (found,) = look(DETECTOR, job(50_000))[0]
+    assert "50,000 iterations" in found.title
+    assert (found.cost.basis, found.evidence[-1].metric) == ("modelled", "counted_nodes")
+    assert look(DETECTOR, job(0))[0] == ()
+    assert look(DETECTOR, job(8))[0] == ()
 
 
 def test_long_turns_gain_nothing() -> None:

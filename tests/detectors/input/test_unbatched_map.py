@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
 from tests.detectors.traced_jobs import TRACE, fed, untraced
 
 from stepscope.detectors.input.unbatched_map import DETECTOR
@@ -33,3 +33,10 @@ FIXTURES = Fixtures(
 def test_fixtures(claim: Claim) -> None:
     """It finds its case, is silent where it must be, says what it lacks, and turns at its threshold."""
     claim(DETECTOR, FIXTURES)
+
+
+def test_starting_the_ops_of_a_short_function_is_saved_too() -> None:
+    """An op of 9 us does next to nothing but start: a batch starts one for all records, and saves the whole wait."""
+    (found,) = look(DETECTOR, fed(16_000, calls=99, work=0.06))[0]
+    assert found.cost.ratio == pytest.approx(0.16 * 98 / 99, abs=0.003)
+    assert found.cost.low < 0.08

@@ -42,11 +42,7 @@ FIXTURES = Fixtures(
     missing="counts of page faults",
     below=lambda: refaulting(0.01 - ROUNDING),
     at=lambda: refaulting(0.01 + ROUNDING),
-    edges={
-        "min_ratio": Edge(
-            below=lambda: refaulting(0.03 - ROUNDING), at=lambda: refaulting(0.03 + ROUNDING), shows="low"
-        )
-    },
+    edges={"min_ratio": Edge(below=lambda: refaulting(0.0885), at=lambda: refaulting(0.0895), shows="medium")},
 )
 
 
@@ -102,6 +98,12 @@ def test_few_percent_are_information() -> None:
     assert (found.severity, checked.outcome, checked.capture) == ("info", "found", "")
     assert found.cost.ratio == pytest.approx(0.0225, abs=0.001)
     assert "1,250 page faults in every step take 2.0 % of the CPU time" in found.title
+
+
+def test_less_than_a_tenth_is_no_finding_before_its_cause_is_known() -> None:
+    """The lower bound of what a remedy brings is below what counts; a window that would tell is asked for."""
+    (found,), checked = look(refaulting(0.06))
+    assert (found.severity, found.cause, checked.capture) == ("info", "unknown", "native")
 
 
 def churning(system: float = 1.0, on_host: float = 1.0) -> Job:

@@ -9,7 +9,9 @@ A static finding is certain of a pattern but does not know its cost; a run knows
 3. If the steps are known to spend time in the finding's lines (``causes.host.line_heat``), it becomes a finding. Its
    cost is the share of that time that the pattern's fix removed in our measurements, never more than was measured
    here. The same if the run spends time in them outside of its steps (``app.report.outside_steps``).
-4. Everything else is info, listed separately (``SourceCheck``).
+4. If it makes a call of a Keras loop do more steps than are meant, and says by what factor, these steps are its cost,
+   whatever else is found in them (``app.report.needless_steps``).
+5. Everything else is info, listed separately (``SourceCheck``).
 
 No finding above info rests on the source alone.
 """
@@ -22,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from stepscope.app.report import outside_steps
+from stepscope.app.report import needless_steps, outside_steps
 from stepscope.app.report.static_check import StaticHit
 from stepscope.derive.python import loop_source
 from stepscope.detectors.base import cost_of, rank, severity_of
@@ -87,6 +89,10 @@ def join(
     own: list[tuple[StaticHit, Finding]] = []
     rest: list[Finding] = []
     for item in sorted(static, key=_weight):
+        if (needless := needless_steps.finding(view, item)) is not None:
+            place = _place(view, item.hit.span)
+            own.append((item, replace(needless, where=(place,), remedies=(_remedy(item, place),))))
+            continue
         heat = _heat(item, lines)
         home = _home(view, item, heat, measured)
         if home is None and _seen(item, lines):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stepscope.derive.graph.independent_loops import ARGUMENT, IDLE, RESULT, WHILE
+from stepscope.derive.graph.independent_loops import ADDS, ARGUMENT, IDLE, RESULT, WHILE
 from stepscope.model.log.graph import UNKNOWN, attributes_of
 from stepscope.wire.replayed_ops import CONSTANT, VALUE
 
@@ -49,34 +49,62 @@ def build(index: GraphIndex, row: int) -> Turns | None:
     forward = index.forward_of(row) if index.is_gradient(row) else row
     if forward not in {row, UNKNOWN} and index.table.type_of(forward) in WHILE:
         return build(index, forward)
-    conditions = [graph for attribute, graph in index.called_by(row) if attribute == "cond"]
-    return _by_condition(index, row, conditions[0]) if len(conditions) == 1 else None
+    called = dict(index.called_by(row))
+    return _by_condition(_Inner(index, row, called["cond"]), called.get("body")) if "cond" in called else None
 
 
-def _by_condition(index: GraphIndex, row: int, condition: int) -> Turns | None:
-    """The least number that a counter which starts at zero is compared with."""
-    table = index.table
-    rows = table.rows_of(condition)
-    nodes = range(rows.start, rows.stop)
-    arguments = {r: i for i, r in enumerate(r for r in nodes if table.type_of(r) == ARGUMENT)}
-    outer = table.inputs_of(row).tolist()
+class _Inner:
+    """A graph that a loop calls, with what the loop is given from outside."""
 
-    def number(node: int) -> int | None:
-        place = arguments.get(node)
-        if place is not None and len(arguments) == len(outer):
-            node = outer[place]
-        return _constant(index, node) if node >= 0 and table.type_of(node) == CONSTANT else None
+    def __init__(self, index: GraphIndex, row: int, graph: int) -> None:
+        self.index, self.row = index, row
+        rows = index.table.rows_of(graph)
+        self.nodes = range(rows.start, rows.stop)
+        arguments = [r for r in self.nodes if index.table.type_of(r) == ARGUMENT]
+        self._outer = index.table.inputs_of(row).tolist()
+        known = len(arguments) == len(self._outer)
+        self.arguments = {r: i for i, r in enumerate(arguments)} if known else {}
 
-    limits = []
-    for node in nodes:
+    def number(self, node: int) -> int | None:
+        """The value of a node before the first iteration; None if the graph does not show it."""
+        place = self.arguments.get(node)
+        if place is not None:
+            node = self._outer[place]
+        return _constant(self.index, node) if node >= 0 and self.index.table.type_of(node) == CONSTANT else None
+
+
+def _by_condition(cond: _Inner, body: int | None) -> Turns | None:
+    """The least number of additions after which a counter reaches what it is compared with."""
+    table = cond.index.table
+    counts: list[int | None] = []
+    for node in cond.nodes:
         if table.type_of(node) == "Less":
             counter, limit = table.inputs_of(node).tolist()
-            limits.append(number(limit) if number(counter) == 0 else None)
-    known = [limit for limit in limits if limit is not None and limit > 0]
-    if not known:
+            start, end = cond.number(counter), cond.number(limit)
+            step = _step(_Inner(cond.index, cond.row, body), cond.arguments.get(counter)) if body is not None else None
+            if step is None and start == 0:
+                step = 1
+            if start is None or end is None or step is None or step <= 0:
+                counts.append(None)
+            else:
+                counts.append(-((start - end) // step))
+    found = [count for count in counts if count is not None and count > 0]
+    if not found:
         return None
-    sure = len(known) == len(limits) and all(table.type_of(node) in _COUNTS for node in nodes)
-    return Turns(min(known), sure=sure)
+    sure = len(found) == len(counts) and all(table.type_of(node) in _COUNTS for node in cond.nodes)
+    return Turns(min(found), sure=sure)
+
+
+def _step(body: _Inner, place: int | None) -> int | None:
+    """What an iteration adds to an argument; None if that is no constant, or several are added."""
+    table = body.index.table
+    added = []
+    for node in body.nodes:
+        if table.type_of(node) in ADDS:
+            inputs = table.inputs_of(node).tolist()
+            mine = [i for i in inputs if body.arguments.get(i, -1) == place]
+            added += [body.number(i) for i in inputs if mine and i not in mine]
+    return added[0] if len(added) == 1 else None
 
 
 def _constant(index: GraphIndex, row: int) -> int | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from stepscope.derive.graph.independent_loops import LoopPart
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.optrace.node_costs import OpShare
     from stepscope.derive.optrace.trace_view import OpView
@@ -27,6 +28,9 @@ class OpCosts(Protocol):
 
     def of_nodes(self, rows: Iterable[int], *, gradients: bool = False) -> OpShare:
         """Share of these nodes of the steps; with ``gradients`` also of their gradients."""
+
+    def of_loops(self, parts: Sequence[LoopPart], fixed_ns: int) -> OpShare:
+        """Share of loops; ``beyond`` what their ops take longer than starting them, ``fixed_ns``."""
 
     def turns(self, rows: Iterable[int]) -> float:
         """Runs per step of the one of these nodes that runs most often; 0: none does."""

@@ -10,6 +10,7 @@ It answers what ``derive.optrace.node_costs`` answers from a trace.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,8 +25,9 @@ from stepscope.model.log.graph import attributes_of
 from stepscope.model.session.replays import ReplayNode, Tensor, size_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
+    from stepscope.derive.graph.independent_loops import LoopPart
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.graph.loop_turns import Turns
     from stepscope.model.records import F64
@@ -99,6 +101,18 @@ class ShapeCosts:
         high = self._call_ratio * _odds(max(found), WIDER)
         calls = float(self._most[chosen].sum())
         return OpShare(alone=low, beside=high - low, calls_per_step=calls)
+
+    def of_loops(self, parts: Sequence[LoopPart], fixed_ns: int) -> OpShare:
+        """Share of the nodes of loops; ``beyond``: what they do themselves, which a loop's end would not save.
+
+        ``fixed_ns``, what starting a node takes in a trace, is each machine's own here.
+        """
+        del fixed_ns
+        rows = np.array(sorted({row for part in parts for row in part.body}), np.int64)
+        share = self.of_nodes(rows)
+        fixed = np.minimum(self._times[:, rows], np.array([[start] for _, _, start in MACHINES]))
+        work = (self._times[:, rows] - fixed) @ self._most[rows] / np.maximum(1.0, self._times @ self._most)
+        return replace(share, beyond=self._call_ratio * float(np.median(work)), turns=self.turns(rows))
 
     def turns(self, rows: Iterable[int]) -> float:
         """The most runs of one of these nodes in a step."""

@@ -66,6 +66,11 @@ class EagerTime:
         return min(self.eager_ratio - self.python_ratio, self.dispatch_ratio)
 
     @property
+    def most_ratio(self) -> float:
+        """All that is eager, computation too, at the upper end of its 95 % interval."""
+        return proportion.interval(self.eager_ratio, self.samples)[1]
+
+    @property
     def interval(self) -> tuple[float, float]:
         """From Python's part alone to all that is eager but no computation, each at the end of its 95 % interval."""
         low, _ = proportion.interval(self.python_ratio, self.samples)

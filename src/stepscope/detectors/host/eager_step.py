@@ -18,7 +18,8 @@ Python loop over elements below which most of the eager time is, if no turn need
 ## Known limits
 Large ops hide the dispatch: Python's share is then small and nothing is reported. The saving is modelled as Python's
 share plus runtime dispatch. Dispatch is taken as 2 times Python's share (measured on steps of small ops), and at most
-the share of the op calls; what is computed again from the same inputs (HST015) is left out. A step that would be
+the share of the op calls; the upper bound adds the user's own Python around the ops and, of a loop over elements, all
+that its ops compute; what is computed again from the same inputs (HST015) is left out. A step that would be
 compiled but for a setting is GRF003.
 
 ## Remedy
@@ -83,12 +84,13 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     if eager.eager_ratio < params.min_eager_ratio or eager.python_ratio < params.min_python_ratio:
         return
     left = 1.0 - _known(view)
-    ratio, low, high = left * eager.saved_ratio, left * eager.interval[0], eager.interval[1]
+    python = _python_around(view, eager)
+    ratio, low, high = left * eager.saved_ratio, left * eager.interval[0], eager.interval[1] + python
     beside, loop = _beside(view, eager), view.get(element_loop.build)
     if loop is not None and loop.ratio < MOST * eager.eager_ratio:
         loop = None
     if loop is not None:
-        ratio, high = max(ratio, left * loop.ratio * (1.0 - 1.0 / loop.turns)), max(high, loop.ratio)
+        ratio, high = max(ratio, left * loop.ratio * (1.0 - 1.0 / loop.turns)), eager.most_ratio + python
     yield Seen(
         title=f"the step runs eagerly, op by op from Python ({beside.text}): "
         f"{format_ratio(eager.eager_ratio)} of the time, {format_ratio(eager.python_ratio)} of it in Python itself"
@@ -115,6 +117,15 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         explanation="Stacks go from user code through TensorFlow's Python layers for each op; no compiled function "
         "encloses them.",
     )
+
+
+def _python_around(view: StepsView, eager: EagerTime) -> float:
+    """Share of the steps in the user's own Python around its ops: a graph, or ops on whole tensors, need none of it."""
+    if view.anatomy is None:
+        return 0.0
+    compiled = sum(row.total_ns for row in view.named_times(*kinds_with(Trait.COMPILED))) / view.steps.steady_ns
+    steps = view.anatomy.ratio("call") + view.anatomy.ratio("other-python")
+    return max(0.0, steps - compiled - eager.eager_ratio)
 
 
 def _known(view: StepsView) -> float:

@@ -15,7 +15,9 @@ executor did nothing for them; `calls_per_batch`; `call_ns`, mean time of a call
 percent of wait, or if the function itself takes most of the time.
 
 ## Known limits
-The saving of a batched function is modelled: the time around the calls, less that of one call per batch. Threads that
+The saving of a batched function is modelled: the time around the calls and that for starting their ops, less that of
+one call per batch; at least half of the time around. On CPUs that are full, less input can save more than the wait: its
+threads hold up the steps, too. Threads that
 wait for a CPU count as time around the function, so the share of the CPUs that other processes take from the job is
 left out of the saving.
 
@@ -33,7 +35,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.causes.input import input_cpu
 from stepscope.causes.system import contention
+from stepscope.derive import steps_view
 from stepscope.derive.optrace.host import map_kind
 from stepscope.detectors import trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
@@ -47,6 +51,8 @@ if TYPE_CHECKING:
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
 
+START_NS = 10_000
+"""Time for starting an op, in which smaller ops are negligible. Measured in traces of loops: 5 to 20 us."""
 PARSERS = frozenset({"ParseExample", "ParseExampleV2", "ParseSingleExample", "DecodeCSV", "DecodeProtoV2"})
 """Ops that take batches as well as single records."""
 
@@ -80,7 +86,8 @@ def _free(view: SessionView) -> float:
 def _finding(view: SessionView, trace: OpView, function: Function, wait: float, params: Params) -> Seen:
     batches = max(1, trace.pipeline.batches if trace.pipeline is not None else 1)
     calls = function.runs / batches
-    saved = wait * _free(view) * function.around_ratio * (1 - 1 / calls)
+    around = wait * _free(view) * function.around_ratio * (1 - 1 / calls)
+    saved = min(wait, around + wait * _free(view) * _starting(function) * (1 - 1 / calls))
     parser = next((kind for kind in function.types if kind in PARSERS), "")
     what = f"parses records one by one ({parser})" if parser else "maps records one by one"
     return Seen(
@@ -96,11 +103,24 @@ def _finding(view: SessionView, trace: OpView, function: Function, wait: float, 
             trace_evidence.evidence(trace, "call_ns", function.run_ns / function.runs, "ns"),
             trace_evidence.steps(trace),
         ),
-        cost=cost_of(view, saved, low=saved / 2, high=wait, basis="modelled"),
+        cost=cost_of(view, saved, low=around / 2, high=max(wait, _taken(view)), basis="modelled"),
         remedies=(Remedy(id="batch-before-map", text=_instead(view, parser)),),
         explanation="The times are those of the traced steps: from the start of a call of the function to the end of "
         "its executor's work, and the part of it in which the executor works.",
     )
+
+
+def _starting(function: Function) -> float:
+    """Share of the runs' time in starting the function's ops, at least one of each type: a batch starts them once."""
+    most = START_NS * max(1, len(function.types)) * function.runs
+    return min(function.work_ns, most) / function.run_ns if function.run_ns else 0.0
+
+
+def _taken(view: SessionView) -> float:
+    """Share of the CPUs that the input takes where they are full: its threads hold up the steps, too."""
+    steps = steps_view.of(view)
+    cpu = steps.get(input_cpu.build) if steps is not None else None
+    return cpu.most if cpu is not None else 0.0
 
 
 def _instead(view: SessionView, parser: str) -> str:

@@ -23,10 +23,11 @@ counts faults and releases. Low end: the published gain, 3 of 10 %. High end: at
 pages that stay are still in the caches and threads no longer wait for each other to map them.
 
 ## Known limits
-Faults of 1 to 3 % of the time are information, without a window. Counters show neither which call faults nor why: that
-needs the window. Huge-page faults are counted only for the whole
-host. The job's number is bounded by that count and by its own faults, so it is too high if a neighbour also uses huge
-pages. A window shows whether it is. Only the process that makes the steps is examined.
+Faults of 1 to 3 % of the time are information, without a window. So are those of up to 10 % while it is not known what
+returns the memory: of as many, remedies saved between nothing and all. Counters show neither which call faults nor why:
+that needs the window. Huge-page faults are counted only for the whole host. The job's number is bounded by that count
+and by its own faults, so it is too high if a neighbour also uses huge pages. A window shows whether it is. Only the
+process that makes the steps is examined.
 
 ## Remedy
 Depending on the allocator, a setting that `stepscope whatif --try` measures and `run --apply` sets: make it keep what
@@ -94,7 +95,8 @@ class Params:
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.03)
-    """Of the steady wall time: less is information, and no window is opened for it."""
+    """Of the steady wall time: less is information, and no window is opened for it. Without a known cause the lower
+    bound of the saving must reach it."""
     min_told_ratio: Ratio = Ratio(0.01)
     """Same: less is what allocators always cost (0 to 0.1 % in the clean cases)."""
     max_kept_ratio: Ratio = Ratio(0.5)
@@ -119,11 +121,10 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | Cap
     if shown < params.min_told_ratio:
         return
     found = _finding(view, paging, causes, params)
-    if shown < params.min_ratio:
-        yield replace(found, severity="info")
-        return
-    yield found
-    if causes is None:
+    # A share alone is no saving: not known is what returns the memory, and how much of it a remedy would save.
+    sure = found.cause != "unknown" or found.cost.low >= params.min_ratio
+    yield found if sure and shown >= params.min_ratio else replace(found, severity="info")
+    if causes is None and shown >= params.min_ratio:
         yield CaptureRequest(
             kind="native",
             missing=Signal.NATIVE,

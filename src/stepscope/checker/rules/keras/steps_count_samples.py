@@ -6,7 +6,8 @@ holds samples and the input comes in batches of more than one.
 
 ## Why it is slow
 A step is a batch: with batches of 32 each epoch then goes over the data 32 times. Nothing fails; an epoch just takes 32
-times as long as intended. Measured with batches of 32 and the same number of epochs: 17 times the time.
+times as long as intended. Measured with batches of 32 and the same number of epochs: 17 times the time. In the report
+of a run the cost is the time of the call's steps, but for one pass over the data in each epoch.
 
 ## Example
 Slow:
@@ -60,7 +61,7 @@ from collections.abc import Iterator
 
 from stepscope.checker.analyses.generated_batches import endless, generators, rows
 from stepscope.checker.context import Call, Context
-from stepscope.checker.hits import Hit
+from stepscope.checker.hits import Excess, Hit
 from stepscope.checker.inference.datasets import Chain
 from stepscope.checker.inference.names import Function
 from stepscope.checker.inference.tags import Tag
@@ -101,6 +102,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
             keyword.value,
             f"{keyword.arg} is {ctx.text(keyword.value)}, a number of samples, but a step is a batch of {size}",
             confidence=0.9,
+            excess=Excess(call=ctx.places.span(call.node), factor=size) if keyword.arg != "validation_steps" else None,
             fix=ctx.fix(
                 "replace-expression",
                 f"Divide by the batch size, {size}",
