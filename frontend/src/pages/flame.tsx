@@ -182,7 +182,7 @@ function Row({ data, session, row, whole }: RowProps) {
   const code = new URLSearchParams({ file: where, line: String(line) });
   return (
     <tr>
-      <td>
+      <td class="named">
         <button class="plain" onClick={() => change({ find: data.strings[name] ?? "" })}>
           <code>{data.strings[name]}</code>
         </button>
