@@ -233,64 +233,6 @@ def test_a_search_finds_an_op(tab: Tab, page_of: str) -> None:
     page.wait_for_url(lambda url: "from=" not in url and "span=" in url)
 
 
-def test_enter_walks_through_the_hits(tab: Tab, page_of: str) -> None:
-    """`/` leads to Find, which says how many there are; Enter and Shift-Enter go from one to the next and around."""
-    page = tab.page
-    tab.open(page_of)
-    drawn(tab)
-    page.keyboard.press("/")
-    page.keyboard.type("matmul")
-    status = page.locator(".tl-walk [role=status]")
-    status.get_by_text("50 found", exact=True).wait_for()
-    seen = []
-    for key, said in (("Enter", "1 of 50 found"), ("Enter", "2 of 50 found"), ("Shift+Enter", "1 of 50 found")):
-        page.keyboard.press(key)
-        status.get_by_text(said, exact=True).wait_for()
-        page.locator(".tl-hits [aria-current]").wait_for()
-        before = seen[-1] if seen else ""
-        page.wait_for_function("old => new URLSearchParams(location.search).get('span') !== (old || null)", arg=before)
-        seen.append(page.evaluate("() => new URLSearchParams(location.search).get('span')"))
-    assert seen[0] == seen[2] != seen[1]
-    page.keyboard.press("Shift+Enter")
-    status.get_by_text("50 of 50 found", exact=True).wait_for()
-    assert page.evaluate("() => document.activeElement.type") == "search"
-    assert page.evaluate(FITS) <= 0
-    page.get_by_label("Find").fill("no such span")
-    status.get_by_text("not found").wait_for()
-    assert page.get_by_role("button", name="Next hit").is_disabled()
-
-
-def test_a_tip_goes_when_the_lanes_move(tab: Tab, page_of: str) -> None:
-    """By a zoom from the keyboard, by another range in the address, and when the pointer is elsewhere."""
-    page = tab.page
-    tab.open(page_of)
-    drawn(tab)
-    box = page.locator(".tl-canvas").bounding_box()
-    assert box is not None
-    tip = page.locator(".tl-tip")
-    at = (box["x"] + box["width"] / 2, lane_y(tab, "Steps"))
-
-    def point() -> None:
-        page.mouse.move(at[0] - 3, at[1])
-        page.mouse.move(*at)
-        tip.wait_for()
-
-    point()
-    page.locator(".tl-stage").press("w")
-    tip.wait_for(state="detached")
-    page.wait_for_url("**from=**")
-    point()
-    page.go_back()
-    page.evaluate(
-        "() => { history.pushState(null, '', location.pathname); dispatchEvent(new PopStateEvent('popstate')); }"
-    )
-    tip.wait_for(state="detached")
-    drawn(tab)
-    point()
-    page.mouse.move(box["x"] - 40, at[1])
-    tip.wait_for(state="detached")
-
-
 def test_a_drag_selects_a_range(tab: Tab, page_of: str) -> None:
     """Its statistics stand below; what is merged is said, and how many."""
     page = tab.page
