@@ -73,7 +73,7 @@ def test_enter_walks_through_the_hits(tab: Tab, place: tuple[str, str]) -> None:
     page.keyboard.type("matmul")
     status = page.locator(".tl-walk [role=status]")
     status.get_by_text("50 found", exact=True).wait_for()
-    seen = []
+    seen: list[str] = []
     for key, said in (("Enter", "1 of 50 found"), ("Enter", "2 of 50 found"), ("Shift+Enter", "1 of 50 found")):
         page.keyboard.press(key)
         status.get_by_text(said, exact=True).wait_for()
