@@ -71,7 +71,7 @@ class StackFlag(enum.IntFlag):
     ATTACHED = 8
     """Generated code without caller information: callers were searched for on the stack. Never WHOLE."""
     WAITING = 16
-    """The thread was on no CPU. Of Python stacks alone."""
+    """The thread was on no CPU. Of the agent's Python stacks alone; never stored."""
 
 
 class Frame(NamedTuple):
