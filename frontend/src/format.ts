@@ -40,6 +40,19 @@ export function bytes(value: number): string {
   return `${digits(value / step)} ${unit}`;
 }
 
+const FLOWS: [number, string][] = [
+  [1e9, "GB/s"],
+  [1e6, "MB/s"],
+  [1e3, "kB/s"],
+  [1, "B/s"],
+];
+
+/** What disks and networks carry, in their makers' units. */
+export function flow(value: number): string {
+  const [step, unit] = FLOWS.find(([size]) => value >= size) ?? [1, "B/s"];
+  return `${digits(value / step)} ${unit}`;
+}
+
 export function percent(ratio: number): string {
   const value = 100 * ratio;
   return `${Math.abs(value) >= 10 || value === 0 ? value.toFixed(0) : value.toFixed(1)} %`;
@@ -63,7 +76,7 @@ export function count(value: number): string {
 export function measured(value: number, unit: string): string {
   if (unit === "ns") return ns(value);
   if (unit === "bytes") return bytes(value);
-  if (unit === "bytes/s") return `${bytes(value)}/s`;
+  if (unit === "bytes/s") return flow(value);
   if (unit === "ratio") return percent(value);
   const number = digits(value);
   return `${number}${unit && unit !== "count" ? ` ${number === "1" ? singular(unit) : unit}` : ""}`;

@@ -154,7 +154,7 @@ def both(page: Page) -> list[dict[str, object]]:
     )
     page.get_by_text(f"{told['spans']:,} spans in {len(told['tracks'])} tracks", exact=True).wait_for()
     whole = picture(page)
-    page.get_by_role("button", name=re.compile("^ops-001 at")).click()
+    page.get_by_role("button", name=re.compile("^Op trace at")).click()
     page.wait_for_url(re.compile("from="))
     return [told, whole, picture(page)]
 

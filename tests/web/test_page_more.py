@@ -4,6 +4,7 @@ leads out of it.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from tests.web.browser import AXE, CHROMIUM, FITS, FLAGS, NAMELESS, SERIOUS, Tab
 from stepscope.model.report.op_table import MakerTime, OpTable, OpTime, TypeTime
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Route
     from tests.web.recorded import Recorded
 
 pytestmark = [
@@ -85,6 +86,39 @@ def test_flame_graph(tab: Tab, pair: Pair) -> None:
     canvas.hover(position={"x": 40, "y": 18 + 9})
     page.locator(".now", has_text="dnnl::matmul 67 %").wait_for()
     assert page.get_by_role("row", name=re.compile("malloc")).inner_text().split()[1:3] == ["13", "%"]
+
+
+def test_flame_graph_by_thread(tab: Tab, recorded: Recorded) -> None:
+    """Stacks stand below their threads, waits are boxes; a button takes both away."""
+    page = tab.page
+    strings = ["[MainThread]", "", "step", "[waits]", "[pool: 2 threads]"]
+    told = {"event": "python", "unit": "ns", "window": "all", "samples": 4, "weight": 4e9, "unresolved_ratio": 0}
+    told |= {"health": [], "doubtful": False, "merged": "", "kinds": [], "threads": 2, "strings": strings}
+    told |= {"frames": [[0, 1, 0, 1, 0, 1], [2, 1, 0, 1, 1, 1], [3, 1, 0, 1, 0, 1], [4, 1, 0, 1, 0, 1]]}
+    told |= {"parent": [-1, 0, 1, -1], "frame": [0, 1, 2, 3], "own": [0, 1e9, 2e9, 1e9]}
+    told |= {"waits": "Boxes [waits]: the thread was on no CPU, 50 % of the time shown."}
+    asked: list[str] = []
+
+    def answer(route: Route) -> None:
+        asked.append(route.request.url)
+        route.fulfill(body=json.dumps(told), content_type="application/json")
+
+    page.route("**/stacks?**", answer)
+    tab.open(f"/sessions/{recorded.key}/flame")
+    page.get_by_text("on no CPU, 50 %").wait_for()
+    graph = page.get_by_role("application")
+    graph.focus()
+    graph.press("ArrowDown")
+    page.locator(".now", has_text="[MainThread] 75 %").wait_for()
+    graph.press("ArrowDown")
+    graph.press("ArrowDown")
+    page.locator(".now", has_text="[waits] 50 %").wait_for()
+    assert page.get_by_role("row", name=re.compile("waits")).inner_text().split()[1:3] == ["50", "%"]
+    assert "by=thread" in asked[-1]
+    page.get_by_role("button", name="By thread", pressed=True).click()
+    page.wait_for_url("**threads=0**")
+    page.get_by_role("button", name="By thread", pressed=False).wait_for()
+    assert "by=thread" not in asked[-1]
 
 
 def test_code(tab: Tab, recorded: Recorded) -> None:

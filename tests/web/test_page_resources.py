@@ -54,6 +54,15 @@ def test_stacks_are_those_of_the_flame_graph(asked: TestClient, pair: Pair) -> N
     assert all(above < at for at, above in enumerate(tree["parent"]))
 
 
+def test_stacks_by_thread_hold_the_same_weight(asked: TestClient, pair: Pair) -> None:
+    """Threads are counted either way; only asked for do stacks stand below them, and waits are said only there."""
+    plain, apart = (read(asked, f"{pair[0].url}/stacks?event=python{more}") for more in ("", "&by=thread"))
+    assert plain["threads"] == apart["threads"] >= 1
+    assert plain["weight"] == pytest.approx(sum(apart["own"]))
+    assert plain["waits"] == ""
+    assert asked.get(f"{pair[0].url}/stacks?by=process").status_code == 400
+
+
 def test_an_event_that_is_not_there(asked: TestClient, pair: Pair) -> None:
     """What there is instead is said."""
     answer = asked.get(f"{pair[0].url}/stacks?event=madvise")

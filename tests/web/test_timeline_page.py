@@ -124,7 +124,7 @@ def test_a_captures_button_puts_its_lanes_below_the_steps(tab: Tab, page_of: str
     """Steps, their parts, then what was traced, then the rest."""
     page = tab.page
     tab.open(page_of)
-    page.get_by_role("button", name=re.compile("^ops-001 at")).click()
+    page.get_by_role("button", name=re.compile("^Op trace at")).click()
     page.wait_for_url(re.compile("first=ops-001"))
     drawn(tab)
     tops = [
@@ -271,7 +271,7 @@ def test_a_spike_is_seen_from_far_away(tab: Tab, page_of: str) -> None:
     tab.open(page_of)
     drawn(tab)
     label = page.locator(".tl-track", has_text="network in")
-    assert "to 286 MiB/s" in label.inner_text()
+    assert "to 300 MB/s" in label.inner_text()
     label.get_by_text(re.compile("merged")).wait_for()
     box = page.locator(".tl-canvas").bounding_box()
     assert box is not None
@@ -284,10 +284,10 @@ def test_a_spike_is_seen_from_far_away(tab: Tab, page_of: str) -> None:
     page.mouse.move(box["x"] + x, box["y"] + top + 14)
     tip = page.locator(".tl-tip")
     tip.wait_for()
-    assert re.match(r"network in: (.* to )?286 MiB/s.*all interfaces", tip.inner_text())
+    assert re.match(r"network in: (.* to )?300 MB/s.*all interfaces", tip.inner_text())
     row = page.get_by_role("row", name=re.compile("^network in"))
     row.wait_for()
-    assert row.inner_text().split("\t")[1:] == ["977 KiB/s", "2.22 MiB/s", "286 MiB/s", "1,003"]
+    assert row.inner_text().split("\t")[1:] == ["1 MB/s", "2.33 MB/s", "300 MB/s", "1,003"]
     assert page.evaluate(FITS) <= 0
 
 

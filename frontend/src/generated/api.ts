@@ -597,6 +597,7 @@ export interface MemoryShown {
 
 export interface OpTable {
   trace: string;
+  begin_ns: number;
   steps: number;
   ns: number;
   joined_ratio: number;
@@ -936,6 +937,8 @@ export interface StackTree {
   health: string[];
   doubtful: boolean;
   merged: string;
+  threads: number;
+  waits: string;
   kinds: StackKind[];
   strings: string[];
   frames: [number, number, number, number, number, number][];

@@ -1,4 +1,4 @@
-/** Flame graph: the stacks of one event. State: ?event=, ?window=, ?find=, ?invert=1, ?at= the box that is zoomed to. */
+/** Flame graph: the stacks of one event. State: ?event=, ?window=, ?find=, ?invert=1, ?threads=0, ?at= the box that is zoomed to. */
 import { useMemo } from "preact/hooks";
 import { useLoaded } from "../data";
 import * as format from "../format";
@@ -21,7 +21,8 @@ export function FlamePage({ brief, job, stamp, query }: View) {
   const path = `/sessions/${brief.key}`;
   const events = useLoaded<FlameList>(`${path}/flames`, { stamp });
   const asked = new URLSearchParams({ event: query.get("event") ?? "", window: query.get("window") ?? "" });
-  const wanted = events.value?.items.length ? `${path}/stacks?${asked}` : null;
+  const merged = query.get("threads") === "0";
+  const wanted = events.value?.items.length ? `${path}/stacks?${asked}${merged ? "" : "&by=thread"}` : null;
   const stacks = useLoaded<StackTree>(wanted, { stamp });
   if (events.problem) return <Failed problem={events.problem} again={events.again} />;
   if (!events.value) return <Waiting what="Reading stacks" />;
@@ -34,13 +35,13 @@ export function FlamePage({ brief, job, stamp, query }: View) {
           No stacks were sampled in this session: its job ran no Python for a second, or it was not recorded by stepscope. Of a
           running job: <code>stepscope trace JOB --kind native</code>.
         </p>
-        <CaptureForm job={job} kind="native" />
+        <CaptureForm job={job} session={brief.key} kind="native" />
       </section>
     );
   return (
     <section aria-labelledby="flame-title">
       <h1 id="flame-title">Flame graph</h1>
-      <CaptureForm job={job} kind="native" />
+      <CaptureForm job={job} session={brief.key} kind="native" />
       <Choices events={items} shown={stacks.value?.event ?? ""} query={query} api={`/api/v1${path}/flame?${asked}`} />
       {stacks.problem && <Failed problem={stacks.problem} again={stacks.again} />}
       {!stacks.value && !stacks.problem && <Waiting what="Merging stacks" />}
@@ -74,7 +75,7 @@ function Choices({ events, shown, query, api }: { events: Flame[]; shown: string
         </select>
       </label>
       <a href={api} target="_blank">
-        By thread and over time (offline page)
+        Over time, and single threads (offline page)
       </a>
     </div>
   );
@@ -91,7 +92,7 @@ function Stacks({ data, query, session }: { data: StackTree; query: URLSearchPar
   return (
     <>
       <p class={data.doubtful ? "health doubtful" : "health"}>
-        {format.count(data.samples)} samples, {data.window}; {data.health.join("; ")}. {data.merged}
+        {format.count(data.samples)} samples, {data.window}; {data.health.join("; ")}. {data.waits} {data.merged}
       </p>
       <ul class="legend">
         {data.kinds.map((kind) => (
@@ -117,6 +118,11 @@ function Stacks({ data, query, session }: { data: StackTree; query: URLSearchPar
         <button aria-pressed={inverted} onClick={() => change({ invert: inverted ? null : "1", at: null })}>
           Innermost first
         </button>
+        {data.threads > 1 && (
+          <button aria-pressed={query.get("threads") !== "0"} onClick={() => change({ threads: query.get("threads") === "0" ? null : "0", at: null })}>
+            By thread
+          </button>
+        )}
         <button disabled={!zoom} onClick={() => change({ at: null })}>
           Show all
         </button>
@@ -176,7 +182,7 @@ function Row({ data, session, row, whole }: RowProps) {
   const code = new URLSearchParams({ file: where, line: String(line) });
   return (
     <tr>
-      <td>
+      <td class="named">
         <button class="plain" onClick={() => change({ find: data.strings[name] ?? "" })}>
           <code>{data.strings[name]}</code>
         </button>

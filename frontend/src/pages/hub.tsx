@@ -5,6 +5,7 @@ import * as format from "../format";
 import type { Job, JobPage, SessionPage } from "../generated/api";
 import { useSlash } from "../hooks";
 import { Anatomy, Failed, Frame, Phase, State, Top, Waiting } from "../parts/common";
+import { QuickCapture } from "../parts/capture_form";
 import { Hang } from "../parts/hang";
 import { change } from "../router";
 import { Sessions } from "./sessions";
@@ -90,13 +91,16 @@ function Jobs({ jobs, words, sort }: { jobs: Job[]; words: string; sort: Key | "
                 </button>
               </th>
             ))}
+            <th>
+              <span class="spoken">Capture</span>
+            </th>
           </tr>
         </thead>
         <tbody>
           {groups.flatMap((group) => [
             group.length > 1 && (
               <tr key={`of-${group[0]!.pid}`} class="group">
-                <th colSpan={COLUMNS.length} scope="rowgroup">
+                <th colSpan={COLUMNS.length + 1} scope="rowgroup">
                   {ofCluster(group)}
                 </th>
               </tr>
@@ -134,6 +138,9 @@ function Jobs({ jobs, words, sort }: { jobs: Job[]; words: string; sort: Key | "
                 </td>
                 <td class="wide">
                   <Top top={job.status.top} findings={job.status.analysed_unix_s ? job.status.findings : null} steps={job.status.steps} />
+                </td>
+                <td>
+                  <QuickCapture job={job} />
                 </td>
               </tr>
             )),

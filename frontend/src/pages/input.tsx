@@ -54,7 +54,7 @@ function Tree({ tree, bound, here }: { tree: InputTree; bound: InputBound | null
         Times for one batch{tree.wall_ns > 0 && `; a batch is taken every ${format.ns(tree.wall_ns)}`}.{" "}
         {tree.source === "trace" ? "From an op trace" : "From tf.data's own counters"}, after its rewriting.
       </p>
-      <ul class="legend">
+      <ul class="legend less">
         <li>
           <i class="in-own" /> own time, by its parallelism
         </li>
@@ -70,7 +70,7 @@ function Tree({ tree, bound, here }: { tree: InputTree; bound: InputBound | null
           <thead>
             <tr>
               <th>Stage</th>
-              <th class="bars">A batch</th>
+              <th class="bars less">A batch</th>
               <th class="number">Own time</th>
               <th class="number">Waits</th>
               <th class="number">Parallelism</th>
@@ -90,7 +90,7 @@ function Tree({ tree, bound, here }: { tree: InputTree; bound: InputBound | null
                     <At place={stage.place} here={here} />
                   </div>
                 </td>
-                <td class="bars">
+                <td class="bars less">
                   <Bar stage={stage} most={most} />
                 </td>
                 <td class="number">{format.ns(stage.batch_ns)}</td>

@@ -44,7 +44,7 @@ export function OpsPage({ brief, job, stamp, query }: View) {
       <section aria-labelledby="ops-title">
         <h1 id="ops-title">Ops</h1>
         <p class="quiet">{ops.problem.message}</p>
-        <CaptureForm job={job} kind="ops" />
+        <CaptureForm job={job} session={brief.key} kind="ops" />
       </section>
     );
   if (ops.problem) return <Failed problem={ops.problem} again={ops.again} />;
@@ -63,12 +63,12 @@ export function OpsPage({ brief, job, stamp, query }: View) {
       <h1 id="ops-title">Ops</h1>
       <p class="quiet">
         {format.ns(table.ns)} of op time over all threads and devices
-        {table.steps > 0 && ` in ${format.plural(table.steps, "traced step")}`}, capture {table.trace};{" "}
+        {table.steps > 0 && ` in ${format.plural(table.steps, "traced step")}`}{table.begin_ns > 0 && `, captured at ${format.ns(table.begin_ns)}`};{" "}
         {format.percent(table.named_ratio)} of it attributed to lines and layers.
         {table.input_ratio > 0 && ` ${format.percent(table.input_ratio)} of it is the input pipeline's, on threads beside the step.`}
         {table.steps > 0 && " Ops of a step that the capture cut at its edge are counted too."}
       </p>
-      <CaptureForm job={job} kind="ops" />
+      <CaptureForm job={job} session={brief.key} kind="ops" />
       <div class="controls" role="search">
         <span role="group" aria-label="Group by">
           {WAYS.map((way) => (

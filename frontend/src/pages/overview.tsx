@@ -4,6 +4,7 @@ import { useLoaded } from "../data";
 import * as format from "../format";
 import type { FindingList, Imported as ImportedSession, Job, Series, SessionBrief, SessionDetail } from "../generated/api";
 import { Charts } from "../parts/charts";
+import { CaptureForm } from "../parts/capture_form";
 import { Anatomy, Facts, Failed, Waiting } from "../parts/common";
 import { FindingCard } from "../parts/finding";
 import { HangDetails } from "../parts/hang";
@@ -24,6 +25,7 @@ export function Overview({ brief, job, stamp, query }: View) {
     <>
       {imported ? <Imported imported={imported} /> : <Measured detail={detail.value} brief={brief} job={job} />}
       {status && <HangDetails status={status} />}
+      <CaptureForm job={job} session={brief.key} kind={null} />
       <section aria-labelledby="anatomy-title">
         <h2 id="anatomy-title">The step</h2>
         {imported ? (

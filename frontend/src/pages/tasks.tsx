@@ -50,7 +50,7 @@ export function Tasks({ brief, job, stamp, query }: View) {
     .sort((one, other) => compare(one, other, sort));
   return (
     <>
-      <CaptureForm job={job} kind="ops" />
+      <CaptureForm job={job} session={brief.key} kind="ops" />
       <CapturePanel
         stored={captures.value?.stored ?? []}
         live={job?.status.captures ?? captures.value?.live ?? []}
@@ -83,7 +83,7 @@ function compare(one: Task, other: Task, by: Column): number {
 
 function TaskTable({ tasks, sort, trace }: { tasks: Task[]; sort: Column; trace?: (task: Task) => void }) {
   const head = (column: Column, title: string, numeric: boolean) => (
-    <th key={column} class={numeric ? "number" : ""} aria-sort={sort === column ? (numeric ? "descending" : "ascending") : "none"}>
+    <th key={column} class={`${numeric ? "number" : ""}${column === "p99_ns" ? " less" : ""}`} aria-sort={sort === column ? (numeric ? "descending" : "ascending") : "none"}>
       <button class="sort" onClick={() => change({ sort: column })}>
         {title}
       </button>
@@ -123,7 +123,7 @@ function TaskTable({ tasks, sort, trace }: { tasks: Task[]; sort: Column; trace?
               <td class="number">{format.ns(task.mean_ns)}</td>
               <td class="number">{format.ns(task.p50_ns)}</td>
               <td class="number">{format.ns(task.p95_ns)}</td>
-              <td class="number">{format.ns(task.p99_ns)}</td>
+              <td class="number less">{format.ns(task.p99_ns)}</td>
               <td class="number">{format.ns(task.max_ns)}</td>
               <td class="number">{task.outliers || ""}</td>
               <td class="number">{trend(task.trend_ratio)}</td>

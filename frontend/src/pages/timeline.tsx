@@ -6,12 +6,12 @@ import { get, type Problem } from "../api";
 import { useLoaded } from "../data";
 import * as format from "../format";
 import type { EvidencePlace, Span, SpanDetail, SpanName, Timeline } from "../generated/api";
-import { useSlash } from "../hooks";
 import { Failed, Waiting } from "../parts/common";
 import { change } from "../router";
+import { Find, SearchPanel, useWalk } from "../timeline/find";
 import { around, Keys, Lanes } from "../timeline/lanes";
 import { inkOf } from "../timeline/paint";
-import { ResourcesPanel, SearchPanel, SpanPanel, StatisticsPanel } from "../timeline/panels";
+import { ResourcesPanel, SpanPanel, StatisticsPanel } from "../timeline/panels";
 import { chosenOf, chosenWord, laneOf, seconds, selectionOf, viewOf, whole } from "../timeline/state";
 import { loadNames } from "../timeline/tiles";
 import type { View } from "./view";
@@ -98,6 +98,9 @@ function Ready({ session, path, timeline, query }: { session: string; path: stri
     get<SpanDetail>(`${path}/timeline/span?build=${build}&lane=${span.lane}&row=${span.row}`).then((found) => show(found, true), setProblem);
   };
 
+  const words = query.get("find") ?? "";
+  const walk = useWalk(path, build, words, jump, setProblem);
+
   const evidence = query.get("show");
   const [missed, setMissed] = useState("");
   useEffect(() => {
@@ -117,8 +120,6 @@ function Ready({ session, path, timeline, query }: { session: string; path: stri
     }, setProblem);
   }, [evidence, build]);
 
-  const field = useSlash();
-  const words = query.get("find") ?? "";
   const selection = selectionOf(query);
   const range = selection ?? viewOf(query) ?? whole(timeline);
   const categories = [...new Set(names.map((name) => name.category))];
@@ -131,27 +132,18 @@ function Ready({ session, path, timeline, query }: { session: string; path: stri
         </p>
       )}
       <div class="controls tl-controls" role="search">
-        <label>
-          Find
-          <input
-            ref={field}
-            type="search"
-            value={words}
-            placeholder="a span or an op ( / )"
-            onInput={(event) => change({ find: event.currentTarget.value }, false)}
-          />
-        </label>
+        <Find path={path} build={build} words={words} walk={walk} />
         <button disabled={!query.get("from")} onClick={() => change({ from: null, to: null, first: null })}>
           Whole run
         </button>
         {timeline.traces.map((trace) => (
           <button
             key={trace.trace}
-            title="Show the time of this op trace, and its lanes first"
+            title={`Show the time of this op trace (${trace.trace}), and its lanes first`}
             aria-pressed={trace.trace === query.get("first")}
             onClick={() => change({ from: seconds(trace.begin_ns), to: seconds(trace.end_ns), first: trace.trace })}
           >
-            {trace.trace} at {format.ns(trace.begin_ns)}
+            Op trace at {format.ns(trace.begin_ns)}
           </button>
         ))}
         <span class="quiet">
@@ -186,7 +178,7 @@ function Ready({ session, path, timeline, query }: { session: string; path: stri
         </p>
       )}
       <div class="tl-panels">
-        <SearchPanel path={path} build={build} words={words} go={jump} />
+        <SearchPanel path={path} build={build} words={words} walk={walk} />
         <StatisticsPanel path={path} build={build} range={range} chosen={selection !== null} asks={seen} />
         {timeline.series.length > 0 && <ResourcesPanel path={path} timeline={timeline} range={range} chosen={selection !== null} asks={seen} />}
       </div>

@@ -7,12 +7,13 @@ import { change } from "../router";
 
 export type CaptureKind = "ops" | "native" | "python" | "memory";
 
-const KINDS: Record<CaptureKind, string> = {
-  ops: "Ops of some steps",
+export const NAMES: Record<CaptureKind, string> = {
+  ops: "Ops",
   native: "Native stacks",
   python: "Python stacks",
   memory: "Memory by stack",
 };
+const KINDS: Record<CaptureKind, string> = { ...NAMES, ops: "Ops of some steps" };
 /** Event of the flame graph that shows a kind's result. */
 const EVENTS: Record<CaptureKind, string> = { ops: "", native: "cpu", python: "python-capture", memory: "memory-growth" };
 const MAX_STEPS = 1000;
@@ -23,14 +24,20 @@ interface Request {
   kind: CaptureKind;
 }
 
-interface Form {
-  job: Job | null;
-  /** What the page that asks shows. */
-  kind: CaptureKind;
+/** Where the result of a kind stands. */
+export function resultOf(session: string, kind: CaptureKind): string {
+  return kind === "ops" ? `/sessions/${session}/ops` : `/sessions/${session}/flame?${new URLSearchParams({ event: EVENTS[kind] })}`;
 }
 
-export function CaptureForm({ job, kind: shown }: Form) {
-  const [kind, choose] = useState<CaptureKind>(shown);
+interface Form {
+  job: Job | null;
+  session: string;
+  /** What the page that asks shows; null: no captures. */
+  kind: CaptureKind | null;
+}
+
+export function CaptureForm({ job, session, kind: shown }: Form) {
+  const [kind, choose] = useState<CaptureKind>(shown ?? "ops");
   const [steps, setSteps] = useState("10");
   const [seconds, setSeconds] = useState("5");
   const [asked, setAsked] = useState<Request[]>([]);
@@ -74,7 +81,9 @@ export function CaptureForm({ job, kind: shown }: Form) {
         <button class="main" disabled={wrong} onClick={ask}>
           Capture now
         </button>
-        {ops !== (shown === "ops") && <span class="quiet">its result stands on the {ops ? "Ops" : "Flame graph"} page</span>}
+        {(shown === null || ops !== (shown === "ops")) && (
+          <span class="quiet">its result stands on the {ops ? "Ops" : "Flame graph"} page</span>
+        )}
       </div>
       {problem && (
         <p class="failed" role="alert">
@@ -85,9 +94,7 @@ export function CaptureForm({ job, kind: shown }: Form) {
         {asked.map(({ id, kind: of }) => (
           <li key={id} class={`capture capture-${known.get(id)?.state ?? "waiting"}`}>
             <Said capture={known.get(id) ?? null} />{" "}
-            {known.get(id)?.state === "done" && EVENTS[of] && shown !== "ops" && (
-              <button onClick={() => change({ event: EVENTS[of], at: null })}>Show</button>
-            )}
+            {known.get(id)?.state === "done" && <Result session={session} of={of} shown={shown} />}
           </li>
         ))}
       </ul>
@@ -95,11 +102,47 @@ export function CaptureForm({ job, kind: shown }: Form) {
   );
 }
 
+/** Leads to the result, unless it stands on this page by itself. */
+function Result({ session, of, shown }: { session: string; of: CaptureKind; shown: CaptureKind | null }) {
+  if (of === "ops" && shown === "ops") return null;
+  if (of === "ops" || shown === null || shown === "ops") return <a href={resultOf(session, of)}>Show</a>;
+  return <button onClick={() => change({ event: EVENTS[of], at: null })}>Show</button>;
+}
+
+/** On the list: the ops of ten steps by one click, and what becomes of them. */
+export function QuickCapture({ job }: { job: Job }) {
+  const [asked, setAsked] = useState("");
+  const [problem, setProblem] = useState("");
+  if (!job.session || job.state === "ending") return null;
+  const ask = () => {
+    setProblem("");
+    post<Asked>(`/jobs/${job.pid}/captures`, { kind: "ops", steps: 10 }).then(
+      ({ request }) => setAsked(request),
+      (error: Problem) => setProblem(error.message),
+    );
+  };
+  const capture = job.status.captures.find((one) => one.request === asked);
+  const done = capture?.state === "done";
+  return (
+    <span class="quick" aria-live="polite">
+      <button aria-label={`Capture ops of ${job.name} ${job.pid}`} title="Record the ops of ten steps" onClick={ask}>
+        Capture
+      </button>
+      {problem && <small role="alert">{problem}</small>}
+      {asked && (
+        <small title={capture?.text}>
+          {done ? <a href={resultOf(job.session, "ops")}>its ops</a> : (capture?.state ?? "requested")}
+        </small>
+      )}
+    </span>
+  );
+}
+
 function Said({ capture }: { capture: LiveCapture | null }) {
   if (!capture)
     return (
       <>
-        <b>requested</b> <span class="quiet">the sidecar checks once a second</span>
+        <b>requested</b> <span class="quiet">begins within a second or two</span>
       </>
     );
   const live = capture.state === "waiting" || capture.state === "tracing";

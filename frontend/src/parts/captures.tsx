@@ -1,6 +1,9 @@
 /** Captures: those that the session holds, and those that the running job was asked for, as they stand. */
 import * as format from "../format";
 import type { CaptureInfo, LiveCapture } from "../generated/api";
+import { type CaptureKind, NAMES } from "./capture_form";
+
+const kindOf = (capture: { kind: string }): string => NAMES[capture.kind as CaptureKind] ?? capture.kind;
 
 interface Captures {
   stored: CaptureInfo[];
@@ -24,7 +27,7 @@ export function CapturePanel({ stored, live, asked, running }: Captures) {
       <ul class="captures" aria-live="polite">
         {sent.map((request) => (
           <li key={request} class="capture">
-            <b>requested</b> <span class="quiet">the sidecar checks once a second</span>
+            <b>requested</b> <span class="quiet">begins within a second or two</span>
           </li>
         ))}
         {[...live].reverse().map((capture) => (
@@ -43,7 +46,7 @@ export function CapturePanel({ stored, live, asked, running }: Captures) {
         ))}
         {earlier.map((capture) => (
           <li key={capture.id} class={`capture capture-${capture.outcome}`}>
-            <b>{capture.id}</b> {capture.title} {capture.steps > 0 && format.plural(capture.steps, "step")} at {format.ns(capture.at_ns)},{" "}
+            <b title={capture.id}>{kindOf(capture)}</b> {capture.title} {capture.steps > 0 && format.plural(capture.steps, "step")} at {format.ns(capture.at_ns)},{" "}
             {format.bytes(capture.bytes)}, cost {format.ns(capture.cost_ns)}{" "}
             <span class="quiet">
               {capture.outcome} {capture.when && `waits for ${capture.when}: `}{capture.text} asked by {capture.asked_by}

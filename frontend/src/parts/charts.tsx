@@ -57,7 +57,7 @@ const RESOURCES: Plan[] = [
   },
   {
     title: "Memory",
-    unit: "MB",
+    unit: "MiB",
     time: "res_t",
     lines: [line("res:rss_mb", "resident", 3), limit("res:memory_limit_mb", "cgroup limit")],
   },
@@ -75,7 +75,7 @@ const RESOURCES: Plan[] = [
   },
   {
     title: "Address space",
-    unit: "MB",
+    unit: "MiB",
     time: "look_t",
     lines: [line("look:anonymous_mb", "anonymous", 3), line("look:huge_mb", "in huge pages", 1)],
   },
@@ -83,7 +83,7 @@ const RESOURCES: Plan[] = [
   { title: "GPU", unit: "%", time: "res_t", lines: [line("res:gpu_busy_percent", "busy", 0)] },
   {
     title: "GPU memory",
-    unit: "MB",
+    unit: "MiB",
     time: "res_t",
     lines: [line("res:gpu_reserved_mb", "reserved", 3), line("res:gpu_live_mb", "live", 1), limit("res:gpu_limit_mb", "device")],
   },
@@ -175,11 +175,18 @@ function Chart({ plan, columns, from, to }: { plan: Plan; columns: Columns; from
   );
 }
 
+const MIB_PER_MB = 1e6 / 2 ** 20;
+
+/** Memory is told in MiB, as everywhere on the page; the columns hold MB. */
+function inUnit(plan: Plan, values: number[]): number[] {
+  return plan.unit === "MiB" ? values.map((value) => value * MIB_PER_MB) : values;
+}
+
 /** What a chart says, for who does not see it. */
 function summary(plan: Plan, columns: Columns): string {
   return plan.lines
     .map((l) => {
-      const values = columns[l.key] ?? [];
+      const values = inUnit(plan, columns[l.key] ?? []);
       const mean = values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
       const most = values.reduce((high, value) => Math.max(high, value), 0);
       return `${l.label}: mean ${format.rate(mean)}, at most ${format.rate(most)} ${plan.unit}`;
@@ -189,7 +196,7 @@ function summary(plan: Plan, columns: Columns): string {
 
 function data(plan: Plan, columns: Columns): uPlot.AlignedData {
   const times = columns[plan.time] ?? [];
-  const values = plan.lines.map((l) => columns[l.key] ?? []);
+  const values = plan.lines.map((l) => inUnit(plan, columns[l.key] ?? []));
   if (!plan.stacked) return [times, ...values];
   const sums: number[][] = [];
   let below = times.map(() => 0);

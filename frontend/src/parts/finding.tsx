@@ -139,7 +139,7 @@ function onTimeline(row: Evidence): string | null {
 function OnTimeline({ session, row, again }: { session: string; row: Evidence; again: boolean }) {
   const ref = onTimeline(row);
   if (ref === null || again) return null;
-  const words = ref.startsWith("capture:") ? ref.replace(":", " ") : "timeline";
+  const words = ref.startsWith("capture:") ? "its capture" : "timeline";
   return (
     <a href={`/sessions/${session}/timeline?${new URLSearchParams({ show: ref })}`} aria-label={`${words}: ${format.metric(row.metric)}`}>
       {words}

@@ -173,6 +173,7 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed, se
   useEffect(() => {
     clearTimeout(pending.current.settle); // another address says what is shown
     view.current = bounded(viewOf(query) ?? whole(timeline), timeline);
+    setTip(null);
     redraw();
   }, [from, to, timeline.build]);
   const sel = query.get("sel");
@@ -181,6 +182,21 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed, se
     redraw();
   }, [sel]);
   useEffect(redraw, [names, names.length, matching, made, detail]);
+  useEffect(() => setTip(null), [size, made, detail]);
+  // The lanes move away from under a pointer that rests: no event says that it has left them.
+  useEffect(() => {
+    if (!tip) return;
+    const left = (event: Event) => event.target !== canvas.current && setTip(null);
+    const gone = () => setTip(null);
+    document.addEventListener("pointermove", left);
+    addEventListener("scroll", gone, true);
+    addEventListener("blur", gone);
+    return () => {
+      document.removeEventListener("pointermove", left);
+      removeEventListener("scroll", gone, true);
+      removeEventListener("blur", gone);
+    };
+  }, [tip]);
   useLayoutEffect(() => painting.current(), [size]); // at once: what is missing is asked for
 
   useEffect(() => {
@@ -240,6 +256,7 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed, se
     if (!held) return;
     if (held.far && !held.pans && range.current) change({ sel: `${seconds(range.current.from)}~${seconds(range.current.to)}` });
     if (held.far || !picks) return;
+    setTip(null);
     const hit = under(event);
     if (hit) choose(hit.lane, { row: hit.mark.row }, hit.mark.count);
     else change({ span: null, sel: null });
@@ -363,7 +380,7 @@ export function Keys() {
         Click a span; drag to select a time range. <kbd>Ctrl</kbd> wheel or <kbd>W</kbd> <kbd>S</kbd> zoom, <kbd>Shift</kbd> wheel, <kbd>Shift</kbd> drag, the ruler or{" "}
         <kbd>A</kbd> <kbd>D</kbd> move, arrow keys go from span to span, <kbd>F</kbd> zooms to it, <kbd>M</kbd> selects its time, <kbd>L</kbd>{" "}
         follows its link, <kbd>P</kbd> pins its track to the top, <kbd>0</kbd> shows the whole run,{" "}
-        <kbd>Esc</kbd> clears the selection.
+        <kbd>Esc</kbd> clears the selection. In Find, <kbd>Enter</kbd> and <kbd>Shift</kbd> <kbd>Enter</kbd> walk through the hits.
       </p>
   );
 }

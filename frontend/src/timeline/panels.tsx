@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { useLoaded } from "../data";
 import * as format from "../format";
-import type { SeriesRanges, Span, SpanDetail, SpanHits, SpanStatistics, Timeline } from "../generated/api";
+import type { SeriesRanges, SpanDetail, SpanStatistics, Timeline } from "../generated/api";
 import { Failed } from "../parts/common";
 import { Excerpt } from "../parts/finding";
 import { change } from "../router";
@@ -240,48 +240,6 @@ export function ResourcesPanel({ path, timeline, range, chosen, asks }: Ranged &
             </tbody>
           </table>
         </div>
-      )}
-    </section>
-  );
-}
-
-const HITS = 50;
-
-export function SearchPanel({ path, build, words, go }: { path: string; build: string; words: string; go: (span: Span) => void }) {
-  const settled = useSettled(words, 200);
-  const [offset, setOffset] = useState(0);
-  useEffect(() => setOffset(0), [settled]);
-  const query = new URLSearchParams({ build, q: settled, offset: String(offset), limit: String(HITS) });
-  const found = useLoaded<SpanHits>(
-    settled ? `${path}/timeline/search?${query}` : null,
-  );
-  if (!words) return null;
-  return (
-    <section aria-labelledby="hits-title" class="tl-panel">
-      <h2 id="hits-title">Found</h2>
-      {found.problem && <Failed problem={found.problem} again={found.again} />}
-      {found.value && (
-        <>
-          <p class="quiet" role="status">
-            {found.value.total === 0 ? "No span has such a name." : `${format.count(offset + 1)} to ${format.count(offset + found.value.items.length)} of ${format.count(found.value.total)}, by time`}
-          </p>
-          <ul class="tl-hits">
-            {found.value.items.map((span) => (
-              <li key={`${span.lane} ${span.row}`}>
-                <button class="tl-link" onClick={() => go(span)}>
-                  {found.value?.names[span.name]}
-                </button>{" "}
-                <span class="quiet">
-                  {at(span.start_ns)}, {format.ns(span.dur_ns)}
-                </span>
-              </li>
-            ))}
-          </ul>
-          <div class="pager">
-            {offset > 0 && <button onClick={() => setOffset(Math.max(0, offset - HITS))}>Earlier</button>}
-            {found.value.next_offset !== null && <button onClick={() => setOffset(found.value?.next_offset ?? 0)}>Later</button>}
-          </div>
-        </>
       )}
     </section>
   );

@@ -27,10 +27,17 @@ KEY = "[0-9a-f]{16}"
 BEFORE = Text(name="before", about="Key of a session.", pattern=KEY)
 AFTER = Text(name="after", about="Key of the session to compare with.", pattern=KEY)
 DRAWN = ("html", "svg")
+BY = Choice(
+    name="by",
+    about="thread: stacks stand below their threads, and end in [waits] where a thread was on no CPU.",
+    default="",
+    words=("", "thread"),
+)
 
 
 def _stacks(opened: Opened, _: Entry, arguments: Arguments) -> StackTree:
-    return browse_pages.stacks(opened, arguments.text("event"), window_of(arguments))
+    by_thread = arguments.text("by") == "thread"
+    return browse_pages.stacks(opened, arguments.text("event"), window_of(arguments), threads=by_thread)
 
 
 def _both(hub: Hub, call: Call, kind: str) -> Answer:
@@ -58,7 +65,7 @@ def _both(hub: Hub, call: Call, kind: str) -> Answer:
 
 
 PAGES = (
-    resource("stacks", "The stacks of one event, as a tree.", _stacks, StackTree, EVENT, WINDOW),
+    resource("stacks", "The stacks of one event, as a tree.", _stacks, StackTree, EVENT, WINDOW, BY),
     resource("files", "The user's files, with the cost of their lines and the findings on them.",
              lambda opened, _, __: browse_pages.files(opened), CodeFileList),
     resource("input", "The input pipeline as it ran, what it could reach, and the findings about it.",

@@ -102,4 +102,7 @@ def test_off_cpu_stacks_end_in_what_was_waited_for() -> None:
     profile = next(p for p in session_stacks.profiles(session_of(made)) if p.event == "off-cpu")
     chains = [[f.function for f in profile.frames_of(int(stack))] for stack in profile.samples.stack.tolist()]
     assert chains == [["main", "step", "[recvfrom] 10.0.0.7:6379"]] * 2 + [["main", "[off CPU]"]]
+    python = next(p for p in session_stacks.profiles(session_of(made)) if p.event == "python")
+    waits = (python.samples.flags & StackFlag.WAITING) != 0
+    assert python.samples.at_ns[waits].tolist() == profile.samples.at_ns.tolist()
     assert session_stacks.windows(session_of(made), "off-cpu") == session_stacks.windows(session_of(made), "python")

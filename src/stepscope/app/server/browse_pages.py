@@ -24,6 +24,7 @@ from stepscope.model.api.browsing import (
     StackKind,
     StackTree,
 )
+from stepscope.units import format_ratio
 
 if TYPE_CHECKING:
     from stepscope.app.flame import Chosen, Window
@@ -32,19 +33,25 @@ if TYPE_CHECKING:
     from stepscope.reports.flame.graph import Compared
 
 MAX_CHANGES = 100
+INPUT_WAIT = "input-wait"
+_TELLING = 0.05
+"""Of the step: less input wait is not worth a word above a flame graph."""
+_GENERATED = "__autograph_generated_file"
+"""In the names of files that TensorFlow writes while it traces functions."""
 
 
-def stacks(opened: Opened, event: str, window: Window | None) -> StackTree:
-    """The stacks of one event.
+def stacks(opened: Opened, event: str, window: Window | None, *, threads: bool = False) -> StackTree:
+    """The stacks of one event; ``threads``: below their threads, and ending in a frame that says so where they wait.
 
     Raises:
         UsageError: the session has no such event, or no stacks at all.
     """
+    from stepscope.derive.stacks import by_thread
     from stepscope.reports.flame import payload, words
 
     shown = browse.flame(opened, event, window)
-    tree, own, merged = payload.summed(shown)
     profile = shown.profile
+    tree, own, merged = payload.summed(by_thread.by_thread(profile) if threads else profile)
     said = {
         "event": words.event_text(profile),
         "window": shown.window,
@@ -54,6 +61,8 @@ def stacks(opened: Opened, event: str, window: Window | None) -> StackTree:
         "health": words.health_items(shown),
         "doubtful": words.is_doubtful(shown),
         "merged": words.merged_text(merged, profile.unit) if merged is not None else "",
+        "threads": len(set(by_thread.pools_of(profile.threads, set(profile.samples.thread.tolist())).values())),
+        "waits": _waits(opened, by_thread.waiting_ratio(profile)) if threads else "",
         "kinds": [
             StackKind(kind=int(kind), name=kind.name.lower(), text=words.KIND_WORDS[kind], ratio=ratio)
             for kind, ratio in words.kind_items(profile)
@@ -61,6 +70,14 @@ def stacks(opened: Opened, event: str, window: Window | None) -> StackTree:
         "own": own,
     }
     return msgspec.convert({**tree, **said}, StackTree)
+
+
+def _waits(opened: Opened, ratio: float) -> str:
+    if not ratio:
+        return ""
+    said = f"Boxes [waits]: the thread was on no CPU, {format_ratio(ratio)} of the time shown."
+    wait = next((part.ratio for part in opened.report.anatomy if part.component == INPUT_WAIT), 0.0)
+    return f"{said} {format_ratio(wait)} of the step is input wait (see Input)." if wait >= _TELLING else said
 
 
 # ---- code
@@ -89,7 +106,11 @@ def files(opened: Opened) -> CodeFileList:
                     known[place.file][line].findings.append(number)
     cwd = opened.manifest.cwd.rstrip("/") + "/"
     held = {path.removeprefix(cwd): len(text.splitlines()) for path, text in opened.session.sources.items()}
-    found = [_file(name, held.get(name, 0), known.get(name, {})) for name in {*held, *known}]
+    found = [
+        _file(name, held.get(name, 0), known.get(name, {}))
+        for name in {*held, *known}
+        if name in known or _GENERATED not in name
+    ]
     return CodeFileList(items=tuple(sorted(found, key=lambda f: (-f.ratio, -f.op_ratio, -len(f.known), f.file))))
 
 

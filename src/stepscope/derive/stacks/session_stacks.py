@@ -34,7 +34,7 @@ from stepscope.wire.kinds import Flag, Kind
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stepscope.model.records import RecordTable
+    from stepscope.model.records import Bool, RecordTable
     from stepscope.model.session.session import Session, Worker
 
 AGENT_THREAD = "stepscope-agent"
@@ -106,7 +106,11 @@ def python_profile(worker: Worker, *, ours: str = "") -> StackProfile:
     ``ours``: the folder from which the agent ran; its frames (wrappers around what is measured) are left out.
     """
     records = worker.with_gaps()
-    return _profile(worker, PYTHON, records.take(records.kind == Kind.SAMPLE), {}, ours)
+    taken = records.take(records.kind == Kind.SAMPLE)
+    made = _profile(worker, PYTHON, taken, {}, ours)
+    waits, _ = _on_no_cpu(worker, taken)
+    flags = made.samples.flags | np.where(waits, int(StackFlag.WAITING), 0)
+    return replace(made, samples=replace(made.samples, flags=flags))
 
 
 def off_cpu_profile(worker: Worker, *, ours: str = "") -> StackProfile:
@@ -114,16 +118,23 @@ def off_cpu_profile(worker: Worker, *, ours: str = "") -> StackProfile:
 
     Empty where nothing was looked at. A sample without a look ends in what looks on the same stack found most often.
     """
-    waits = {wait.id: wait for wait in worker.all(WaitSeen)}
     records = worker.with_gaps()
     taken = records.take((records.kind == Kind.SAMPLE) & (records.dur_ns > 0))
+    wanted, leaves = _on_no_cpu(worker, taken)
+    return _profile(
+        worker, OFF_CPU, taken.take(wanted), {stack: leaf or NOT_LOOKED for stack, leaf in leaves.items()}, ours
+    )
+
+
+def _on_no_cpu(worker: Worker, taken: RecordTable) -> tuple[Bool, dict[int, Frame | None]]:
+    """Which samples were taken while their thread was on no CPU, and what looks found for each stack."""
+    waits = {wait.id: wait for wait in worker.all(WaitSeen)}
     clock = (taken.flags & Flag.CPU) != 0
     leaves = _waits_of(worker, waits, taken.take(~clock))
     clocked = np.isin(taken.thread, np.unique(taken.thread[clock]))
     known = np.isin(taken.name, [stack for stack, leaf in leaves.items() if leaf is not None])
     ran = np.isin(taken.name, [stack for stack, leaf in leaves.items() if leaf == RUNS])
-    wanted = taken.take(~clock & ~ran & (known | clocked) & bool(waits))
-    return _profile(worker, OFF_CPU, wanted, {stack: leaf or NOT_LOOKED for stack, leaf in leaves.items()}, ours)
+    return ~clock & ~ran & (known | clocked) & bool(waits), leaves
 
 
 def _waits_of(worker: Worker, waits: Mapping[int, WaitSeen], taken: RecordTable) -> dict[int, Frame | None]:

@@ -43,6 +43,10 @@ class StackTree(msgspec.Struct, frozen=True, kw_only=True):
     """Flag: the defects are so large that the picture misleads without an explanation."""
     merged: str
     """Description of what was too small to be sent; "" for nothing."""
+    threads: int
+    """Number of threads and pools of threads that have samples."""
+    waits: str
+    """How much of the time the threads were on no CPU, in a sentence; "" where that is not known."""
     kinds: tuple[StackKind, ...]
     strings: tuple[str, ...]
     frames: tuple[tuple[int, int, int, int, int, int], ...]

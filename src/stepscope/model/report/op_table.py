@@ -65,6 +65,8 @@ class OpTable(Struct, frozen=True, kw_only=True):
 
     trace: str
     """Name of the trace in the session."""
+    begin_ns: int = 0
+    """Time of its first op."""
     steps: int
     """Number of steps that the trace shows; 0: none."""
     ns: int

@@ -70,6 +70,8 @@ class StackFlag(enum.IntFlag):
     at that moment, not from the sample itself."""
     ATTACHED = 8
     """Generated code without caller information: callers were searched for on the stack. Never WHOLE."""
+    WAITING = 16
+    """The thread was on no CPU. Of the agent's Python stacks alone; never stored."""
 
 
 class Frame(NamedTuple):

@@ -50,9 +50,9 @@ def of_graph(shown: Graph) -> tuple[str, Cut | None]:
     return _packed(data), merged
 
 
-def summed(shown: Graph) -> tuple[dict[str, object], Sequence[float], Cut | None]:
-    """The tree of one profile and the weight that ends in each of its stacks, of all threads and times."""
-    profile, _, merged = cut(shown.profile, shown.profile.samples.weight, MAX_STACKS)
+def summed(profile: StackProfile) -> tuple[dict[str, object], Sequence[float], Cut | None]:
+    """The tree of a prepared profile and the weight that ends in each of its stacks, of all threads and times."""
+    profile, _, merged = cut(profile, profile.samples.weight, MAX_STACKS)
     own = np.bincount(profile.samples.stack, profile.samples.weight, minlength=len(profile.stacks)).astype(np.float64)
     return _tree(profile), _numbers(own), merged
 

@@ -164,7 +164,8 @@ def basis_text(found: Difference) -> str:
     text = "Both are assumed to cover the same work" if same else "Weights are compared per unit of work"
     if found.timed and abs(found.speed - 1) >= _FASTER:
         how = "slower" if found.speed > 1 else "faster"
-        text += f"; the second ran {percent(abs(found.speed - 1))} {how} throughout, which is attributed to the host"
+        alike = f"most functions of the second are {percent(abs(found.speed - 1))} {how} alike"
+        text += f"; {alike}, which is put down to the speed of the host and left out of the changes"
     return f"{text}."
 
 
