@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stepscope.detectors.cluster import stragglers_in_turn, straggling_member, uneven_batches, waits_in_exchange
+from stepscope.detectors.cluster import (
+    stragglers_in_turn,
+    straggling_member,
+    transfers_out_of_order,
+    uneven_batches,
+    waits_in_exchange,
+)
 from stepscope.detectors.config import debugging_left_on, profiler_left_on, small_batch, small_validation_batch
 from stepscope.detectors.device import (
     batch_headroom,
@@ -128,6 +134,7 @@ ALL: Listed = (
     stragglers_in_turn.DETECTOR,
     uneven_batches.DETECTOR,
     waits_in_exchange.DETECTOR,
+    transfers_out_of_order.DETECTOR,
     needless_work.DETECTOR,
     faster_way_tried.DETECTOR,
     late_device_start.DETECTOR,
