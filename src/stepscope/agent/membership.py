@@ -69,11 +69,6 @@ class Membership:
                 self._told = facts
                 self._log(facts)
 
-    @property
-    def tasks(self) -> int:
-        """Number of tasks of the job that it is one of; 0: none is known."""
-        return _number(self._told[0], "tasks") if self._told else 0
-
     def after_fork(self) -> None:
         """In a forked child: its log is another."""
         self._told = []

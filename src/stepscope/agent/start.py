@@ -73,8 +73,7 @@ class Running:
         with self.state.guard("first_look"):
             bound_ns = self.state.config.get("first_look_ns")
             if bound_ns:
-                members = bool(self.state.config.get("look_members"))
-                self.state.hooks.on_tick(FirstLook(self.state, int(bound_ns), members=members).tick)
+                self.state.hooks.on_tick(FirstLook(self.state, int(bound_ns)).tick)
 
     def _say(self, name: str, module: Foreign) -> None:
         if module is not None:

@@ -29,12 +29,11 @@ def _beside(port: str | None) -> beside.BesideJob | None:
 )
 @click.option(
     "--budget",
-    default="",
-    show_default="1%",
+    default="1%",
+    show_default=True,
     metavar="SHARE",
     help="Share of the job's time that captures (op traces) may cost; they are spaced accordingly. 0% allows only "
-    "those that `stepscope trace` requests; so does 1% for tasks of a cluster, unless it is given here. The basic "
-    "measurement has separate limits.",
+    "those that `stepscope trace` requests. The basic measurement has separate limits.",
 )
 @click.option("--keep-raw", is_flag=True, help="Keep the framework profiler's files from which captures are read.")
 @click.option(

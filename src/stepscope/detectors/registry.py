@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stepscope.detectors.cluster import (
+    exchange_dominates,
     stragglers_in_turn,
     straggling_member,
     transfers_out_of_order,
@@ -134,6 +135,7 @@ ALL: Listed = (
     stragglers_in_turn.DETECTOR,
     uneven_batches.DETECTOR,
     waits_in_exchange.DETECTOR,
+    exchange_dominates.DETECTOR,
     transfers_out_of_order.DETECTOR,
     needless_work.DETECTOR,
     faster_way_tried.DETECTOR,

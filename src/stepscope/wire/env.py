@@ -47,21 +47,10 @@ PROCS_NAME = "procs"
 ARM_NAME = "arm"
 RING_NAME = "ring"
 
-CONFIG_KEYS = (
-    "version",
-    "session",
-    "origin_ns",
-    "ring_dirs",
-    "sample_hz",
-    "slots",
-    "first_look_ns",
-    "look_members",
-    "trial",
-)
+CONFIG_KEYS = ("version", "session", "origin_ns", "ring_dirs", "sample_hz", "slots", "first_look_ns", "trial")
 """Keys of the configuration. version 1 · session: path of the session directory, empty while there is none · origin_ns:
 CLOCK_MONOTONIC at the session's zero · ring_dirs: directories to try for rings, best first · sample_hz: stack samples
 per second · slots: ring size · first_look_ns: cost allowed for the first look, absent where none is armed ·
-look_members: whether tasks of a job of several take it as well ·
 trial: see ``wire.trials``, absent where the run is none, else duty_cycle is false: no gaps. And for the sweeper:
 owner_pid, owner_ticks (the process that made the run directory, its start in clock ticks since boot), pid_namespace."""
 

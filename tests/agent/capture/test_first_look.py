@@ -32,7 +32,6 @@ class Process:
         self.logged: list[dict[str, object]] = []
         self.orders: list[dict[str, object]] = []
         self.lines = SimpleNamespace(run=str(run), named=lambda n: names.get(n, {}), log=self.logged.append)
-        self.membership = SimpleNamespace(look=lambda: None, tasks=0)
         self.captures = SimpleNamespace(
             asked=0, served=False, profiled=bool, order=self.orders.append, sizes=GraphSizes()
         )
@@ -48,9 +47,9 @@ def process(tmp_path: Path) -> Process:
     return Process(tmp_path, {1: {"role": "train", "text": "train"}, 4: {"text": "train_op"}})
 
 
-def looking(process: Process, *, members: bool = False) -> FirstLook:
+def looking(process: Process) -> FirstLook:
     """Its first look."""
-    return FirstLook(cast("LookHost", process), BOUND_NS, members=members)
+    return FirstLook(cast("LookHost", process), BOUND_NS)
 
 
 def test_the_look_begins_with_steady_steps_and_once(process: Process) -> None:
@@ -110,16 +109,3 @@ def test_steps_that_are_too_dear_are_told_of(process: Process) -> None:
     (line,) = process.logged
     assert line["begun"] is False
     assert "tracing one step would cost the job about 4." in str(line["problem"])
-
-
-def test_a_task_that_others_depend_on_does_not_look_unless_a_budget_was_named(process: Process) -> None:
-    """The line says why, and how to have one; a job of one task is a job as any other."""
-    for tasks, members, begun in ((2, False, False), (2, True, True), (1, False, True)):
-        process.membership.tasks = tasks
-        process.written, process.orders[:], process.logged[:] = [], [], []
-        (Path(process.lines.run) / LOOKED_NAME).unlink(missing_ok=True)
-        look = looking(process, members=members)
-        process.written += calls(6)
-        look.tick(600 * MS)
-        assert [bool(process.orders), process.logged[0]["begun"]] == [begun, begun]
-        assert ("stepscope trace JOB" in str(process.logged[0]["problem"])) is not begun

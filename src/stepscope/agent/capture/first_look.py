@@ -34,20 +34,14 @@ MARGIN = 10
 PATIENCE = 4.0
 """Factor over the usual time of the steps after which recording ends with those that it has."""
 MOST_SECONDS = 20.0
-OF_MEMBER = (
-    "no automatic op trace: this process is one of %d tasks of a job, which would all end with it if the framework's "
-    "recorder failed; to take one of all tasks at the same time while the job runs: stepscope trace JOB; to have it "
-    "taken automatically: stepscope run --budget 1%%"
-)
 WORK = {"train": "training", "test": "evaluation", "predict": "prediction", "updates": "training"}
 
 
 class FirstLook:
     """The first look of one process. ``tick`` on the agent's thread."""
 
-    def __init__(self, state: LookHost, bound_ns: int, *, members: bool) -> None:
-        """``bound_ns``: what ten steps may cost; ``members``: whether tasks of a job of several look as well."""
-        self._members = members
+    def __init__(self, state: LookHost, bound_ns: int) -> None:
+        """``bound_ns``: what ten steps may cost."""
         self._state = state
         self._bound_ns = bound_ns
         self._repeats = Repeats(state.lines.named, state.captures.sizes.trains)
@@ -117,9 +111,6 @@ class FirstLook:
         }
         work = WORK.get(role, "training" if size.updates or kind == Kind.APPLY else "")
         problem = "" if steps else _too_dear(look_size.cost_ns(1, each, step_ns))
-        self._state.membership.look()  # what the program has set since the last look
-        if self._state.membership.tasks > 1 and not self._members:
-            problem = OF_MEMBER % self._state.membership.tasks
         self._tell(order, (role, text, work), problem)
         if not problem:
             self._state.captures.order(order)

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     Level = Tuple[Callable[[], int], Callable[[int], None]]
     """Reads the level, sets it."""
 
-_LIBRARY = "libtensorflow_framework.so.2"
+LIBRARY = "libtensorflow_framework.so.2"
+"""TensorFlow's core: what its other libraries share."""
 _ABSEIL = (
     "20260107",
     "20250814",
@@ -52,20 +53,27 @@ def without_info() -> Iterator[None]:
 
 def _level() -> Optional[Level]:
     """Abseil's level in TensorFlow's library; None if it is not loaded or has none."""
-    place = getattr(sys.modules.get("tensorflow"), "__file__", None)
-    if not place:
-        return None
-    try:
-        library = ctypes.CDLL(os.path.join(os.path.dirname(place), _LIBRARY), mode=os.RTLD_NOLOAD | os.RTLD_NOW)
-    except OSError:
+    core = library()
+    if core is None:
         return None
     for release in _ABSEIL:
         try:
-            read = getattr(library, "_ZN4absl12lts_%s11MinLogLevelEv" % release)
-            write = getattr(library, "_ZN4absl12lts_%s14SetMinLogLevelENS0_18LogSeverityAtLeastE" % release)
+            read = getattr(core, "_ZN4absl12lts_%s11MinLogLevelEv" % release)
+            write = getattr(core, "_ZN4absl12lts_%s14SetMinLogLevelENS0_18LogSeverityAtLeastE" % release)
         except AttributeError:
             continue
         read.restype, read.argtypes = ctypes.c_int, ()
         write.restype, write.argtypes = None, (ctypes.c_int,)
         return read, write
     return None
+
+
+def library() -> Optional[ctypes.CDLL]:
+    """TensorFlow's core library, if the process has loaded it."""
+    place = getattr(sys.modules.get("tensorflow"), "__file__", None)
+    if not place:
+        return None
+    try:
+        return ctypes.CDLL(os.path.join(os.path.dirname(place), LIBRARY), mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    except OSError:
+        return None

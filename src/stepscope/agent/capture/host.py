@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from stepscope.agent.core.lines import Lines
     from stepscope.agent.core.records import Records
     from stepscope.agent.duty_cycle import DutyCycle
-    from stepscope.agent.membership import Membership
 
     class Looking(Protocol):
         """Interface of the captures for the first look."""
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
         lines: Lines
         records: Records
         hooks: Hooks
-        membership: Membership
 
         @property
         def captures(self) -> Looking:

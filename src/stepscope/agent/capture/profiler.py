@@ -13,7 +13,7 @@ import sys
 import time
 from _thread import allocate_lock
 
-from stepscope.agent.capture import framework_log
+from stepscope.agent.capture import framework_log, split_activities
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,9 +115,19 @@ class Profiler:
 
     def _attempt(self, order: Order, watch: StepWatch, folder: str) -> Optional[dict[str, object]]:
         """Trace from now on. Returns None, and keeps nothing, if an evaluation began before there was a whole step."""
+        self._ours.acquire()
+        try:
+            with split_activities.without():
+                return self._session(order, watch, folder)
+        except split_activities.CannotPreventError as error:
+            return {"outcome": "refused", "text": str(error)}
+        finally:
+            self._ours.release()
+
+    def _session(self, order: Order, watch: StepWatch, folder: str) -> Optional[dict[str, object]]:
+        """One session of TensorFlow's profiler, which has ended when this returns."""
         with framework_log.without_info():
             session = self._sessions()
-        self._ours.acquire()
         try:
             refused = self._begin(session, folder, order, watch)
             if refused:
@@ -137,7 +147,6 @@ class Profiler:
         finally:
             with framework_log.without_info():
                 session = self._watch = None  # the last reference: if the session was not exported, it ends here
-            self._ours.release()
 
     def _begin(self, session: Foreign, folder: str, order: Order, watch: StepWatch) -> str:
         """Start recording; returns the reason for a failure, else ""."""

@@ -151,7 +151,7 @@ class Capturing:
         if manifest.mode != "run" or not self._budget.share:
             return
         waiting = {wanted.by for wanted in self._wanted}
-        for wish in self._joint.allowed(self._live.wanted):
+        for wish in self._live.wanted:
             by, tries = wish.by, self._served.get(wish.by, 0)
             going = self._now is not None and self._now.by == by
             if (by.spare and self._asked_for(wish.kind)) or (wish.kind == "ops" and self._look.answers):
@@ -253,8 +253,8 @@ class Capturing:
 
     def _covers_both(self, wanted: WantedCapture, now_ns: int) -> bool:
         """Whether an op trace may cost what it will, beside a window."""
-        if wanted.by == USER or self._joint.depends:
-            return wanted.by == USER
+        if wanted.by == USER:
+            return True
         step_ns = capture_size.step_ns(self._live.steps)
         steps = native_window.SECONDS * 1e9 / step_ns if step_ns else 0.0
         known = self._live.events_per_step is not None

@@ -11,10 +11,7 @@ from stepscope.app.running.joint_captures import JointCapture
 from stepscope.errors import CaptureError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from stepscope.app.running.live import Live
-    from stepscope.app.running.triggers.trigger import Wish
     from stepscope.app.running.wanted_capture import WantedCapture
     from stepscope.collector.captures.asked import Asked
     from stepscope.collector.recorder import Recording
@@ -39,17 +36,6 @@ class JointParts:
     def refusal(self, ask: CaptureAsk) -> str:
         """Why this task cannot take part in a joint capture; "" if it can, or it is none."""
         return joint_captures.refusal(ask, self._recording)
-
-    @property
-    def depends(self) -> bool:
-        """Whether tasks of a job would end with this one, and no budget for automatic captures was named."""
-        named = bool(self._recording.manifest.budget)
-        return not named and any(info.tasks > 1 for _, info in joint_captures.members(self._recording))
-
-    def allowed(self, wishes: Iterable[Wish]) -> list[Wish]:
-        """What detectors ask for, without op traces of a task that others depend on."""
-        depends = self.depends
-        return [wish for wish in wishes if not (depends and wish.kind == "ops")]
 
     def accept(self, wanted: WantedCapture, now_ns: int) -> None:
         """Another task leads: this one begins when it does, and has no time for an analysis then."""

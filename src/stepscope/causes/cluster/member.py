@@ -1,6 +1,6 @@
 """One task of a job: what of it is compared with the other tasks.
 
-Serves DST001 to DST004 and the report's part on the members.
+Serves DST001 to DST005 and the report's part on the members.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ class Member:
     computes_ns: F64 | None
     """Time in which ops compute, and nothing else, in each traced step; None without a trace of enough steps, or of
     steps without an exchange."""
+    exchange_ratio: float | None = None
+    """Share of its traced steps that lies in exchanges with others, waits included; None like ``computes_ns``."""
     serves: bool = False
     """Flag: it only serves what others ask for: a parameter server, a worker of a coordinator."""
     began_unix_ns: int = 0

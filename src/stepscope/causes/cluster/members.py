@@ -1,6 +1,6 @@
 """The members of a job whose data a session holds: processes of it that are tasks of a cluster, or its member sessions.
 
-Serves DST001 to DST004 and the report's part on the members.
+Serves DST001 to DST005 and the report's part on the members.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from stepscope.derive.clocks.host_clock import ClockModel
+    from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.records import F64
     from stepscope.model.session.member import MemberInfo
@@ -134,6 +135,7 @@ def _member(session: Session, worker: Worker, info: MemberInfo, folder: str) -> 
         samples=_samples(steps) if steps is not None else 0.0,
         components={name: anatomy.mean_ns(name) for name in COMPONENTS} if anatomy is not None else {},
         computes_ns=_computes(view),
+        exchange_ratio=_exchange_ratio(view),
         serves=any(server.joined for server in worker.all(ServerStarted)),
     )
 
@@ -158,12 +160,23 @@ def _samples(steps: Steps) -> float:
     return float(samples.mean()) if samples.all() else 0.0
 
 
-def _computes(view: SessionView) -> F64 | None:
+def _exchanging(view: SessionView) -> OpView | None:
+    """The op trace of the steps, if it has enough of them and an exchange in them."""
     trace = view.traces.main
     if trace is None or not trace.shows_steps or len(trace.periods) < MIN_TRACED:
         return None
-    split = trace.breakdown
-    if not split.ratio(COLLECTIVE):
+    return trace if trace.breakdown.ratio(COLLECTIVE) else None
+
+
+def _exchange_ratio(view: SessionView) -> float | None:
+    trace = _exchanging(view)
+    return trace.breakdown.ratio(COLLECTIVE) if trace is not None else None
+
+
+def _computes(view: SessionView) -> F64 | None:
+    trace = _exchanging(view)
+    if trace is None:
         return None
+    split = trace.breakdown
     total: F64 = np.sum([split.per_step_of(part) for part in COMPUTING], axis=0)
     return total

@@ -185,7 +185,7 @@ def _prepare(options: LaunchOptions, messages: list[str], carer: Caretaker | Non
             carer.watch(rundir.ring_directories(run_dir))
         arm.build(run_dir, options.payload)
         if options.first_look_ns:
-            rundir.arm_first_look(run_dir, options.first_look_ns, members=bool(options.budget))
+            rundir.arm_first_look(run_dir, options.first_look_ns)
         if options.trial is not None:
             rundir.arm_trial(run_dir, options.trial)
         if options.offline or options.isolation is not None:

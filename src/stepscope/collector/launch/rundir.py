@@ -110,16 +110,13 @@ def read_job(run: Path) -> Job | None:
         return None
 
 
-def arm_first_look(run: Path, bound_ns: int, *, members: bool) -> None:
-    """Let the job's processes take a first look by themselves, ten steps of which may cost ``bound_ns``; ``members``:
-    also those that are tasks of a job of several.
+def arm_first_look(run: Path, bound_ns: int) -> None:
+    """Let the job's processes take a first look by themselves, ten steps of which may cost ``bound_ns``.
 
     Raises:
         OSError: no space, or no rights.
     """
-    write_json(
-        run / CONFIG_NAME, {**(_read_json(run / CONFIG_NAME) or {}), "first_look_ns": bound_ns, "look_members": members}
-    )
+    write_json(run / CONFIG_NAME, {**(_read_json(run / CONFIG_NAME) or {}), "first_look_ns": bound_ns})
 
 
 def arm_peers(run: Path) -> None:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 TAKES_APART = frozenset({"Unbatch", "FlatMap", "Interleave"})
-"""Transformations that give single rows of the batches before them, as far as is known."""
+"""Transformations that may give single rows of the batches before them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

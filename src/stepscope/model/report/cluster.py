@@ -109,9 +109,10 @@ class Cluster(Struct, frozen=True, kw_only=True):
     waits_ns: int | None = None
     """Time that the mean member waits for the slowest."""
     exchange_ns: int | None = None
-    """Time of the exchange itself, without waits: transfer and the collective."""
+    """Time of the exchange itself, without waits: transfer and the collective. Without op traces it holds what the same
+    call computes."""
     exchange_usual_ns: int | None = None
-    """The same in the fastest tenth of the steps."""
+    """The same in the fastest tenth of the steps; None where op traces give the exchange."""
     global_batch: float | None = None
     """Samples that all members together take in a step."""
     samples_per_s: float | None = None

@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from stepscope.causes.cluster.member import Member
     from stepscope.derive.view import SessionView
     from stepscope.model.report.cluster import Cluster
-    from stepscope.model.report.finding import Checked, Component, Finding
+    from stepscope.model.report.finding import Checked, Component, Cost, Finding
     from stepscope.model.report.ledger import LedgerEntry, SettledBy
     from stepscope.model.session.session import Session, StoredMember
 
+IN_COMPUTE = frozenset({"forward-backward", "gradient-sharing"})
+"""Stages of the pipeline that lie in a member's compute: exchanges lie inside of the compiled step."""
 MOST_ANALYSED = 16
 """Most members that are analysed each by itself; of more, those with the longest own time are."""
 MAX_DIAGNOSTICS = 20
@@ -98,11 +100,11 @@ def _critical(cluster: Cluster | None, reports: Mapping[str, Report]) -> Report:
 
 def _ledger(critical: Report, together: Sequence[Finding]) -> tuple[LedgerEntry, ...]:
     """The ledger of the member whose time is the job's, with what only all members together explain of its compute."""
-    computing = [finding for finding in together if finding.pipeline_stage == "forward-backward"]
+    computing = [finding for finding in together if finding.pipeline_stage in IN_COMPUTE]
     share = sum(part.ratio for part in critical.anatomy if part.component == settle.COMPUTE)
     if not computing or not share:
         return critical.ledger
-    explained = min(1.0, sum(finding.cost.ratio for finding in computing) / share)
+    explained = min(1.0, sum(_explains(finding.cost) for finding in computing) / share)
     how: SettledBy = "finding" if explained >= settle.SETTLES else "unexplained"
     code = computing[0].code if explained >= settle.SETTLES else ""
     return tuple(
@@ -111,6 +113,11 @@ def _ledger(critical: Report, together: Sequence[Finding]) -> tuple[LedgerEntry,
         else entry
         for entry in critical.ledger
     )
+
+
+def _explains(cost: Cost) -> float:
+    """Share of the step that a finding says what it goes to, whether or not it says what could be saved."""
+    return cost.high if cost.basis == "unknown" else cost.ratio
 
 
 def _names(everyone: Sequence[Member], folder: str) -> tuple[str, ...]:

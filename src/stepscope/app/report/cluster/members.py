@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.app.report.cluster import joint_captures
+from stepscope.causes.cluster import exchange, waits
 from stepscope.causes.cluster import members as of_job
-from stepscope.causes.cluster import waits
 from stepscope.model.report.cluster import Cluster, Gain, MemberRow
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def build(view: SessionView, first: Mapping[str, FirstFinding | None] | None = N
     members = view.get(of_job.build)
     if not members:
         return None
-    found = view.get(waits.build)
+    found, traced = view.get(waits.build), view.get(exchange.build)
     blame = found.blame if found is not None else None
     info = max(members, key=lambda member: member.newest_unix_ns).info
     there = {member.name for member in members}
@@ -48,8 +48,8 @@ def build(view: SessionView, first: Mapping[str, FirstFinding | None] | None = N
         common_steps=blame.steps if blame is not None else 0,
         period_ns=round(blame.period_ns) if blame is not None else None,
         waits_ns=round(float(np.nanmean(blame.waits_ns))) if blame is not None else None,
-        exchange_ns=round(blame.transfer_ns) if blame is not None else None,
-        exchange_usual_ns=round(blame.transfer_usual_ns) if blame is not None else None,
+        exchange_ns=round(traced.ns if traced is not None else blame.transfer_ns) if blame is not None else None,
+        exchange_usual_ns=round(blame.transfer_usual_ns) if blame is not None and traced is None else None,
         global_batch=batch if blame is not None and known and len(known) == len(rates) else None,
         samples_per_s=sum(known) if known and len(known) == len(rates) else None,
         text="" if blame is not None else _why_not(members, found),

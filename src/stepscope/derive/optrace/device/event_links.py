@@ -96,9 +96,12 @@ def _flows(trace: OpTrace, there: set[str]) -> Iterator[tuple[I64, I64, LinkKind
 
 
 def _with(trace: OpTrace, name: str, kind: str) -> tuple[I64, I64]:
-    """Events that have a stat: their rows, and its value together with that of its type. int64[event, 2]."""
+    """Events that have a stat: their rows, and its value together with that of its type. int64[event, 2].
+
+    A stat with a type is 0 where it was not numbered (``agent.capture.split_activities``).
+    """
     ids = trace.ints(name, missing=_NONE)
-    rows = np.flatnonzero(ids != _NONE)
+    rows = np.flatnonzero((ids != _NONE) & ((ids != 0) | (not kind)))
     types = trace.ints(kind)[rows] if kind else np.zeros(len(rows), np.int64)
     return rows, np.stack([ids[rows], types], axis=1)
 
