@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-SIDE, LAYERS = 400, 6
+SIDE, LAYERS, BATCH = 400, 6, 1_500
 BYTES_PER_S = 20e6
 PIECE = 1 << 14
 
@@ -76,7 +76,7 @@ def member(job, cluster, until, ordered):
         loss = tf.reduce_mean(tf.square(y - 1.0), name="loss")
         step = v1.train.get_or_create_global_step()
         train = v1.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step, name="train")
-    batch = np.ones((256, SIDE), "float32")
+    batch = np.ones((BATCH, SIDE), "float32")
     with v1.train.MonitoredTrainingSession(master=server.target, is_chief=True) as session:
         while not os.path.exists(until):
             session.run(train, {x: batch})
