@@ -10,6 +10,8 @@ from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures
 from tests.detectors.jobs import HANDOVER, MAIN_CALL, PERIOD, STEPS, keras_fit, nothing, pulled
 from tests.detectors.resource_jobs import gpu_steps
 
+from stepscope.causes.input import input_bound
+from stepscope.derive import steps_view
 from stepscope.detectors.base import run
 from stepscope.detectors.input.slow_input_stage import DETECTOR
 from stepscope.detectors.registry import ALL
@@ -180,6 +182,17 @@ def test_a_stage_that_only_hands_on(job: Job, remedy: str) -> None:
     """Batches of other processes, and rows by the thousand, are told; nothing else is known of such a stage."""
     (found,) = find(job)
     assert (found.code, found.remedies[0].id) == ("INP001", remedy)
+
+
+def test_a_service_makes_the_batches() -> None:
+    """What hands them over takes no edit of this job's pipeline: more workers do, or less work for them."""
+    job = handed_on("DataServiceDatasetV4")
+    (found,) = find(job)
+    assert "the tf.data service hands over a batch every 60 ms" in found.title
+    assert [remedy.id for remedy in found.remedies] == ["more-service-workers", "mend-the-service"]
+    view = steps_view.of(job.view())
+    assert view is not None
+    assert view.get(input_bound.build) is None
 
 
 def one_thread(runs_as: str, made_as: str = "ParallelMapDataset") -> Job:

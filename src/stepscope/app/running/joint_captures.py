@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 
 AHEAD_NS = 5_000_000_000
 """How far ahead the common moment lies: the other sidecars look once a second and may have to analyse, and their
-processes look twice a second."""
-ARM_NS = 2_500_000_000
-"""A process is asked so long before it: from then on all its steps are recorded, as neighbours of the traced ones."""
+processes look twice a second. Processes are asked at once, and record all their steps from then on."""
+LOOKS = 2
+"""Times that an analysis took which it lies further ahead: on a full machine the others take as long for theirs."""
 BEGIN_NS = 100_000_000
 """Time for every profiler to begin, with two steps more. Measured: 10 to 40 ms, once 115 ms on a loaded machine."""
 SPARE = 1
@@ -98,6 +98,8 @@ class JointCapture:
         """Key of this session's process that was asked first."""
         self.tasks: list[_Task] = []
         """The other tasks, where this one leads."""
+        self.ahead_ns = 0
+        """How far ahead it began when it was decided."""
         self.mine: CaptureInfo | None = None
         """Capture of the task that leads, once it is done."""
         self._deadline_ns = 0
@@ -111,12 +113,7 @@ class JointCapture:
     def says(self) -> str:
         """What is going on before it begins."""
         names = ", ".join(task.name for task in self.tasks)
-        return f"begins in {AHEAD_NS / 1e9:g} s, together with {names}"
-
-    @property
-    def due_ns(self) -> int:
-        """When the process is asked."""
-        return self.ask.begin_ns - ARM_NS
+        return f"begins in {self.ahead_ns / 1e9:.1g} s, together with {names}"
 
     def aimed(self, asked: Asked) -> Asked:
         """A capture of this task, at the common moment."""
@@ -220,8 +217,18 @@ def refusal(ask: CaptureAsk, recording: Recording) -> str:
     return "its clock is not that of the task that was asked" if ask.joint and not same else ""
 
 
-def lead(ask: CaptureAsk, by: Reason, recording: Recording, live: Live, now_ns: int) -> JointCapture | None:
+def lead(
+    ask: CaptureAsk, by: Reason, recording: Recording, live: Live, now_ns: int, took_ns: int
+) -> JointCapture | None:
     """Ask the other tasks of the job on this host for the same steps; None if there are none.
+
+    Args:
+        ask: what a person asks of this task.
+        by: who asks.
+        recording: of this task.
+        live: what is known of its steps.
+        now_ns: this moment.
+        took_ns: what an analysis took just now; 0: there was none.
 
     Raises:
         CaptureError: nothing can be captured of this task.
@@ -231,7 +238,8 @@ def lead(ask: CaptureAsk, by: Reason, recording: Recording, live: Live, now_ns: 
     tasks = _others(recording, asked, mine)
     if mine is None or not tasks:
         return None
-    begin_ns = now_ns + AHEAD_NS
+    ahead_ns = AHEAD_NS + LOOKS * took_ns
+    begin_ns = now_ns + ahead_ns
     joint = msgspec.structs.replace(
         ask,
         id=commands.new_id(),
@@ -246,7 +254,7 @@ def lead(ask: CaptureAsk, by: Reason, recording: Recording, live: Live, now_ns: 
     )
     joint = msgspec.structs.replace(joint, joint=joint.id)
     found = JointCapture(joint, mine.name)
-    found.tasks = tasks
+    found.tasks, found.ahead_ns = tasks, ahead_ns
     for task in tasks:
         if task.entry is not None:
             task.missed = _send(task.entry, joint)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -40,20 +41,23 @@ class JointParts:
     def accept(self, wanted: WantedCapture, now_ns: int) -> None:
         """Another task leads: this one begins when it does, and has no time for an analysis then."""
         wanted.joint = JointCapture(wanted.ask)
-        wanted.due_ns = wanted.joint.due_ns
         self._live.refresh(now_ns, FRESH_NS)
 
     def lead(self, wanted: WantedCapture, now_ns: int) -> bool:
         """Whether the job has other tasks, which are asked for the same steps: it begins later, when they do."""
         if not self._possible(wanted):
             return False
+        began_ns = time.monotonic_ns()
         self._live.refresh(now_ns, FRESH_NS if self._live.steps is not None else 0)
+        at_ns = time.monotonic_ns()
         try:
-            wanted.joint = joint_captures.lead(wanted.ask, wanted.by, self._recording, self._live, now_ns)
+            wanted.joint = joint_captures.lead(
+                wanted.ask, wanted.by, self._recording, self._live, at_ns, at_ns - began_ns
+            )
         except CaptureError:  # said when the capture is to begin, which is now
             return False
         if wanted.joint is not None:
-            wanted.due_ns, wanted.says = wanted.joint.due_ns, wanted.joint.says
+            wanted.says = wanted.joint.says  # shown until the next look
         return wanted.joint is not None
 
     def _possible(self, wanted: WantedCapture) -> bool:

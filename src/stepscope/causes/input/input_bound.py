@@ -111,9 +111,9 @@ class _Candidate:
 
 
 def build(view: StepsView) -> InputBound | None:
-    """None if tf.data's model was not read."""
+    """None if tf.data's model was not read, or if the workers of a service make the batches: their CPUs are others."""
     work = view.get(input_work.build)
-    if work is None:
+    if work is None or any(stage.served for stage in view.pipeline.stages):
         return None
     without = tuple(_candidates(view, work))
     layout, edits = climb(work.layout, without)

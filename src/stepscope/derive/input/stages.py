@@ -56,6 +56,11 @@ class Stage:
         return self.name.startswith(READERS)
 
     @property
+    def served(self) -> bool:
+        """Whether the workers of a tf.data service make its elements, so that its time is theirs."""
+        return self.name.startswith("DataService")
+
+    @property
     def family(self) -> str:
         """Name without version and parallel prefix: Map, Interleave."""
         return stage_totals.family(self.name)

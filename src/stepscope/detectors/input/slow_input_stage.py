@@ -16,7 +16,8 @@ divided by its parallelism. Nothing is reported below fifteen percent of wait, o
 
 ## Known limits
 The wait is the most that a faster input can save: how much time the pipeline then still needs is not known in advance.
-Iterators made inside a tf.function, datasets without autotune and TensorFlow before 2.17 give no model; the wait inside
+What the workers of a tf.data service do is not seen from here: only that the steps wait for them. Iterators made inside
+a tf.function, datasets without autotune and TensorFlow before 2.17 give no model; the wait inside
 Keras' compiled step is then undecided until an op trace of some steps is captured, which `stepscope run` does by
 itself.
 
@@ -123,6 +124,8 @@ def _finding(view: StepsView, cause: InputCause, params: Params) -> Seen:
     at = f" ({places[0].file}:{places[0].line})" if places else ""
     if stage is None:
         title = f"steps wait {waits.replace('for it', 'for the next batch of the input', 1)}"
+    elif stage.served:
+        title = f"the tf.data service hands over a batch every {format_ns(stage.latency_ns)}{at}; steps wait {waits}"
     else:
         per = format_ns(stage.latency_ns)
         title = f"the input pipeline's {_plain(stage)} takes {per} per batch{at}; steps wait {waits}"
@@ -188,7 +191,7 @@ def _finding(view: StepsView, cause: InputCause, params: Params) -> Seen:
             *((cut_cache.REMEDY,) if cut is not None else ()),
             *((determinism.REMEDY,) if one_thread is not None else ()),
             *input_means.in_order(
-                view, _remedies(view, stage, dropped, params), maps=stage is not None and "Map" in stage.name
+                view, _advice(view, stage, dropped, params), maps=stage is not None and "Map" in stage.name
             ),
         ),
         explanation="The batch is not ready when the step asks for it. The stage named is the one with the "
@@ -232,6 +235,17 @@ def _plain(stage: Stage) -> str:
     return f"{words.get(stage.name, stage.name)} stage{name}"
 
 
+MORE_WORKERS = Remedy(
+    id="more-service-workers",
+    text="more workers for the service, or faster hosts: they make the batches, nothing of this job's pipeline does",
+)
+MEND_THE_WORKERS = Remedy(
+    id="mend-the-service",
+    text="mend what comes before distribute(): the workers run it (order, num_parallel_calls, cache), and may send "
+    "compressed elements (compression=None spares both ends the work)",
+)
+
+
 def _pipeline_stage(stage: Stage | None) -> PipelineStage:
     return "raw-input" if stage is not None and stage.reads else "preprocessing"
 
@@ -241,6 +255,8 @@ def _places(view: StepsView, stage: Stage | None) -> tuple[Place, ...]:
     if not made:
         made = tuple(d for d in view.pipeline.datasets if d.file)[:1]
     places = [p for d in made if (p := view.dataset_place(d)) is not None]
+    if stage is not None and stage.served:
+        made = view.pipeline.datasets  # its workers run the functions of all that come before it
     places += [view.place(d.fn_file, d.fn_line, d.fn_end_line, d.fn_name) for d in made if d.fn_file and d.fn_line]
     return tuple(dict.fromkeys(places))
 
@@ -258,6 +274,12 @@ def _rows(view: StepsView, stage: Stage | None, params: Params) -> float:
     if stage is None or not stage.name.startswith(HANDING_ON) or rows < params.min_rows:
         return 0.0
     return rows if stage.self_ns < params.max_row_ns * rows else 0.0
+
+
+def _advice(view: StepsView, stage: Stage | None, dropped: _Dropped | None, params: Params) -> tuple[Remedy, ...]:
+    if stage is not None and stage.served:
+        return MORE_WORKERS, MEND_THE_WORKERS
+    return _remedies(view, stage, dropped, params)
 
 
 def _remedies(view: StepsView, stage: Stage | None, dropped: _Dropped | None, params: Params) -> tuple[Remedy, ...]:
