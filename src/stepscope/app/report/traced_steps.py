@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.app.report.op_table import FAILED
+from stepscope.causes.cluster import transfers_out_of_order
 from stepscope.derive.optrace.exchange import step_graph
 from stepscope.errors import DamagedError, StepscopeError
 from stepscope.model.report.finding import Diagnostic
@@ -38,7 +39,7 @@ def build(view: SessionView) -> tuple[TracedSteps | None, tuple[Diagnostic, ...]
     try:
         if trace is None or not len(trace.stats):
             return None, ()
-        return _of(trace), ()
+        return _of(trace, view.get(transfers_out_of_order.build)), ()
     except DamagedError:
         raise
     except (StepscopeError, ArithmeticError, LookupError, ValueError) as error:  # files from elsewhere
@@ -46,7 +47,7 @@ def build(view: SessionView) -> tuple[TracedSteps | None, tuple[Diagnostic, ...]
         return None, (Diagnostic(code=FAILED, text=text),)
 
 
-def _of(trace: OpView) -> TracedSteps:
+def _of(trace: OpView, order: Order | None) -> TracedSteps:
     split = trace.breakdown
     seen = trace.shows_steps
     return TracedSteps(
@@ -65,7 +66,7 @@ def _of(trace: OpView) -> TracedSteps:
             if gain.high >= LEAST_GAIN
         ),
         communication=communication(split) if seen else None,
-        transfers=_transfers(trace.transfer_order) if trace.transfer_order is not None else None,
+        transfers=_transfers(order) if order is not None else None,
     )
 
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from stepscope.derive.optrace import op_times
 from stepscope.derive.optrace.device import allocator_memory, device_work, launch_times
-from stepscope.derive.optrace.exchange import transfer_order
 from stepscope.derive.optrace.host import activity, batch_waits, data_loader, event_labels, stage_calls, traced_stages
 from stepscope.derive.optrace.kernels import compilations, gpu_kernels, roofline_model
 from stepscope.derive.optrace.steps import critical_path, device_idle, step_parts, step_periods, trace_lanes
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.optrace.device.allocator_memory import Timeline
     from stepscope.derive.optrace.device.launch_times import Launches
-    from stepscope.derive.optrace.exchange.transfer_order import Order
     from stepscope.derive.optrace.host.activity import Domain
     from stepscope.derive.optrace.host.batch_waits import Waits
     from stepscope.derive.optrace.host.data_loader import Loader
@@ -137,11 +135,6 @@ class OpView:
     def compiles(self) -> Compiles:
         """Compilations within the steps."""
         return compilations.build(self.trace, self.domain, self.periods)
-
-    @cached_property
-    def transfer_order(self) -> Order | None:
-        """The order in which parameters came from other tasks; None if it is not known."""
-        return transfer_order.build(self.trace)
 
     @cached_property
     def stats(self) -> OpStats:

@@ -32,6 +32,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.causes.cluster import transfers_out_of_order
 from stepscope.derive.optrace.exchange.step_graph import short_task
 from stepscope.detectors import op_places
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
@@ -57,7 +58,7 @@ class Params:
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding."""
     trace = view.traces.main
-    order = trace.transfer_order if trace is not None else None
+    order = view.get(transfers_out_of_order.build)
     if trace is None or order is None:
         return
     mean = trace.periods.mean_ns
