@@ -16,7 +16,7 @@ same links at the same rate. `still_ns`: time of a step in which no op ran while
 
 ## Known limits
 Seen in runs of a session (RunMetadata), which name the inputs of each op; traces of TensorFlow's profiler do not. The
-best order is computed: every op takes as long as it took, so what computing beside transfers costs on a full machine
+best order is computed: every op takes as long as it took, so what computing during transfers costs on a full machine
 is not in it. When a tensor could be sent is said by the sender's clock; where that runs ahead of the receiver's, the
 gain is too small. A link that others use too seems slower than it is.
 
@@ -92,8 +92,8 @@ def _finding(view: StepsView, order: Order, mean: float, params: Params) -> Seen
             ),
             Remedy(
                 id="send-fewer-bytes",
-                text="or send less: parameters in half precision, only the rows that a step uses, or a server beside "
-                "each worker",
+                text="or send less: parameters in half precision, only the rows that a step uses, or a server on "
+                "the host of each worker",
             ),
         ),
         explanation=f"{first.name} ({format_bytes(first.size_bytes)}) is needed first, {format_ns(first.needed_ns)} "
