@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 import numpy as np
+from tests.derive import exchanges
 from tests.derive.op_traces import Maker
 from tests.derive.sessions import MS, Job
 from tests.detectors.traced_jobs import STEP, TRACED, holding
@@ -107,6 +108,16 @@ def exchanging(ratio: float, *, roles: dict[str, int] | None = None, tasks: int 
     plain = holding(made.trace())
     job = MemberJob(
         ended_ns=plain.ended_ns, resources=plain.resources, info=member(0, tasks, jobs=roles or {"worker": tasks})
+    )
+    job.records, job.events = plain.records, plain.events
+    return job
+
+
+def receiving(came_ms: Sequence[float], work_ms: float, *, tasks: int = 2) -> Job:
+    """A worker whose layers work for a time each, when their weights have come from a server, in steps of 100 ms."""
+    plain = holding(exchanges.layers([1e3 * at for at in came_ms], 1e3 * work_ms, runs=6, period=1e5))
+    job = MemberJob(
+        ended_ns=plain.ended_ns, resources=plain.resources, info=member(0, tasks, jobs={"ps": 1, "worker": 1})
     )
     job.records, job.events = plain.records, plain.events
     return job

@@ -8,6 +8,7 @@ from stepscope.detectors.cluster import (
     exchange_dominates,
     stragglers_in_turn,
     straggling_member,
+    transfers_out_of_order,
     uneven_batches,
     waits_in_exchange,
 )
@@ -135,6 +136,7 @@ ALL: Listed = (
     uneven_batches.DETECTOR,
     waits_in_exchange.DETECTOR,
     exchange_dominates.DETECTOR,
+    transfers_out_of_order.DETECTOR,
     needless_work.DETECTOR,
     faster_way_tried.DETECTOR,
     late_device_start.DETECTOR,

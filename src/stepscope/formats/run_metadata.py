@@ -5,9 +5,10 @@ duration. Nanosecond fields are used if present: those in microseconds are round
 trace of the same devices, with a line that shows the time of each run. Times of a device on another machine are those
 of that machine's clock, as TensorFlow reports them.
 
-Not every node is an op: the label decides. ``name = Type(inputs)`` is an op; ``[4.0MB] [7.4Gb/s] tensor from device to
-device`` is a tensor from another task (``RecvTensor``, ``RecvBuf``), an exchange with bytes and both ends; another
-label (a kernel launch, a tracer's note) gives no type. A node without a label has run, and is an op of unknown type.
+Not every node is an op: the label decides. ``name = Type(inputs)`` is an op, and its inputs are kept; ``[4.0MB]
+[7.4Gb/s] tensor from device to device`` is a tensor from another task (``RecvTensor``, ``RecvBuf``), an exchange with
+bytes and both ends; another label (a kernel launch, a tracer's note) gives no type. A node without a label has run, and
+is an op of unknown type.
 
 Source: tensorflow/core/protobuf/config.proto, tensorflow/core/framework/step_stats.proto (TensorFlow 1.0-2.21)::
 
@@ -53,7 +54,7 @@ FORMAT = "run-metadata"
 RUN, RUNS = "Session.run", "runs"
 _WHOLE = "whole RunMetadata as a traced Session.run gave it"
 _DEVICE = re.compile(r"(?P<root>.*?/(?:device:(?P<kind>\w+)|(?P<old>cpu|gpu|tpu)):(?P<number>\d+))(?:/(?P<stream>.+))?")
-_LABEL = re.compile(r"(?P<name>.*?) = (?P<type>\w+)\(.*", re.DOTALL)
+_LABEL = re.compile(r"(?P<name>.*?) = (?P<type>\w+)\((?P<inputs>.*)\).*", re.DOTALL)
 _TRANSFER = re.compile(
     r"(?:\[(?P<size>\d{1,15}(?:\.\d{1,9})?)(?P<unit>[KMG]?B)\] )?\[[^\]]*b/s\] "
     r"(?P<tensor>.*) from (?P<source>\S+) to (?P<target>\S+)",
@@ -62,6 +63,8 @@ _TRANSFER = re.compile(
 _UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 TRANSFERS = "transfers"
 """Line of transfers that a device received from other tasks: they run at the same time, on no thread of their own."""
+TENSOR, SOURCE, TARGET = "tensor", "source_device", "destination_device"
+"""Stats of a transfer: the tensor's name on the edge of the graph, and the devices that it left and reached."""
 _KINDS = {"CPU": PlaneKind.HOST, "GPU": PlaneKind.GPU, "TPU": PlaneKind.TPU}
 _ALL_STREAMS = "stream:all"
 _MAX_NS = 1 << 62
@@ -195,7 +198,8 @@ def _nodes(places: _Places, plane: int, kind: PlaneKind, stream: str, device: Me
             title = where or names.get(thread, "") or f"thread {thread}"
             places.lines[place] = builder.line(plane, title, line_kind, thread)
         line = places.lines[place]
-        name, known = _what(node, kind, line_kind)
+        label = _LABEL.fullmatch(_text(node, 8))
+        name, known = _what(node, label, kind, line_kind)
         stats: dict[str, PlainStat] = {}
         if transfer:
             known = Meaning(category=Category.COLLECTIVE)
@@ -203,15 +207,16 @@ def _nodes(places: _Places, plane: int, kind: PlaneKind, stream: str, device: Me
         scheduled = _int(node, 9) * 1000
         if scheduled:
             stats["scheduled_ns"] = scheduled - zero
+        if label and label["inputs"]:
+            stats[StatName.INPUTS] = label["inputs"]
         builder.event(line, name, _start_ns(node) - zero, _dur_ns(node), stats=stats, known=known)
         for allocator in node.get(6, []):
             _memory(builder, line, name, _message(allocator), zero)
 
 
-def _what(node: Message, plane: PlaneKind, line: LineKind) -> tuple[str, Meaning]:
+def _what(node: Message, label: re.Match[str] | None, plane: PlaneKind, line: LineKind) -> tuple[str, Meaning]:
     """The event's name and meaning: the label gives the type, ``name = Type(inputs)``."""
     name = _text(node, 1)
-    label = _LABEL.fullmatch(_text(node, 8))
     if label:
         op = name.partition(":")[0] or label["name"]
         return f"{op}:{label['type']}", Meaning(category=op_category(label["type"]), op_name=op, op_type=label["type"])
@@ -227,10 +232,10 @@ def _transferred(node: Message, label: re.Match[str]) -> dict[str, PlainStat]:
     for key in (7, 3, 4):
         found = _message(found[key][-1]) if found.get(key) else {}
     size = signed(_int(found, 1)) or round(float(label["size"] or 0) * _UNITS[label["unit"] or "B"])
-    said: dict[str, PlainStat] = {StatName.TRANSFER_BYTES: size, "tensor": label["tensor"]}
+    said: dict[str, PlainStat] = {StatName.TRANSFER_BYTES: size, TENSOR: label["tensor"]}
     if _dur_ns(node):
         said["bits_per_s"] = size * 8e9 / _dur_ns(node)
-    return {**said, "source_device": label["source"], "destination_device": label["target"]}
+    return {**said, SOURCE: label["source"], TARGET: label["target"]}
 
 
 def _memory(builder: OpTraceBuilder, line: int, node: str, used: Message, zero: int) -> None:

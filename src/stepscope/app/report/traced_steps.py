@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.app.report.op_table import FAILED
+from stepscope.causes.cluster import transfers_out_of_order
+from stepscope.derive.optrace.exchange import step_graph
 from stepscope.errors import DamagedError, StepscopeError
 from stepscope.model.report.finding import Diagnostic
 from stepscope.model.report.op_summary import (
@@ -15,16 +17,19 @@ from stepscope.model.report.op_summary import (
     TracedPart,
     TracedStage,
     TracedSteps,
+    TracedTransfer,
+    TransferOrder,
 )
 
 if TYPE_CHECKING:
+    from stepscope.derive.optrace.exchange.transfer_order import Order
     from stepscope.derive.optrace.host.traced_stages import StageNode, Tree
     from stepscope.derive.optrace.steps.device_idle import Idle
     from stepscope.derive.optrace.steps.step_parts import Breakdown
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
 
-MAX_GAINS, MAX_GAPS, MAX_OPS = 10, 10, 3
+MAX_GAINS, MAX_GAPS, MAX_OPS, MAX_TRANSFERS = 10, 10, 3, 50
 LEAST_GAIN = 0.005
 
 
@@ -34,7 +39,7 @@ def build(view: SessionView) -> tuple[TracedSteps | None, tuple[Diagnostic, ...]
     try:
         if trace is None or not len(trace.stats):
             return None, ()
-        return _of(trace), ()
+        return _of(trace, view.get(transfers_out_of_order.build)), ()
     except DamagedError:
         raise
     except (StepscopeError, ArithmeticError, LookupError, ValueError) as error:  # files from elsewhere
@@ -42,7 +47,7 @@ def build(view: SessionView) -> tuple[TracedSteps | None, tuple[Diagnostic, ...]
         return None, (Diagnostic(code=FAILED, text=text),)
 
 
-def _of(trace: OpView) -> TracedSteps:
+def _of(trace: OpView, order: Order | None) -> TracedSteps:
     split = trace.breakdown
     seen = trace.shows_steps
     return TracedSteps(
@@ -61,6 +66,7 @@ def _of(trace: OpView) -> TracedSteps:
             if gain.high >= LEAST_GAIN
         ),
         communication=communication(split) if seen else None,
+        transfers=_transfers(order) if order is not None else None,
     )
 
 
@@ -104,4 +110,30 @@ def _idle(trace: OpView, idle: Idle) -> TracedIdle:
         count=idle.count,
         parts=_parts(dict(idle.by_part), trace.periods.mean_ns),
         gaps=tuple(TracedGap(at_ns=gap.start_ns, dur_ns=gap.dur_ns, part=gap.part) for gap in idle.gaps[:MAX_GAPS]),
+    )
+
+
+def _transfers(order: Order) -> TransferOrder:
+    shown = order.parameters[:MAX_TRANSFERS]
+    return TransferOrder(
+        device=order.device,
+        steps=order.runs,
+        early=order.early,
+        still_ns=round(order.still_ns),
+        gain_ns=round(order.gain_ns),
+        gain_low_ns=round(min(order.gains_ns)),
+        gain_high_ns=round(max(order.gains_ns)),
+        transfers=tuple(
+            TracedTransfer(
+                name=one.name,
+                sender=step_graph.short_task(one.sender),
+                size_bytes=one.size_bytes,
+                needed_ns=round(one.needed_ns),
+                came_ns=round(one.came_ns),
+                waited_ns=round(one.waited_ns),
+                early=one.early,
+            )
+            for one in shown
+        ),
+        more=len(order.parameters) - len(shown) + order.small,
     )

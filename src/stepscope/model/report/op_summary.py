@@ -123,6 +123,45 @@ class TracedCommunication(Struct, frozen=True, kw_only=True):
     """While ops, or kernels of the device, compute."""
 
 
+class TracedTransfer(Struct, frozen=True, kw_only=True):
+    """What the device received in each traced step: the mean. Times since the step's begin on the device."""
+
+    name: str
+    """Name of the op that sent it, which for a variable is the one that reads it."""
+    sender: str
+    """Task that sent it: "ps 0"."""
+    size_bytes: int
+    needed_ns: int
+    """When the op that needs it had its other inputs."""
+    came_ns: int
+    waited_ns: int
+    """Time from needed to came; 0 if it came before."""
+    early: int = 0
+    """Number of traced steps in which it came before another of the same link that was needed more urgently."""
+
+
+class TransferOrder(Struct, frozen=True, kw_only=True):
+    """The order in which parameters came from other tasks, and what another would gain."""
+
+    device: str
+    """Device that received them."""
+    steps: int
+    """Number of traced steps that were examined."""
+    early: float
+    """Mean number of transfers that came before a more urgent one of the same link."""
+    still_ns: int
+    """Time of the mean step in which no op ran while one lacked only what was on its way."""
+    gain_ns: int
+    """By how much the median step would end earlier at most, had the most urgent always come first."""
+    gain_low_ns: int
+    """The same in the step in which it is least."""
+    gain_high_ns: int
+    transfers: tuple[TracedTransfer, ...] = ()
+    """The most urgent first, at most 50."""
+    more: int = 0
+    """Number of further ones, those of less than a hundredth of the bytes included."""
+
+
 class TracedSteps(Struct, frozen=True, kw_only=True):
     """The steps of the op trace that shows the most of them, and their parts."""
 
@@ -149,3 +188,5 @@ class TracedSteps(Struct, frozen=True, kw_only=True):
     """Gains, largest first, at most 10."""
     communication: TracedCommunication | None = None
     """Communication in the mean step; null: there is none."""
+    transfers: TransferOrder | None = None
+    """The order of what other tasks sent; null: nothing came, or the trace does not name the inputs of ops."""

@@ -46,6 +46,8 @@ class StatName:
     TRANSFER_BYTES = "transfer_bytes"
     """Size of a copy, extracted from ``memcpy_details`` or similar."""
     SHAPE = "shape"
+    INPUTS = "inputs"
+    """Names of the nodes whose results an op takes, separated by ", " as TensorFlow's labels have them."""
     IS_EAGER = "is_eager"
     SOURCE = "source"
     """Source line ``file:line``."""

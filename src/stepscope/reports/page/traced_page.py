@@ -43,7 +43,7 @@ def page(report: Report) -> str:
     if traced is None or not traced.parts:
         return ""
     cards = [_split(report, traced), *_grid([_parts(traced), _idle(traced.idle)])]
-    return "".join([*cards, _pipeline(traced), _gains(traced)])
+    return "".join([*cards, _transfers(traced), _pipeline(traced), _gains(traced)])
 
 
 def recorded(report: Report) -> str:
@@ -104,6 +104,27 @@ def _idle(idle: TracedIdle | None) -> str:
     return (
         f'<div class="card"><h3>Device idle times</h3><p class="note">{escape(traced_rows.idle_text(idle))}. '
         f"{more}</p>{table(head, rows, numeric=(0, 1)) if rows else ''}</div>"
+    )
+
+
+def _transfers(traced: TracedSteps) -> str:
+    order = traced.transfers
+    if order is None:
+        return ""
+    rows = [
+        f'<th scope="row">{code(name)}</th><td>{escape(sender)}</td>'
+        + "".join(f'<td class="n">{escape(text)}</td>' for text in figures)
+        for name, sender, *figures in traced_rows.transfer_rows(order)
+    ]
+    head = [title.capitalize() for title in traced_rows.TRANSFER_HEAD]
+    more = f" {order.more:,} more, most of them small, are left out." if order.more else ""
+    note = (
+        f"{traced_rows.transfers_text(order, traced.mean_ns)}. The most urgent first: it has the longest chain of work "
+        f"after it. Times from the step's begin on {order.device}.{more}"
+    )
+    return (
+        f'<div class="card"><h3>Order of transfers</h3><p class="note">{escape(note)}</p>'
+        f"{table(head, rows, numeric=traced_rows.TRANSFER_NUMERIC)}</div>"
     )
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from stepscope.derive.optrace.steps.step_parts import PARTS
 from stepscope.reports import words
 from stepscope.reports.page import op_rows
-from stepscope.units import format_ns, format_ratio
+from stepscope.units import format_bytes, format_ns, format_ratio
 
 if TYPE_CHECKING:
-    from stepscope.model.report.op_summary import TracedGain, TracedIdle, TracedPart, TracedSteps
+    from stepscope.model.report.op_summary import TracedGain, TracedIdle, TracedPart, TracedSteps, TransferOrder
 
 PART_WORDS = {
     "device-compute": "device compute",
@@ -31,6 +31,8 @@ SMALL = 0.005
 STAGE_HEAD = ("stage", "work per batch", "parallel calls", "buffered", "calls", "ops of its function")
 STAGE_NUMERIC = range(1, 5)
 GAP_HEAD = ("at", "duration", "host activity")
+TRANSFER_HEAD = ("parameter", "from", "size", "needed", "came", "waited", "came before more urgent ones")
+TRANSFER_NUMERIC = range(2, 7)
 GAIN_HEAD = ("op", "type", "share of the path", "step shorter by")
 
 
@@ -119,7 +121,36 @@ def lines(traced: TracedSteps) -> list[tuple[str, str]]:
         found.append(("input", f"bottleneck: {stage}"))
     if traced.idle is not None and traced.idle.ratio >= SMALL:
         found.append(("idle", idle_text(traced.idle)))
+    if traced.transfers is not None:
+        found.append(("transfers", transfers_text(traced.transfers, traced.mean_ns)))
     return found
+
+
+def transfers_text(order: TransferOrder, step_ns: int) -> str:
+    """``6 parameters, 5 of them before a more urgent one; no op ran for 837 ms ...``."""
+    count = len(order.transfers)
+    items = [f"{words.plural(count, 'parameter')} received, {order.early:.2g} of them before a more urgent one"]
+    if order.still_ns >= SMALL * step_ns:
+        items.append(f"{format_ns(order.still_ns)} of the step without any op until one came")
+        gain = order.gain_ns / step_ns if step_ns else 0.0
+        items.append(f"in the best order the step is shorter by at most {format_ratio(gain)}")
+    return ", ".join(items)
+
+
+def transfer_rows(order: TransferOrder) -> list[tuple[str, ...]]:
+    """What came, the most urgent first; columns as ``TRANSFER_HEAD``."""
+    return [
+        (
+            op_rows.short_name(one.name),
+            words.printable(one.sender),
+            format_bytes(one.size_bytes),
+            format_ns(one.needed_ns),
+            format_ns(one.came_ns),
+            format_ns(one.waited_ns),
+            f"{one.early} of {order.steps}" if one.early else "",
+        )
+        for one in order.transfers
+    ]
 
 
 def gap_rows(idle: TracedIdle) -> list[tuple[str, str, str]]:
