@@ -22,7 +22,8 @@ const LIVE_MS = 10_000;
 /** Asks for the timeline beside the session's brief, which it does not need. */
 export function TimelinePage({ session, job, stamp, query }: Omit<View, "brief"> & { session: string }) {
   const path = `/sessions/${session}`;
-  const loaded = useLoaded<Timeline>(`${path}/timeline`, { stamp, every: job ? LIVE_MS : 0 });
+  // Asked again of finished sessions too: for a moment after the end the server still shows what it built of the running job.
+  const loaded = useLoaded<Timeline>(`${path}/timeline`, { stamp, every: LIVE_MS });
   const timeline = loaded.value;
   const waits = timeline !== null && (timeline.state === "building" || timeline.renewing);
   useEffect(() => {
