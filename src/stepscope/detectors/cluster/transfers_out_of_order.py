@@ -18,7 +18,7 @@ same links at the same rate. `still_ns`: time of a step in which no op ran while
 Seen in runs of a session (RunMetadata), which name the inputs of each op; traces of TensorFlow's profiler do not. The
 best order is computed: every op takes as long as it took, so what computing during transfers costs on a full machine
 is not in it. When a tensor could be sent is said by the sender's clock; where that runs ahead of the receiver's, the
-gain is too small. A link that others use too seems slower than it is.
+gain is too small, where it is behind, it may be too large. A link that others use too seems slower than it is.
 
 ## Remedy
 Read each parameter when the one before has come, or send fewer bytes.
