@@ -300,6 +300,10 @@ bench-whatif-values: $(VENV)/.stamp ## does the value trial find waste in values
 bench-isolation: $(VENV)/.stamp ## do trials leave nothing behind? 200 of programs that write, a third killed; resumable (root)
 	@$(BIN)/python benchmarks/isolation.py $(ARGS)
 
+.PHONY: bench-traced-workers
+bench-traced-workers: $(VENV)/.stamp ## do captures end workers with collective operations? ARGS="--jobs N --captures N"
+	@$(BIN)/python benchmarks/traced_workers.py $(ARGS)
+
 .PHONY: bench-no-requests
 bench-no-requests: $(VENV)/.stamp ## do trials send nothing? 200 of programs that send, beside servers that count; resumable (root)
 	@$(BIN)/python benchmarks/no_requests.py $(ARGS)
