@@ -178,7 +178,7 @@ def _with_sources(
     view: SessionView, lines: HotLines, found: tuple[Finding, ...], checked: tuple[Checked, ...]
 ) -> tuple[tuple[Finding, ...], SourceCheck | None, tuple[Diagnostic, ...]]:
     """The findings, joined with static findings in the session's sources."""
-    from stepscope.app.report import (
+    from stepscope.app.report.static import (
         join,  # the sidecar of a job that runs for days never needs the checker
         static_check,  # the sidecar of a job that runs for days never needs the checker
     )

@@ -10,8 +10,9 @@ from click.testing import CliRunner
 from tests.derive.sessions import CWD, MS, SCRIPT, Job
 from tests.detectors.jobs import train_loop
 
-from stepscope.app.report import analyze, static_check
-from stepscope.app.report.static_check import StaticCheck, check, command, target_of
+from stepscope.app.report import analyze
+from stepscope.app.report.static import static_check
+from stepscope.app.report.static.static_check import StaticCheck, check, command, target_of
 from stepscope.checker.source import versions
 from stepscope.cli.main import cli
 from stepscope.model.report.finding import SourceCheck

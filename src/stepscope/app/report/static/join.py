@@ -8,9 +8,9 @@ A static finding is certain of a pattern but does not know its cost; a run knows
 2. If the run-time detector for the pattern ran and found nothing, the pattern costs nothing here: info.
 3. If the steps are known to spend time in the finding's lines (``causes.host.line_heat``), it becomes a finding. Its
    cost is the share of that time that the pattern's fix removed in our measurements, never more than was measured
-   here. The same if the run spends time in them outside of its steps (``app.report.outside_steps``).
+   here. The same if the run spends time in them outside of its steps (``app.report.static.outside_steps``).
 4. If it makes a call of a Keras loop do more steps than are meant, and says by what factor, these steps are its cost,
-   whatever else is found in them (``app.report.needless_steps``).
+   whatever else is found in them (``app.report.static.needless_steps``).
 5. Everything else is info, listed separately (``SourceCheck``).
 
 No finding above info rests on the source alone.
@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from stepscope.app.report import needless_steps, outside_steps
-from stepscope.app.report.static_check import StaticHit
+from stepscope.app.report.static import needless_steps, outside_steps
+from stepscope.app.report.static.static_check import StaticHit
 from stepscope.derive.python import loop_source
 from stepscope.detectors.base import cost_of, rank, severity_of
 from stepscope.model.report.finding import Checked, Evidence, Finding, Place, Remedy

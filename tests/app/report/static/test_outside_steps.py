@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.app.report.static_hits import MAIN, SLOW, hit, joined
+from tests.app.report.static.static_hits import MAIN, SLOW, hit, joined
 from tests.derive.sessions import MS, SCRIPT, Frame, Job
 from tests.detectors.jobs import PERIOD, STEPS, train_loop
 

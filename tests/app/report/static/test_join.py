@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.app.report.static_hits import MAIN, SLOW, hit, joined
+from tests.app.report.static.static_hits import MAIN, SLOW, hit, joined
 from tests.derive.sessions import CWD, MS, SCRIPT, Frame, Job
 from tests.detectors.jobs import CALL, MAKE, PERIOD, STEPS, train_loop
 
-from stepscope.app.report.join import join
-from stepscope.app.report.static_check import StaticHit
+from stepscope.app.report.static.join import join
+from stepscope.app.report.static.static_check import StaticHit
 from stepscope.causes.host.line_heat import HotLines
 from stepscope.checker.hits import FixPlan, FixSafety
 from stepscope.model.report.finding import Checked, Cost, Finding, Outcome, Place, Remedy, Symptom

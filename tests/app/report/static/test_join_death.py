@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tests.app.report.static_hits import SLOW, hit, joined
+from tests.app.report.static.static_hits import SLOW, hit, joined
 from tests.derive.sessions import MS, SCRIPT
 from tests.detectors.jobs import MAKE, train_loop
 
-from stepscope.app.report.static_check import StaticHit
+from stepscope.app.report.static.static_check import StaticHit
 from stepscope.model.log.memory import MemoryHeld
 from stepscope.model.report.finding import Cause, Cost, Finding, Place, Remedy
 

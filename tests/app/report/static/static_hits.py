@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.derive.sessions import SCRIPT, Frame, Job
 from tests.detectors.jobs import MAKE
 
-from stepscope.app.report.join import Joined, join
-from stepscope.app.report.static_check import StaticHit
+from stepscope.app.report.static.join import Joined, join
+from stepscope.app.report.static.static_check import StaticHit
 from stepscope.causes.host.line_heat import HotLines
 from stepscope.checker.hits import CheckSeverity, FixPlan, Hit, Span
 from stepscope.checker.rule import Rule

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
-from stepscope.app.report.static_check import StaticHit
+from stepscope.app.report.static.static_check import StaticHit
 from stepscope.derive.numeric import intervals
 from stepscope.detectors.base import cost_of, severity_of
 from stepscope.model.log.events import BatchSeen

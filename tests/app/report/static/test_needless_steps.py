@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from tests.app.report.static_hits import hit, joined
+from tests.app.report.static.static_hits import hit, joined
 from tests.derive.sessions import MS, SCRIPT
 from tests.detectors.jobs import STEPS, keras_fit
 
-from stepscope.app.report.join import Joined
+from stepscope.app.report.static.join import Joined
 from stepscope.checker.hits import Excess, Span
 from stepscope.model.report.finding import Cost, Finding, Place
 
