@@ -26,10 +26,14 @@ JOBS = ("agent", "always", "collector", "probes", "run")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what must not run beside other tests: what starts TensorFlow, a browser or jobs, or takes long."""
+    """Mark what must not run beside other tests: what starts TensorFlow, a browser or jobs, or takes long.
+
+    Those of the checker compare files only.
+    """
     for item in items:
         folder = item.path.relative_to(Path(__file__).parent).parts[0]
-        if folder in JOBS or any(item.get_closest_marker(name) for name in ("tf", "browser", "slow")):
+        slow = any(item.get_closest_marker(name) for name in ("tf", "browser", "slow"))
+        if folder in JOBS or (slow and folder != "checker"):
             item.add_marker("alone")
 
 
