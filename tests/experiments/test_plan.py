@@ -156,6 +156,18 @@ def test_compute_that_nothing_explains_suggests_its_costliest_line() -> None:
     assert plan.candidates(msgspec.structs.replace(report, session=caller)) == ()
 
 
+def test_a_line_that_a_finding_names_gets_that_findings_trial() -> None:
+    """Although leaving the line out would bring more: that is no remedy."""
+    place = Place(file="a.py", line=7)
+    entry = LedgerEntry(phase="steps", component="call", ns=80, ratio=0.4, settled_by="unexplained", where=(place,))
+    kernel = msgspec.structs.replace(finding("GRF022"), where=(place,))
+    report = msgspec.structs.replace(_report(), ledger=(entry,), findings=(kernel,))
+    assert [one.trial for one in plan.candidates(report)] == ["small-kernels"]
+    small = msgspec.structs.replace(kernel, cost=msgspec.structs.replace(kernel.cost, ratio=0.01))
+    report = msgspec.structs.replace(report, findings=(small,))
+    assert [one.trial for one in plan.candidates(report)] == ["without-lines:a.py:7"]
+
+
 def test_every_trial_of_a_detector_exists() -> None:
     """No finding names a trial that ``whatif`` refuses."""
     known = (*proofs.OF_CODE.values(), *proofs.OF_REMEDY.values())

@@ -169,8 +169,7 @@ def _fits(report: Report) -> bool:
 
 def _of_findings(findings: Iterable[Finding]) -> Iterable[Candidate]:
     for finding in findings:
-        ratio = finding.cost.ratio or UNKNOWN * finding.cost.high
-        ratio *= SUSPECTED if finding.severity == "ask" else 1.0
+        ratio = _expected(finding)
         if ratio < MIN_RATIO:
             continue
         settings = [remedy.id for remedy in finding.remedies if remedy.id in ENVIRONMENT_REMEDIES]
@@ -183,15 +182,22 @@ def _of_findings(findings: Iterable[Finding]) -> Iterable[Candidate]:
             )
 
 
+def _expected(finding: Finding) -> float:
+    ratio = finding.cost.ratio or UNKNOWN * finding.cost.high
+    return ratio * (SUSPECTED if finding.severity == "ask" else 1.0)
+
+
 def _of_ledger(report: Report) -> Iterable[Candidate]:
-    """The costliest line of compute that no finding explains."""
+    """The costliest line of compute that no finding explains, or names together with a trial of its own."""
     steps = sum(entry.ns for entry in report.ledger if entry.phase == "steps" and entry.maker is None)
     callers = {(maker.place.file, maker.place.line) for maker in report.session.step_makers if maker.place is not None}
+    worth = [one for one in report.findings if _expected(one) >= MIN_RATIO and proofs.trials_of(one)]
+    told = {(place.file, place.line) for one in worth for place in one.where}
     for entry in report.ledger:
         if entry.component != "call" or entry.maker is not None or entry.settled_by == "finding":
             continue
-        if any((place.file, place.line) in callers for place in entry.where[:1]):
-            continue  # no op trace: only the line is known that calls the step
+        if any((place.file, place.line) in callers | told for place in entry.where[:1]):
+            continue  # no op trace: only the line is known that calls the step; or a finding knows what to try
         trial, expected = proofs.without(entry.where[:1]), LINE_REMOVED * entry.ns / max(1, steps)
         if trial and expected >= MIN_RATIO:
             yield Candidate(
