@@ -8,7 +8,7 @@ FILES: "list[str]" = []
 def batches() -> object:
     for _ in range(100):
         yield ROWS, LABELS
-    while True:
+    while True:  # hangs here: the jump back is of this line
         for _file in FILES:  # hangs here
             yield ROWS, LABELS
 
