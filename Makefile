@@ -8,7 +8,6 @@ OLD_PYTHONS := python3.11 python3.10 python3.9 $(PYTHON)
 PIP_FLAGS   := --quiet --quiet --disable-pip-version-check
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
-export PYTHONDONTWRITEBYTECODE ?= 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -60,7 +59,7 @@ PYTEST = $(BIN)/python -m pytest --quiet -raR
 
 .PHONY: test
 test: $(VENV)/.stamp system-deps venv-tf215 ## all tests; what fails runs again (docs/decisions/0022-reruns.md)
-	@bad=0; for part in "-n 2 -m 'not alone'" "-m alone"; do \
+	@bad=0; for part in "-n 2 --dist worksteal -m 'not alone'" "-m alone"; do \
 	  eval "$(PYTEST) --reruns 1 --reruns-delay 5 $$part $(ARGS)"; status=$$?; \
 	  [ $$status -eq 0 ] || [ $$status -eq $(NO_TESTS) ] || bad=$$status; done; \
 	[ $$bad -eq 0 ] || { \

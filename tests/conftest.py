@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,21 +22,9 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-JOBS = ("agent", "always", "collector", "probes", "run")
-"""Folders whose tests start jobs and look at all that run here."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what must not run beside other tests: what starts TensorFlow, a browser or jobs, or takes long.
-
-    Those of the checker compare files only.
-    """
-    for item in items:
-        folder = item.path.relative_to(Path(__file__).parent).parts[0]
-        slow = any(item.get_closest_marker(name) for name in ("tf", "browser", "slow"))
-        if folder in JOBS or (slow and folder != "checker"):
-            item.add_marker("alone")
-
+# pytest-xdist starts its workers by -c, and whose code "<string>" is follows from that: a worker is no such program.
+if sys.argv[:1] == ["-c"]:
+    sys.argv[0] = "pytest"
 
 # pytest-xdist gives its workers the width of a terminal, and what is printed into no terminal has none.
 os.environ.pop("COLUMNS", None)

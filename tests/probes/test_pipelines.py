@@ -177,6 +177,7 @@ def test_padding_is_told_with_the_line_that_pads(run: Recorded) -> None:
     assert said == [(64, 80, 10.0, run.line("pads")), (64, 96, 5.0, run.line("pads by hand"))]
 
 
+@pytest.mark.alone
 def test_models_split_the_wait_out_of_the_step(run: Any, has_models: bool) -> None:
     """The gaps of a fit that waits 6 ms a step for its generator, and of one that never waits."""
     if not has_models:

@@ -135,7 +135,7 @@ def python_for_anybody() -> str:
 def test_unprivileged_user_in_an_unwritable_directory(project: Project) -> None:
     """A user without rights in the current directory gets a session elsewhere, and is told where."""
     python = python_for_anybody()
-    for folder in (project.root, *project.root.parents[:2]):
+    for folder in (project.root, *project.root.parents[:-2]):
         folder.chmod(0o755)
     temporary = project.root / "tmp"
     temporary.mkdir(mode=0o777)

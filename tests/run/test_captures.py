@@ -225,7 +225,7 @@ def test_who_asks_while_a_job_starts_gets_its_steps(
     )
     assert asking.stderr is not None
     said = asking.stderr.readline()
-    if "sidecar" in said:
+    while "sidecar" in said:
         said = asking.stderr.readline()
     go.touch()
     out, errors = asking.communicate(timeout=280)

@@ -8,7 +8,7 @@ import pytest
 
 from .conftest import Project, environment
 
-pytestmark = [pytest.mark.tf, pytest.mark.slow]
+pytestmark = [pytest.mark.tf, pytest.mark.slow, pytest.mark.alone]
 
 PROGRAM = """
 import time

@@ -22,6 +22,7 @@ for _ in range(60):
 """
 
 
+@pytest.mark.alone
 def test_the_gain_is_measured_and_stands_in_an_interval(project: Project) -> None:
     project.script("train.py", WAITS)
     words = ("--rounds", "3", "--json", "train.py", "--epochs", "2", "--try", "jemalloc-keep")
@@ -72,6 +73,7 @@ def test_an_unchanged_run_that_fails_ends_it(project: Project) -> None:
     assert last.startswith("stepscope: the run 1-as-it-is ended with exit code 3; its output: tried/1-as-it-is.log")
 
 
+@pytest.mark.alone
 def test_another_script_is_compared_and_files_are_thrown_away(project: Project) -> None:
     """The faster version is found faster, and neither leaves the file that it writes."""
     project.script("train.py", WAITS + "open('written', 'w').write('x')\n")

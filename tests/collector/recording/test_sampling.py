@@ -23,6 +23,7 @@ def looks(sampling: Sampling) -> int:
     return sum(len(table) for table in sampling.tables()["tcp"])
 
 
+@pytest.mark.alone
 def test_connections_are_looked_at_finely_while_a_capture_records(tmp_path: Path) -> None:
     """Ten times a second instead of once, if the job has connections that carry data; else as ever."""
     sampling = Sampling(SessionWriter(tmp_path), 0)

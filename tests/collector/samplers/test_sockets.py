@@ -81,6 +81,7 @@ def test_a_silent_network_is_not_looked_at() -> None:
     assert len(sampler.rows) == 0
 
 
+@pytest.mark.alone
 def test_a_session_names_so_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     """Later ones are counted."""
     monkeypatch.setattr(sockets, "MAX_NAMES", 1)

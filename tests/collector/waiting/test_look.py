@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -93,5 +94,7 @@ def test_a_process_that_computes_and_one_that_was_killed(program: tuple[int, str
     while not cores:
         cores, at = meter.cores(at, [pid]) or 0.0, at + 1
     (child,) = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split())
-    assert (work_meter.state_of(child), work_meter.how_it_ended(child)) == ("Z", "killed by SIGKILL")
+    while work_meter.state_of(child) != "Z":
+        time.sleep(0.01)
+    assert work_meter.how_it_ended(child) == "killed by SIGKILL"
     assert work_meter.how_it_ended(pid) == ""
