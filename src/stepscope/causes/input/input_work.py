@@ -175,6 +175,31 @@ def _is_parallel(stage: Stage) -> bool:
     return stage.parallelism > 1 or not stage.sequential
 
 
+def held_up(wait: float, working: float, threads: float, usable: float) -> float:
+    """Share of the steps that the input's threads may hold up outside of the wait: where they fill the CPUs, they take
+    turns with the step's thread.
+
+    Args:
+        wait: share of the steps that they wait.
+        working: time of the input's threads over the steps' time.
+        threads: of the input that may run at once.
+        usable: CPUs of the job.
+    """
+    if threads < usable:
+        return 0.0
+    return (1.0 - wait) * min(1.0, working / usable) * threads / (threads + usable)
+
+
+def held_up_by(view: StepsView, wait: float) -> float:
+    """The same of the stages by tf.data's model; 0 if it was not read."""
+    work = view.get(build)
+    if work is None:
+        return 0.0
+    threads = max((stage.parallelism for stage in work.stages), default=1.0)
+    working = sum(stage.cpu_ns for stage in work.layout.stages) / work.wall_ns
+    return held_up(wait, working, float(max(1, threads)), work.layout.consumer.cores)
+
+
 def cores(view: StepsView) -> float:
     """CPUs that the job may use: by its affinity in the steady steps (an ended job has none), and by its quota."""
     host = view.session.host

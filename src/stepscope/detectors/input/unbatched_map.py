@@ -118,18 +118,12 @@ def _starting(function: Function) -> float:
 
 
 def _held_up(view: SessionView, trace: OpView, wait: float) -> float:
-    """Share of the steps that the input's threads may hold up outside of the wait: where they fill the CPUs, they take
-    turns with the step's thread.
-    """
-    steps = steps_view.of(view)
-    tree = trace.pipeline
+    """Share of the steps that the input's threads may hold up outside of the wait."""
+    steps, tree = steps_view.of(view), trace.pipeline
     if steps is None or tree is None:
         return 0.0
-    cores, threads = input_work.cores(steps), float(tree.blocking.parallelism)
-    if threads < cores:
-        return 0.0
     working = sum(node.self_ns for node in tree.root.walk()) / float(trace.periods.dur_ns.sum())
-    return (1.0 - wait) * min(1.0, working / cores) * threads / (threads + cores)
+    return input_work.held_up(wait, working, float(tree.blocking.parallelism), input_work.cores(steps))
 
 
 def _taken(view: SessionView) -> float:
