@@ -15,8 +15,8 @@ GetNext calls, in a Python loop it is the time inside `next`. `stage_ns_per_batc
 divided by its parallelism. Nothing is reported below fifteen percent of wait, or if no stage explains the wait.
 
 ## Known limits
-How much time the pipeline then still needs is not known in advance. On CPUs that are full, the upper end also holds what
-the input's threads hold up outside of the wait.
+How much time the pipeline then still needs is not known in advance. On CPUs that are full, the upper end also holds
+what the input's threads hold up outside of the wait.
 What the workers of a tf.data service do is not seen from here: only that the steps wait for them. Iterators made inside
 a tf.function, datasets without autotune and TensorFlow before 2.17 give no model; the wait inside
 Keras' compiled step is then undecided until an op trace of some steps is captured, which `stepscope run` does by
