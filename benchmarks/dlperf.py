@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -49,6 +50,25 @@ def judged(case: _judge.Case, keep: Path, timeout: float) -> Judged:
     return Judged(row=judge_strangers.row_of(case, {"clean": runs["slow"]} if case.clean else runs), load=load)
 
 
+def by_cpu_time(rows: Sequence[Row], known: Mapping[str, _judge.Case]) -> str:
+    """How costs and intervals stand against the pairs' ratios in CPU time, and how wide the intervals are.
+
+    The pairs were measured on a loaded machine, where the ratio on the wall is uncertain.
+    """
+    priced = [row for row in rows if row.checks.get("interval") is not None]
+    costs = held = 0
+    for row in priced:
+        truth = 1 - 1 / known[row.case].known["measured"]["cpu_ratio"]
+        low, high = row.ends or (0.0, 0.0)
+        costs += abs((row.said or 0.0) - truth) <= _judge.COST_SLACK * truth
+        held += low <= truth <= high
+    width = statistics.median(row.ends[1] - row.ends[0] for row in priced if row.ends) if priced else 0.0
+    return (
+        f"Against the pairs' gain in CPU time (`cpu_ratio`): costs {costs} of {len(priced)}, intervals {held} of "
+        f"{len(priced)}; their median width is {width:.2f}."
+    )
+
+
 def page(found: Sequence[Judged], known: Mapping[str, _judge.Case], left: int, name: str) -> str:
     """The page, without what was written by hand after it."""
     pairs = [one for one in found if not one.row.clean]
@@ -61,14 +81,15 @@ def page(found: Sequence[Judged], known: Mapping[str, _judge.Case], left: int, n
     lines = [
         *("# The study's 58 problems", "", head, ""),
         f"{count} Cause and place right at rank 1 in {both} of {len(pairs)}. {said}",
-        "",
-        f"| row | symptom | cause | on | {' | '.join(CHECKS)} | cost said (true) | load | first finding |",
+        *("", by_cpu_time([one.row for one in pairs], known), ""),
+        f"| row | symptom | cause | on | {' | '.join(CHECKS)} | cost said [ends] (true) | load | first finding |",
         f"|---|---|---|---|{'---|' * (len(CHECKS) + 3)}",
     ]
     for one in pairs:
         case, row = known[one.row.case].known, one.row
         marks = " | ".join(MARKS[row.checks.get(check)] for check in CHECKS)
         cost = "-" if row.said is None else f"{row.said:.2f}"
+        cost += f" [{row.ends[0]:.2f} to {row.ends[1]:.2f}]" if row.ends is not None else ""
         first = (row.error or row.first or "nothing above info").replace("|", "/")
         lines.append(
             f"| {row.case} | {case['symptom']} | {case['cause']} | {', '.join(case['runs_on'])} | {marks} "

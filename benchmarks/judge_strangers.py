@@ -41,6 +41,8 @@ class Row:
     """Cost of the first right finding."""
     truth: float | None
     """Share of the time that the fix removes."""
+    ends: tuple[float, float] | None = None
+    """Of the interval of ``said``."""
     alarms: int = 0
     """Number of findings above info on a clean program."""
     not_seen: tuple[float, ...] = ()
@@ -134,6 +136,7 @@ def row_of(case: _judge.Case, runs: Mapping[str, _judge.Ran]) -> Row:
         first=found[0]["title"] if found else "",
         said=hit["cost"]["ratio"] if hit is not None else None,
         truth=truth,
+        ends=(hit["cost"]["low"], hit["cost"]["high"]) if hit is not None else None,
         not_seen=unseen(*runs.values()),
     )
 

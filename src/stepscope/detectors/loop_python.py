@@ -119,6 +119,13 @@ def is_loop(view: StepsView, spot: Spot) -> bool:
     return (spot.file, spot.function) in stack_samples.making_steps(view.samples, view.loop)
 
 
+def own_ratio(view: StepsView) -> float:
+    """Share of the steady wall time in lines of the function that makes the steps, outside of what it calls."""
+    every = view.hot_spots("other-python")
+    own = sum(spot.ratio for spot in every if is_loop(view, spot.culprit))
+    return view.anatomy.ratio("other-python") * own if view.anatomy is not None else 0.0
+
+
 def who(view: StepsView, spot: Spot, lines: Sequence[int] = ()) -> str:
     """Name for the code at a spot: its function, or its lines if the function makes the steps."""
     if not is_loop(view, spot):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.derive.graph_tables import Tables
 from tests.derive.sessions import Job
-from tests.detectors.asking import asked, codes
+from tests.detectors.asking import asked, codes, find
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
 from tests.detectors.graph_jobs import LINE, NODES, running
 from tests.detectors.traced_jobs import untraced
@@ -91,3 +91,19 @@ def test_the_work_of_a_stack_is_that_of_its_widest_layers() -> None:
     (found,) = large_kernel_convolution.build(GraphIndex(tables(kernel="11,11,8,16", channels=8).worker()), 1.0)
     assert (found.size, found.layers) == (11, 5)
     assert found.left == pytest.approx(9 * (8 * 16 + 4 * 16 * 16) / (121 * 8 * 16))
+
+
+def test_a_smaller_kernel_helps_the_first_layer_too() -> None:
+    """The stack is no less work from a picture's three channels; the upper end holds that layer all the same."""
+    made = Tables()
+    step = made.graph()
+    image = step.op("x", "Placeholder", outputs="float32[?,24,24,3]")
+    first, second = (
+        step.variable(name, f"float32[11,11,{taken},16]") for name, taken in (("first", 3), ("kernel", 16))
+    )
+    seen = step.op("a/Conv2D", "Conv2D", image, first, outputs="float32[?,24,24,16]", line=LINE, attributes=PLAIN)
+    step.op("b/Conv2D", "Conv2D", seen, second, outputs="float32[?,24,24,16]", line=LINE, attributes=PLAIN)
+    job = running(made, ("a/Conv2D:Conv2D", 20_000), ("b/Conv2D:Conv2D", 60_000))
+    (found,) = [one for one in find(job) if one.code == "GRF022"]
+    assert found.cost.ratio == pytest.approx(0.6 * (1 - LEFT), abs=0.01)
+    assert found.cost.high == pytest.approx(0.8, abs=0.02)

@@ -123,3 +123,15 @@ def test_predictions_one_by_one_in_a_callback(calls: int, *, found: bool) -> Non
         )
     titles = [one.title for one in find(job) if one.code == "HST003"]
     assert [f"{calls} times in each" in title for title in titles] == [True] * found
+
+
+def test_the_lower_end_is_what_the_fastest_calls_cost() -> None:
+    """Keras does the same in each call: what half of the calls do without may be a wait, and is not sure to go."""
+    job = Job()
+    loop, batch = job.loop("predict", line=LOOP_LINE + 3), job.execution("predict")
+    for i in range(STEPS):
+        loop.at(i * PERIOD, (25 if i % 2 else 65) * MS, arg=1)
+        batch.at(i * PERIOD + 10 * MS, 5 * MS, arg=1)
+    (found,) = [one for one in find(job) if one.code == "HST003"]
+    assert found.cost.ratio == pytest.approx(0.4, abs=0.02)
+    assert found.cost.low == pytest.approx(0.2, abs=0.02)

@@ -40,3 +40,12 @@ def test_starting_the_ops_of_a_short_function_is_saved_too() -> None:
     (found,) = look(DETECTOR, fed(16_000, calls=99, work=0.06))[0]
     assert found.cost.ratio == pytest.approx(0.16 * 98 / 99, abs=0.003)
     assert found.cost.low < 0.08
+
+
+@pytest.mark.parametrize(("cpus", "beside"), [(1, 0.4 * 0.6 / 2), (2, 0.0)])
+def test_where_its_thread_fills_the_cpus_the_input_holds_up_the_steps_too(cpus: int, beside: float) -> None:
+    """On the only CPU, an input that works for 60 % of the time takes turns with the step, at most in all of it."""
+    job = fed(60_000)
+    job.machine(20, cpus=cpus)
+    (found,) = look(DETECTOR, job)[0]
+    assert found.cost.high == pytest.approx(0.6 + beside, abs=0.02)

@@ -28,7 +28,9 @@ def build(view: SessionView) -> EagerTime | None:
         return found
     # A sample cannot tell an op's work from Python of the same line; a look times each op.
     python = min(found.python_ratio, looks.python_ratio)
-    return replace(found, python_ratio=python, dispatch_ratio=looks.dispatch_ratio)
+    return replace(
+        found, python_ratio=python, dispatch_ratio=looks.dispatch_ratio, most_dispatch_ratio=looks.most_dispatch_ratio
+    )
 
 
 def setting(view: SessionView) -> str | None:

@@ -44,8 +44,9 @@ class GraphGrowth:
     """Time of these runs beyond a usual run."""
     building_ns: int
     """Time in TensorFlow's Python outside of runs, by samples: with sessions that adds ops to the graph."""
-    usual_ns: int
-    """Time that all steady runs would take if each were a usual one."""
+    lasting_ns: int
+    """Time that the steady runs of lasting fetches would take if each were a usual one: it stays. A run of newly made
+    fetches may go whole, as what it does can be fed to another."""
     lines: tuple[tuple[str, str, int, int], ...]
     """(file, function, first line, last line) of user code that adds the ops or runs them, costliest first."""
 
@@ -67,7 +68,7 @@ def build(view: StepsView) -> GraphGrowth | None:
     told = max(sizes.values(), key=lambda told: _ops_at(told, hi) - _ops_at(told, lo))
     first, last = _ops_at(told, lo), _ops_at(told, hi)
     grew = [b.at for a, b in itertools.pairwise(told) if b.ops > a.ops and b.at <= hi]
-    fresh, fresh_ns, usual_ns, by_line = _fresh_runs(view)
+    fresh, fresh_ns, lasting_ns, by_line = _fresh_runs(view)
     building = [s for s in view.samples if _adds_ops(s)]
     whole = stack_samples.weight_of(view.samples)
     return GraphGrowth(
@@ -78,7 +79,7 @@ def build(view: StepsView) -> GraphGrowth | None:
         fresh_runs=fresh,
         fresh_ns=fresh_ns,
         building_ns=round(stack_samples.weight_of(building) / whole * steps.steady_ns) if whole else 0,
-        usual_ns=usual_ns,
+        lasting_ns=lasting_ns,
         lines=tuple(dict.fromkeys((*by_line, *stack_samples.lines_of(building)))),
     )
 
@@ -90,8 +91,8 @@ def _ops_at(told: list[GraphSize], moment: int) -> int:
 
 
 def _fresh_runs(view: StepsView) -> tuple[int, int, int, tuple[tuple[str, str, int, int], ...]]:
-    """Steady runs of newly made fetches: their number, their time beyond a usual run, what all steady runs would take
-    as usual ones, and the lines that run them.
+    """Steady runs of newly made fetches: their number, their time beyond a usual run, what the other steady runs
+    would take as usual ones, and the lines that run them.
     """
     steps = view.steps
     runs = view.calls(Kind.SESSION_RUN)
@@ -101,15 +102,19 @@ def _fresh_runs(view: StepsView) -> tuple[int, int, int, tuple[tuple[str, str, i
     usual_runs = runs.named(lasting).durations
     usual = float(np.percentile(usual_runs, USUAL_PERCENTILE)) if len(usual_runs) else 0.0
     steady = runs.begun_in(steps.windows)
-    usual_ns = round(usual * len(steady))
-    steady = steady.where(~np.isin(steady.names, lasting))
+    every, steady = len(steady), steady.where(~np.isin(steady.names, lasting))
     beyond = np.maximum(steady.durations - usual, 0)
     lines: Counter[tuple[str, str, int, int]] = Counter()
     for number, extra in zip(steady.names, beyond, strict=True):
         name = view.names.get(int(number))
         if name is not None and name.call_file:
             lines[name.call_file, name.call_function, name.call_line, name.call_line] += int(extra)
-    return len(steady), int(beyond.sum()), usual_ns, tuple(line for line, _ in lines.most_common(3))
+    return (
+        len(steady),
+        int(beyond.sum()),
+        round(usual * (every - len(steady))),
+        tuple(line for line, _ in lines.most_common(3)),
+    )
 
 
 def _adds_ops(sample: Sample) -> bool:

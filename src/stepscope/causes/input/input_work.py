@@ -77,13 +77,13 @@ def build(view: StepsView) -> InputWork | None:
     per_batch = 1.0 / pipe.batches_per_step
     wall = anatomy.wall_ns / steps.steady_count * per_batch
     step = float(np.percentile(_own(view), FAST)) * per_batch
-    cores = _cores(view)
+    usable = cores(view)
     cpus = view.get(contention.build)
     cpu = pipe.cpu_ns if pipe.cpu_ns is not None else (cpus.got * wall if cpus is not None else None)
     calls = [_calls(pipe.stages, at) for at in range(len(pipe.stages))]
     raw = [_share(stage, called) for stage, called in zip(pipe.stages, calls, strict=True)]
     busy = sum(raw)
-    used = _input_cpu(view, busy, step, cpu, cores)
+    used = _input_cpu(view, busy, step, cpu, usable)
     queued = (cpus.wanted - cpus.got) * wall if cpus is not None else None
     blocked = max(0.0, busy - used - queued) if queued is not None else 0.0
     blocked = blocked if blocked >= MIN_BLOCKED * busy else 0.0
@@ -106,7 +106,7 @@ def build(view: StepsView) -> InputWork | None:
         for stage, time, called, may in zip(pipe.stages, raw, calls, waiting, strict=True)
     )
     consumer = Consumer(
-        cores=cores,
+        cores=usable,
         step_ns=min(step, wall),
         step_cpu_ns=max(0.0, (cpu if cpu is not None else used + step) - used),
         overlaps=pipe.stages[0].family in PASSING or pipe.stages[0].parallelism > 1,
@@ -175,10 +175,36 @@ def _is_parallel(stage: Stage) -> bool:
     return stage.parallelism > 1 or not stage.sequential
 
 
-def _cores(view: StepsView) -> float:
-    """CPUs that the job may use: by its affinity, and by its cgroup's quota."""
+def held_up(wait: float, working: float, threads: float, usable: float) -> float:
+    """Share of the steps that the input's threads may hold up outside of the wait: where they fill the CPUs, they take
+    turns with the step's thread.
+
+    Args:
+        wait: share of the steps that they wait.
+        working: time of the input's threads over the steps' time.
+        threads: of the input that may run at once.
+        usable: CPUs of the job.
+    """
+    if threads < usable:
+        return 0.0
+    return (1.0 - wait) * min(1.0, working / usable) * threads / (threads + usable)
+
+
+def held_up_by(view: StepsView, wait: float) -> float:
+    """The same of the stages by tf.data's model; 0 if it was not read."""
+    work = view.get(build)
+    if work is None:
+        return 0.0
+    threads = max((stage.parallelism for stage in work.stages), default=1.0)
+    working = sum(stage.cpu_ns for stage in work.layout.stages) / work.wall_ns
+    return held_up(wait, working, float(max(1, threads)), work.layout.consumer.cores)
+
+
+def cores(view: StepsView) -> float:
+    """CPUs that the job may use: by its affinity in the steady steps (an ended job has none), and by its quota."""
     host = view.session.host
     if not len(host):
         return float(view.session.manifest.host.cpus or 1)
-    quota = float(host.quota_milli_cpus[-1]) / 1000
-    return min(float(host.cpus[-1]), quota) if quota > 0 else float(host.cpus[-1])
+    at = max(0, int(np.searchsorted(host.at_ns, view.steps.span[1], side="right")) - 1)
+    quota = float(host.quota_milli_cpus[at]) / 1000
+    return min(float(host.cpus[at]), quota) if quota > 0 else float(host.cpus[at])

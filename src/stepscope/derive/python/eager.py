@@ -54,6 +54,8 @@ class EagerTime:
     """(file, function, first line, last line) of the user's code that calls the ops, the most sampled first."""
     dispatch_ratio: float = 1.0
     """Most that dispatch takes of the steps, where ops were looked at (``eager_looks``); 1: not known."""
+    most_dispatch_ratio: float = 1.0
+    """The same where ops that took longer may have waited for a CPU."""
 
     @property
     def saved_ratio(self) -> float:
@@ -74,7 +76,8 @@ class EagerTime:
     def interval(self) -> tuple[float, float]:
         """From Python's part alone to all that is eager but no computation, each at the end of its 95 % interval."""
         low, _ = proportion.interval(self.python_ratio, self.samples)
-        _, high = proportion.interval(self.python_ratio + self._dispatch, self.samples)
+        dispatch = min(self.eager_ratio - self.python_ratio, self.most_dispatch_ratio)
+        _, high = proportion.interval(self.python_ratio + dispatch, self.samples)
         return low, high
 
 

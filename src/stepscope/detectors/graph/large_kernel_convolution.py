@@ -34,6 +34,7 @@ Simonyan and Zisserman, "Very Deep Convolutional Networks", ICLR 2015, section 2
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -73,6 +74,8 @@ class _Cost:
     largest: LargeKernel
     ratio: float
     """Share of the steps that the stacks save."""
+    most: float
+    """Share of all convolutions with kernels as large: a smaller kernel helps those too whose stack would not."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
@@ -89,8 +92,11 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
 
 def _cost(ops: OpCosts, found: Sequence[LargeKernel]) -> _Cost:
     each = [ops.of_nodes([one.row], gradients=True).ratio for one in found]
+    least = min(one.size for one in found)
+    alike = [one.row for one in large_kernel_convolution.build(ops.index, math.inf) if one.size >= least]
     return _Cost(
         share=ops.of_nodes([one.row for one in found], gradients=True),
+        most=ops.of_nodes(alike, gradients=True).high,
         largest=found[each.index(max(each))],
         ratio=sum(ratio * (1 - one.left) for ratio, one in zip(each, found, strict=True)),
     )
@@ -114,7 +120,7 @@ def _finding(view: SessionView, ops: OpCosts, found: Sequence[LargeKernel], cost
             Evidence(metric="left_ratio", value=largest.left, unit="ratio", threshold=params.max_left),
             trace_evidence.basis(ops),
         ),
-        cost=cost_of(view, saved, low=LEAST * share.low * part, high=share.high, basis="modelled"),
+        cost=cost_of(view, saved, low=LEAST * share.low * part, high=cost.most, basis="modelled"),
         remedies=(
             Remedy(
                 id="small-kernels",

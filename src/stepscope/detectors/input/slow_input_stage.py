@@ -15,7 +15,8 @@ GetNext calls, in a Python loop it is the time inside `next`. `stage_ns_per_batc
 divided by its parallelism. Nothing is reported below fifteen percent of wait, or if no stage explains the wait.
 
 ## Known limits
-The wait is the most that a faster input can save: how much time the pipeline then still needs is not known in advance.
+How much time the pipeline then still needs is not known in advance. On CPUs that are full, the upper end also holds
+what the input's threads hold up outside of the wait.
 What the workers of a tf.data service do is not seen from here: only that the steps wait for them. Iterators made inside
 a tf.function, datasets without autotune and TensorFlow before 2.17 give no model; the wait inside
 Keras' compiled step is then undecided until an op trace of some steps is captured, which `stepscope run` does by
@@ -39,7 +40,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.input import function_lines, input_cause, input_cpu, random_input
+from stepscope.causes.input import function_lines, input_cause, input_cpu, input_work, random_input
 from stepscope.causes.job import hidden_wait
 from stepscope.detectors import cut_cache, determinism, drawn, input_means, pipeline_python
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, compute_ratio, cost_of
@@ -169,6 +170,7 @@ def _finding(view: StepsView, cause: InputCause, params: Params) -> Seen:
     error = 2 * cause.error_ratio
     cpu = view.get(input_cpu.build)
     taken = 0.0 if cpu is None else cpu.ratio if cut is None else cpu.most
+    most = cause.whole_wait_ratio + input_work.held_up_by(view, cause.whole_wait_ratio)
     ratio = max(cause.wait_ratio, WITHOUT * taken) if cut is not None else cause.wait_ratio
     return Seen(
         title=title,
@@ -184,7 +186,7 @@ def _finding(view: StepsView, cause: InputCause, params: Params) -> Seen:
             view,
             ratio,
             low=cause.wait_ratio - error,
-            high=max(cause.wait_ratio + error, taken, cause.whole_wait_ratio),
+            high=max(cause.wait_ratio + error, taken, most),
             basis="measured" if ratio == cause.wait_ratio else "modelled",
         ),
         remedies=(

@@ -17,9 +17,8 @@ percent of wait, or if the function itself takes most of the time.
 ## Known limits
 The saving of a batched function is modelled: the time around the calls and that for starting their ops, less that of
 one call per batch; at least half of the time around. On CPUs that are full, less input can save more than the wait: its
-threads hold up the steps, too. Threads that
-wait for a CPU count as time around the function, so the share of the CPUs that other processes take from the job is
-left out of the saving.
+threads take turns with the step's, which the upper end holds. Threads that wait for a CPU count as time around the
+function, so the share of the CPUs that other processes take from the job is left out of the saving.
 
 ## Remedy
 `batch(n)` before the map, and a function that works on whole batches: `tf.io.parse_example` instead of
@@ -35,7 +34,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.input import input_cpu
+from stepscope.causes.input import input_cpu, input_work
 from stepscope.causes.system import contention
 from stepscope.derive import steps_view
 from stepscope.derive.optrace.host import map_kind
@@ -103,7 +102,9 @@ def _finding(view: SessionView, trace: OpView, function: Function, wait: float, 
             trace_evidence.evidence(trace, "call_ns", function.run_ns / function.runs, "ns"),
             trace_evidence.steps(trace),
         ),
-        cost=cost_of(view, saved, low=around / 2, high=max(wait, _taken(view)), basis="modelled"),
+        cost=cost_of(
+            view, saved, low=around / 2, high=max(wait + _held_up(view, trace, wait), _taken(view)), basis="modelled"
+        ),
         remedies=(Remedy(id="batch-before-map", text=_instead(view, parser)),),
         explanation="The times are those of the traced steps: from the start of a call of the function to the end of "
         "its executor's work, and the part of it in which the executor works.",
@@ -114,6 +115,15 @@ def _starting(function: Function) -> float:
     """Share of the runs' time in starting the function's ops, at least one of each type: a batch starts them once."""
     most = START_NS * max(1, len(function.types)) * function.runs
     return min(function.work_ns, most) / function.run_ns if function.run_ns else 0.0
+
+
+def _held_up(view: SessionView, trace: OpView, wait: float) -> float:
+    """Share of the steps that the input's threads may hold up outside of the wait."""
+    steps, tree = steps_view.of(view), trace.pipeline
+    if steps is None or tree is None:
+        return 0.0
+    working = sum(node.self_ns for node in tree.root.walk()) / float(trace.periods.dur_ns.sum())
+    return input_work.held_up(wait, working, float(tree.blocking.parallelism), input_work.cores(steps))
 
 
 def _taken(view: SessionView) -> float:
