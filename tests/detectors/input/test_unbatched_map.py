@@ -14,7 +14,7 @@ FIXTURES = Fixtures(
         severity="high",
         cost=0.6 * 0.8 * 7 / 8,
         where=(),
-        metrics=("input_wait_ratio", "around_ratio", "calls_per_batch", "call_ns", "traced_steps"),
+        metrics=("input_wait_ratio", "call_ratio", "calls_per_batch", "call_ns", "traced_steps"),
         title=("maps records one by one", "8 calls", "80 %", "60 %"),
         introduced="data preparation",
         pipeline_stage="preprocessing",
@@ -49,3 +49,10 @@ def test_where_its_thread_fills_the_cpus_the_input_holds_up_the_steps_too(cpus: 
     job.machine(20, cpus=cpus)
     (found,) = look(DETECTOR, job)[0]
     assert found.cost.high == pytest.approx(0.6 + beside, abs=0.02)
+
+
+def test_ops_that_do_little_but_start_are_calls_as_well() -> None:
+    """Short ops take most of a short call: a batch starts them once. Long ones are the function's own work."""
+    (found,) = look(DETECTOR, fed(16_000, calls=400, work=0.6))[0]
+    assert "400 calls" in found.title
+    assert not look(DETECTOR, fed(60_000, calls=8, work=0.6))[0]

@@ -1,8 +1,9 @@
-"""A map calls its function for every record, and the call takes longer than the function's work.
+"""A map calls its function for every record, and the call takes longer than what the function computes.
 
 ## What it detects
-The slowest stage of the input pipeline maps single records that are batched afterwards, and most of its time is spent
-around the function rather than in it; if it parses examples one by one, the finding says so.
+The slowest stage of the input pipeline maps single records that are batched afterwards, and most of its time goes to
+calling the function and starting its ops rather than to what they compute; if it parses examples one by one, the
+finding says so.
 
 ## Why it matters
 Calling a tf.data function costs 10 to 100 us, whatever it does: queueing it, waking a thread, starting the executor,
@@ -10,9 +11,9 @@ returning the result. A batch of 32 records pays that 32 times; the same functio
 ops work on longer tensors.
 
 ## Evidence
-From an op trace: `input_wait_ratio`, share of the traced steps; `around_ratio`, share of the calls' time in which the
-executor did nothing for them; `calls_per_batch`; `call_ns`, mean time of a call. Nothing is reported below fifteen
-percent of wait, or if the function itself takes most of the time.
+From an op trace: `input_wait_ratio`, share of the traced steps; `call_ratio`, share of the calls' time in which the
+executor did nothing for them or started ops (up to 10 us for each type of op); `calls_per_batch`; `call_ns`, mean time
+of a call. Nothing is reported below fifteen percent of wait, or if the ops themselves take most of the time.
 
 ## Known limits
 The saving of a batched function is modelled: the time around the calls and that for starting their ops, less that of
@@ -50,8 +51,6 @@ if TYPE_CHECKING:
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
 
-START_NS = 10_000
-"""Time for starting an op, in which smaller ops are negligible. Measured in traces of loops: 5 to 20 us."""
 PARSERS = frozenset({"ParseExample", "ParseExampleV2", "ParseSingleExample", "DecodeCSV", "DecodeProtoV2"})
 """Ops that take batches as well as single records."""
 
@@ -86,18 +85,20 @@ def _finding(view: SessionView, trace: OpView, function: Function, wait: float, 
     batches = max(1, trace.pipeline.batches if trace.pipeline is not None else 1)
     calls = function.runs / batches
     around = wait * _free(view) * function.around_ratio * (1 - 1 / calls)
-    saved = min(wait, around + wait * _free(view) * _starting(function) * (1 - 1 / calls))
+    saved = min(wait, around + wait * _free(view) * map_kind.start_ratio(function) * (1 - 1 / calls))
     parser = next((kind for kind in function.types if kind in PARSERS), "")
     what = f"parses records one by one ({parser})" if parser else "maps records one by one"
     return Seen(
         title=f"the input pipeline {what}: {calls:.0f} calls of its function per batch, "
-        f"{format_ns(function.run_ns / function.runs)} each, {format_ratio(function.around_ratio)} of it "
+        f"{format_ns(function.run_ns / function.runs)} each, {format_ratio(map_kind.call_ratio(function))} of it "
         f"call overhead; steps wait {format_ratio(wait)} of the time",
         confidence=0.85,
         where=trace_evidence.stage_places(view),
         evidence=(
             trace_evidence.evidence(trace, "input_wait_ratio", wait, "ratio", params.min_wait_ratio),
-            trace_evidence.evidence(trace, "around_ratio", function.around_ratio, "ratio", map_kind.MIN_AROUND_RATIO),
+            trace_evidence.evidence(
+                trace, "call_ratio", map_kind.call_ratio(function), "ratio", map_kind.MIN_CALL_RATIO
+            ),
             trace_evidence.evidence(trace, "calls_per_batch", calls, "calls", map_kind.MIN_CALLS),
             trace_evidence.evidence(trace, "call_ns", function.run_ns / function.runs, "ns"),
             trace_evidence.steps(trace),
@@ -109,12 +110,6 @@ def _finding(view: SessionView, trace: OpView, function: Function, wait: float, 
         explanation="The times are those of the traced steps: from the start of a call of the function to the end of "
         "its executor's work, and the part of it in which the executor works.",
     )
-
-
-def _starting(function: Function) -> float:
-    """Share of the runs' time in starting the function's ops, at least one of each type: a batch starts them once."""
-    most = START_NS * max(1, len(function.types)) * function.runs
-    return min(function.work_ns, most) / function.run_ns if function.run_ns else 0.0
 
 
 def _held_up(view: SessionView, trace: OpView, wait: float) -> float:
