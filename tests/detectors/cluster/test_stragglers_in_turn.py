@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures
-from tests.detectors.member_jobs import TOGETHER, alone, synchronous
+from tests.derive.sessions import MS
+from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures, look
+from tests.detectors.member_jobs import PERIOD, STEPS, TOGETHER, MemberJob, alone, synchronous
 
 from stepscope.detectors.cluster.stragglers_in_turn import DETECTOR
 
@@ -19,10 +20,10 @@ FIXTURES = Fixtures(
     expected=Expected(
         severity="medium",
         cost=0.20,
-        where=(),
+        where=(("train.py", 20),),
         metrics=("spread_ns", "most_often_ratio", "common_steps"),
-        title=("another member", "20 ms", "20 %"),
-        pipeline_stage="none",
+        title=("another member", "20 ms", "of it other Python", "20 %"),
+        pipeline_stage="output-processing",
         remedy="equal-work",
     ),
     silent=lambda: synchronous([[21.0]] * 4),
@@ -43,3 +44,17 @@ FIXTURES = Fixtures(
 def test_fixtures(claim: Claim) -> None:
     """Every claim of ``tests/detectors/fixture.py``."""
     claim(DETECTOR, FIXTURES)
+
+
+def test_a_barrier_in_the_input_is_named() -> None:
+    """Where the slowest of each step waited for its input, every step waits for the slowest input of all."""
+    job = synchronous(turning(20.0))
+    assert isinstance(job, MemberJob)
+    for j, one in enumerate([job, *job.others]):
+        waits = one.nexts()
+        for n in range(STEPS):
+            waits.at(n * PERIOD, (20 * MS if n % 4 == j else 0) + MS // 2)
+    (found,), _ = look(DETECTOR, job)
+    assert "of it input wait" in found.title
+    assert found.pipeline_stage == "preprocessing"
+    assert [one.id for one in found.remedies] == ["even-input"]

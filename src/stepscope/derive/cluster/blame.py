@@ -126,6 +126,16 @@ def gain_of(
     return _shares(np.zeros(len(period), np.int64), gain, period, 1)[0]
 
 
+def own_times(
+    members: Sequence[MemberCalls], pairing: Pairing, inside_ns: Sequence[float] = ()
+) -> tuple[I64, I64, F64]:
+    """Rows of the common steps, the synchronous members, what each did alone: float64[step, member], NaN: unknown."""
+    steps, those = common(members, pairing), _those(pairing)
+    own, _ = _gathered(members, pairing, steps, those)
+    own += np.array([inside_ns[j] for j in those]) if len(inside_ns) else 0.0
+    return steps, those, own
+
+
 def transfers(
     members: Sequence[MemberCalls], pairing: Pairing, inside_ns: Sequence[float] = ()
 ) -> tuple[I64, F64, F64]:
