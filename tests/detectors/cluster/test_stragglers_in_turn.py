@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.derive.sessions import MS
-from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures, look
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
 from tests.detectors.member_jobs import PERIOD, STEPS, TOGETHER, MemberJob, alone, synchronous
 
 from stepscope.detectors.cluster.stragglers_in_turn import DETECTOR
@@ -31,12 +31,6 @@ FIXTURES = Fixtures(
     missing=TOGETHER,
     below=lambda: synchronous(turning(4.9)),
     at=lambda: synchronous(turning(5.1)),
-    edges={
-        "max_one": Edge(
-            below=lambda: synchronous([[21.0] * 7 + [1.0] * 3, [1.0] * 7 + [21.0] * 3]),
-            at=lambda: synchronous([[21.0] * 5 + [1.0] * 5, [1.0] * 5 + [21.0] * 5]),
-        )
-    },
 )
 
 
@@ -58,3 +52,17 @@ def test_a_barrier_in_the_input_is_named() -> None:
     assert "of it input wait" in found.title
     assert found.pipeline_stage == "preprocessing"
     assert [one.id for one in found.remedies] == ["even-input"]
+
+
+@pytest.mark.parametrize("often", [5, 7], ids=["as-often", "more-often"])
+def test_one_that_is_slow_more_often_is_named(often: int) -> None:
+    """Where it is not so in most steps by the same, which is another finding, all are slow in turn."""
+    first = [1.0 + (4.0 * (n + 1) if n < often else 0.0) for n in range(10)]
+    found, _ = look(DETECTOR, synchronous([first, [1.0] * often + [21.0] * (10 - often)]))
+    assert [("worker 0 in 70 %" in one.title) for one in found] == [often > 6]
+
+
+def test_the_same_one_in_most_steps_is_another_finding() -> None:
+    """DST001 says it."""
+    found, _ = look(DETECTOR, synchronous([[21.0] * 7 + [1.0] * 3, [1.0] * 7 + [21.0] * 3]))
+    assert not found
