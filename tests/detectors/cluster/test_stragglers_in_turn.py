@@ -59,7 +59,7 @@ def test_one_that_is_slow_more_often_is_named(often: int) -> None:
     """Where it is not so in most steps by the same, which is another finding, all are slow in turn."""
     first = [1.0 + (4.0 * (n + 1) if n < often else 0.0) for n in range(10)]
     found, _ = look(DETECTOR, synchronous([first, [1.0] * often + [21.0] * (10 - often)]))
-    assert [("worker 0 in 70 %" in one.title) for one in found] == [often > 6]
+    assert [("worker 0 in" in one.title) for one in found] == [often > 6]
 
 
 def test_the_same_one_in_most_steps_is_another_finding() -> None:
