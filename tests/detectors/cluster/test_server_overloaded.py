@@ -18,7 +18,7 @@ SECONDS = 60
 SERVER = 900
 
 
-def served(exchange: float, cpu: float, *, unread: int = 0, quota: float = 0.0) -> Job:
+def served(exchange: float, cpu: float, *, unread: int = 0, quota: float = 0.0, waiting: float = 0.0) -> Job:
     """A worker whose traced steps lie in exchanges for a share, and a server on two CPUs.
 
     Args:
@@ -26,6 +26,7 @@ def served(exchange: float, cpu: float, *, unread: int = 0, quota: float = 0.0) 
         cpu: CPUs that the server uses.
         unread: bytes that it has not read, at each look.
         quota: CPUs that its cgroup has; 0: no quota.
+        waiting: threads of it that wait for a CPU.
     """
     job = exchanging(exchange, roles=JOBS, tasks=2)
     assert isinstance(job, MemberJob)
@@ -33,7 +34,12 @@ def served(exchange: float, cpu: float, *, unread: int = 0, quota: float = 0.0) 
     server = MemberJob(pid=SERVER, info=member(0, 2, role="ps", rank=-1, jobs=JOBS), ended_ns=SECONDS * S)
     job.others = [server]
     job.processes = filled(
-        ProcessTable, SECONDS, at_ns=at, pid=np.full(SECONDS, SERVER), cpu_user_ns=(at * cpu).astype(np.int64)
+        ProcessTable,
+        SECONDS,
+        at_ns=at,
+        pid=np.full(SECONDS, SERVER),
+        cpu_user_ns=(at * cpu).astype(np.int64),
+        wait_ns=(at * waiting).astype(np.int64),
     )
     job.hosts = filled(
         HostTable,
@@ -75,7 +81,10 @@ FIXTURES = Fixtures(
     missing=TOGETHER,
     below=lambda: served(0.24, 1.95),
     at=lambda: served(0.26, 1.95),
-    edges={"min_cpu": Edge(below=lambda: served(0.6, 1.78), at=lambda: served(0.6, 1.82))},
+    edges={
+        "min_cpu": Edge(below=lambda: served(0.6, 1.78), at=lambda: served(0.6, 1.82)),
+        "min_waiting": Edge(below=lambda: served(0.6, 0.3, waiting=0.49), at=lambda: served(0.6, 0.3, waiting=0.51)),
+    },
 )
 
 
@@ -96,3 +105,11 @@ def test_a_server_that_reads_late_is_overloaded() -> None:
     (found,), _ = look(DETECTOR, served(0.6, 0.5, unread=1_000_000))
     assert "it reads what 10.0.0.2 sends late" in found.title
     assert "unread_ratio" in {one.metric for one in found.evidence}
+
+
+def test_a_server_whose_cpus_others_use_is_named() -> None:
+    """It waits for a CPU longer than it has one; a server that mostly runs does not wait for others."""
+    (found,), _ = look(DETECTOR, served(0.6, 0.3, waiting=2.0))
+    assert "others use its CPUs, it gets 0.30 of 2" in found.title
+    assert "waiting_threads" in {one.metric for one in found.evidence}
+    assert not look(DETECTOR, served(0.6, 1.0, waiting=0.9))[0]
