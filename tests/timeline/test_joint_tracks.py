@@ -17,7 +17,7 @@ from stepscope.model.session.session import HostInfo, Manifest, Peers, Session
 from stepscope.store import optrace
 from stepscope.store.manifests import read_manifest
 from stepscope.store.span_cache import Reader
-from stepscope.timeline import joint_tracks
+from stepscope.timeline import joint_tracks, link_tracks
 from stepscope.timeline.joint_tracks import Part
 from stepscope.timeline.span_track import Names
 
@@ -132,10 +132,10 @@ def test_a_transfer_is_linked_to_both_its_ends(tmp_path: Path) -> None:
     optrace.write(parts[0], "ops-001", run_metadata.read_file(RUN), worker=read_manifest(parts[0]).workers[0].key)
     reader = opened(tmp_path, parts)
     (lane,) = (track for track in reader.index.timeline.tracks if track.title == "ps 0 to worker 0")
-    assert lane.group == joint_tracks.NETWORK
+    assert lane.group == link_tracks.NETWORK
 
     def text(at: int, row: int) -> str:
-        return reader.index.names[reader.base(at)["name"][row]].text
+        return reader.index.names[int(reader.base(at)["name"][row])].text
 
     found = {}
     for at in range(lane.first_lane, lane.first_lane + lane.lanes):

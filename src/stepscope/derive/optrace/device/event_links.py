@@ -69,7 +69,8 @@ def build(trace: OpTrace) -> Links:
 def joined(one: Links, other: Links) -> Links:
     """All links of both."""
     return Links(
-        *(np.concatenate(pair) for pair in ((one.source, other.source), (one.target, other.target))),
+        np.concatenate([one.source, other.source]),
+        np.concatenate([one.target, other.target]),
         np.concatenate([one.kind, other.kind]),
     )
 
