@@ -1,6 +1,6 @@
 """What steps wait for packets between the members that were sent again: the exchange in steps with such, and without.
 
-Whether a packet was sent again within a member's call is told by that member's own clock, so no clocks are compared.
+A member's own clock tells whether a packet was sent again within its call, so no clocks are compared.
 What it costs is the difference between the mean exchange of both kinds of steps: the longest steps alone would count
 what else made them long.
 

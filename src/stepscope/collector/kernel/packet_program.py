@@ -1,7 +1,7 @@
 """BPF programs that tell of each TCP segment that is sent again, and of each packet of a socket that this host drops.
 
 They run at raw tracepoints, which need no tracefs, and copy out when it was and the two ends of the connection. In
-softirqs the current process is whoever was interrupted, so the connection alone says whose packet it is.
+softirqs the current process is the one that was interrupted, so the connection alone says whose packet it is.
 
 Source: include/trace/events/tcp.h (tcp_retransmit_skb: socket, buffer), include/trace/events/skb.h (kfree_skb: buffer,
 place, reason, and from 6.11 on the receiving socket), include/net/sock.h (struct sock_common begins with the addresses
@@ -63,7 +63,7 @@ class Layout:
 
 
 def layout(types: KernelTypes) -> Layout | None:
-    """The offsets in this kernel; None if they cannot be told."""
+    """The offsets in this kernel; None if one of them is not found."""
     common, net, inside = types.members("sock_common"), types.members("net"), types.members("ns_common")
     known = {"skc_family", "skc_v6_daddr", "skc_v6_rcv_saddr", "skc_net"} <= common.keys()
     if not known or "ns" not in net or "inum" not in inside or common["skc_family"] != _FAMILY:

@@ -1,6 +1,6 @@
 """Segments of the job's TCP connections that were sent again, and packets of them that this host dropped, as events.
 
-The kernel's counters (``sockets``) say how many; these say when, so a slow step can be told to have waited for one. BPF
+The kernel's counters (``sockets``) say how many; these say when, so it is known which step waited for one. BPF
 programs tell of all sockets of the host (``collector.kernel.packet_program``); kept is what belongs to a connection of
 the job, by both its ends and its network namespace. They run from when the job's connections carry data to its end.
 
