@@ -23,7 +23,7 @@ def connecting(port: int) -> socket.socket:
 
 
 def test_what_is_sent_again_is_seen() -> None:
-    """A server that accepts nobody leaves the requests of others unanswered, and the kernel sends them again after a
+    """A server that accepts none leaves the requests of others unanswered, and the kernel sends them again after a
     second; of those, only the job's are kept, at the time of our clock.
     """
     began_ns = time.monotonic_ns()

@@ -39,7 +39,7 @@ MOST_ROWS = 200_000
 _REASONS, _PREFIX = "skb_drop_reason", "SKB_DROP_REASON_"
 _NO_LOSS = ("SKB_NOT_DROPPED_YET", "SKB_CONSUMED", f"{_PREFIX}NOT_SPECIFIED")
 _HAD_ARRIVED = ("OLD", "OFOMERGE", "TCP_CLOSE", "SOCKET_CLOSE")
-"""In the names of reasons for what had arrived before, or comes for nobody."""
+"""In the names of reasons for what had arrived before, or comes for a socket that is closed."""
 
 
 class PacketSampler:
