@@ -61,6 +61,10 @@ OWN_MS = 10
 TIMEOUT_S = 180.0
 FIRST = 5
 """Steps that are left out: connections begin slowly."""
+LEAST = 15
+"""Steps below which a run says nothing of causes: its workers had no CPUs. With enough of them the slowest condition
+makes 20.
+"""
 LATE_RATIO = 0.05
 """Own work above the median of the workers by this share of the period makes a straggler (knowledge of the field)."""
 LATE_MADS = 3.0
@@ -114,7 +118,7 @@ CONDITIONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One run."""
+    """One run. Of one with fewer than ``LEAST`` steps only the clocks count."""
 
     condition: str
     number: int
@@ -192,15 +196,16 @@ def _read(name: str, number: int, commit: str, hosts: Sequence[Host], folder: Pa
     errors = [
         _errors_of(model, host, session, sessions[0]) for host, session in zip(hosts[1:], sessions[1:], strict=True)
     ]
-    period = float(np.diff(steps[0, :, 2]).mean()) / 1e6
+    enough = count - FIRST >= LEAST
+    period = float(np.diff(steps[0, :, 2]).mean()) / 1e6 if enough else 0.0
     return Row(
         condition=name,
         number=number,
         commit=commit,
         steps=count - FIRST,
         period_ms=period,
-        named=tuple(_named(sessions, hosts, steps)),
-        order=_order(steps, hosts),
+        named=tuple(_named(sessions, hosts, steps)) if enough else (),
+        order=_order(steps, hosts) if enough else "",
         errors_us=tuple(float(np.percentile(error, 95)) for error, _ in errors),
         largest_us=tuple(float(error.max()) for error, _ in errors),
         bounds_us=tuple(float(bound.max()) for _, bound in errors),
@@ -264,18 +269,20 @@ def _order(steps: I64, hosts: Sequence[Host]) -> str:
 def table(rows: Sequence[Row]) -> list[str]:
     """The page's tables."""
     lines = [
-        "| condition | runs | step ms | named correctly | an innocent named | last to arrive, by order alone |",
-        "|---|---:|---:|---:|---:|---|",
+        "| condition | runs | starved | step ms | named correctly | an innocent named | last to arrive, by order alone |",
+        "|---|---:|---:|---:|---:|---:|---|",
     ]
     for name, condition in CONDITIONS.items():
-        mine = [row for row in rows if row.condition == name]
+        made = [row for row in rows if row.condition == name]
+        mine = [row for row in made if row.steps >= LEAST]
         if not mine:
             continue
         right = sum((condition.named in row.named) if condition.named else not row.named for row in mine)
         wrong = sum(any(text != condition.named for text in row.named) for row in mine)
         order = ", ".join(f"{who} in {n}" for who, n in Counter(row.order.split()[0] for row in mine).most_common(3))
         period = float(np.median([row.period_ms for row in mine]))
-        lines.append(f"| {name} | {len(mine)} | {period:.1f} | {right} | {wrong} | host {order} |")
+        starved = len(made) - len(mine)
+        lines.append(f"| {name} | {len(mine)} | {starved} | {period:.1f} | {right} | {wrong} | host {order} |")
     lines += ["", f"| {' | '.join(HEAD)} |", "|---|---:|---:|---:|---:|---:|---:|"]
     for name in CONDITIONS:
         mine = [row for row in rows if row.condition == name]

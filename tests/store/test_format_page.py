@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from stepscope.model.log import events
-from stepscope.model.network_tables import ClockProbeTable, TcpTable
+from stepscope.model.network_tables import ClockProbeTable, PacketTable, TcpTable
 from stepscope.model.records import HostTable, ProcessTable, RecordTable, RivalTable, Table, ThreadTable
 from stepscope.model.session.session import SCHEMA_VERSION, HostInfo, Manifest, WorkerInfo
 
@@ -22,7 +22,7 @@ def test_version() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [RecordTable, ProcessTable, ThreadTable, HostTable, RivalTable, TcpTable, ClockProbeTable]
+    "kind", [RecordTable, ProcessTable, ThreadTable, HostTable, RivalTable, TcpTable, ClockProbeTable, PacketTable]
 )
 def test_columns(kind: type[Table]) -> None:
     """Every column of every table is documented."""

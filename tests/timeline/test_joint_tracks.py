@@ -11,14 +11,18 @@ from tests.derive.sessions import S, filled
 from stepscope.app import merge
 from stepscope.app.timelines import timeline_build
 from stepscope.derive.view import SessionView
-from stepscope.model.network_tables import TcpTable
+from stepscope.formats import run_metadata
+from stepscope.model.network_tables import PacketTable, TcpTable
 from stepscope.model.session.session import HostInfo, Manifest, Peers, Session
+from stepscope.store import optrace
 from stepscope.store.manifests import read_manifest
 from stepscope.store.span_cache import Reader
-from stepscope.timeline import joint_tracks
+from stepscope.timeline import joint_tracks, link_tracks
 from stepscope.timeline.joint_tracks import Part
+from stepscope.timeline.span_track import Names
 
 LATER_NS = 3 * S
+RUN = Path(__file__).parents[1] / "data" / "run-metadata-2.21" / "ps-worker.pb"
 
 
 def opened(folder: Path, parts: list[Path]) -> Reader:
@@ -60,6 +64,7 @@ def test_groups_say_whose_they_are_and_what_is_not_known(tmp_path: Path) -> None
     assert groups == {"worker 0", "worker 1 (clocks not compared)"}
     keys = [track.key for track in reader.index.timeline.tracks]
     assert len(set(keys)) == len(keys)
+    assert {track.bound_ns for track in reader.index.timeline.tracks} == {0, None}
 
 
 def connected(here: str, there: str, label: str, boot_id: str = "") -> Part:
@@ -74,10 +79,16 @@ def connected(here: str, there: str, label: str, boot_id: str = "") -> Part:
         acked_bytes=np.arange(5, dtype=np.int64) * 1_000_000,
         retrans_bytes=np.arange(5, dtype=np.int64) * 1_000,
     )
+    packets = PacketTable(
+        at_ns=np.array([3, 2], np.int64) * S,
+        connection=np.zeros(2, np.int64),
+        reason=np.array([1, -1]),
+        arriving=np.zeros(2, np.int64),
+    )
     session = Session(
         manifest=Manifest(host=HostInfo(boot_id=boot_id)),
-        peers=Peers(tcp=rows),
-        resource_names=(f"tcp:{here} {there}",),
+        peers=Peers(tcp=rows, packets=packets),
+        resource_names=(f"tcp:{here} {there}", "drop:QDISC_DROP"),
     )
     return Part(view=SessionView(session), label=label, shift_ns=S)
 
@@ -98,3 +109,38 @@ def test_a_link_is_a_connection_to_another_member() -> None:
     near, far = "127.0.0.1:5000", "127.0.0.1:6000"
     assert joint_tracks.links([connected(near, far, "worker 0", "a"), connected(far, near, "worker 1", "b")]) == []
     assert joint_tracks.links([connected(near, far, "worker 0", "a"), connected(far, near, "worker 1", "a")])
+
+
+def test_what_was_lost_lies_on_the_lane_of_its_link() -> None:
+    """In order, each with what happened to it, at the times of the timeline; a session alone names the other end."""
+    one, two = "10.0.0.1:5000", "10.0.0.2:6000"
+    names = Names()
+    parts = [connected(one, two, "worker 0"), connected(two, "10.0.0.3:1", "worker 1")]
+    (track,) = joint_tracks.lost(parts, names)
+    assert track.title == "worker 0 to worker 1: lost"
+    assert track.start.tolist() == [3 * S, 4 * S]
+    assert [names.items[number].text for number in track.name.tolist()] == ["sent again", "dropped: QDISC_DROP"]
+    (alone,) = joint_tracks.lost([connected(one, two, "")], Names())
+    assert alone.title == f"to {two}: lost"
+
+
+def test_a_transfer_is_linked_to_both_its_ends(tmp_path: Path) -> None:
+    """Weights lie on the lane from the server to the worker; an arrow comes from the op that read them there, and goes
+    to where the worker received them.
+    """
+    parts = sessions(tmp_path, [[1.0], [31.0]])
+    optrace.write(parts[0], "ops-001", run_metadata.read_file(RUN), worker=read_manifest(parts[0]).workers[0].key)
+    reader = opened(tmp_path, parts)
+    (lane,) = (track for track in reader.index.timeline.tracks if track.title == "ps 0 to worker 0")
+    assert lane.group == link_tracks.NETWORK
+
+    def text(at: int, row: int) -> str:
+        return reader.index.names[int(reader.base(at)["name"][row])].text
+
+    found = {}
+    for at in range(lane.first_lane, lane.first_lane + lane.lanes):
+        for row in range(len(reader.base(at)["start"])):
+            ends = [[text(*end[:2]) for end in reader.links(at, row, out=out)] for out in (False, True)]
+            found[text(at, row)] = ends
+    assert found["matmul_1/ReadVariableOp (4 MiB)"] == [["matmul_1/ReadVariableOp:ReadVariableOp"], ["RecvTensor"]]
+    assert all(came == ["RecvTensor"] for _, came in found.values())

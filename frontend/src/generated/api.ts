@@ -1218,6 +1218,7 @@ export interface Track {
   end_ns: number;
   worker: string;
   trace: string;
+  bound_ns: number | null;
 }
 
 export interface Translation {

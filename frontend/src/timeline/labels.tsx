@@ -44,9 +44,10 @@ function Pin({ query, lane, title }: { query: URLSearchParams; lane: string; tit
 }
 
 function GroupLabel({ head, query }: { head: Head; query: URLSearchParams }) {
-  const { text, top, fold } = head;
+  const { text, top, fold, bound } = head;
+  const off = bound ? `: times may be off by ${format.ns(bound)} against those of the first member, as wide as the bar beside it` : "";
   return (
-    <b class="tl-group" style={{ top: `${top}px` }} title={text}>
+    <b class="tl-group" style={{ top: `${top}px` }} title={text + off}>
       {fold ? (
         <button class="tl-link" aria-expanded={!wordsOf(query, "fold").has(fold)} onClick={() => toggle(query, "fold", fold)}>
           {text}

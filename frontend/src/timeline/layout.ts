@@ -36,6 +36,8 @@ export interface Head extends Placed {
   text: string;
   /** By which it folds; empty: it does not. */
   fold: string;
+  /** By how much the times of the group may be off; null: not known. */
+  bound: number | null;
 }
 
 export interface Layout {
@@ -61,10 +63,10 @@ export interface Words {
 export function layout(tracks: Track[], series: TimelineSeries[], words: Words, room: number, first = ""): Layout {
   const made: Layout = { rows: [], curves: [], heads: [], height: 0, pinned: 0 };
   let group = "";
-  const begin = (text: string, fold: string) => {
+  const begin = (text: string, fold: string, bound: number | null = 0) => {
     if (text === group) return;
     group = text;
-    made.heads.push({ text, top: made.height, fold, pinned: false });
+    made.heads.push({ text, top: made.height, fold, bound, pinned: false });
     made.height += GROUP;
   };
   const curve = (one: TimelineSeries) => {
@@ -91,19 +93,24 @@ export function layout(tracks: Track[], series: TimelineSeries[], words: Words, 
   const threads = (some: Track[]) => {
     for (const track of some) {
       if (!track.lanes || words.pin.has(track.key)) continue;
-      begin(track.group, "");
+      begin(track.group, "", track.bound_ns);
       row(track);
     }
   };
   /** The steps and their parts, and then the lanes that were traced: who asks for a capture looks at nothing else. */
   const above = first ? tracks.filter((track) => track.trace === first || OF_STEPS.has(track.key)) : [];
   threads(above);
-  for (const one of series) {
-    if (words.pin.has(one.key)) continue;
-    begin(one.group, RESOURCES);
-    if (!words.fold.has(RESOURCES)) curve(one);
+  const beside = (name: string) => tracks.filter((track) => track.group === name && !above.includes(track));
+  const groups = new Set(series.map((one) => one.group));
+  for (const name of groups) {
+    for (const one of series) {
+      if (one.group !== name || words.pin.has(one.key)) continue;
+      begin(name, RESOURCES);
+      if (!words.fold.has(RESOURCES)) curve(one);
+    }
+    threads(beside(name));
   }
-  threads(tracks.filter((track) => !above.includes(track)));
+  threads(tracks.filter((track) => !above.includes(track) && !groups.has(track.group)));
   return made;
 }
 

@@ -5,7 +5,7 @@ import type { SpanName } from "../generated/api";
 import { DRAWN } from "../generated/components";
 import { drawArrows } from "./arrows";
 import { drawCurve, type Ink, INKS } from "./curves";
-import { CURVE, LANE, topOf, yOf } from "./layout";
+import { CURVE, GROUP, LANE, topOf, yOf } from "./layout";
 import type { Drawn, Scene } from "./scene";
 import { covering, type Tile, WHOLE } from "./tiles";
 
@@ -18,6 +18,7 @@ const INK: Record<string, string> = {
   memory: "--tl-memory",
   runtime: "--tl-runtime",
   wait: "--tl-wait",
+  lost: "--high",
   other: "--tl-other",
 };
 const CATEGORIES = Object.keys(INK);
@@ -160,6 +161,7 @@ export class Painter {
     this.context.putImageData(this.image, 0, 0);
     this.steps(scene, byGroup, scale);
     this.labels(labels, scale);
+    this.bounds(scene, scale);
     this.marked(scene, drawn, scale);
     drawn.missing = [scene.tiles.ask(), scene.curves.ask()].includes(true);
     return drawn;
@@ -261,6 +263,22 @@ export class Painter {
     this.context.globalAlpha = 1;
   }
 
+  /** By how much the times of a group may be off: as wide as that is at this zoom. */
+  private bounds(scene: Scene, scale: number): void {
+    const perNs = this.canvas.width / (scene.view.to - scene.view.from);
+    const context = this.context;
+    context.fillStyle = this.palette.css.ink ?? "#000";
+    for (const head of scene.layout.heads) {
+      const width = Math.round(2 * (head.bound ?? 0) * perNs);
+      const y = Math.round((yOf(head, scene.scroll) + GROUP / 2) * scale);
+      if (width < 2 || y < scene.layout.pinned * scale || y > this.canvas.height) continue;
+      const x0 = Math.max(0, Math.round((this.canvas.width - width) / 2));
+      const x1 = Math.min(this.canvas.width, x0 + width);
+      context.fillRect(x0, y, x1 - x0, scale);
+      for (const edge of [x0, x1 - scale]) context.fillRect(edge, y - 4 * scale, scale, 9 * scale);
+    }
+  }
+
   /** The chosen range and the chosen span. */
   private marked(scene: Scene, drawn: Drawn, scale: number): void {
     const perNs = this.canvas.width / (scene.view.to - scene.view.from);
@@ -285,6 +303,17 @@ export class Painter {
       const x1 = Math.min(this.canvas.width + 4 * scale, x(scene.selected.start + scene.selected.dur));
       const y = yOf({ top: place.top, pinned: place.row.pinned }, scene.scroll) * scale;
       if (!place.row.pinned && y < pinned) return;
+      const off = (place.row.track.bound_ns ?? 0) * perNs;
+      if (off >= 1) {
+        context.globalAlpha = 0.16;
+        context.fillStyle = this.palette.css.ink ?? "#000";
+        const { start, dur } = scene.selected;
+        for (const edge of dur * perNs < 2 * off ? [[x(start) - off, x(start + dur) + off]] : [start, start + dur].map((ns) => [x(ns) - off, x(ns) + off])) {
+          const [from = 0, to = 0] = edge;
+          context.fillRect(from, pinned, to - from, this.canvas.height - pinned);
+        }
+        context.globalAlpha = 1;
+      }
       context.lineWidth = 2 * scale;
       context.setLineDash(place.hidden ? [3 * scale, 3 * scale] : []);
       context.strokeStyle = this.palette.css.ink ?? "#000";

@@ -95,7 +95,7 @@ function StepParts({ parts }: { parts: SpanDetail["step_parts"] }) {
   );
 }
 
-const LINK_WORDS: Record<string, [string, string]> = { launch: ["launched by", "launches"], flow: ["comes from", "leads to"] };
+const LINK_WORDS: Record<string, [string, string]> = { launch: ["launched by", "launches"], flow: ["comes from", "leads to"], transfer: ["comes from", "goes to"] };
 
 /** Where the arrows of the chosen span begin and end. */
 function Linked({ detail, go }: { detail: SpanDetail; go: (lane: number, ns: number) => void }) {

@@ -220,6 +220,9 @@ class Recording:
         ended = rundir.read_ended(self.run)
         for code, text in self.sampling.close():
             self.note(code, text)
+        unseen = self.sampling.packets_problem
+        if unseen and any(w.info.member is not None and w.info.member.tasks > 1 for w in self.drainer.workers.values()):
+            self.note("DX197", f"which packets were sent again is not visible, only how many: {unseen}")
         if state == "finished":
             self.sampling.sample(now_ns, self.job, self.drainer.alive_pids())
         self.drainer.poll(now_ns, final=True)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.detectors.cluster import (
     exchange_dominates,
+    lost_packets,
+    server_overloaded,
     stragglers_in_turn,
     straggling_member,
     transfers_out_of_order,
@@ -136,6 +138,8 @@ ALL: Listed = (
     uneven_batches.DETECTOR,
     waits_in_exchange.DETECTOR,
     exchange_dominates.DETECTOR,
+    lost_packets.DETECTOR,
+    server_overloaded.DETECTOR,
     transfers_out_of_order.DETECTOR,
     needless_work.DETECTOR,
     faster_way_tried.DETECTOR,

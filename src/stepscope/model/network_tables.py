@@ -1,4 +1,4 @@
-"""Tables about the network between hosts: exchanges that compare clocks, and the job's TCP connections."""
+"""Tables about the network between hosts: exchanges that compare clocks, the job's TCP connections, their packets."""
 
 from __future__ import annotations
 
@@ -80,3 +80,19 @@ class TcpTable(Table):
     reordered: I64
     out_of_order: I64
     """Segments that arrived out of order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PacketTable(Table):
+    """Segments of the job's TCP connections that were sent again, and packets of them that the host dropped.
+
+    int64[event]. Since 0.1. Source: the tracepoints tcp_retransmit_skb and kfree_skb.
+    """
+
+    at_ns: I64
+    connection: I64
+    """Index into the session's resource names: ``tcp:HERE:PORT THERE:PORT``."""
+    reason: I64
+    """-1: it was sent again. Else it was dropped, and this indexes the resource names: ``drop:REASON``."""
+    arriving: I64
+    """Flag 1: it was dropped on arrival; 0: when it was sent."""

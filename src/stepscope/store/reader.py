@@ -19,7 +19,7 @@ import pyarrow as pa
 from stepscope.errors import DamagedError, SessionError
 from stepscope.model.log import events as model_events
 from stepscope.model.log.graph import GraphTable, assemble
-from stepscope.model.network_tables import ClockProbeTable, TcpTable
+from stepscope.model.network_tables import ClockProbeTable, PacketTable, TcpTable
 from stepscope.model.records import (
     BurstTable,
     CoreTable,
@@ -136,6 +136,7 @@ def _read_files(files: bundle.Files) -> Session:
         peers=Peers(
             clock_probes=_table(files, "clock_probes", ClockProbeTable, damage),
             tcp=_table(files, "tcp", TcpTable, damage),
+            packets=_table(files, "packets", PacketTable, damage),
             members=_members(files, manifest, damage),
         ),
         resource_names=_names(files, layout.RESOURCE_NAMES, damage),

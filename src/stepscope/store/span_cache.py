@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-SCHEMA = 6
+SCHEMA = 7
 INDEX = "index.json"
 BASE = "base"
 BASE_COLUMNS = {"start": "<i8", "end": "<i8", "name": "<i4"}

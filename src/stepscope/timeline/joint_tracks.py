@@ -15,7 +15,8 @@ import numpy as np
 from stepscope.causes.cluster import members as of_job
 from stepscope.derive.machine import tcp_links
 from stepscope.derive.view import SessionView
-from stepscope.timeline import series_tracks
+from stepscope.timeline import link_tracks, series_tracks
+from stepscope.timeline.link_tracks import NETWORK
 from stepscope.timeline.series_levels import Held
 from stepscope.timeline.series_tracks import SeriesTrack
 from stepscope.units import format_ns
@@ -28,13 +29,12 @@ if TYPE_CHECKING:
     from stepscope.model.network_tables import TcpTable
     from stepscope.model.records import I64
     from stepscope.model.session.session import Manifest, StoredMember
-    from stepscope.timeline.tracks import SpanTrack
+    from stepscope.timeline.span_track import Names, SpanTrack
 
 MOST_MEMBERS = 16
 """Most members that are drawn."""
 MOST_LINKS = 32
 """Most links between members that are drawn, those that carried most."""
-NETWORK = "network between tasks"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,9 @@ class Part:
     key: str = ""
     """Prefix of its tracks' keys."""
     off: str = ""
-    """By how much its times may be off."""
+    """The same in words, for the titles of its groups."""
+    bound_ns: int | None = 0
+    """By how much its times may be off; None: clocks were not compared."""
     clock: ClockOffset | None = None
     first_ns: int = 0
     """Start of its session on its monotonic clock; 0: that is not used."""
@@ -69,7 +71,10 @@ class Part:
         """A track on the timeline."""
         if not self.label:
             return track
-        return replace(track, key=self.key + track.key, group=self.group(track.group), start=self.times(track.start))
+        group = track.group if track.group == NETWORK else self.group(track.group)
+        return replace(
+            track, key=self.key + track.key, group=group, start=self.times(track.start), bound_ns=self.bound_ns
+        )
 
     def placed_series(self, track: SeriesTrack) -> SeriesTrack:
         """A series on the timeline."""
@@ -122,13 +127,14 @@ def _part(stored: StoredMember, key: str, label: str, clock: ClockOffset | None,
     first = reference or manifest
     if clock is None:
         shift, off = manifest.started_unix_ns - first.started_unix_ns, " (clocks not compared)" if reference else ""
-        return Part(view=view, label=label, key=key, off=off, shift_ns=shift)
-    bound = clock.widest_ns
+        return Part(view=view, label=label, key=key, off=off, bound_ns=None if reference else 0, shift_ns=shift)
+    bound = round(clock.widest_ns)
     return Part(
         view=view,
         label=label,
         key=key,
         off=f" (clock \u00b1 {format_ns(bound)})" if bound else "",
+        bound_ns=bound,
         clock=clock,
         first_ns=manifest.origin_monotonic_ns,
         shift_ns=-first.origin_monotonic_ns,
@@ -138,8 +144,8 @@ def _part(stored: StoredMember, key: str, label: str, clock: ClockOffset | None,
 def links(parts: Sequence[Part]) -> list[SeriesTrack]:
     """What went over each link from one member to another, and what of it was sent again."""
     found: dict[tuple[str, str], list[tuple[Part, TcpTable]]] = {}
-    tables = [(part, tcp_links.by_connection(part.view.session, part.view.session.peers.tcp)) for part in parts]
-    whose = {_end(part, here): part.label for part, table in tables for here, _ in table}
+    tables = _connections(parts)
+    whose = _owners(tables)
     for part, table in tables:
         for (_, there), rows in table.items():
             other = whose.get(_end(part, there), "")
@@ -147,6 +153,31 @@ def links(parts: Sequence[Part]) -> list[SeriesTrack]:
                 found.setdefault((part.label, other), []).append((part, rows))
     made = [track for (source, target), rows in found.items() for track in _link(source, target, rows)]
     return sorted(made, key=lambda track: -float(track.held.value.sum()))[:MOST_LINKS]
+
+
+def lost(parts: Sequence[Part], names: Names) -> Iterator[SpanTrack]:
+    """What was sent again or dropped on the way from one member to another; of a session alone, to any host."""
+    whose = _owners(_connections(parts))
+    for part in parts:
+
+        def title(here: str, there: str, part: Part = part) -> str:
+            if not part.label:
+                return f"to {there}"
+            other = whose.get(_end(part, there), "")
+            return f"{part.label} to {other}" if other not in ("", part.label) and here else ""
+
+        group = NETWORK if part.label else series_tracks.group_of(part.view.session)
+        for track in link_tracks.packets(part.view.session, names, title, "lost-", group):
+            yield part.placed(track)
+
+
+def _connections(parts: Sequence[Part]) -> list[tuple[Part, dict[tuple[str, str], TcpTable]]]:
+    return [(part, tcp_links.by_connection(part.view.session, part.view.session.peers.tcp)) for part in parts]
+
+
+def _owners(tables: Sequence[tuple[Part, dict[tuple[str, str], TcpTable]]]) -> dict[tuple[str, str], str]:
+    """Members by ends of connections."""
+    return {_end(part, here): part.label for part, table in tables for here, _ in table}
 
 
 def _end(part: Part, address: str) -> tuple[str, str]:

@@ -44,13 +44,18 @@ class SeriesTrack:
 
 def tracks(session: Session) -> list[SeriesTrack]:
     """All resources that were sampled and that changed."""
-    machine = session.manifest.host.name
-    group = f"resources of {machine}" if machine else "resources"
+    group = group_of(session)
     made = [
         SeriesTrack(key=key, group=group, title=title, unit=unit, about=about, held=ordered(held))
         for key, title, unit, about, held in _all(session)
     ]
     return [track for track in made if len(track.held) and track.held.value.max() > 0]
+
+
+def group_of(session: Session) -> str:
+    """The group of a session's machine."""
+    machine = session.manifest.host.name
+    return f"resources of {machine}" if machine else "resources"
 
 
 def _all(session: Session) -> Iterator[tuple[str, str, str, str, Held]]:

@@ -5,7 +5,7 @@ Resources have series (``timeline.series_tracks``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -15,25 +15,23 @@ import numpy as np
 from stepscope.derive.graph.index import NOT_FOUND, GraphIndex
 from stepscope.derive.kinds import KINDS
 from stepscope.derive.optrace.device import event_links
+from stepscope.derive.optrace.exchange import sent_tensors
 from stepscope.derive.steps.steps import names_of
 from stepscope.errors import DamagedError, StepscopeError
 from stepscope.model.api.timeline import LeftOut, SpanName, TraceRange
 from stepscope.model.log.events import Name, ThreadSeen, Traced
 from stepscope.model.records import RecordTable
 from stepscope.model.session.optrace import Category, LineKind
-from stepscope.store.span_cache import PLACE_BITS
-from stepscope.timeline import step_parts
+from stepscope.timeline import link_tracks, step_parts
+from stepscope.timeline.span_track import Linked, Names, SpanTrack
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
-    from stepscope.derive.optrace.device.event_links import Links
     from stepscope.derive.view import SessionView
-    from stepscope.model.records import I64, Gaps
+    from stepscope.model.records import Gaps
     from stepscope.model.session.optrace import I32, Line, OpTrace
     from stepscope.model.session.session import StoredOpTrace, Worker, WorkerInfo
-
-Say = Callable[[float, str], object]
-"""Progress callback: share done (0 to 1), and what is being read."""
+    from stepscope.timeline.span_track import Say
 
 OP_CATEGORY = {
     Category.OP: "op",
@@ -55,64 +53,6 @@ _GAPS = -1
 """Stands for the thread of gaps, which belong to none."""
 _CLUSTER = "/job:"
 _STREAMS = frozenset({LineKind.STREAM, LineKind.XLA_OPS, LineKind.ASYNC_OPS, LineKind.XLA_MODULES})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpanTrack:
-    """One track before it is divided into lanes. Shapes: [span], sorted by start, longer spans first."""
-
-    key: str
-    group: str
-    title: str
-    kind: str
-    start: I64
-    dur: I64
-    name: I32
-    worker: str = ""
-    trace: str = ""
-    linked: Linked | None = None
-    """Links that need to know the lanes of this track's events."""
-    first_event: int = 0
-    """Row of the track's first event in its op trace."""
-
-
-class Linked:
-    """Links of one op trace, and where their events are drawn, for the tracks already divided into lanes."""
-
-    def __init__(self, links: Links) -> None:
-        """Starts with no event placed."""
-        self._links = links
-        self._events = np.unique(np.concatenate([links.source, links.target]))
-        self._lane = np.full(len(self._events), -1, np.int64)
-        self._row = np.full(len(self._events), -1, np.int64)
-
-    def place(self, lane: int, events: I64) -> None:
-        """Records the lane of ``events``, given by their row in the lane."""
-        at = np.searchsorted(self._events, events)
-        here = np.flatnonzero(np.append(self._events, -1)[at] == events)
-        self._lane[at[here]], self._row[at[here]] = lane, here
-
-    def placed(self) -> tuple[I64, I64, I64]:
-        """Links whose two events are drawn: source and target as places (lane << 32 | row), and kind."""
-        place = (self._lane << PLACE_BITS) | self._row
-        ends = [np.searchsorted(self._events, end) for end in (self._links.source, self._links.target)]
-        drawn = np.flatnonzero((self._lane[ends[0]] >= 0) & (self._lane[ends[1]] >= 0))
-        return place[ends[0]][drawn], place[ends[1]][drawn], self._links.kind[drawn]
-
-
-@dataclass(slots=True)
-class Names:
-    """Distinct names of spans."""
-
-    items: list[SpanName] = field(default_factory=list)
-    _known: dict[SpanName, int] = field(default_factory=dict)
-
-    def add(self, name: SpanName) -> int:
-        """Number of ``name``, which is added if new."""
-        number = self._known.setdefault(name, len(self.items))
-        if number == len(self.items):
-            self.items.append(name)
-        return number
 
 
 @dataclass(slots=True)
@@ -141,7 +81,7 @@ class Spans:
         return 1 + len(self.view.session.workers) + len(self.view.session.op_traces)
 
     def of_traces(self) -> Iterator[SpanTrack]:
-        """Lines of each op trace."""
+        """Lines of each op trace, and the links over which something was sent in it."""
         session = self.view.session
         by_key = {worker.info.key: worker for worker in session.workers}
         for done, stored in enumerate(session.op_traces, 1 + len(session.workers)):
@@ -293,7 +233,8 @@ class Spans:
         begin, end = int(trace.events.start_ns.min()), int(trace.events.end_ns.max())
         self.traces.append(TraceRange(ref=ref, trace=stored.name, begin_ns=begin, end_ns=end))
         names = self._op_names(trace, worker)
-        links = event_links.build(trace)
+        sent = sent_tensors.build(trace)
+        links = event_links.joined(event_links.build(trace), sent.links)
         linked = Linked(links) if len(links) else None
         if linked is not None:
             self.linked.append(linked)
@@ -314,6 +255,7 @@ class Spans:
                 linked=linked,
                 first_event=line.first,
             )
+        yield from link_tracks.transfers(stored, sent, self.names, linked)
 
     def _op_names(self, trace: OpTrace, worker: Worker | None) -> I32:
         """Name of each meta: int32[meta]."""

@@ -183,6 +183,14 @@ def test_a_restarted_sidecar_takes_the_look_up_again(recording: Recorded) -> Non
     assert [capture.id for capture in recording.manifest.captures] == ["l"]
 
 
+def test_a_restarted_sidecar_knows_what_a_capture_is_part_of(recording: Recorded) -> None:
+    """The answer says it, so a collector that was killed in a joint capture takes nothing out of it."""
+    recording.answer(asked_by="user", request="r", joint="j")
+    done = finished(recording, 3 * S)
+    assert done is not None
+    assert (done.request, done.joint) == ("r", "j")
+
+
 def test_a_look_that_the_job_s_end_cut_off_is_told_of(recording: Recorded) -> None:
     """It has a place among the captures, with the reason; so has one that was too dear, as a note."""
     recording.look()

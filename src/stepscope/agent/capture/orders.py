@@ -14,7 +14,7 @@ MAX_AIM_SECONDS = 200.0
 MAX_MARGIN = 100
 MAX_ANCHORS = 256
 MAX_TEXT = 1_000
-ECHOED = ("asked_by", "request", "title")
+ECHOED = ("asked_by", "request", "title", "joint")
 """Fields returned unchanged with the answer, so that a restarted sidecar knows what it had requested."""
 _MAX_NUMBER = 1 << 32
 

@@ -31,6 +31,7 @@ from stepscope.model.api.capture_ask import MAX_STEPS
 from stepscope.model.session import clock_domain
 from stepscope.reports.words import plural
 from stepscope.store.manifests import read_manifest
+from stepscope.units import format_ns
 from stepscope.wire import commands
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from stepscope.collector.captures.reason import Reason
     from stepscope.collector.recorder import Recording
     from stepscope.collector.recording.drain import WorkerDrain
+    from stepscope.derive.cluster.same_steps import SameSteps
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.api.capture_ask import CaptureAsk
     from stepscope.model.api.status import LiveTask
@@ -201,13 +203,23 @@ def common(ends: dict[str, I64], *, serves: bool) -> str:
         why = ": tasks of a job with parameter servers have no steps in common" if serves else ""
         return f"the same time of {', '.join(names)}{why}"
     same = same_steps.of(stepping)
-    said = [f"the same {plural(same.count, 'step')} of {', '.join(same.first)}"] if len(same.first) > 1 else []
+    said = [_same(same, stepping)] if len(same.first) > 1 else []
     if same.apart:
         said.append(f"the same time of {', '.join(same.apart)}, whose steps do not end with those of {names[0]}")
     rest = [name for name in names if name not in stepping]
     if rest:
         said.append(f"the same time of {', '.join(rest)}, without steps")
     return "; ".join(said)
+
+
+def _same(same: SameSteps, ends: dict[str, I64]) -> str:
+    names = ", ".join(same.first)
+    if same.count:
+        return f"the same {plural(same.count, 'step')} of {names}"
+    late = max(same.first, key=lambda name: int(ends[name][0]))
+    over = min(same.first, key=lambda name: int(ends[name][-1]))
+    apart = format_ns(max(0, int(ends[late][0] - ends[over][-1])))
+    return f"no step is the same of all of {names}: {late} began to record {apart} after {over} had ended"
 
 
 def refusal(ask: CaptureAsk, recording: Recording) -> str:

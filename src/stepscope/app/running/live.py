@@ -32,7 +32,7 @@ from stepscope.derive.view import SessionView
 from stepscope.detectors import base, registry
 from stepscope.model.api.status import LiveFinding, LiveShare, LiveTask, Status
 from stepscope.model.log.events import FRAMEWORKS
-from stepscope.model.network_tables import ClockProbeTable, TcpTable
+from stepscope.model.network_tables import ClockProbeTable, PacketTable, TcpTable
 from stepscope.model.session.session import Peers, Session
 from stepscope.store.layout import write_atomic
 from stepscope.wire.env import STATUS_NAME
@@ -324,7 +324,7 @@ class Live:
         recording = self._recording
         workers: list[Worker] = [w.recent.worker(w.info) for w in recording.drainer.workers.values() if not w.closed]
         seen = {name: type(parts[-1]).concat(parts) for name, parts in recording.sampling.tables().items()}
-        probes, tcp = seen.pop("clock_probes", None), seen.pop("tcp", None)
+        probes, tcp, packets = (seen.pop(name, None) for name in ("clock_probes", "tcp", "packets"))
         return Session(
             manifest=recording.manifest,
             workers=workers,
@@ -334,6 +334,7 @@ class Live:
             peers=Peers(
                 clock_probes=probes if isinstance(probes, ClockProbeTable) else ClockProbeTable.empty(),
                 tcp=tcp if isinstance(tcp, TcpTable) else TcpTable.empty(),
+                packets=packets if isinstance(packets, PacketTable) else PacketTable.empty(),
             ),
             **seen,  # type: ignore[arg-type]
         )

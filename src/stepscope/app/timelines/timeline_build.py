@@ -20,13 +20,14 @@ from stepscope.errors import StepscopeError
 from stepscope.model.api.timeline import LeftOut, Timeline, TimelineSeries, TraceRange, Track
 from stepscope.store import span_cache
 from stepscope.timeline import joint_tracks, levels, series_tracks
-from stepscope.timeline.tracks import Names, Spans
+from stepscope.timeline.span_track import Names
+from stepscope.timeline.tracks import Spans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepscope.timeline.series_tracks import SeriesTrack
-    from stepscope.timeline.tracks import Say, SpanTrack
+    from stepscope.timeline.span_track import Say, SpanTrack
 
 LANES_PER_TILE = 32
 MOST_NS = 1 << 53
@@ -75,6 +76,8 @@ def build(session: Path, folder: Path, say: Say) -> None:
                 writer.add_links(*linked.placed())
             left_out += [LeftOut(what=part.group(left.what), count=left.count) for left in spans.left_out]
             traces += [part.placed_trace(trace) for trace in spans.traces]
+        for track in joint_tracks.lost(parts, names):
+            tracks.append(_add(writer, track)[0])
         resources = joint_tracks.links(parts)
         resources += [part.placed_series(one) for part in parts for one in series_tracks.tracks(part.view.session)]
         series = tuple(_add_series(writer, track) for track in resources)
@@ -137,6 +140,7 @@ def _add(writer: span_cache.Writer, track: SpanTrack) -> tuple[Track, int]:
         end_ns=int(stop.max()) if len(stop) else 0,
         worker=track.worker,
         trace=track.trace,
+        bound_ns=track.bound_ns,
     )
     return made, deeper
 

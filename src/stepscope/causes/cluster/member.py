@@ -1,6 +1,6 @@
 """One task of a job: what of it is compared with the other tasks.
 
-Serves DST001 to DST005 and the report's part on the members.
+Serves DST001 to DST006 and the report's part on the members.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The members of a job whose data a session holds: processes of it that are tasks of a cluster, or its member sessions.
 
-Serves DST001 to DST005 and the report's part on the members.
+Serves DST001 to DST006 and the report's part on the members.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """For whom the members of a job wait, and what of the step is the exchange itself.
 
-Serves DST001, DST002, DST003 and the report's part on the members.
+Serves DST001, DST002, DST003, DST006 and the report's part on the members.
 """
 
 from __future__ import annotations

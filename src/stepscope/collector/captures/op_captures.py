@@ -126,6 +126,7 @@ class OpCaptures:
             "asked_by": asked.by.word,
             "request": asked.request,
             "title": asked.title,
+            "joint": asked.joint,
         }
         if asked.at_once:
             command["before"] = 0
@@ -245,6 +246,7 @@ class OpCaptures:
                     steps=said.steps,
                     title=said.title,
                     request=said.request,
+                    joint=said.joint,
                 )
                 return _Flight(identity=identity, asked=asked, worker=worker, deadline_ns=now_ns)
         return None

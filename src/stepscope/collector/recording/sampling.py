@@ -16,6 +16,7 @@ from stepscope.collector.samplers.host import HostSampler
 from stepscope.collector.samplers.links import LinkSampler
 from stepscope.collector.samplers.memory import MemorySampler
 from stepscope.collector.samplers.names import Names
+from stepscope.collector.samplers.packets import PacketSampler
 from stepscope.collector.samplers.process import ProcessSampler
 from stepscope.collector.samplers.rivals import RivalSampler
 from stepscope.collector.samplers.sockets import MAX_NAMES, SocketSampler
@@ -56,6 +57,7 @@ class Sampling:
         self.gpu = GpuSampler(origin_ns, self._names)
         self._bursts = BurstSampler(origin_ns)
         self._clocks = ClockSampler(origin_ns, self._names)
+        self._packets = PacketSampler(origin_ns, self._names)
         self._fast: dict[str, Rows[Any]] = {
             "process": self._process.rows,
             "threads": self._threads.rows,
@@ -71,6 +73,7 @@ class Sampling:
             "bursts": self._bursts.rows,
             "clock_probes": self._clocks.rows,
             "tcp": self._sockets.rows,
+            "packets": self._packets.rows,
         }
         self._net = ProcFile("/proc/net/dev")
         self._measured: frozenset[int] = frozenset()
@@ -110,6 +113,9 @@ class Sampling:
         received, _ = self._links.totals(host.net_text)
         foreign = job.pid if job and self._links.foreign else 0
         traffic = self._sockets.sample(now_ns, pids, self._links.all_bytes(host.net_text), foreign)
+        if self._sockets.carrying:
+            self._packets.start()
+        self._packets.sample(self._sockets.number_of, foreign)
         self._process.sample(now_ns, totals, traffic)
         self._rivals.sample(now_ns, targets)
         self._cores.sample(now_ns, host.stat_text, host.affinity)
@@ -130,7 +136,16 @@ class Sampling:
         if self._sockets.unnamed:
             found.append(("DX191", f"{MAX_NAMES} TCP connections of the job were followed, its later ones were not"))
         self._sockets.close()
+        if self._packets.left_out:
+            text = f"{self._packets.left_out} retransmissions and drops were not stored one by one"
+            found.append(("DX191", text))
+        self._packets.close()
         return found
+
+    @property
+    def packets_problem(self) -> str:
+        """Why retransmissions are not visible one by one; "" if they are, or the job has no connections."""
+        return self._packets.problem
 
     def tables(self) -> dict[str, list[Table]]:
         """Rows of the last minutes, by table, oldest first, including those that wait for the next flush."""

@@ -53,7 +53,7 @@ class SocketSampler:
         self.rows = Rows(TcpTable)
         self._origin_ns = origin_ns
         self._names = names
-        self._named: set[str] = set()
+        self._named: dict[str, int] = {}
         self._numbers: dict[int, int] = {}
         self.unnamed = 0
         """Rows that were not stored, because the session names enough connections."""
@@ -97,6 +97,10 @@ class SocketSampler:
         for pid in pids:
             self._traffic.setdefault(pid, Traffic())
         return {pid: self._traffic[pid] for pid in pids}
+
+    def number_of(self, ends: str) -> int:
+        """The number of a connection that was named, by its ends; -1: there is none."""
+        return self._named.get(f"tcp:{ends}", -1)
 
     def look(self, now_ns: int, pids: frozenset[int]) -> bool:
         """Examine all connections now; return whether the kernel reports them."""
@@ -187,8 +191,7 @@ class SocketSampler:
             if name not in self._named and len(self._named) >= MAX_NAMES:
                 self.unnamed += 1
                 return -1
-            self._named.add(name)
-            number = self._numbers[connection.inode] = self._names.number(name)
+            number = self._numbers[connection.inode] = self._named[name] = self._names.number(name)
         return number
 
     def _connections(self) -> list[Connection]:

@@ -126,6 +126,41 @@ def gain_of(
     return _shares(np.zeros(len(period), np.int64), gain, period, 1)[0]
 
 
+def own_times(
+    members: Sequence[MemberCalls], pairing: Pairing, inside_ns: Sequence[float] = ()
+) -> tuple[I64, I64, F64]:
+    """Rows of the common steps, the synchronous members, what each did alone: float64[step, member], NaN: unknown."""
+    steps, those = common(members, pairing), _those(pairing)
+    own, _ = _gathered(members, pairing, steps, those)
+    own += np.array([inside_ns[j] for j in those]) if len(inside_ns) else 0.0
+    return steps, those, own
+
+
+def transfers(
+    members: Sequence[MemberCalls], pairing: Pairing, inside_ns: Sequence[float] = ()
+) -> tuple[I64, F64, F64]:
+    """Of each common step its row in the pairing, the exchange without waits (inf: not known), and the period."""
+    steps, those = common(members, pairing), _those(pairing)
+    own, call = _gathered(members, pairing, steps, those)
+    inside = np.array([inside_ns[j] for j in those]) if len(inside_ns) else np.zeros(len(those))
+    own, call = own + inside, call - inside
+    filled = np.where(np.isnan(own), np.nanmedian(own, axis=1)[:, None], own)
+    period = _periods(members[pairing.reference], pairing.rows[steps, pairing.reference])
+    return steps, _exchange(filled, call)[1], period
+
+
+def share_of(gain: F64, period: F64) -> Share:
+    """A share of the period, with its interval, of what each step would be shorter by; it may be longer in some."""
+    return _shares(np.zeros(len(period), np.int64), gain, period, 1)[0]
+
+
+def _exchange(own: F64, call: F64) -> tuple[F64, F64]:
+    """What each member waits in its call for the slowest, and what is left of the call of the one that waits least."""
+    waits = np.minimum(own.max(axis=1, keepdims=True) - own, np.maximum(call, 0.0))
+    left = np.where(np.isnan(call), np.inf, np.maximum(call - waits, 0.0))
+    return waits, np.min(left, axis=1)
+
+
 def _gathered(members: Sequence[MemberCalls], pairing: Pairing, steps: I64, those: I64) -> tuple[F64, F64]:
     """Own time and call, float64[common step, synchronous member]; NaN where a member lacks the step."""
     own, call = np.empty((len(steps), len(those))), np.empty((len(steps), len(those)))
@@ -167,9 +202,7 @@ class _Sums:
         self.last[rows] = np.argmax(np.where(absent, -np.inf, mine), axis=1)
         self.gain[rows] = ordered[:, -1] - ordered[:, -2]
         self.spread[rows] = np.take_along_axis(self.excess[rows], self.last[rows, None], axis=1)[:, 0]
-        waits = np.minimum(ordered[:, -1:] - filled, np.maximum(call[rows], 0.0))
-        left = np.where(np.isnan(call[rows]), np.inf, np.maximum(call[rows] - waits, 0.0))
-        self.transfer[rows] = np.min(left, axis=1)
+        waits, self.transfer[rows] = _exchange(filled, call[rows])
         self.waited += np.nansum(np.where(absent, 0.0, waits), axis=0)
         self.present += (~absent).sum(axis=0)
 

@@ -123,11 +123,17 @@ def by_connection(session: Session, table: TcpTable) -> dict[tuple[str, str], Tc
     parts: dict[tuple[str, str], list[TcpTable]] = {}
     for number, first, last in zip(numbers.tolist(), starts, [*starts[1:], len(table)], strict=True):
         text = session.resource_names[number] if 0 <= number < len(session.resource_names) else ""
-        here, _, there = text.removeprefix(_PREFIX).partition(" ")
-        if text.startswith(_PREFIX) and here and there:
-            parts.setdefault((here, there), []).append(table.take(slice(first, last)))
+        ends = ends_of(text)
+        if ends is not None:
+            parts.setdefault(ends, []).append(table.take(slice(first, last)))
     joined = {ends: TcpTable.concat(mine) for ends, mine in parts.items()}
     return {ends: rows.take(np.argsort(rows.at_ns, kind="stable")) for ends, rows in joined.items()}
+
+
+def ends_of(text: str) -> tuple[str, str] | None:
+    """Both ends of a connection, by its name among the resource names; None if it names none."""
+    here, _, there = text.removeprefix(_PREFIX).partition(" ")
+    return (here, there) if text.startswith(_PREFIX) and here and there else None
 
 
 def _connections(session: Session, table: TcpTable) -> Iterable[ConnectionUse]:

@@ -85,6 +85,24 @@ def spans_of(steps: Steps, kind: Kind) -> tuple[I64, I64, Bool]:
     return starts, starts + records.dur_ns[mask], mask
 
 
+def between(steps: Steps, cells: Intervals) -> dict[ComponentName, F64]:
+    """Time of each component within disjoint sorted intervals, float64[interval] in ns; without what tf.data's model
+    says of compiled calls.
+    """
+    return _sums(_painted(steps, cells))
+
+
+def _painted(steps: Steps, cells: Intervals) -> Painting:
+    return intervals.paint([MEASURED[name][index](steps) for name, index in PAINTED], cells)
+
+
+def _sums(painting: Painting) -> dict[ComponentName, F64]:
+    found: dict[ComponentName, F64] = {}
+    for layer, name in enumerate((*(name for name, _ in PAINTED), REST)):
+        found[name] = found.get(name, np.zeros(len(painting.sums))) + painting.sums[:, layer]
+    return found
+
+
 def build(steps: Steps, compiled_wait_ns: float = 0.0) -> Anatomy:
     """Split the steady steps.
 
@@ -92,10 +110,10 @@ def build(steps: Steps, compiled_wait_ns: float = 0.0) -> Anatomy:
         steps: the steps.
         compiled_wait_ns: input wait inside the compiled call of the mean step, as far as known.
     """
-    painting = intervals.paint([MEASURED[name][index](steps) for name, index in PAINTED], steps.windows)
+    painting = _painted(steps, steps.windows)
     per_step = np.zeros((len(painting.sums), len(COMPONENTS)))
-    for layer, name in enumerate((*(name for name, _ in PAINTED), REST)):
-        per_step[:, _COLUMNS[name]] += painting.sums[:, layer]
+    for name, ns in _sums(painting).items():
+        per_step[:, _COLUMNS[name]] = ns
     moved = 0.0
     if compiled_wait_ns and len(per_step):
         call, wait = _COLUMNS["call"], _COLUMNS["input-wait"]

@@ -29,7 +29,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.cluster import exchange, members
+from stepscope.causes.cluster import exchange, lost_packets, members
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, severity_of
 from stepscope.model.report.finding import Cost, Evidence, Remedy
 from stepscope.units import Ratio, format_bytes, format_ns, format_rate, format_ratio
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from stepscope.causes.system.link_limits import LinkLimit
     from stepscope.derive.view import SessionView
 
+MOSTLY = 0.5
+"""Share of the exchange from which lost packets are what it is."""
 LESS_OFTEN = Remedy(
     id="exchange-less-often",
     text="a larger batch for each member, or several batches for each update: fewer exchanges for the same samples",
@@ -65,8 +67,10 @@ class Params:
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    found = view.get(exchange.build)
-    if found is not None and found.ratio >= params.min_ratio:
+    found, lost = view.get(exchange.build), view.get(lost_packets.build)
+    if found is None or found.ratio < params.min_ratio:
+        return
+    if lost is None or lost.share.ratio < MOSTLY * found.ratio:  # else said by DST006
         yield _finding(found, params)
 
 

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.causes.cluster import members, waits
+from stepscope.causes.cluster import members, stragglers, waits
 from stepscope.causes.general import spent_lines
 from stepscope.derive import steps_view
 from stepscope.derive.cluster import blame as of_members
@@ -60,13 +60,13 @@ MOST_NAMES = 3
 class Params:
     """Thresholds."""
 
-    min_ratio: Ratio = Ratio(0.05)
+    min_ratio: Ratio = stragglers.MIN_RATIO
     """Excess of the median step, as a share of the period."""
-    spreads: float = 3.0
+    spreads: float = stragglers.SPREADS
     """It must be so many times the usual deviation of the member's own time."""
-    min_last: Ratio = Ratio(0.6)
+    min_last: Ratio = stragglers.MIN_LAST
     """Share of the steps in which one of them must be the slowest."""
-    max_group: Ratio = Ratio(0.34)
+    max_group: Ratio = stragglers.MAX_GROUP
     """Share of the members that can be called stragglers; two of three are not."""
 
 
@@ -75,18 +75,15 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen]:
     found = view.get(waits.build)
     if found is None or found.blame is None:
         return
-    group = slow(found.blame, params)
+    group = stragglers.persistent(
+        found.blame,
+        min_ratio=params.min_ratio,
+        spreads=params.spreads,
+        min_last=params.min_last,
+        max_group=params.max_group,
+    )
     if group and not (len(group) == 1 and found.batch_explains(group[0])):  # said by DST003
         yield _finding(found, found.blame, group, params)
-
-
-def slow(blame: Blame, params: Params) -> list[int]:
-    """Members that make the others wait in most steps, the slowest first; empty if there are none, or too many."""
-    floor = np.maximum(params.min_ratio * blame.period_ns, params.spreads * blame.own_spread_ns)
-    group = [int(j) for j in np.argsort(-np.nan_to_num(blame.blame_median_ns)) if blame.blame_median_ns[j] > floor[j]]
-    there = int(np.isfinite(blame.own_ns).sum())
-    few = len(group) <= max(1, int(params.max_group * there))
-    return group if few and sum(blame.last_ratio[j] for j in group) >= params.min_last else []
 
 
 def _finding(found: Waits, blame: Blame, group: list[int], params: Params) -> Seen:

@@ -117,8 +117,12 @@ class Connection(NamedTuple):
     @property
     def text(self) -> str:
         """Both ends: ``10.0.0.1:5000 10.0.0.2:6000``."""
-        here = _end(self.family, self.source, self.source_port)
-        return f"{here} {_end(self.family, self.target, self.target_port)}"
+        return ends(self.family, self.source, self.source_port, self.target, self.target_port)
+
+
+def ends(family: int, source: bytes, source_port: int, target: bytes, target_port: int) -> str:
+    """Both ends of a connection in words. Addresses of IPv4 may have four bytes."""
+    return f"{_end(family, source, source_port)} {_end(family, target, target_port)}"
 
 
 def request(family: int) -> bytes:

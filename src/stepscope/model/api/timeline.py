@@ -30,6 +30,8 @@ class Track(msgspec.Struct, frozen=True, kw_only=True):
     """Key of its process; empty if the process was not measured."""
     trace: str = ""
     """Op trace that it comes from; empty: from records."""
+    bound_ns: int | None = 0
+    """By how much its times may be off against those of the first member of a joint session; null: unknown."""
 
 
 class TimelineSeries(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,7 +134,8 @@ class SpanLink(msgspec.Struct, frozen=True, kw_only=True):
     out: bool
     """Direction: true from the requested span to this one, else the reverse."""
     kind: str
-    """Kind: launch: a call of the host to work on a device | flow: from the producer of something to its consumer"""
+    """Kind: launch: a call of the host to work on a device | flow: from the producer of something to its consumer |
+    transfer: from the op that made a tensor to its transfer to another task, and on to where it came"""
     span: Span
     text: str
     """Text of its name."""

@@ -325,6 +325,8 @@ class CaptureTaken(Event, tag="capture", frozen=True, kw_only=True):
     request: str = ""
     title: str = ""
     """Title as given in the command."""
+    joint: str = ""
+    """Id of the joint capture that it is part of, as given in the command."""
     anchors: list[tuple[int, int]] = []
     """Pairs (kind, name) of the records whose ends are the ends of its steps."""
     thread: int = 0

@@ -12,7 +12,7 @@ import numpy as np
 from stepscope.model.event import Event
 from stepscope.model.log.events import AnyEvent
 from stepscope.model.log.graph import GraphTable
-from stepscope.model.network_tables import ClockProbeTable, TcpTable
+from stepscope.model.network_tables import ClockProbeTable, PacketTable, TcpTable
 from stepscope.model.records import (
     BurstTable,
     CoreTable,
@@ -271,6 +271,7 @@ class Peers:
 
     clock_probes: ClockProbeTable = field(default_factory=ClockProbeTable.empty)
     tcp: TcpTable = field(default_factory=TcpTable.empty)
+    packets: PacketTable = field(default_factory=PacketTable.empty)
     members: Sequence[StoredMember] = ()
     """Member sessions of a joint session (``stepscope merge``)."""
 

@@ -34,6 +34,8 @@ class LinkKind(IntEnum):
     """From the host's call to the work on the device."""
     FLOW = 2
     """From the place where something was handed over to the place where it was taken up."""
+    TRANSFER = 3
+    """From the op that made a tensor to its transfer to another task, and from that to where it came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,15 @@ def build(trace: OpTrace) -> Links:
     source, target, kind = source[order], target[order], kind[order]
     new = np.append(True, (np.diff(source) != 0) | (np.diff(target) != 0))[: len(source)] & (source != target)
     return Links(source[new], target[new], kind[new])
+
+
+def joined(one: Links, other: Links) -> Links:
+    """All links of both."""
+    return Links(
+        np.concatenate([one.source, other.source]),
+        np.concatenate([one.target, other.target]),
+        np.concatenate([one.kind, other.kind]),
+    )
 
 
 def _launches(trace: OpTrace, there: set[str]) -> Iterator[tuple[I64, I64, LinkKind]]:

@@ -48,6 +48,8 @@ class Node:
     """Name of the op, or of the op that sent the tensor."""
     start_ns: int
     end_ns: int
+    row: int = -1
+    """Row of its event in the trace."""
     link: tuple[str, str] | None = None
     """Tasks that sent and received; None: it is an op."""
     size_bytes: int = 0
@@ -146,7 +148,9 @@ def _nodes(trace: OpTrace, rows: I64, names: Mapping[int, str], sent: Mapping[in
             name = match["op"] if match else sent[row]
             link = task_of(source_names[sources[row]]), task_of(target_names[targets[row]])
             found.sent[plane, name].append(v)
-            node = Node(plane=plane, name=name, start_ns=start, end_ns=end, link=link, size_bytes=int(sizes[row]))
+            node = Node(
+                plane=plane, name=name, start_ns=start, end_ns=end, row=row, link=link, size_bytes=int(sizes[row])
+            )
         else:
             meta = events.meta[row]
             name = trace.strings[trace.metas.op_name[meta]]
@@ -157,6 +161,7 @@ def _nodes(trace: OpTrace, rows: I64, names: Mapping[int, str], sent: Mapping[in
                 name=name,
                 start_ns=start,
                 end_ns=end,
+                row=row,
                 constant=trace.strings[trace.metas.op_type[meta]] in _CONSTANT,
                 fed=any(text.startswith(_FED) for text in names.get(row, "").split(", ")),
             )

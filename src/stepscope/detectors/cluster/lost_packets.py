@@ -1,0 +1,104 @@
+"""Steps of a synchronous job wait for packets between its members that were lost and sent again.
+
+## What it detects
+A job whose members step together, and whose exchange takes clearly longer in the steps in which a packet between two
+of them was sent again than in the others.
+
+## Why it matters
+A collective ends when the last of its bytes has come. A lost packet is sent again after a round trip at best, and
+after 200 ms or more where nothing follows it; all members wait for it.
+
+## Evidence
+`lost_steps`: common steps with such a packet, of `common_steps`. `exchange_ns` and `usual_ns`: the exchange of these
+steps and of the others, waits for slower members taken off. `packets`: how many were sent again in them.
+
+## Known limits
+Needs to see which packets were sent again, which takes rights and Linux; transfers that do not use TCP are not seen.
+Where nearly every step has one there is nothing to compare it with: DST005 then names the link.
+
+## Remedy
+Mend the link: its cable, a switch that drops, a queue that is too short, a limit of the rate. Place the members nearer,
+or exchange less at once.
+
+## References
+RFC 6298 (retransmission timer); Linux, net.ipv4.tcp_retries1 and tracepoint tcp_retransmit_skb.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.causes.cluster import lost_packets, members
+from stepscope.detectors.base import Detector, Seen, Signal
+from stepscope.model.report.finding import Cost, Evidence, Remedy
+from stepscope.units import Ratio, format_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.causes.cluster.lost_packets import LostPackets
+    from stepscope.derive.view import SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.03)
+    """Least share of the period that the exchange takes longer for it, at the lower end of its interval."""
+
+
+def detect(view: SessionView, params: Params) -> Iterator[Seen]:
+    """Yield at most one finding."""
+    found = view.get(lost_packets.build)
+    if found is not None and found.share.low >= params.min_ratio:
+        yield _finding(found, params)
+
+
+def _finding(found: LostPackets, params: Params) -> Seen:
+    source, target = found.link
+    number, longest, packets = found.worst
+    here = f"; this host drops them ({found.reason})" if found.reason else ""
+    return Seen(
+        title=f"packets from {source} to {target} are lost and sent again{here}: in {found.steps:,} of {found.of:,} "
+        f"steps the exchange takes {format_ns(found.with_ns)} instead of {format_ns(found.without_ns)}",
+        confidence=0.8,
+        evidence=(
+            Evidence(metric="lost_steps", value=float(found.steps), unit="steps"),
+            Evidence(metric="common_steps", value=float(found.of), unit="steps"),
+            Evidence(metric="exchange_ns", value=found.with_ns, unit="ns"),
+            Evidence(metric="usual_ns", value=found.without_ns, unit="ns"),
+            Evidence(metric="packets", value=float(found.packets), unit="packets"),
+            Evidence(metric="longer_ratio", value=found.share.low, unit="ratio", threshold=params.min_ratio),
+        ),
+        cost=Cost(
+            ratio=found.share.ratio,
+            low=max(0.0, found.share.low),
+            high=found.share.high,
+            ns_per_step=round(found.share.ratio * found.period_ns),
+        ),
+        remedies=(
+            Remedy(
+                id="mend-the-link",
+                text="find where they are dropped: a queue that is too short, a limit of the rate, a faulty cable or "
+                "switch; or place the members where they reach each other better",
+            ),
+        ),
+        explanation=f"The longest of these exchanges was in step {number:,}: {format_ns(longest)}, with {packets:,} "
+        f"packets that were sent again. {found.link_packets:,} were, from {source} to {target}, in all.",
+    )
+
+
+DETECTOR = Detector(
+    code="DST006",
+    name="lost-packets",
+    cause="System: network",
+    introduced_stage="environment setting",
+    exposed_stage="training",
+    pipeline_stage="gradient-sharing",
+    needs=frozenset({Signal.MEMBERS}),
+    params=Params(),
+    detect=detect,
+    applies=members.why_not,
+)
