@@ -178,6 +178,8 @@ def _below(label: str, lines: Sequence[str], width: int) -> list[Line]:
 
 
 def _anatomy(report: Report) -> list[str]:
+    if report.stages and all(stage.ratio is None for stage in report.stages):
+        return [report.stages[0].basis]
     shares: dict[str, float] = {}
     for part in report.anatomy:
         shares[part.component] = shares.get(part.component, 0.0) + part.ratio

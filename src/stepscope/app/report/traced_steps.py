@@ -10,6 +10,7 @@ from stepscope.derive.optrace.exchange import step_graph
 from stepscope.errors import DamagedError, StepscopeError
 from stepscope.model.report.finding import Diagnostic
 from stepscope.model.report.op_summary import (
+    TracedCall,
     TracedCommunication,
     TracedGain,
     TracedGap,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
 
-MAX_GAINS, MAX_GAPS, MAX_OPS, MAX_TRANSFERS = 10, 10, 3, 50
+MAX_CALLS, MAX_GAINS, MAX_GAPS, MAX_OPS, MAX_TRANSFERS = 3, 10, 10, 3, 50
 LEAST_GAIN = 0.005
 
 
@@ -109,6 +110,10 @@ def _idle(trace: OpView, idle: Idle) -> TracedIdle:
         host_ratio=idle.host_ratio,
         count=idle.count,
         parts=_parts(dict(idle.by_part), trace.periods.mean_ns),
+        calls=tuple(
+            TracedCall(function=call.function, file=call.file, line=call.line, ratio=ratio)
+            for call, ratio in list(trace.idle_calls.items())[:MAX_CALLS]
+        ),
         gaps=tuple(TracedGap(at_ns=gap.start_ns, dur_ns=gap.dur_ns, part=gap.part) for gap in idle.gaps[:MAX_GAPS]),
     )
 
