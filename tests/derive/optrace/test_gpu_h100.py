@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.derive.optrace.device import device_work
-from stepscope.derive.optrace.steps import step_parts
+from stepscope.derive.optrace.steps import readbacks, step_parts
 from stepscope.derive.optrace.trace_view import OpView
 from stepscope.derive.view import SessionView
 from stepscope.detectors import registry
@@ -95,9 +95,8 @@ def test_steps_that_read_their_results_are_those_of_the_host() -> None:
 
 def test_values_that_are_read_one_by_one_are_counted() -> None:
     """The norms of 96 gradients, and the loss."""
-    read = _view("torch-reads-values").readbacks
-    assert read is not None
-    assert read.per_step == 97
+    view = _view("torch-reads-values")
+    assert readbacks.build(view.trace, view.device, view.periods).per_step == 97
     assert _findings("torch-reads-values")[0].remedies[0].id == "read-values-together"
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.app.report.op_table import FAILED
 from stepscope.causes.cluster import transfers_out_of_order
+from stepscope.derive.optrace import loop_python
 from stepscope.derive.optrace.exchange import step_graph
 from stepscope.errors import DamagedError, StepscopeError
 from stepscope.model.report.finding import Diagnostic
@@ -112,7 +113,7 @@ def _idle(trace: OpView, idle: Idle) -> TracedIdle:
         parts=_parts(dict(idle.by_part), trace.periods.mean_ns),
         calls=tuple(
             TracedCall(function=call.function, file=call.file, line=call.line, ratio=ratio)
-            for call, ratio in list(trace.idle_calls.items())[:MAX_CALLS]
+            for call, ratio in list(loop_python.while_idle(trace).items())[:MAX_CALLS]
         ),
         gaps=tuple(TracedGap(at_ns=gap.start_ns, dur_ns=gap.dur_ns, part=gap.part) for gap in idle.gaps[:MAX_GAPS]),
     )

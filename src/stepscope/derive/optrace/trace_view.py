@@ -14,7 +14,6 @@ from stepscope.derive.optrace.host import (
     batch_waits,
     data_loader,
     event_labels,
-    loop_calls,
     stage_calls,
     traced_stages,
 )
@@ -23,7 +22,6 @@ from stepscope.derive.optrace.steps import (
     critical_path,
     device_idle,
     device_periods,
-    readbacks,
     step_parts,
     step_periods,
     trace_lanes,
@@ -39,7 +37,6 @@ if TYPE_CHECKING:
     from stepscope.derive.optrace.host.batch_waits import Waits
     from stepscope.derive.optrace.host.data_loader import Loader
     from stepscope.derive.optrace.host.event_labels import Labels
-    from stepscope.derive.optrace.host.loop_calls import Call, Producer
     from stepscope.derive.optrace.host.stage_calls import Calls, Work
     from stepscope.derive.optrace.host.traced_stages import Tree
     from stepscope.derive.optrace.kernels.compilations import Compiles
@@ -48,7 +45,6 @@ if TYPE_CHECKING:
     from stepscope.derive.optrace.op_times import OpStats
     from stepscope.derive.optrace.steps.critical_path import Gain, Path, Segment
     from stepscope.derive.optrace.steps.device_idle import Idle
-    from stepscope.derive.optrace.steps.readbacks import Readbacks
     from stepscope.derive.optrace.steps.step_parts import Breakdown
     from stepscope.derive.optrace.steps.step_periods import Periods
     from stepscope.derive.optrace.steps.trace_lanes import Lanes
@@ -90,16 +86,11 @@ class OpView:
     @cached_property
     def periods(self) -> Periods:
         """The steps: by the work of the device where the host is ahead of it."""
-        marked = self._marked
+        marked = step_periods.build(self.trace)
         device = device_work.main(self.trace) if marked.how is not None else -1
         if device < 0 or marked.plane == device:
             return marked
         return device_periods.follow(self.trace, marked, launch_times.build(self.trace, self.domain, device))
-
-    @cached_property
-    def _marked(self) -> Periods:
-        """The steps by their markers, or what stands for them."""
-        return step_periods.build(self.trace)
 
     @cached_property
     def framework(self) -> Framework:
@@ -183,36 +174,6 @@ class OpView:
     def loader(self) -> Loader | None:
         """PyTorch's loader that fed the steps."""
         return data_loader.build(self.trace, self.waits)
-
-    @cached_property
-    def readbacks(self) -> Readbacks | None:
-        """Values that the host reads from the device one by one."""
-        return readbacks.build(self.trace, self.device, self.periods) if self.device >= 0 else None
-
-    @cached_property
-    def producer(self) -> Producer | None:
-        """The Python that makes the batches while the steps wait for them, if a tracer recorded it."""
-        waiting = self.breakdown.when("input-wait")
-        return loop_calls.producer(self.trace, self.domain, self._marked.line, waiting)
-
-    @cached_property
-    def idle_calls(self) -> Mapping[Call, float]:
-        """What the loop called while the device was idle: shares of the idle time, if a tracer recorded it."""
-        if self.device < 0:
-            return {}
-        return loop_calls.shares(
-            self.trace, self.domain, self._marked.line, self._marked.start_ns, device_idle.idle_times(self.breakdown)
-        )
-
-    @cached_property
-    def python_calls(self) -> Mapping[Call, float]:
-        """What the loop called in the steps' own Python: shares of the steps, if a tracer recorded it."""
-        ratio = self.breakdown.ratio("other-python")
-        found = self._calls_in(self.breakdown.when("other-python")) if self.device >= 0 else {}
-        return {call: share * ratio for call, share in found.items()}
-
-    def _calls_in(self, windows: Intervals) -> Mapping[Call, float]:
-        return loop_calls.shares(self.trace, self.domain, self._marked.line, self._marked.start_ns, windows)
 
     @cached_property
     def lanes(self) -> Lanes:

@@ -30,6 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive.optrace.steps import readbacks
 from stepscope.detectors import op_places, trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Remedy
@@ -38,6 +39,7 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from stepscope.derive.optrace.steps.readbacks import Readbacks
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
     from stepscope.model.report.finding import Evidence
@@ -76,6 +78,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     called = (launches.returned_ns - launches.called_ns)[launches.known]
     per_step = len(kernels.row) / max(1, len(trace.periods))
     mean = float(kernels.dur_ns.mean())
+    read = readbacks.build(trace.trace, trace.device, trace.periods)
     yield Seen(
         title=f"kernel launch: the device waits {format_ratio(ratio)} of the step for the host to launch work; "
         f"{per_step:,.0f} kernels a step take {format_ns(mean)} each",
@@ -86,12 +89,12 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
             trace_evidence.evidence(trace, "kernels_per_step", per_step, "kernels"),
             trace_evidence.evidence(trace, "kernel_ns", mean, "ns"),
             trace_evidence.evidence(trace, "launch_ns", float(called.mean()) if len(called) else 0.0, "ns"),
-            *_read_evidence(trace),
+            *_read_evidence(trace, read),
             trace_evidence.steps(trace),
         ),
         cost=cost_of(view, ratio, low=ratio / 2, basis="modelled"),
         remedies=(
-            *_reads(trace, ratio, params),
+            *_reads(trace, read, ratio, params),
             Remedy(
                 id="more-work-per-launch",
                 text=f"give each launch more work: a larger batch, or {_FUSED[trace.framework]}",
@@ -102,20 +105,23 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     )
 
 
-def _read_evidence(trace: OpView) -> Iterator[Evidence]:
-    if trace.readbacks is not None and trace.readbacks.per_step:
-        yield trace_evidence.evidence(trace, "values_read_per_step", trace.readbacks.per_step, "values")
-        yield trace_evidence.evidence(trace, "read_idle_ratio", trace.readbacks.idle_ratio, "ratio")
+def _read_evidence(trace: OpView, read: Readbacks) -> Iterator[Evidence]:
+    if read.per_step:
+        yield trace_evidence.evidence(trace, "values_read_per_step", read.per_step, "values")
+        yield trace_evidence.evidence(trace, "read_idle_ratio", read.idle_ratio, "ratio")
 
 
-def _reads(trace: OpView, ratio: float, params: Params) -> Iterator[Remedy]:
+def _reads(trace: OpView, read: Readbacks, ratio: float, params: Params) -> Iterator[Remedy]:
     """The first remedy, if the queue is empty because the host reads values."""
-    read = trace.readbacks
-    if read is None or read.idle_ratio < params.min_read_ratio * ratio:
+    if read.idle_ratio < params.min_read_ratio * ratio:
         return
-    which = f"{read.per_step:,.0f} values" if read.per_step >= MANY else "a value"
-    text = f"{which} a step are read by the host, and each empties the queue: keep them on the device, and read them"
-    yield Remedy(id="read-values-together", text=f"{text} together ({_READ[trace.framework]}) or every N steps")
+    text = "a value is read by the host in each step, which empties the queue: read it every N steps"
+    if read.per_step >= MANY:
+        text = (
+            f"{read.per_step:,.0f} values a step are read by the host, and each empties the queue: keep them on the "
+            f"device, and read them together ({_READ[trace.framework]}) or every N steps"
+        )
+    yield Remedy(id="read-values-together", text=text)
 
 
 MANY = 1.5

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.numeric import intervals
+from stepscope.derive.optrace import loop_python
 from stepscope.derive.optrace.host.activity import Activity
 from stepscope.detectors import op_places, trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
@@ -102,7 +103,7 @@ def _longest(trace: OpView) -> tuple[Op, int, I64]:
 
 def _of_python(view: SessionView, trace: OpView, params: Params) -> Iterator[Seen]:
     """Python that the loop calls, if a tracer recorded it."""
-    call, ratio = next(iter(trace.python_calls.items()), (None, 0.0))
+    call, ratio = next(iter(loop_python.in_steps(trace).items()), (None, 0.0))
     if call is None or ratio < params.min_python_ratio:
         return
     yield Seen(

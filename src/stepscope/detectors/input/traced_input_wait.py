@@ -34,6 +34,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive.optrace import loop_python
 from stepscope.derive.optrace.host import map_kind
 from stepscope.derive.python.random_draws import Draw
 from stepscope.detectors import drawn, trace_evidence
@@ -78,8 +79,8 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     if trace.pipeline is None:
         if trace.loader is not None:
             yield from _of_loader(view, trace, trace.loader, params)
-        elif trace.producer is not None:
-            yield from _of_python(view, trace, trace.producer, params)
+        elif (maker := loop_python.producer(trace)) is not None:
+            yield from _of_python(view, trace, maker, params)
         return
     wait, stage = trace.breakdown.ratio("input-wait"), trace.pipeline.blocking
     per_batch = trace.pipeline.per_batch(stage.latency_ns)
