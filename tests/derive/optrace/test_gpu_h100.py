@@ -19,6 +19,7 @@ from stepscope.formats.xplane import xspace
 from stepscope.model.report.finding import Finding
 from stepscope.model.session.optrace import DEVICE_KINDS, Category, LineKind, OpTrace, PlaneKind
 from stepscope.model.session.session import Manifest, Session, StoredOpTrace
+from stepscope.timeline.tracks import Spans
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "gpu-h100"
 MS = 1e6
@@ -46,11 +47,15 @@ def _view(name: str) -> OpView:
     return OpView(_trace(name))
 
 
-@cache
-def _findings(name: str) -> tuple[Finding, ...]:
+def _session(name: str) -> SessionView:
     trace = _trace(name)
     stored = StoredOpTrace(name="a", worker="", source=trace.source, load=lambda: trace)
-    findings, _, failures = run(registry.ALL, SessionView(Session(manifest=Manifest(), op_traces=[stored])))
+    return SessionView(Session(manifest=Manifest(), op_traces=[stored]))
+
+
+@cache
+def _findings(name: str) -> tuple[Finding, ...]:
+    findings, _, failures = run(registry.ALL, _session(name))
     assert failures == ()
     return tuple(findings)
 
@@ -145,3 +150,13 @@ def test_kernels_of_jax_have_names_of_their_own() -> None:
     rows = device_work.rows(view.trace, view.device, Category.KERNEL)
     assert len({view.op_of(int(row)) for row in rows}) > 20
     assert not any(row.name == "XlaModule" for row in view.stats.rows())
+
+
+def test_the_timeline_has_the_threads_and_streams_and_nothing_of_the_profiler() -> None:
+    tracks = list(Spans(_session("torch-reads-values"), lambda *_: None).of_traces())
+    assert [(track.group, track.title.strip()) for track in tracks] == [
+        ("a python3", "thread 4566 (python3)"),
+        ("a python3", "thread 4592 (python3)"),
+        ("a /device:GPU:0", "stream 7"),
+        ("a /device:GPU:0", "stream 7  annotations"),
+    ]
