@@ -43,7 +43,8 @@ HEAD = """# Six troubles of one network
 Printed by `make bench-rand ARGS=--write`: a segmentation network and six troubles after the case studies of
 training-pipeline analysis (Rand 2020), [bench/rand](../../bench/rand/README.md). *author*, *here*: samples per second
 as a percentage of the base. The author's machine has a GPU, this one computes on its CPU: what is little there may be
-much here. *whatif*: the trial that it tries first, without options; *left*: of the time of a sample.
+much here; [gpu.md](gpu.md) has the same on a GPU. *whatif*: the trial that it tries first, without options; *left*: of
+the time of a sample.
 
 """
 Json: TypeAlias = dict[str, "Json"] | list["Json"] | str | float | int | bool | None

@@ -67,10 +67,14 @@ def test_other_exceptions_are_not_told(armed: Armed, tmp_path: Path) -> None:
         ),
         ("Out of memory while trying to allocate 123456789 bytes.", {"asked_bytes": 123_456_789}),
         ("out of memory", {}),
+        (
+            "CUDA out of memory. Tried to allocate 512.00 MiB. GPU 0 has a total capacity of 79.18 GiB",
+            {"asked_bytes": 512 << 20, "device": "GPU:0"},
+        ),
     ],
 )
 def test_sizes_in_messages(text: str, said: dict[str, object]) -> None:
-    """Numbers, types and nodes are taken from the messages of numpy, TensorFlow and XLA."""
+    """Numbers, types and nodes are taken from the messages of numpy, TensorFlow, XLA and PyTorch."""
     assert memory_watch.sizes(text) == said
 
 
@@ -160,3 +164,17 @@ def test_variables_of_keras_count_for_who_holds_the_model(armed: Armed, tmp_path
     assert rows["own"].bytes == 2 * kernel + 4 * 4096
     assert (rows["desk.open"].count, rows["desk.open"].model) == (3, "Sequential")
     assert 3 * kernel <= rows["desk.open"].bytes < 3 * kernel + (1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "text", "lacks"),
+    [
+        ("torch", "OutOfMemoryError", "CUDA out of memory.", True),
+        ("mine", "OutOfMemoryError", "CUDA out of memory.", False),
+        ("jax.errors", "JaxRuntimeError", "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 5 bytes.", True),
+        ("jax.errors", "JaxRuntimeError", "INVALID_ARGUMENT: no", False),
+    ],
+)
+def test_errors_that_say_that_a_device_lacks_memory(module: str, name: str, text: str, lacks: bool) -> None:
+    error = type(name, (RuntimeError,), {"__module__": module})(text)
+    assert memory_watch.lacks_memory(error) is lacks

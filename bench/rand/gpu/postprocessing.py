@@ -7,7 +7,6 @@ import segnet
 options = segnet.arguments().parse_args()
 sizes = segnet.Sizes(options)
 images, masks = segnet.pictures(16 if options.tiny else 128, sizes.side, seed=1)
-images = images.astype(np.float32) / 127.5 - 1
 predict = jax.jit(segnet.scores)
 history = []
 

@@ -17,8 +17,10 @@ def arguments():
     """The command line's parser; a program may add to it."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--tiny", action="store_true", help="small pictures, few steps: for a CPU")
-    parser.add_argument("--steps", type=int, default=0, help="steps that are timed (default 200; 12 with --tiny)")
+    parser.add_argument("--steps", type=int, default=0, help="steps that are timed (default 100; 12 with --tiny)")
+    parser.add_argument("--width", type=int, default=0, help="filters of the first layers (default 256; 4 with --tiny)")
     parser.add_argument("--trace", default="", metavar="FOLDER", help="trace ten steps after those that are timed")
+    parser.add_argument("--mark", action="store_true", help="mark the steps with stepscope.step()")
     return parser
 
 
@@ -26,9 +28,10 @@ class Sizes:
     """side: of a picture, pixels. width: filters of the first layers. count: pictures in memory."""
 
     def __init__(self, options):
-        self.side, self.width, self.count = (32, 4, 64) if options.tiny else (256, 32, 1024)
-        self.steps = options.steps or (12 if options.tiny else 200)
-        self.trace = options.trace
+        self.side, self.width, self.count = (32, 4, 64) if options.tiny else (256, 256, 256)
+        self.width = options.width or self.width
+        self.steps = options.steps or (12 if options.tiny else 100)
+        self.trace, self.mark = options.trace, options.mark
 
 
 def pictures(count, side, seed=0):
@@ -85,9 +88,10 @@ def grown(x, times):
 
 
 def scores(weights, images):
-    """float32[batch, side, side, classes] of pictures from -1 to 1, of which the last three channels count."""
+    """float32[batch, side, side, classes] of uint8 pictures, of which the last three channels count."""
     w = weights
-    a = conv(conv(conv(images[..., -3:], w["stem"], 4), w["a1"]), w["a2"])
+    x = images[..., -3:].astype(jnp.float32) / 127.5 - 1
+    a = conv(conv(conv(x, w["stem"], 4), w["a1"]), w["a2"])
     b = conv(conv(pooled(a), w["b1"]), w["b2"])
     c = conv(conv(pooled(b), w["c1"]), w["c2"])
     d = conv(jnp.concatenate([grown(c, 2), b], -1), w["d1"])
@@ -112,10 +116,8 @@ def step(weights, moving, images, masks):
 
 
 def prepared(image, mask, rng):
-    """One picture as the network takes it: float32 from -1 to 1, turned over at random."""
-    if rng.random() < 0.5:
-        image, mask = image[:, ::-1], mask[:, ::-1]
-    return image.astype(np.float32) / 127.5 - 1, mask
+    """One picture as the network takes it, turned over at random."""
+    return (image[:, ::-1], mask[:, ::-1]) if rng.random() < 0.5 else (image, mask)
 
 
 def batched(samples, size):
@@ -125,9 +127,10 @@ def batched(samples, size):
         yield np.stack(images), np.stack(masks)
 
 
-def from_memory(sizes, prepare=prepared):
-    """Prepared samples in random order, without end."""
+def from_memory(sizes, prepare=prepared, frames=1):
+    """Prepared samples in random order, without end. frames: of each picture, one after the other in its channels."""
     images, masks = pictures(sizes.count, sizes.side)
+    images = np.tile(images, (1, 1, 1, frames))
     rng = np.random.default_rng(1)
     while True:
         for at in rng.permutation(sizes.count):
@@ -152,6 +155,10 @@ def train(sizes, batches, size=3, after=None):
     weights = network(sizes.width, size)
     moving = jax.tree.map(lambda one: one - one, weights)
     batches = ahead(batches)
+    mark = (lambda: None)
+    if sizes.mark:
+        import stepscope
+        mark = stepscope.step
 
     def run(count):
         nonlocal weights, moving
@@ -164,6 +171,7 @@ def train(sizes, batches, size=3, after=None):
                 if after is not None:
                     after(weights)
                 value.block_until_ready()
+            mark()
             samples += len(images)
         return samples, float(value)
 

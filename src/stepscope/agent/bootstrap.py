@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Callback = Callable[[Foreign], object]
 
-ROOTS = ("tensorflow", "keras", "tf_keras", "onnxruntime")
+ROOTS = ("tensorflow", "keras", "tf_keras", "onnxruntime", "torch", "jax")
 """Packages whose first import starts the measurement of a process."""
 COMPUTES = ("tensorflow", "onnxruntime")
 """Packages whose import also starts sampling."""

@@ -75,7 +75,7 @@ class Signal(Enum):
 HINTS = {
     Signal.STEPS: "nothing repeats at least four times; stepscope.step() marks the steps of any loop",
     Signal.SAMPLES: "the run was too short for samples (20 per second)",
-    Signal.STACKS: "no process of the job was sampled (sampling starts when a framework is imported, 20 per second)",
+    Signal.STACKS: "no process of the job was sampled (that starts when TensorFlow or ONNX Runtime is imported)",
     Signal.INPUT_WAIT: "tf.data's model was not read in this run",
     Signal.TRACES: "no tf.function was seen",
     Signal.GRAPHS: "no session was created while the agent's thread ran",

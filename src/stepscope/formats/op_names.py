@@ -35,6 +35,9 @@ _RUNTIME_WAIT = re.compile(r"(cu|cuda|hip)(Stream|Event|Device|Ctx)?Synchronize"
 THREADPOOL_PREFIX = "ThreadpoolListener::"
 """Prefix of the bookkeeping of thread pools: two thirds of a TensorFlow capture's events, and none of its work."""
 
+WHOLE_PROGRAM = "XlaModule:"
+"""What JAX's kernels name as their op: the program that they are a part of, and so nothing."""
+
 ITERATOR_PREFIX = "Iterator::"
 DATASET = "Dataset"
 """Op type of a stage of a tf.data pipeline, as xprof calls it."""
@@ -71,6 +74,8 @@ _EXACT = {
     "EagerCopyToDevice": Category.COPY,
     "MemCpyAsync": Category.COPY,
     "DevicePut": Category.COPY,
+    "H2D Dispatch": Category.COPY,
+    "D2H Copy From Staging Buffer": Category.COPY,
     "MemoryAllocation": Category.MEMORY,
     "MemoryDeallocation": Category.MEMORY,
     "[memory]": Category.MEMORY,
@@ -90,6 +95,8 @@ _PREFIXES = (
     ("TFE_", Category.CALL),
     ("PjitFunction(", Category.CALL),
     ("TfrtTpuLoadedExecutable::", Category.CALL),
+    ("PjRtCApiLoadedExecutable::", Category.CALL),
+    ("PJRT_LoadedExecutable_", Category.CALL),
     ("TfrtCpuExecutable::", Category.CALL),
     ("CommonPjRtLoadedExecutable::", Category.CALL),
     ("backend_compile", Category.COMPILE),

@@ -325,6 +325,9 @@ def measured_items(report: Report) -> list[str]:
         items.append(f"CPU {cores:.1f} cores" + (f" (others {others:.1f})" if others is not None else ""))
     if (wait := mean("res:wait_cores")) is not None:
         items.append(f"waiting for a CPU {wait:.1f} cores")
+    if (busy := mean("res:gpu_busy_percent")) is not None:
+        held = max(series.get("res:gpu_reserved_mb") or [0.0])
+        items.append(f"GPU busy {busy:.0f} %, at most {format_rate(held)} MB of it in use")
     if memory := series.get("res:rss_mb"):
         items.append(f"peak memory {format_rate(max(memory))} MB")
     for key, word in (("res:read_mb_s", "read"), ("res:write_mb_s", "written")):

@@ -21,7 +21,7 @@ from stepscope.errors import DamagedError, StepscopeError
 from stepscope.model.api.timeline import LeftOut, SpanName, TraceRange
 from stepscope.model.log.events import Name, ThreadSeen, Traced
 from stepscope.model.records import RecordTable
-from stepscope.model.session.optrace import Category, LineKind
+from stepscope.model.session.optrace import Category, LineKind, PlaneKind
 from stepscope.timeline import link_tracks, step_parts
 from stepscope.timeline.span_track import Linked, Names, SpanTrack
 from stepscope.wire.kinds import Kind, Trait, kinds_with
@@ -238,7 +238,7 @@ class Spans:
         linked = Linked(links) if len(links) else None
         if linked is not None:
             self.linked.append(linked)
-        lines = [line for line in trace.lines if line.last > line.first]
+        lines = [line for line in trace.lines if line.last > line.first and not _is_profilers(trace, line)]
         busy = {line.index: int(trace.events.dur_ns[line.slice].sum()) for line in lines}
         for line in sorted(lines, key=lambda found: (found.plane, found.derived, -busy[found.index])):
             start = trace.events.start_ns[line.slice]
@@ -318,6 +318,11 @@ def _thread(seen: ThreadSeen | None, which: int) -> str:
         return f"thread {which}"
     name = "main thread" if seen.main else seen.name or f"thread {which}"
     return f"{name} ({seen.native})" if seen.native else name
+
+
+def _is_profilers(trace: OpTrace, line: Line) -> bool:
+    """Whether it shows what the profiler did, and nothing of the job: kineto's recording, its waits for buffers."""
+    return trace.planes[line.plane].kind is PlaneKind.METADATA
 
 
 def _traced_group(stored: StoredOpTrace, trace: OpTrace, line: Line, worker: Worker | None) -> str:

@@ -231,3 +231,27 @@ def test_hosts_that_exchange_gradients_have_their_stage(job: Job, rest: float) -
     assert "11 traced steps" in found["gradient-sharing"].basis
     assert found["forward-backward"].ratio == pytest.approx(rest, abs=0.02)
     assert sum(s.ratio or 0 for s in found.values()) == pytest.approx(1, abs=0.01)
+
+
+def marked(name: str) -> Job:
+    """A loop with marked steps, of a framework without probes."""
+    job = Job()
+    job.framework(name, "2.11.0")
+    job.step().every(PERIOD, STEPS, dur=PERIOD)
+    return job
+
+
+@pytest.mark.parametrize(("name", "title"), [("torch", "PyTorch"), ("jax", "JAX")])
+def test_nothing_is_claimed_of_steps_of_a_framework_that_is_not_measured(name: str, title: str) -> None:
+    """All of such a step looks like Python between calls: neither a share, nor a stage, nor a finding follows."""
+    found = shares(marked(name))
+    assert {share.ratio for share in found.values()} == {None}
+    assert found["output-processing"].basis == f"not measured: stepscope does not measure {title}'s calls"
+    findings, _, failures = base.run(registry.ALL, marked(name).view())
+    assert failures == ()
+    assert "GEN012" not in {finding.code for finding in findings}
+
+
+def test_steps_of_plain_python_are_python() -> None:
+    """The same loop without such a framework has its shares."""
+    assert shares(marked("numpy"))["output-processing"].ratio == pytest.approx(1.0)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
-from tests.derive.sessions import MS, Job
+from tests.derive.sessions import MS, SCRIPT, Job, S, filled
 from tests.detectors.asking import codes, look
 from tests.detectors.death_jobs import (
     END,
@@ -21,14 +24,19 @@ from tests.detectors.death_jobs import (
     without_room,
 )
 from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures
-from tests.detectors.jobs import CALL, LOOP_LINE, train_loop
+from tests.detectors.jobs import CALL, LOOP_LINE, MAIN_CALL, train_loop
 
 from stepscope.detectors.system.out_of_memory import DETECTOR
 from stepscope.model.log.events import BatchSeen
+from stepscope.model.log.memory import MemoryLacked
+from stepscope.model.records import GpuTable
 from stepscope.model.report.finding import Finding
+from stepscope.model.session.session import HostInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+DATA = Path(__file__).resolve().parents[2] / "data"
 
 
 def keeping() -> Job:
@@ -224,3 +232,48 @@ def test_a_death_without_lack_of_memory_is_none() -> None:
     assert "MEM004" not in codes(dying(killed=False))
     assert "MEM004" not in codes(dying(code=1, killed=False))
     assert "MEM004" not in codes(train_loop(80 * MS))
+
+
+def _on_a_gpu(*, steps: bool) -> Job:
+    """What an H100 recorded of a program that keeps 512 MiB a step (tests/data/gpu-h100), with or without its steps."""
+    recorded = json.loads((DATA / "gpu-h100" / "nvml-out-of-memory.json").read_text())
+    job = Job()
+    job.exit_code, job.ended_ns = 1, 33 * S
+    if steps:
+        job.function(**MAIN_CALL).every(1_116 * MS // 10, 147, dur=90 * MS, start=14 * S + 700 * MS)
+    job.host = HostInfo(gpus=1)
+    job.resources["resource_names"] = ("gpu:0 NVIDIA H100 80GB HBM3",)
+    columns = {name: np.asarray(of, np.int64) for name, of in recorded.items() if name not in {"name", "driver"}}
+    job.resources["gpus"] = filled(GpuTable, len(columns["at_ns"]), **columns)
+    job.event(
+        MemoryLacked(
+            at=31 * S,
+            error="OutOfMemoryError",
+            asked_bytes=512 * MB,
+            device="GPU:0",
+            file=SCRIPT,
+            line=CALL,
+            function="f",
+        )
+    )
+    return job
+
+
+def test_a_gpu_that_fills_with_each_step_is_told_with_what_each_leaves() -> None:
+    """The program keeps one float32[32768, 4096] of each step; nothing is said of the host's memory."""
+    found = _found(_on_a_gpu(steps=True))
+    grown = next(one.value for one in found.evidence if one.metric == "bytes_per_step")
+    assert grown == pytest.approx(512 * MB, rel=0.05)
+    assert "78.9 GiB of the 79.6 GiB of GPU:0; 512 MiB more were asked for; it grew by" in found.title
+    assert [one.id for one in found.remedies] == ["keep-numbers"]
+
+
+def test_without_steps_no_growth_is_claimed_of_a_gpu() -> None:
+    found = _found(_on_a_gpu(steps=False))
+    assert "grew" not in found.title
+    assert found.remedies[0].id == "smaller-batch"
+
+
+def _found(job: Job) -> Finding:
+    (found,) = (one for one in look(job)[0] if one.code == DETECTOR.code)
+    return found

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     PTH = PACKAGE = ""
 
-_ROOTS = frozenset(("tensorflow", "keras", "tf_keras", "onnxruntime"))
+_ROOTS = frozenset(("tensorflow", "keras", "tf_keras", "onnxruntime", "torch", "jax"))
 
 
 class StepscopeWaits:

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.optrace.device import device_work
 from stepscope.derive.optrace.steps import traced_steps
+from stepscope.derive.optrace.trace_view import OpView
 from stepscope.errors import DamagedError, StepscopeError
 from stepscope.model.report.finding import Diagnostic
 from stepscope.model.report.op_summary import OpTraceSteps, OpTraceSummary, PlaneSummary
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 DAMAGED = "DX121"
 _WITHOUT_EVENTS = frozenset({PlaneKind.METADATA, PlaneKind.ENVIRONMENT})
 """Planes that never have events."""
+_INNER = "/host:__"
+"""First letters of the names of planes in which a profiler keeps internal tables."""
 
 
 def build(session: Session) -> tuple[tuple[OpTraceSummary, ...], tuple[Diagnostic, ...]]:
@@ -44,7 +48,7 @@ def summary(name: str, trace: OpTrace) -> OpTraceSummary:
     Raises:
         FormatError, SessionError: its stats cannot be read.
     """
-    planes = [plane for plane in trace.planes if plane.kind not in _WITHOUT_EVENTS]
+    planes = [p for p in trace.planes if p.kind not in _WITHOUT_EVENTS and (p.events or not p.name.startswith(_INNER))]
     return OpTraceSummary(
         name=name,
         file=trace.source.name,
@@ -52,8 +56,27 @@ def summary(name: str, trace: OpTrace) -> OpTraceSummary:
         events=len(trace.events),
         left_out={dropped.reason: dropped.events for dropped in trace.dropped},
         planes=tuple(PlaneSummary(name=p.name, kind=p.kind.value, events=p.events) for p in planes),
-        steps=tuple(_steps(steps) for steps in traced_steps.find(trace)),
+        steps=_all_steps(trace),
     )
+
+
+def _all_steps(trace: OpTrace) -> tuple[OpTraceSteps, ...]:
+    """All ways in which it shows steps; the first by the work of the device, if the host is ahead of it."""
+    found = [_steps(steps) for steps in traced_steps.find(trace)]
+    if found and device_work.captured(trace) and (periods := OpView(trace).periods).by_device:
+        found[0] = OpTraceSteps(
+            how=BY_DEVICE,
+            name=periods.name,
+            count=len(periods),
+            median_ns=int(np.median(periods.dur_ns)),
+            min_ns=int(periods.dur_ns.min()),
+            max_ns=int(periods.dur_ns.max()),
+        )
+    return tuple(found)
+
+
+BY_DEVICE = "device work of"
+"""How steps are said to be recognised whose times are those of their work on the device."""
 
 
 def _steps(steps: traced_steps.Steps) -> OpTraceSteps:

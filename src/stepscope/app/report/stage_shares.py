@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, get_args
 
 from stepscope.causes.host import statement_role
 from stepscope.causes.job import hidden_wait
+from stepscope.derive import unmeasured
 from stepscope.derive.input import stages
 from stepscope.derive.optrace.host import traced_stages
+from stepscope.derive.optrace.steps import step_parts
 from stepscope.model.report.components import components_of
 from stepscope.model.report.finding import PipelineStage, StageShare
 from stepscope.units import format_ns
@@ -38,6 +40,9 @@ def build(view: SessionView) -> tuple[StageShare, ...]:
         return _of_trace(trace)
     if anatomy is None:
         return tuple(StageShare(stage=stage, ratio=None, basis=NO_STEPS) for stage in STAGES)
+    if (name := unmeasured.framework(view)) and trace is None:
+        why = f"not measured: stepscope does not measure {name}'s calls"
+        return tuple(StageShare(stage=stage, ratio=None, basis=why) for stage in STAGES)
     feeding, computing = _between_ratios(view)
     after = _of_stage(anatomy, "output-processing") - feeding - computing
     exchange, how = _exchange(trace)
@@ -48,7 +53,7 @@ def build(view: SessionView) -> tuple[StageShare, ...]:
     less = ", minus the communication in the traced steps" if beside else ""
     rows: list[tuple[PipelineStage, float | None, str]] = [
         *_input(view, anatomy, feeding),
-        ("host-to-device", *_on_device(trace, "copy-to-device", "copies from host to device")),
+        ("host-to-device", *_on_device(trace, step_parts.TO_DEVICE, "copies from host to device")),
         ("forward-backward", call, f"calls of the compiled step, timed on the host{inside}{less}"),
         ("gradient-sharing", exchange, how),
         ("device-to-host", *_fetching(anatomy, trace)),
@@ -58,13 +63,13 @@ def build(view: SessionView) -> tuple[StageShare, ...]:
     return tuple(StageShare(stage=stage, ratio=ratio, basis=basis) for stage, ratio, basis in rows)
 
 
-def _on_device(trace: OpView | None, part: str, what: str) -> tuple[float | None, str]:
+def _on_device(trace: OpView | None, parts: tuple[str, ...], what: str) -> tuple[float | None, str]:
     """A share that only the work of a device shows."""
     if trace is None:
         return None, "not measured: needs an op trace"
     if trace.device < 0:
         return None, "not measured: the op trace contains no device work"
-    return trace.breakdown.ratio(part), f"{what} while no kernel runs; {_traced(trace)}"
+    return trace.breakdown.ratio(*parts), f"{what} while no kernel runs; {_traced(trace)}"
 
 
 def _fetching(anatomy: Anatomy, trace: OpView | None) -> tuple[float, str]:
@@ -72,7 +77,7 @@ def _fetching(anatomy: Anatomy, trace: OpView | None) -> tuple[float, str]:
     nothing in Python waits for them.
     """
     waits = _of_stage(anatomy, "device-to-host")
-    copies, how = _on_device(trace, "copy-from-device", "copies from device to host")
+    copies, how = _on_device(trace, step_parts.FROM_DEVICE, "copies from device to host")
     if copies is not None and copies > waits:
         return copies, how
     return waits, "host waits of at least 20 us for a tensor"
@@ -82,7 +87,7 @@ def _exchange(trace: OpView | None) -> tuple[float | None, str]:
     """Communication between devices, or between hosts if they run the ops and the trace shows any."""
     ratio = trace.breakdown.ratio("collective") if trace is not None and trace.device < 0 else 0.0
     if trace is None or not ratio:
-        return _on_device(trace, "collective", "communication between devices")
+        return _on_device(trace, ("collective",), "communication between devices")
     return ratio, f"collectives and transfers between hosts while no op runs; {_traced(trace)}"
 
 
@@ -115,10 +120,10 @@ def _of_trace(trace: OpView) -> tuple[StageShare, ...]:
     shares: dict[PipelineStage, tuple[float | None, str]] = {
         "raw-input": (None, f"included in preprocessing: {why}") if read is None else (wait * read, f"{why}, {whose}"),
         "preprocessing": (wait * (1.0 - (read or 0.0)), f"waits for the next batch, {whose}"),
-        "host-to-device": _on_device(trace, "copy-to-device", "copies from host to device"),
+        "host-to-device": _on_device(trace, step_parts.TO_DEVICE, "copies from host to device"),
         "forward-backward": (split.ratio(*_COMPUTE), f"device and host work for the step, {whose}"),
         "gradient-sharing": _exchange(trace),
-        "device-to-host": _on_device(trace, "copy-from-device", "copies from device to host"),
+        "device-to-host": _on_device(trace, step_parts.FROM_DEVICE, "copies from device to host"),
         "output-processing": (split.ratio(*_AFTER), f"Python between the framework's calls, {whose}"),
         "storage": (None, "not measured: in a trace, saving looks like other Python"),
     }

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from stepscope.app.report.op_table import FAILED
 from stepscope.causes.cluster import transfers_out_of_order
+from stepscope.derive.optrace import loop_python
 from stepscope.derive.optrace.exchange import step_graph
 from stepscope.errors import DamagedError, StepscopeError
 from stepscope.model.report.finding import Diagnostic
 from stepscope.model.report.op_summary import (
+    TracedCall,
     TracedCommunication,
     TracedGain,
     TracedGap,
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
 
-MAX_GAINS, MAX_GAPS, MAX_OPS, MAX_TRANSFERS = 10, 10, 3, 50
+MAX_CALLS, MAX_GAINS, MAX_GAPS, MAX_OPS, MAX_TRANSFERS = 3, 10, 10, 3, 50
 LEAST_GAIN = 0.005
 
 
@@ -109,6 +111,10 @@ def _idle(trace: OpView, idle: Idle) -> TracedIdle:
         host_ratio=idle.host_ratio,
         count=idle.count,
         parts=_parts(dict(idle.by_part), trace.periods.mean_ns),
+        calls=tuple(
+            TracedCall(function=call.function, file=call.file, line=call.line, ratio=ratio)
+            for call, ratio in list(loop_python.while_idle(trace).items())[:MAX_CALLS]
+        ),
         gaps=tuple(TracedGap(at_ns=gap.start_ns, dur_ns=gap.dur_ns, part=gap.part) for gap in idle.gaps[:MAX_GAPS]),
     )
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from stepscope.model.records import F64
     from stepscope.model.session.session import Session
 
-MIN_SAMPLES = 4
+MIN_SAMPLES = 3
+PERIOD_NS = 1_000_000_000
+"""Longest time before a sample of which NVML's busy share speaks: an earlier one tells of what was before the steps."""
 USED_PERCENT = 1
 """A device that is busy for less of NVML's period is not used."""
 
@@ -56,7 +58,7 @@ def build(view: StepsView) -> tuple[Gpu, ...]:
     for text in sorted({names[int(n)] for n in np.unique(session.gpus.name) if int(n) < len(names)}):
         numbers = [i for i, name in enumerate(names) if name == text]
         whole = session.gpus.take(np.isin(session.gpus.name, numbers))
-        table = whole.take((whole.at_ns >= lo) & (whole.at_ns <= hi) & (whole.busy_percent >= 0))
+        table = whole.take((whole.at_ns >= lo + PERIOD_NS) & (whole.at_ns <= hi) & (whole.busy_percent >= 0))
         if len(table) < MIN_SAMPLES:
             continue
         used = whole.at_ns[whole.busy_percent >= USED_PERCENT]

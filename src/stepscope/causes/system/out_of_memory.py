@@ -12,12 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from stepscope.causes.system import memory_owners, step_need
+from stepscope.causes.system import device_memory, memory_owners, step_need
 from stepscope.derive.machine import memory_use
 from stepscope.derive.python import variable_lines
 from stepscope.model.log.memory import MemoryLacked
 
 if TYPE_CHECKING:
+    from stepscope.causes.system.device_memory import DeviceMemory
     from stepscope.causes.system.memory_owners import Owner
     from stepscope.causes.system.step_need import StepNeed
     from stepscope.derive.machine.memory_use import Limit, MemoryUse
@@ -73,6 +74,8 @@ class OutOfMemory:
     """What else has the data of the owner, in words: "tf.Variable(x) at line 39"."""
     again: float = 0.0
     """Bytes that came while the last line copied the owner."""
+    on: DeviceMemory | None = None
+    """The GPU whose memory was lacking. No owner is named then: what Python holds is known of the host alone."""
 
 
 def build(view: SessionView) -> OutOfMemory | None:
@@ -97,6 +100,8 @@ def build(view: SessionView) -> OutOfMemory | None:
 
 
 def _explained(view: SessionView, worker: Worker, use: MemoryUse, way: Way, error: MemoryLacked | None) -> OutOfMemory:
+    if (on := device_memory.build(view, error)) is not None:
+        return _of_device(view, worker, use, error, on)
     limit = _limit(use, way)
     own = float(use.own[-1]) if len(use.own) else 0.0
     asked, shape = _asked(use, error, view.session.manifest.ended_ns or worker.info.ended_ns)
@@ -132,6 +137,29 @@ def _explained(view: SessionView, worker: Worker, use: MemoryUse, way: Way, erro
         base=base,
         copies=copies,
         again=again,
+    )
+
+
+def _of_device(
+    view: SessionView, worker: Worker, use: MemoryUse, error: MemoryLacked | None, on: DeviceMemory
+) -> OutOfMemory:
+    """A death for lack of a GPU's memory."""
+    return OutOfMemory(
+        way="exception",
+        error=error.error if error is not None else "",
+        worker=worker,
+        use=use,
+        limit=None,
+        own=float(max(0, on.held)),
+        asked=float(error.asked_bytes) if error is not None else 0.0,
+        asked_shape="",
+        where=_where(view, error, []),
+        line_bytes=0.0,
+        owner=None,
+        others=(),
+        fits=0,
+        base=0.0,
+        on=on,
     )
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.optrace.host.event_nesting import parents, self_times
-from stepscope.formats.op_names import parse_op
+from stepscope.formats.op_names import WHOLE_PROGRAM, parse_op
 from stepscope.model.blocks import take
 from stepscope.model.session.optrace import DEVICE_KINDS, Category, LineKind
 from stepscope.model.session.optrace_stats import StatName
@@ -186,13 +186,13 @@ def _by_framework_op(trace: OpTrace, plane: Plane) -> OpStats:
 
 
 def _ops_of(trace: OpTrace, plane: Plane, rows: I64) -> tuple[I64, tuple[str, ...]]:
-    """The framework op named by each event: number of its text, -1 for none or an empty one."""
+    """The framework op named by each event: number of its text, -1 for none, an empty one or a whole program."""
     first, last = trace.rows_of(plane)
     column = trace.stats.of_rows(StatName.TF_OP, rows)
     said = np.full(last - first, -1, np.int64)
     if column.texts is not None:
         said[column.rows - first] = column.values.astype(np.int64)
-        said[said == (column.texts.index("") if "" in column.texts else -1)] = -1
+        said[np.isin(said, [i for i, text in enumerate(column.texts) if text in {"", WHOLE_PROGRAM}])] = -1
     return said[rows - first], column.texts or ()
 
 

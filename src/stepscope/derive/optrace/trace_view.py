@@ -9,9 +9,23 @@ import numpy as np
 
 from stepscope.derive.optrace import op_times
 from stepscope.derive.optrace.device import allocator_memory, device_work, launch_times
-from stepscope.derive.optrace.host import activity, batch_waits, data_loader, event_labels, stage_calls, traced_stages
+from stepscope.derive.optrace.host import (
+    activity,
+    batch_waits,
+    data_loader,
+    event_labels,
+    stage_calls,
+    traced_stages,
+)
 from stepscope.derive.optrace.kernels import compilations, gpu_kernels, roofline_model
-from stepscope.derive.optrace.steps import critical_path, device_idle, step_parts, step_periods, trace_lanes
+from stepscope.derive.optrace.steps import (
+    critical_path,
+    device_idle,
+    device_periods,
+    step_parts,
+    step_periods,
+    trace_lanes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,8 +85,12 @@ class OpView:
 
     @cached_property
     def periods(self) -> Periods:
-        """The steps."""
-        return step_periods.build(self.trace)
+        """The steps: by the work of the device where the host is ahead of it."""
+        marked = step_periods.build(self.trace)
+        device = device_work.main(self.trace) if marked.how is not None else -1
+        if device < 0 or marked.plane == device:
+            return marked
+        return device_periods.follow(self.trace, marked, launch_times.build(self.trace, self.domain, device))
 
     @cached_property
     def framework(self) -> Framework:

@@ -13,7 +13,8 @@ percentile.
 
 ## Known limits
 NVML counts time in which at least one kernel runs: a device that runs one small kernel after another is "busy" and may
-still reach a tenth of its capacity. An op trace shows it. Tested with replayed readings only, not on a GPU.
+still reach a tenth of its capacity. An op trace shows it. On an H100 it was
+reported for the programs that kept it busy, and for no other (docs/benchmarks/gpu.md).
 
 ## Remedy
 Record an op trace of some steps and improve the ops that take most.

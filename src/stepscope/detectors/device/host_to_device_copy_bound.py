@@ -9,8 +9,9 @@ as the bytes that they were decoded to, and frames larger than the model needs t
 
 ## Evidence
 From an op trace with a device's work: `copy_ratio`, share of the steps in copies to the device that no kernel hides;
-`bytes_per_step` and `bytes_per_s` if the trace gives sizes. The line is that of the input's map that makes elements at
-least twice as large (a cast, one-hot rows), by static types and shapes, if there is one.
+`staging_ratio`: the part of it in which the host copies from the program's memory to a pinned buffer, as JAX does;
+`bytes_per_step` and `bytes_per_s`, the rate of the bus, if the trace gives sizes. The line is that of the input's map
+that makes elements at least twice as large (a cast, one-hot rows), by static types and shapes, if there is one.
 
 ## Known limits
 Copies hidden by kernels cost nothing and are not counted. Copies within and between devices are not included.
@@ -28,19 +29,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from stepscope.causes.input import unread_input, widened_elements
+from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace.device import device_work
+from stepscope.derive.optrace.steps import step_parts
 from stepscope.derive.steps_view import StepsView
 from stepscope.detectors import op_places, trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Remedy
-from stepscope.model.session.optrace_stats import StatName
 from stepscope.units import Ratio, format_bytes, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.input.widened_elements import Widening
+    from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
     from stepscope.model.report.place import Place
 
@@ -55,9 +60,15 @@ class Params:
 
 MIN_UNREAD = Ratio(0.3)
 """Share of the bytes of a batch that no op reads, from which leaving them out is the remedy."""
+STAGED_PART = Ratio(0.5)
+"""Share of the copies from which it is said that the host's part makes the most of them."""
+_STAGED = (
+    "Most of the time the host copies the array from the program's own memory into a buffer that the device can read: "
+    "the bus is idle meanwhile."
+)
 _AHEAD = {
     "tensorflow": "tf.data.experimental.prefetch_to_device as the last stage",
-    "jax": "jax.device_put it before the step is called",
+    "jax": "jax.device_put it before the last step's result is awaited",
     "torch": "pin_memory=True in the DataLoader and .to(device, non_blocking=True)",
 }
 
@@ -67,13 +78,11 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     trace = view.traces.main
     if trace is None or trace.device < 0:
         return
-    ratio = trace.breakdown.ratio("copy-to-device")
+    ratio, staged = trace.breakdown.ratio(*step_parts.TO_DEVICE), trace.breakdown.ratio("stage-to-device")
     if ratio < params.min_ratio:
         return
-    rows = device_work.copies(trace.trace, trace.device, device_work.TO_DEVICE)
-    sent = int(trace.trace.ints(StatName.TRANSFER_BYTES, 0)[rows].sum())
+    sent, seconds = _sent(trace)
     per_step = sent / max(1, len(trace.periods))
-    seconds = 1e-9 * float(trace.trace.events.dur_ns[rows].sum())
     widened = widened_elements.build(view.pipeline.datasets) if view.pipeline is not None else None
     size = f" ({format_bytes(per_step)} a step)" if sent else ""
     yield Seen(
@@ -82,6 +91,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         where=_where(view, widened),
         evidence=(
             trace_evidence.evidence(trace, "copy_ratio", ratio, "ratio", params.min_ratio),
+            *([trace_evidence.evidence(trace, "staging_ratio", staged, "ratio")] if staged else []),
             trace_evidence.evidence(trace, "bytes_per_step", per_step, "bytes"),
             trace_evidence.evidence(trace, "bytes_per_s", sent / seconds if seconds else 0.0, "bytes/s"),
             trace_evidence.steps(trace),
@@ -95,8 +105,18 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
             Remedy(id="smaller-types", text=_smaller(widened)),
             Remedy(id="smaller-inputs", text=_fewer(view)),
         ),
-        explanation="Only copies that no kernel hides are counted.",
+        explanation="Only copies that no kernel hides are counted."
+        + (f" {_STAGED}" if staged >= STAGED_PART * ratio else ""),
     )
+
+
+def _sent(trace: OpView) -> tuple[float, float]:
+    """(bytes, seconds) of the copies within the steps; one across an edge counts by its part within."""
+    rows = device_work.copies(trace.trace, trace.device, device_work.TO_DEVICE)
+    events, sizes = trace.trace.events, device_work.copied_bytes(trace.trace, rows)
+    within = intervals.clipped_sum(events.start_ns[rows], events.end_ns[rows], trace.periods.windows)
+    part = within / np.maximum(1, events.dur_ns[rows])
+    return float((sizes * part).sum()), 1e-9 * float(within.sum())
 
 
 def _fewer(view: SessionView) -> str:

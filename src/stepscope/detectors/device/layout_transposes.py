@@ -55,6 +55,11 @@ class Params:
     """Of the traced steps."""
 
 
+_ONE = {
+    "tensorflow": 'data_format="channels_last"',
+    "jax": 'dimension_numbers=("NHWC", "HWIO", "NHWC") for every convolution',
+    "torch": "model.to(memory_format=torch.channels_last), and its inputs",
+}
 _OPTIMISER = "LayoutOptimizer"
 _KERNELS = re.compile(r"(?i)nchwToNhwc|nhwcToNchw|nchwTo4|SwapDimension\w*Tensor")
 """cuDNN's conversions and TensorFlow's transposing kernels for images."""
@@ -67,7 +72,8 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         return
     rows = _transposes(trace)
     events = trace.trace.events
-    spent = int(intervals.clipped_sum(events.start_ns[rows], events.end_ns[rows], trace.periods.windows).sum())
+    within = intervals.clipped_sum(events.start_ns[rows], events.end_ns[rows], trace.periods.windows)
+    rows, spent = rows[within > 0], int(within.sum())
     wall = float(trace.periods.dur_ns.sum())
     ratio = spent / wall if wall else 0.0
     if ratio < params.min_ratio:
@@ -84,8 +90,8 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
             trace_evidence.steps(trace),
         ),
         cost=cost_of(view, ratio, low=ratio / 2),
-        remedies=(Remedy(id="one-layout", text='one layout for the whole model: data_format="channels_last"'),),
-        explanation="TensorFlow's layout optimiser or cuDNN inserted the transposes, not the model.",
+        remedies=(Remedy(id="one-layout", text=f"one layout for the whole model: {_ONE[trace.framework]}"),),
+        explanation="The framework's layout optimiser or cuDNN inserted the transposes, not the model.",
     )
 
 

@@ -1,7 +1,8 @@
 """An op runs on the host's CPUs in the middle of a step, and the device waits for it.
 
 ## What it detects
-Ops on the host's executor threads that launch nothing on the device, while the device is idle with an empty queue.
+Ops on the host's executor threads that launch nothing on the device, while the device is idle with an empty queue; or a
+Python function that the loop calls, if the profiler recorded Python (JAX).
 
 ## Why it matters
 An op without a kernel for the device, or placed on the CPU, breaks the step in two: its inputs are copied to the host,
@@ -9,14 +10,15 @@ the device runs out of work, the host computes, the result is copied to the devi
 
 ## Evidence
 From an op trace with a device's work: `host_op_ratio`, share of the steps in which the device was idle and ops ran on
-the host; `op_ns_per_step`: time of the op with the most of it.
+the host; `op_ns_per_step`: time of the op with the most of it. `python_ratio`: the same for Python.
 
 ## Known limits
-Ops of the input pipeline are not included. Ops that the device cannot run (string ops) cannot move.
+A tracer of Python lengthens every call. Ops of the input pipeline are not included. Ops that the device cannot run
+(string ops) cannot move.
 
 ## Remedy
 Use an op that has a kernel for the device (types: int32 and strings often have none), drop `with tf.device("cpu")`, or
-move the op into the input pipeline.
+move the op into the input pipeline. Call Python every N steps, or in another thread.
 
 ## References
 TensorFlow guide, "Use a GPU": logging device placement; `tf.debugging.set_log_device_placement`.
@@ -30,6 +32,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.numeric import intervals
+from stepscope.derive.optrace import loop_python
 from stepscope.derive.optrace.host.activity import Activity
 from stepscope.detectors import op_places, trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
@@ -51,6 +54,8 @@ class Params:
 
     min_ratio: Ratio = Ratio(0.10)
     """Of the traced steps."""
+    min_python_ratio: Ratio = Ratio(0.25)
+    """The same for one Python function that the loop calls: a tracer lengthens each call of Python."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
@@ -60,6 +65,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         return
     ratio = trace.breakdown.ratio("host-compute")
     if ratio < params.min_ratio:
+        yield from _of_python(view, trace, params)
         return
     (name, kind), longest, rows = _longest(trace)
     per_step = longest / max(1, len(trace.periods))
@@ -93,6 +99,33 @@ def _longest(trace: OpView) -> tuple[Op, int, I64]:
     sums = np.bincount(np.maximum(index, 0), weights=inside * (index >= 0), minlength=len(trace.labels.ops))
     best = int(sums.argmax())
     return trace.labels.ops[best], int(sums[best]), rows[index == best]
+
+
+def _of_python(view: SessionView, trace: OpView, params: Params) -> Iterator[Seen]:
+    """Python that the loop calls, if a tracer recorded it."""
+    call, ratio = next(iter(loop_python.in_steps(trace).items()), (None, 0.0))
+    if call is None or ratio < params.min_python_ratio:
+        return
+    yield Seen(
+        title=f"{call} runs on the host in each step: the device is idle {format_ratio(ratio)} of the step while its "
+        "Python does",
+        confidence=0.85,
+        cause="Python: interpreter overhead",
+        pipeline_stage="output-processing",
+        where=(view.place(call.file, call.line, function=call.function),),
+        evidence=(
+            trace_evidence.evidence(trace, "python_ratio", ratio, "ratio", params.min_python_ratio),
+            trace_evidence.steps(trace),
+        ),
+        cost=cost_of(view, ratio),
+        remedies=(
+            Remedy(id="every-n-steps", text=f"call {call.function} every N steps, or after training"),
+            Remedy(id="on-device", text="or do its work on the device, and read only the result"),
+            Remedy(id="in-another-thread", text="or in another thread or process, while the device computes"),
+        ),
+        explanation="The device's queue was empty, the function is called by the loop itself, and nothing of the "
+        "framework ran.",
+    )
 
 
 DETECTOR = Detector(

@@ -30,6 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive import unmeasured
 from stepscope.derive.python import stack_samples
 from stepscope.detectors import general_loss, loop_python
 from stepscope.detectors.base import Detector, Signal
@@ -71,7 +72,7 @@ class Params(general_loss.Params):
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding."""
     loss = general_loss.find(view, "other-python", params)
-    if loss is None:
+    if loss is None or unmeasured.framework(view):
         return
     waiting = stack_samples.waiting_ratio(view.samples, "other-python")
     idle = waiting is not None and waiting >= params.min_waiting_ratio

@@ -2,7 +2,7 @@
 
 ## What it detects
 In an op trace without a measured run (an imported file), steps that wait for their next batch, and the cause: the
-slowest stage of the tf.data pipeline, or PyTorch's DataLoader.
+slowest stage of the tf.data pipeline, PyTorch's DataLoader, or the program's own Python on another thread.
 
 ## Why it matters
 While a step waits for input, the device does nothing. Tools that add up op times count the pipeline's ops as compute.
@@ -11,7 +11,9 @@ While a step waits for input, the device does nothing. Tools that add up op time
 `input_wait_ratio`: share of the traced steps, from the step's call to the end of GetNext (of the loader's `next`), in
 which nothing else of the step runs. `stage_ns_per_batch`: self time of the slowest stage over its parallelism.
 `python_ratio`: share of the time of the stage's function in user Python. For a DataLoader `next_ns_per_batch`, the mean
-time of its `next`, and `in_process_ratio`, the share of the batches made within it.
+time of its `next`, and `in_process_ratio`, the share of the batches made within it. For Python that the profiler
+recorded (JAX) `maker_ratio`, the share of the wait in which the named function ran, and `receiving_ratio`, the share of
+its time in which it read from a socket.
 
 ## Known limits
 Traced steps are few, and slower than others. Source lines are not known. In a session of a measured job INP001 to
@@ -32,6 +34,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive.optrace import loop_python
 from stepscope.derive.optrace.host import map_kind
 from stepscope.derive.python.random_draws import Draw
 from stepscope.detectors import drawn, trace_evidence
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.optrace.host.data_loader import Loader
+    from stepscope.derive.optrace.host.loop_calls import Producer
     from stepscope.derive.optrace.host.traced_stages import StageNode
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
@@ -75,6 +79,8 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     if trace.pipeline is None:
         if trace.loader is not None:
             yield from _of_loader(view, trace, trace.loader, params)
+        elif (maker := loop_python.producer(trace)) is not None:
+            yield from _of_python(view, trace, maker, params)
         return
     wait, stage = trace.breakdown.ratio("input-wait"), trace.pipeline.blocking
     per_batch = trace.pipeline.per_batch(stage.latency_ns)
@@ -132,6 +138,41 @@ def _of_loader(view: SessionView, trace: OpView, loader: Loader, params: Params)
     )
 
 
+def _of_python(view: SessionView, trace: OpView, maker: Producer, params: Params) -> Iterator[Seen]:
+    """The steps wait for a generator, a queue or a thread of the program."""
+    wait = trace.breakdown.ratio("input-wait")
+    if wait < params.min_wait_ratio or len(trace.periods) < params.min_steps:
+        return
+    reads = maker.receiving_ratio >= params.min_python_ratio
+    does = "reads from the network" if reads else "works"
+    yield Seen(
+        title=f"the steps wait for their next batch {format_ratio(wait)} of the time: meanwhile {maker.call} {does} "
+        f"for {format_ratio(maker.ratio)} of the wait",
+        confidence=0.85,
+        cause="Data: inefficient data transmission" if reads else "Data: inefficient data preprocessing",
+        pipeline_stage="raw-input" if reads else "preprocessing",
+        where=(view.place(maker.call.file, maker.call.line, function=maker.call.function),),
+        evidence=(
+            trace_evidence.evidence(trace, "input_wait_ratio", wait, "ratio", params.min_wait_ratio),
+            trace_evidence.evidence(trace, "maker_ratio", maker.ratio, "ratio"),
+            trace_evidence.evidence(trace, "receiving_ratio", maker.receiving_ratio, "ratio", params.min_python_ratio),
+            trace_evidence.steps(trace),
+        ),
+        cost=cost_of(view, wait),
+        remedies=_OF_NETWORK if reads else _OF_PYTHON,
+        explanation="The profiler recorded the Python of every thread. The function named is the one outside the "
+        "standard library that ran on another thread while the step's thread waited in next.",
+    )
+
+
+_OF_NETWORK = (
+    Remedy(id="nearer-data", text="bring the data nearer: a copy on this machine's disk, or a cache of what was read"),
+    Remedy(id="fewer-bytes", text="send less: compressed or smaller records; several connections, if one is limited"),
+)
+_OF_PYTHON = (
+    Remedy(id="parallel-input", text="make batches in several processes (NumPy calls that release the GIL: threads)"),
+    Remedy(id="prepare-offline", text="do the work once, offline, if it is the same each time; or on the device"),
+)
 _WORKERS = Remedy(
     id="loader-workers",
     text="make batches in worker processes: DataLoader(num_workers=4, persistent_workers=True)",

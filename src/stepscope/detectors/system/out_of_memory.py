@@ -14,13 +14,14 @@ filled the memory.
 `limit_bytes`, `own_bytes` of the process at the end, `owner_bytes`; `asked_bytes`: what was asked for at once at the
 end; `size` of the owner (a batch, the entries of a list, the elements of a buffer) and `size_that_fits`: the size that
 would have stayed within 97 % of the limit (90 % of one of address space), if all other memory stays as it was. For a
-step it is modelled from shapes.
+step it is modelled from shapes. Of a GPU (PyTorch): `limit_bytes` is the device's memory, `own_bytes` what NVML saw
+the job hold at most, and `bytes_per_step` by how much that grew with each step.
 
 ## Known limits
 Variables are seen that the user's running functions, their modules and objects of the user's classes lead to; of long
 lists 64 entries stand for all. Memory that a library holds by itself belongs to no variable. A step's need is a model:
 tensors by shape, in the order in which the graph was made, and a quarter for the work space of kernels. The last look
-may have been taken some tenths of a second before the end.
+may have been taken some tenths of a second before the end. Which tensors hold a GPU's memory is not known.
 
 ## Remedy
 The one for the owner: a smaller batch, narrower layers where a batch of 16 is too large already, a bound for what is
@@ -44,6 +45,7 @@ from stepscope.units import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from stepscope.causes.system.device_memory import DeviceMemory
     from stepscope.causes.system.memory_owners import Owner
     from stepscope.causes.system.out_of_memory import OutOfMemory
     from stepscope.derive.view import SessionView
@@ -81,7 +83,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen]:
     yield Seen(
         title=f"out of memory: {_title(death)}",
         severity="high",
-        confidence=0.85 if owner is not None else 0.5,
+        confidence=0.85 if owner is not None or death.on is not None else 0.5,
         cause=_cause(death, params),
         introduced_stage=_stage(view, owner),
         exposed_stage="training" if view.steps is not None else "initialization",
@@ -95,6 +97,19 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen]:
 
 def _title(death: OutOfMemory) -> str:
     """``list history in train holds 1.5 GiB of 2.0 GiB (control group): 1,204 entries of float32[48,64,64,8]``."""
+    if death.on is not None:
+        return _title_of_device(death, death.on)
+    return _title_of_host(death)
+
+
+def _title_of_device(death: OutOfMemory, on: DeviceMemory) -> str:
+    """``the job held 78.9 GiB of the 79.6 GiB of GPU:0; 512 MiB more were asked for``."""
+    grew = f"; it grew by {format_bytes(on.per_step)} with each step" if on.per_step else ""
+    asked = f"; {format_bytes(death.asked)} more were asked for" if death.asked else ""
+    return f"the job held {format_bytes(on.held)} of the {format_bytes(on.total)} of {on.device}{asked}{grew}"
+
+
+def _title_of_host(death: OutOfMemory) -> str:
     owner, limit = death.owner, death.limit
     bound = f"{format_bytes(limit.bytes)} ({limit.kind})" if limit is not None else "the memory there is"
     asked = f"{format_bytes(death.asked)} more were asked for" if death.asked else ""
@@ -162,8 +177,11 @@ def _at(owner: Owner) -> str:
 
 
 def _evidence(death: OutOfMemory) -> Iterator[Evidence]:
-    if death.limit is not None:
-        yield Evidence(metric="limit_bytes", value=death.limit.bytes, unit="bytes")
+    limit = death.on.total if death.on is not None else death.limit.bytes if death.limit is not None else 0
+    if limit:
+        yield Evidence(metric="limit_bytes", value=limit, unit="bytes")
+    if death.on is not None:
+        yield Evidence(metric="bytes_per_step", value=death.on.per_step, unit="bytes")
     yield Evidence(metric="own_bytes", value=death.own, unit="bytes")
     if death.asked:
         yield Evidence(metric="asked_bytes", value=death.asked, unit="bytes")
@@ -185,7 +203,8 @@ def _is_wide(owner: Owner, params: Params) -> bool:
 def _cause(death: OutOfMemory, params: Params) -> Cause:
     owner = death.owner
     if owner is None:
-        return "unknown"
+        on_device: Cause = "API: inefficient API usage" if grows(death) else "Model: improper hyper parameter"
+        return on_device if death.on is not None else "unknown"
     if owner.kind == "step":
         if owner.whole:
             return "API: not using batch API"
@@ -195,6 +214,11 @@ def _cause(death: OutOfMemory, params: Params) -> Cause:
     if (owner.kind == "container" and not owner.copied) or death.copies:
         return "API: inefficient API usage"
     return "Data: inefficient data preprocessing" if owner.kind in ("cache", "shuffle") else "Data: improper data input"
+
+
+def grows(death: OutOfMemory) -> bool:
+    """Whether a GPU's memory grew with each step."""
+    return death.on is not None and death.on.per_step > 0
 
 
 def _stage(view: SessionView, owner: Owner | None) -> Stage:
@@ -210,6 +234,8 @@ def _stage(view: SessionView, owner: Owner | None) -> Stage:
 
 def _remedies(death: OutOfMemory, params: Params) -> tuple[Remedy, ...]:
     owner = death.owner
+    if death.on is not None:
+        return _KEPT if grows(death) else _TOO_LARGE
     if owner is None:
         text = "look at what the line allocates, and give it less at once"
         return (Remedy(id="look-at-line", text=text),)
@@ -241,6 +267,17 @@ def _of_step(death: OutOfMemory, owner: Owner, params: Params) -> Iterator[Remed
         yield Remedy(id="smaller-batch", text=text)
 
 
+_KEPT = (
+    Remedy(
+        id="keep-numbers",
+        text="each step leaves something on the device: keep numbers (loss.item()) or copies on the host "
+        "(.detach().cpu()) in lists and attributes, not tensors",
+    ),
+)
+_TOO_LARGE = (
+    Remedy(id="smaller-batch", text="a smaller batch; for the same step, accumulate gradients over several"),
+    Remedy(id="recompute", text="or keep fewer activations: checkpoint (recompute) the largest layers, 16-bit numbers"),
+)
 _LAYER = ("smaller-layer", "make the largest layer smaller: pool before it is flattened, or fewer units or filters")
 _IN_PARTS = (
     "read-in-parts",

@@ -13,9 +13,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from stepscope.errors import FormatError
+from stepscope.formats.chrome import json_values, kineto_devices
 from stepscope.formats.chrome.kineto_names import ANNOTATIONS, DEVICE_CATEGORIES, KNOWN, kineto_meaning
 from stepscope.formats.chrome.trace_json import RawEvent, decode
 from stepscope.formats.chrome.trace_lanes import split
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from stepscope.formats.chrome.trace_json import Json, TraceFile
+    from stepscope.formats.chrome.trace_json import TraceFile
     from stepscope.model.session.optrace_stats import PlainStat
 
 _RECEIVED, _UNKNOWN = "RecvTensor", "unknown"
@@ -52,7 +51,6 @@ _ARGS = {
     "external id": "external_id",
 }
 """Names of arguments, with their names in the model."""
-_NUMBER = re.compile(r"-?\d{1,18}")
 _ORT_KERNEL = "_kernel_time"
 """Suffix that ONNX Runtime adds to the names of its nodes' events."""
 _GPU_LABEL = re.compile(r"GPU (\d+)")
@@ -122,7 +120,8 @@ class _Assembly:
 
     def trace(self) -> OpTrace:
         ordered = sorted(
-            (event for event in self.file.events if event.ph), key=lambda event: _number(event.ts, float("-inf"))
+            (event for event in self.file.events if event.ph),
+            key=lambda event: json_values.number(event.ts, float("-inf")),
         )
         for event in ordered:
             self._take(event)
@@ -146,20 +145,23 @@ class _Assembly:
             dur_ns=round((end - zero) * _NS_PER_US),
         )
         builder = OpTraceBuilder(source)
+        there = kineto_devices.devices(self.file.devices)
         for key, process in self.processes.items():
+            if there and not process.threads and _gpu(process) not in {-1, *there}:
+                continue  # kineto names eight devices, however many there are
             self._build(builder, key, process, zero, kineto=kineto)
         self._tell(builder)
         return builder.build()
 
     def _take(self, event: RawEvent) -> None:
-        process = self.processes.setdefault(_key(event.pid), _Process())
+        process = self.processes.setdefault(json_values.key(event.pid), _Process())
         if event.ph == "M":
             self._describe(process, event)
             return
-        thread = process.threads.setdefault(_key(event.tid), _Thread())
-        start = _number(event.ts)
+        thread = process.threads.setdefault(json_values.key(event.tid), _Thread())
+        start = json_values.number(event.ts)
         if event.ph == "X":
-            dur = _number(event.dur if event.dur is not None else event.tdur)
+            dur = json_values.number(event.dur if event.dur is not None else event.tdur)
             thread.spans.append(_span(event, start, max(0.0, dur)))
         elif event.ph in _INSTANTS:
             thread.spans.append(_span(event, start, 0.0))
@@ -170,7 +172,7 @@ class _Assembly:
         elif event.ph in _BEGIN | _END:
             self._asynchronous(process, event, start)
         elif event.ph in _FLOWS:
-            flow = f"{_text(event.cat)}/{_key(event.id)}"
+            flow = f"{json_values.text(event.cat)}/{json_values.key(event.id)}"
             thread.flows.append((_FLOWS[event.ph], start, self.flow_ids.setdefault(flow, len(self.flow_ids))))
         else:
             self.left_out[_KINDS.get(event.ph, f"events of kind {event.ph[:8]!r}")] += 1
@@ -178,15 +180,15 @@ class _Assembly:
     def _describe(self, process: _Process, event: RawEvent) -> None:
         args = event.args if isinstance(event.args, dict) else {}
         if event.name == "process_name":
-            process.name = _text(args.get("name"))
+            process.name = json_values.text(args.get("name"))
         elif event.name == "process_labels":
-            process.label = _text(args.get("labels"))
+            process.label = json_values.text(args.get("labels"))
         elif event.name == "thread_name":
-            process.threads.setdefault(_key(event.tid), _Thread()).name = _text(args.get("name"))
+            process.threads.setdefault(json_values.key(event.tid), _Thread()).name = json_values.text(args.get("name"))
 
     def _end(self, thread: _Thread, event: RawEvent, end: float) -> None:
         """End the innermost open event of that name, else the innermost; an end may omit its name."""
-        name = _text(event.name)
+        name = json_values.text(event.name)
         if not thread.open:
             self.repaired["end events without a begin event were dropped"] += 1
             return
@@ -201,7 +203,7 @@ class _Assembly:
         thread.spans.append(span)
 
     def _asynchronous(self, process: _Process, event: RawEvent, at: float) -> None:
-        key = (_text(event.cat), _key(event.id), _text(event.name))
+        key = (json_values.text(event.cat), json_values.key(event.id), json_values.text(event.name))
         if event.ph == "b":
             name = f"async {key[0] or key[2]}"
             line = process.threads.setdefault(name, _Thread(name=name))
@@ -233,7 +235,8 @@ class _Assembly:
         name, kind, number = _plane_of(pid, process)
         if kineto and _is_bookkeeping(process):
             kind = PlaneKind.METADATA
-        plane = builder.plane(name, kind, ordinal=number)
+        about = kineto_devices.devices(self.file.devices).get(number) if kind is PlaneKind.GPU else None
+        plane = builder.plane(name, kind, ordinal=number, stats=about)
         for key, thread in process.threads.items():
             spans = [s for s in thread.spans if s.category not in ANNOTATIONS]
             notes = [s for s in thread.spans if s.category in ANNOTATIONS]
@@ -307,9 +310,9 @@ def _flows_at(thread: _Thread) -> dict[float, list[tuple[str, int]]]:
 
 def _plane_of(pid: str, process: _Process) -> tuple[str, PlaneKind, int]:
     """Name, kind and device number of a process's plane."""
-    gpu = _GPU_LABEL.match(process.label)
-    if gpu:
-        return f"/device:GPU:{gpu[1]}", PlaneKind.GPU, int(gpu[1])
+    gpu = _gpu(process)
+    if gpu >= 0:
+        return f"/device:GPU:{gpu}", PlaneKind.GPU, gpu
     spans = [span for thread in process.threads.values() for span in thread.spans]
     if any(span.category in DEVICE_CATEGORIES for span in spans):
         return process.name or process.label or "GPU", PlaneKind.GPU, -1
@@ -318,15 +321,25 @@ def _plane_of(pid: str, process: _Process) -> tuple[str, PlaneKind, int]:
         kind = {"CPU": PlaneKind.HOST, "GPU": PlaneKind.GPU, "TPU": PlaneKind.TPU}.get(tf1["kind"], PlaneKind.DEVICE)
         return process.name, kind, int(tf1["number"]) if kind is not PlaneKind.HOST else -1
     kind = plane_kind(process.name)
-    if kind is PlaneKind.OTHER and _NUMBER.fullmatch(pid):
+    if kind is PlaneKind.OTHER and json_values.NUMBER.fullmatch(pid):
         kind = PlaneKind.HOST
     return process.name or process.label or f"process {pid}", kind, ordinal(process.name)
+
+
+def _gpu(process: _Process) -> int:
+    """The number of a device that kineto's label names; -1 for another process."""
+    gpu = _GPU_LABEL.match(process.label)
+    return int(gpu[1]) if gpu else -1
+
+
+_OF_PROFILER = frozenset({"trace", "overhead"})
+"""Categories of what kineto says of itself: its recording, and CUPTI's waits for a full buffer."""
 
 
 def _is_bookkeeping(process: _Process) -> bool:
     """Whether a process of a kineto trace is the profiler itself: its recording and its end mark."""
     spans = [span for thread in process.threads.values() for span in thread.spans]
-    return bool(spans) and all(s.category == "trace" or (not s.category and not s.dur) for s in spans)
+    return bool(spans) and all(s.category in _OF_PROFILER or (not s.category and not s.dur) for s in spans)
 
 
 def _line_of(name: str, plane: PlaneKind, *, kineto: bool) -> LineKind:
@@ -336,17 +349,18 @@ def _line_of(name: str, plane: PlaneKind, *, kineto: bool) -> LineKind:
 
 
 def _line_id(key: str) -> int:
-    return int(key) if _NUMBER.fullmatch(key) else 0
+    return int(key) if json_values.NUMBER.fullmatch(key) else 0
 
 
 def _span(event: RawEvent, start: float, dur: float) -> _Span:
     args: dict[str, PlainStat] = {}
     if isinstance(event.args, dict):
         for name, value in event.args.items():
-            plain = _plain(value)
+            plain = json_values.plain(value)
             if plain is not None:
                 args[_ARGS.get(str(name), str(name))] = plain
-    return _Span(_text(event.name), start, dur, _text(event.cat).lower(), args)
+        args |= kineto_devices.launch(event.args)
+    return _Span(json_values.text(event.name), start, dur, json_values.text(event.cat).lower(), args)
 
 
 def _meaning_of(span: _Span) -> Meaning | None:
@@ -360,36 +374,3 @@ def _meaning_of(span: _Span) -> Meaning | None:
     if isinstance(kind, str) and span.name.endswith(_ORT_KERNEL):
         return Meaning(category=Category.OP, op_name=span.name.removesuffix(_ORT_KERNEL), op_type=kind)
     return kineto_meaning(span.name, span.category) if span.category else None
-
-
-def _plain(value: Json) -> PlainStat | None:
-    """An argument as a stat; numeric strings become numbers, lists and objects JSON."""
-    if isinstance(value, bool):
-        return int(value)
-    if isinstance(value, str):
-        return int(value) if _NUMBER.fullmatch(value) else value
-    if isinstance(value, int | float):
-        return value
-    return None if value is None else msgspec.json.encode(value).decode()
-
-
-def _number(value: Json, missing: float = 0.0) -> float:
-    if isinstance(value, str):
-        try:
-            value = float(value)
-        except ValueError:
-            return missing
-    if not isinstance(value, int | float) or not abs(value) < _FAR_US:
-        return missing
-    return float(value)
-
-
-_FAR_US = 1e17
-
-
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else "" if value is None else str(value)
-
-
-def _key(value: Json) -> str:
-    return str(value)

@@ -45,6 +45,7 @@ class _Object(msgspec.Struct, rename="camel"):
     trace_events: list[RawEvent] | None = None
     schema_version: Json = None
     base_time_nanoseconds: Json = None
+    device_properties: Json = None
     samples: Json = None
 
 
@@ -57,6 +58,8 @@ class TraceFile:
     """Flag: the file has kineto's schema."""
     base_ns: int = 0
     """Zero of its clock in nanoseconds since 1970; 0 if unknown."""
+    devices: Json = None
+    """What kineto says of the machine's GPUs."""
     samples: int = 0
     """Number of stack samples in addition to the events."""
     left_out_bytes: int = 0
@@ -108,6 +111,7 @@ def _read(text: bytes, name: str, left_out: int) -> TraceFile:
         events=found.trace_events,
         kineto=found.schema_version is not None,
         base_ns=base if isinstance(base, int) else 0,
+        devices=found.device_properties,
         samples=len(found.samples) if isinstance(found.samples, list) else 0,
         left_out_bytes=left_out,
     )

@@ -65,7 +65,7 @@ class Name(Event, tag="name", frozen=True, kw_only=True):
     """Additional fetches of each hook, for SESSION_RUN in a MonitoredSession: "Class: fetches"."""
 
 
-FRAMEWORKS = ("tensorflow", "keras", "tf_keras", "onnxruntime")
+FRAMEWORKS = ("tensorflow", "keras", "tf_keras", "onnxruntime", "torch", "jax")
 """Frameworks that a job may be said to run on, in this order."""
 
 

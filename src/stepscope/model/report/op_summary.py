@@ -98,8 +98,20 @@ class TracedIdle(Struct, frozen=True, kw_only=True):
     """Number of gaps of at least a microsecond."""
     parts: tuple[TracedPart, ...] = ()
     """Activity of the host in the meantime, largest part first."""
+    calls: tuple[TracedCall, ...] = ()
+    """What the loop called meanwhile, if the profiler recorded Python; largest first, at most 3."""
     gaps: tuple[TracedGap, ...] = ()
     """Longest gaps, at most 10."""
+
+
+class TracedCall(Struct, frozen=True, kw_only=True):
+    """A function that the loop calls. ``ratio``: share of the device's idle time in which it ran."""
+
+    function: str
+    file: str
+    """Last part of its path."""
+    line: int
+    ratio: float
 
 
 class TracedGain(Struct, frozen=True, kw_only=True):

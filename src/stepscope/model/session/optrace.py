@@ -43,6 +43,7 @@ from stepscope.model.session.optrace_stats import LoadedStats, PlainStat, StatCo
 I32 = npt.NDArray[np.int32]
 I16 = npt.NDArray[np.int16]
 I8 = npt.NDArray[np.int8]
+U8 = npt.NDArray[np.uint8]
 
 
 _INT_LIMIT = 2.0**63

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stepscope.model.report.finding import Report
     from stepscope.model.report.op_summary import TracedIdle, TracedSteps
 
-COPIES = ("copy-to-device", "copy-from-device", "copy-on-device")
+COPIES = ("copy-to-device", "stage-to-device", "copy-from-device", "stage-from-device", "copy-on-device")
 IDLE = ("device-gap", "device-wait", "scheduling")
 """Parts in which nothing works for the step; drawn hatched."""
 _OWN = frozenset({"device-compute", "host-compute", "host-python", "collective", "launch", "runtime", "compile"})

@@ -18,6 +18,8 @@ PART_WORDS = {
     "device-wait": "waiting for another device",
     "collective": "communication",
     "compile": "compiling",
+    "stage-to-device": "copy to device, on the host",
+    "stage-from-device": "copy from device, on the host",
     "host-compute": "ops on the CPU",
     "host-python": "Python in ops",
     "launch": "launching ops",
@@ -26,6 +28,8 @@ PART_WORDS = {
 }
 """Display names of parts that differ from their identifiers."""
 SEPARATOR = " \u00b7 "
+MIN_CALL = 0.3
+"""Share of the idle time from which a call of the loop is named."""
 SMALL = 0.005
 """Parts below half a percent are omitted from short lists."""
 STAGE_HEAD = ("stage", "work per batch", "parallel calls", "buffered", "calls", "ops of its function")
@@ -111,6 +115,9 @@ def idle_text(idle: TracedIdle) -> str:
     if idle.gaps:
         gap = idle.gaps[0]
         text += f"; longest {format_ns(gap.dur_ns)} ({part_word(gap.part)})"
+    said = [f"{words.printable(f'{c.function} ({c.file}:{c.line})')} {format_ratio(c.ratio)}" for c in idle.calls]
+    if idle.calls and idle.calls[0].ratio >= MIN_CALL:
+        text += f"; meanwhile the loop called {said[0]} of it"
     return text
 
 

@@ -50,6 +50,9 @@ _TENSOR = re.compile(r"(?:OOM when )?allocating tensor with shape ?\[([\d,]*)\] 
 _ARRAY = re.compile(r"allocate ([\d.]+) (bytes|[KMGTPE]iB) for an array with shape \(([\d, ]*)\) and data type (\S+)")
 _BYTES = re.compile(r"(?:allocate|allocating|requested|of) (\d{4,}) ?(?:B\b|bytes)")
 _NODE = re.compile(r"\{\{node ([^}]{1,300})\}\}")
+_TORCH = re.compile(r"Tried to allocate ([\d.]+) (bytes|[KMGT]iB)\. GPU (\d+) has a total capacity")
+_OF_XLA = frozenset(("XlaRuntimeError", "JaxRuntimeError"))
+"""Names of the error that jaxlib raises."""
 _UNITS = {"bytes": 0, "KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40, "PiB": 50, "EiB": 60}
 _STACK = 8
 
@@ -194,14 +197,18 @@ def lacks_memory(error: Foreign) -> bool:
     names = {cls.__name__ for cls in type(error).__mro__}
     if issubclass(type(error), MemoryError) or "ResourceExhaustedError" in names:
         return True
-    return "XlaRuntimeError" in names and "RESOURCE_EXHAUSTED" in str(error)[:200]
+    if "OutOfMemoryError" in names:  # PyTorch's, of a GPU
+        return str(getattr(type(error), "__module__", "")).partition(".")[0] == "torch"
+    return bool(names & _OF_XLA) and "RESOURCE_EXHAUSTED" in str(error)[:200]
 
 
 def sizes(text: str) -> dict[str, object]:
     """What a message says of the memory that was asked for: numbers, types and names of nodes only."""
     found: dict[str, object] = {}
-    tensor, array, plain, node = (p.search(text) for p in (_TENSOR, _ARRAY, _BYTES, _NODE))
-    if tensor is not None:
+    tensor, array, torch, plain, node = (p.search(text) for p in (_TENSOR, _ARRAY, _TORCH, _BYTES, _NODE))
+    if torch is not None:
+        found.update(asked_bytes=int(float(torch[1]) * (1 << _UNITS[torch[2]])), device="GPU:" + torch[3])
+    elif tensor is not None:
         shape = [int(n) for n in tensor[1].split(",") if n]
         device = tensor[3].rpartition("device:")[2]
         found.update(shape=shape, dtype=tensor[2], device=device[:20])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stepscope.derive.numeric import intervals
 from stepscope.model.session.optrace import DEVICE_KINDS, Category, LineKind
+from stepscope.model.session.optrace_stats import StatName
 
 if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
@@ -18,6 +20,10 @@ WORK = (Category.KERNEL, Category.OP, Category.COLLECTIVE, Category.COPY)
 """Categories of a device's work; waits and markers are not work."""
 TO_DEVICE, FROM_DEVICE = "MemcpyHToD", "MemcpyDToH"
 """Op types of copies (``formats.op_names``)."""
+STAGING = {TO_DEVICE: "H2D Dispatch", FROM_DEVICE: "D2H Copy From Staging Buffer"}
+"""What PJRT's threads call the copy between the program's own memory and the pinned buffer that the device copies from
+or to: of pageable arrays it takes most of the time. Source: xla/pjrt/se_raw_buffer.cc."""
+_SIZE = re.compile(r"\bsize:(\d+)")
 _WORK_LINES = (LineKind.STREAM, LineKind.XLA_OPS, LineKind.ASYNC_OPS)
 
 
@@ -42,6 +48,23 @@ def copies(trace: OpTrace, plane: int, way: str) -> I64:
     wanted = np.array([text == way for text in trace.strings], np.bool_)
     result: I64 = found[wanted[trace.metas.op_type[trace.events.meta[found]]]]
     return result
+
+
+def staged(trace: OpTrace, way: str) -> I64:
+    """Rows of the host's part of copies of one op type."""
+    wanted = np.zeros(len(trace.metas), np.bool_)
+    wanted[trace.metas_named(STAGING[way])] = True
+    return np.flatnonzero(wanted[trace.events.meta]) if wanted.any() else np.empty(0, np.int64)
+
+
+def copied_bytes(trace: OpTrace, chosen: I64) -> I64:
+    """Bytes of some copies; 0 if the trace does not say."""
+    sizes: I64 = trace.ints(StatName.TRANSFER_BYTES, 0)[chosen]
+    if sizes.any():
+        return sizes
+    codes, texts = trace.texts(StatName.MEMCPY_DETAILS)
+    told = [_SIZE.search(text) for text in texts]
+    return np.array([*(int(match[1]) if match else 0 for match in told), 0], np.int64)[codes[chosen]]
 
 
 def when(trace: OpTrace, chosen: I64) -> Intervals:

@@ -7,6 +7,7 @@ a run started by a tf.data stage (``InstantiatedCapturedFunction``) belongs to t
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stepscope.model.records import I64, Bool
-    from stepscope.model.session.optrace import I8, I32, Line, OpTrace
+    from stepscope.model.session.optrace import I8, I32, U8, Line, OpTrace
 
 RUN_ID = "id"
 """Stat of executor events: the number of the function run that they belong to (the executor's ``step_id``)."""
@@ -44,6 +45,10 @@ _GET_NEXT_TYPES = frozenset(
 )
 LOADER = "enumerate(DataLoader)#"
 """PyTorch's name for taking a batch; the events inside make the batch. Source: torch/utils/data/dataloader.py."""
+PYTHON_TRACED = "$"
+"""First letter of what the profilers' Python tracer records: ``$train.py:12 step``, ``$builtins next``."""
+_NEXT = re.compile(r"\$(builtins next|\S+:\d+ __next__)")
+"""A tracer's name for taking the next element of anything: on the thread with the steps, a batch."""
 _AROUND_OPS = frozenset(
     {
         "Case",
@@ -160,6 +165,8 @@ class Domain:
     """Whether its own time, without that of the events inside, is waiting for work elsewhere."""
     host: Bool
     """Whether it is on a host thread and has a duration."""
+    loop_python: Bool
+    """Whether it is a Python tracer's, and inside no op: the program's loop, and what it calls."""
 
     @property
     def run(self) -> I64:
@@ -189,9 +196,13 @@ def build(trace: OpTrace) -> Domain:
     of_input = marks & (_STAGE_MARK | _CAPTURED_MARK) != 0
     if captured.any():
         of_input |= runs.shared_with(np.flatnonzero(captured)) & host & (marks & _GET_NEXT_MARK == 0)
-    loader = marks & _LOADER_MARK != 0
-    of_input = nesting.spread(of_input | loader) & ~loader
     activity = take(metas.activity, events.meta)
+    loader = marks & _LOADER_MARK != 0
+    taken = _taken(trace, marks & _NEXT_MARK != 0, nesting)
+    activity[taken] = Activity.GET_NEXT
+    of_input = nesting.spread(of_input | loader | taken) & ~loader & ~taken
+    traced = marks & _TRACED_MARK != 0
+    loop_python = traced & ~taken & ~nesting.spread(~traced & (activity == Activity.PYTHON))
     ran = trace.stats.of_events(StatName.HLO_OP).rows  # XLA's ops on host threads carry only their name
     activity[ran[(activity[ran] == Activity.OTHER) & host[ran]]] = Activity.OP
     launching = _launching(trace, nesting.parent, host)
@@ -208,7 +219,21 @@ def build(trace: OpTrace) -> Domain:
         activity=activity,
         blocked=host & waits,
         host=host & (events.dur_ns > 0),
+        loop_python=loop_python & (activity == Activity.PYTHON),
     )
+
+
+def _taken(trace: OpTrace, called: Bool, nesting: Nesting) -> Bool:
+    """Which calls of ``next`` take a batch: the outermost ones on a thread that holds markers of steps."""
+    result = np.zeros(len(called), np.bool_)
+    if not called.any():
+        return result
+    steps = take(trace.metas.category == Category.STEP, trace.events.meta)
+    threads = np.bincount(trace.events.line[steps], minlength=len(trace.lines)) > 0
+    called &= take(threads, trace.events.line)
+    rows = np.flatnonzero(called)
+    result[rows[nearest(nesting.parent, called, rows) < 0]] = True
+    return result
 
 
 def _is_one_of(numbers: I64, sought: I64) -> Bool:
@@ -224,8 +249,8 @@ def _is_one_of(numbers: I64, sought: I64) -> Bool:
     return found
 
 
-_STAGE_MARK, _CAPTURED_MARK, _BLOCKED_MARK, _GET_NEXT_MARK, _LOADER_MARK, _TOLD_MARK = (
-    np.int8(1 << bit) for bit in range(6)
+_STAGE_MARK, _CAPTURED_MARK, _BLOCKED_MARK, _GET_NEXT_MARK, _LOADER_MARK, _TOLD_MARK, _NEXT_MARK, _TRACED_MARK = (
+    np.uint8(1 << bit) for bit in range(8)
 )
 
 
@@ -233,7 +258,7 @@ _STAGE_MARK, _CAPTURED_MARK, _BLOCKED_MARK, _GET_NEXT_MARK, _LOADER_MARK, _TOLD_
 class _PerMeta:
     """Facts per kind of event. Shapes: int8[meta]."""
 
-    marks: I8
+    marks: U8
     """Facts from its name, one bit each."""
     activity: I8
 
@@ -254,7 +279,7 @@ def _per_meta(trace: OpTrace) -> _PerMeta:
     activity[stage] = Activity.STAGE
     captured = names.where(lambda n: n.startswith(CAPTURED))
     executor = np.isin(trace.metas.category, [Category.EXECUTOR, Category.CALL, Category.INPUT]) | captured
-    marks = np.zeros(len(trace.metas), np.int8)
+    marks = np.zeros(len(trace.metas), np.uint8)
     for mark, marked in (
         (_STAGE_MARK, stage),
         (_CAPTURED_MARK, captured),
@@ -262,6 +287,8 @@ def _per_meta(trace: OpTrace) -> _PerMeta:
         (_GET_NEXT_MARK, get_next),
         (_LOADER_MARK, loader),
         (_TOLD_MARK, executor & ~stage),
+        (_NEXT_MARK, names.where(lambda n: _NEXT.fullmatch(n) is not None)),
+        (_TRACED_MARK, names.where(lambda n: n.startswith(PYTHON_TRACED))),
     ):
         marks[marked] |= mark
     return _PerMeta(marks=marks, activity=activity)
@@ -288,7 +315,7 @@ class _Texts:
 
 
 _TELLING = _BLOCKED | _RECEIVES | _AROUND_OPS | _GET_NEXT_TYPES | _PYTHON_OPS
-_TELLING_HEADS = (*_GET_NEXT, *_STAGES, CAPTURED, LOADER)
+_TELLING_HEADS = (*_GET_NEXT, *_STAGES, CAPTURED, LOADER, PYTHON_TRACED)
 
 
 def _host_lines(trace: OpTrace) -> list[Line]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.formats.op_names import parse_op
+from stepscope.formats.op_names import WHOLE_PROGRAM, parse_op
 from stepscope.model.session.optrace import DEVICE_KINDS, Category, LineKind
 from stepscope.model.session.optrace_stats import StatName
 
@@ -52,5 +52,6 @@ def build(trace: OpTrace) -> Labels:
         codes, texts = trace.texts(StatName.TF_OP)
         ops = [numbers.setdefault(parse_op(text) or (text, ""), len(numbers)) for text in texts]
         said = codes[rows] >= 0
+        said &= ~np.array([*(text == WHOLE_PROGRAM for text in texts), False], np.bool_)[codes[rows]]
         index[rows[said]] = np.array(ops, np.int64)[codes[rows[said]]]
     return Labels(ops=tuple(numbers), index=index)

@@ -18,7 +18,7 @@ import numpy as np
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace.device import device_work
-from stepscope.formats.op_names import parse_op
+from stepscope.formats.op_names import WHOLE_PROGRAM, parse_op
 from stepscope.model.session.optrace import Category
 from stepscope.model.session.optrace_stats import StatName
 
@@ -27,10 +27,14 @@ if TYPE_CHECKING:
     from stepscope.model.records import F64, I64, Bool
     from stepscope.model.session.optrace import OpTrace
 
-_TENSOR_CORE = re.compile(r"884|1688|16816|hmma|imma|xmma|wgmma|tensorop|gmma")
-"""Parts of the names of cuBLAS, cuDNN and CUTLASS kernels that use tensor cores, from Volta (884) to Hopper (gmma)."""
-_SIXTEEN_BIT = re.compile(r"(?i)half|bfloat16|bf16|fp16|f16|hgemm|h884|h1688|h16816")
-_GEMM = re.compile(r"(?i)gemm|scudnn|conv|winograd|wgrad|dgrad|fprop|cutlass")
+_TENSOR_CORE = re.compile(r"884|1688|16816|hmma|imma|xmma|wgmma|tensorop|gmma|nvjet")
+"""Parts of the names of cuBLAS, cuDNN and CUTLASS kernels that use tensor cores, from Volta (884) to Hopper (gmma, and
+cuBLAS' nvjet)."""
+_PLAIN = re.compile(r"ffma|simt")
+"""Parts of the names of those that do not, although another part reads so: ``sm80_xmma_gemm_f32f32_..._ffma_``."""
+_SIXTEEN_BIT = re.compile(r"(?i)half|bfloat16|bf16|fp16|f16|hgemm|h884|h1688|h16816|nvjet_(sm\d+_)?[ht]")
+"""Also cuBLAS' nvjet of half (h) and bfloat16 (t) numbers."""
+_GEMM = re.compile(r"(?i)gemm|scudnn|conv|winograd|wgrad|dgrad|fprop|cutlass|nvjet")
 """Kernels of matrix products and convolutions, used if no op is named."""
 _ELIGIBLE = re.compile(
     r"_?(Fused)?(Batch)?MatMul(V[23])?|(Xla)?Einsum|XlaDot(V2)?|_?(Fused)?Conv[23]D(Backprop(Input|Filter)(V2)?)?"
@@ -97,13 +101,14 @@ def build(trace: OpTrace, device: int, periods: Periods) -> Kernels | None:
         return None
     names = trace.names()[rows]
     said = {int(i): trace.strings[i] for i in np.unique(names)}
-    tensor = {i for i, text in said.items() if _TENSOR_CORE.search(text)}
+    tensor = {i for i, text in said.items() if _TENSOR_CORE.search(text) and not _PLAIN.search(text)}
     sixteen = {i for i, text in said.items() if _SIXTEEN_BIT.search(text)}
     gemm = {i for i, text in said.items() if _GEMM.search(text)}
     codes, ops = trace.texts(StatName.TF_OP)
     kinds = [(parse_op(text) or (text, text))[1] for text in ops]
+    whole = [text == WHOLE_PROGRAM for text in ops]
     wanted = np.array([*(_ELIGIBLE.fullmatch(kind) is not None for kind in kinds), False], np.bool_)
-    of_op = codes[rows]
+    of_op = np.where(np.array([*whole, False], np.bool_)[codes[rows]], -1, codes[rows])
     occupancy, blocks = _details(trace, rows)
     stats = trace.planes[device].stats
     return Kernels(

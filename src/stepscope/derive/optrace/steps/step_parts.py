@@ -46,6 +46,8 @@ PARTS: dict[str, str] = {
     "copy-to-device": "copies from host to device",
     "copy-from-device": "copies from device to host",
     "copy-on-device": "copies within a device",
+    "stage-to-device": "copying on the host, into the buffer from which the device copies",
+    "stage-from-device": "copying on the host, out of the buffer to which the device copied",
     "device-gap": "the device is idle between two kernels, with the next one already queued",
     **_LEVEL_0,
     "compile": "tracing and compiling",
@@ -60,6 +62,8 @@ PARTS: dict[str, str] = {
     "other-python": "Python between the framework's calls",
 }
 """Parts in order of priority, and their meaning."""
+TO_DEVICE = ("copy-to-device", "stage-to-device")
+FROM_DEVICE = ("copy-from-device", "stage-from-device")
 _HOST = {
     Activity.COLLECTIVE: "collective",
     Activity.COMPILE: "compile",
@@ -194,6 +198,8 @@ def _device_layers(trace: OpTrace, launches: Launches) -> dict[str, Intervals]:
         "collective": device_work.busy(trace, device, Category.COLLECTIVE),
         "copy-to-device": device_work.when(trace, device_work.copies(trace, device, device_work.TO_DEVICE)),
         "copy-from-device": device_work.when(trace, device_work.copies(trace, device, device_work.FROM_DEVICE)),
+        "stage-to-device": device_work.when(trace, device_work.staged(trace, device_work.TO_DEVICE)),
+        "stage-from-device": device_work.when(trace, device_work.staged(trace, device_work.FROM_DEVICE)),
         "copy-on-device": device_work.busy(trace, device, Category.COPY),
     }
     waits = [
@@ -227,6 +233,7 @@ def _host_layers(trace: OpTrace, periods: Periods, domain: Domain) -> dict[str, 
 def _host_parts(trace: OpTrace, periods: Periods, domain: Domain) -> I8:
     """The part of the own time of each host event, -1 for none: int8[event]."""
     part: I8 = _PART_OF[domain.activity]
+    part[domain.loop_python] = -1  # a tracer's Python between the framework's calls: what no other part covers
     part[domain.activity == Activity.RUNTIME] = _RUNTIME
     nameless = np.flatnonzero(domain.host & (domain.activity == Activity.OTHER) & (domain.parent >= 0))
     around = activity.nearest(domain.parent, domain.activity != Activity.OTHER, nameless)

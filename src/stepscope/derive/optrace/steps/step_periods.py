@@ -40,6 +40,8 @@ class Periods:
     how: StepKind | None
     """How the steps were recognised; None: no steps, and the one period is the whole trace."""
     name: str
+    by_device: bool = False
+    """Whether they are those of the device's work, behind the host's markers."""
 
     def __len__(self) -> int:
         """Number of periods."""

@@ -1,0 +1,160 @@
+"""What the training loop calls between the framework's calls, and who makes its batches, by a Python tracer's events.
+
+JAX's profiler (and TensorFlow's, if asked) records every Python call: ``$train.py:12 score`` with the file's last name,
+``$builtins next`` for a function written in C. The loop's own calls are those directly inside a step. A batch that the
+steps wait for is made by the calls that other threads run meanwhile: the outermost function of a generator that works
+is named, and the function written in C in which it spends most of its time says what it does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.numeric import intervals
+from stepscope.derive.optrace.host import activity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stepscope.derive.numeric.intervals import Intervals
+    from stepscope.derive.optrace.host.activity import Domain
+    from stepscope.model.records import I64, Bool
+    from stepscope.model.session.optrace import OpTrace
+
+_CALL = re.compile(r"\$(?P<file>\S+\.py):(?P<line>\d+) (?P<function>.+)")
+_BUILTIN = re.compile(r"\$\S+ (?P<function>\w+)")
+BLOCKS = frozenset({"acquire", "wait", "get", "put", "_acquire_restore", "join", "sleep", "select", "poll"})
+"""Functions in which a thread waits for another one."""
+RECEIVES = frozenset({"recv", "recv_into", "recvfrom", "readinto", "read"})
+"""Functions in which a thread reads from a socket or a file."""
+_SOCKET = "socket.py"
+_LIBRARY = frozenset({"queue.py", "threading.py", "socket.py", "ssl.py", "contextlib.py", "profiler.py"})
+"""Files of the standard library and of JAX's profiler that stand between a program and its wait."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A Python function of the program."""
+
+    function: str
+    file: str
+    """Last part of its path."""
+    line: int
+
+    def __str__(self) -> str:
+        """``score (train.py:12)``."""
+        return f"{self.function} ({self.file}:{self.line})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Producer:
+    """Who makes the batches that the steps wait for."""
+
+    call: Call
+    ratio: float
+    """Share of the wait in which it runs."""
+    receiving_ratio: float
+    """Share of its time in which it reads from a socket."""
+
+
+def shares(trace: OpTrace, domain: Domain, line: int, steps: I64, windows: Intervals) -> Mapping[Call, float]:
+    """The calls of the loop on a line, with their share of some times, largest first. ``steps``: their starts."""
+    total = intervals.total(windows)
+    if line < 0 or not total:
+        return {}
+    mine = np.zeros(len(domain.host), np.bool_)
+    mine[trace.lines[line].slice] = True
+    outer = _directly_inside_a_step(trace, domain, steps, np.flatnonzero(mine & domain.loop_python))
+    found: Counter[Call] = Counter()
+    spent = intervals.clipped_sum(trace.events.start_ns[outer], trace.events.end_ns[outer], windows)
+    for row, ns in zip(outer.tolist(), spent.tolist(), strict=True):
+        call = call_of(trace, row)
+        if call is not None and ns:
+            found[call] += ns
+    return {call: ns / total for call, ns in found.most_common()}
+
+
+def producer(trace: OpTrace, domain: Domain, line: int, waiting: Intervals) -> Producer | None:
+    """Who makes the batches while the steps on a line wait for them."""
+    total = intervals.total(waiting)
+    if line < 0 or not total:
+        return None
+    others = domain.host & _traced(trace)
+    others[trace.lines[line].slice] = False
+    rows = np.flatnonzero(others)
+    events = trace.events
+    spent = intervals.clipped_sum(events.start_ns[rows], events.end_ns[rows], waiting)
+    rows, spent = rows[spent > 0], spent[spent > 0]
+    own = np.zeros(len(events), np.int64)
+    own[rows] = spent
+    inside = domain.parent[rows]
+    np.subtract.at(own, inside[inside >= 0], spent[inside >= 0])
+    made, received = _by_maker(trace, domain, rows[own[rows] > 0], own)
+    if not made:
+        return None
+    call, ns = made.most_common(1)[0]
+    return Producer(call=call, ratio=min(1.0, ns / total), receiving_ratio=received[call] / ns)
+
+
+def call_of(trace: OpTrace, row: int) -> Call | None:
+    """The Python function of an event; None for one written in C."""
+    match = _CALL.fullmatch(_name(trace, row))
+    return Call(function=match["function"], file=match["file"], line=int(match["line"])) if match else None
+
+
+def _by_maker(trace: OpTrace, domain: Domain, rows: I64, own: I64) -> tuple[Counter[Call], Counter[Call]]:
+    """(time that each function spends, itself or in the library, without waits for threads; its part in sockets)."""
+    made: Counter[Call] = Counter()
+    received: Counter[Call] = Counter()
+    known: dict[tuple[int, int], tuple[Call | None, bool]] = {}
+    for row in rows.tolist():
+        match = _BUILTIN.fullmatch(_name(trace, row))
+        leaf = match["function"] if match else ""
+        call = call_of(trace, row)
+        if leaf in BLOCKS or (call is not None and call.function in BLOCKS):
+            continue
+        parent = int(domain.parent[row])
+        key = (parent, int(trace.events.meta[row]))
+        if key not in known:
+            known[key] = _maker(trace, domain, row)
+        maker, by_socket = known[key]
+        if maker is not None:
+            made[maker] += int(own[row])
+            received[maker] += int(own[row]) if by_socket and leaf in RECEIVES else 0
+    return made, received
+
+
+def _maker(trace: OpTrace, domain: Domain, row: int) -> tuple[Call | None, bool]:
+    """(the nearest function outside the library, whether a socket's stands between)."""
+    at, by_socket = row, False
+    while at >= 0:
+        call = call_of(trace, at)
+        if call is not None and call.file not in _LIBRARY and not call.function.startswith("<"):
+            return call, by_socket
+        by_socket = by_socket or (call is not None and call.file == _SOCKET)
+        at = int(domain.parent[at])
+    return None, by_socket
+
+
+def _directly_inside_a_step(trace: OpTrace, domain: Domain, steps: I64, rows: I64) -> I64:
+    """Calls in a step whose caller had begun before the step: a marker may begin within one call and end in another."""
+    around = activity.nearest(domain.parent, domain.loop_python, rows)
+    start = trace.events.start_ns
+    step = np.searchsorted(steps, start[rows], side="right")
+    before = np.where(around >= 0, np.searchsorted(steps, start[np.maximum(around, 0)], side="right"), 0)
+    return rows[(step > 0) & (before < step)]
+
+
+def _traced(trace: OpTrace) -> Bool:
+    metas = np.array([trace.strings[i].startswith("$") for i in trace.metas.name.tolist()], np.bool_)
+    found: Bool = metas[trace.events.meta]
+    return found
+
+
+def _name(trace: OpTrace, row: int) -> str:
+    return trace.strings[int(trace.metas.name[trace.events.meta[row]])]
