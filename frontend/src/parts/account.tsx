@@ -8,14 +8,14 @@ export function useAccount(session: string, stamp: string): Account | null {
 }
 
 /** The job from start to end: a bar of its parts, a table of what and where, and lines as in the terminal. */
-export function WholeJob({ account, session }: { account: Account; session: string }) {
+export function WholeJob({ account, session, running }: { account: Account; session: string; running: boolean }) {
   const { ledgers, lines } = account;
   if (!ledgers.length && !lines.length) return null;
   return (
     <section aria-labelledby="job-title">
       <h2 id="job-title">The job</h2>
       {ledgers.map((ledger, at) => (
-        <Parts key={at} ledger={ledger} session={session} named={at > 0} />
+        <Parts key={at} ledger={ledger} session={session} named={at > 0} until={running ? "so far" : "from start to end"} />
       ))}
       <dl class="recorded said">
         {lines.map(({ label, text }, at) => (
@@ -29,7 +29,7 @@ export function WholeJob({ account, session }: { account: Account; session: stri
   );
 }
 
-function Parts({ ledger, session, named }: { ledger: Ledger; session: string; named: boolean }) {
+function Parts({ ledger, session, named, until }: { ledger: Ledger; session: string; named: boolean; until: string }) {
   const { rows, title } = ledger;
   const settled = rows.some((row) => row.settled);
   const text = rows.map((row) => `${row.label} ${format.ns(row.ns)}`).join(", ");
@@ -43,7 +43,7 @@ function Parts({ ledger, session, named }: { ledger: Ledger; session: string; na
       </div>
       <details class="more">
         <summary>
-          {format.ns(ledger.ns)} from start to end:{" "}
+          {format.ns(ledger.ns)} {until}:{" "}
           {[...rows].sort((one, other) => other.ns - one.ns).slice(0, 3).map((row) => `${row.label} ${format.percent(row.ratio)}`).join(", ")}
         </summary>
         <div class="table">

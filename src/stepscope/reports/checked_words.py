@@ -65,7 +65,7 @@ def why_not(checked: Checked) -> str:
 
 
 def outcome(checked: Checked) -> str:
-    """What became of a detector, in words: one that lacks data is told apart from one that does not apply."""
+    """What became of a detector, in words: one that lacks data is not one that does not apply."""
     if checked.outcome == "not-applicable" and checked.missing:
         return "missing data"
     return OUTCOMES[checked.outcome]

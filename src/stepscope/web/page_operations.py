@@ -69,7 +69,7 @@ PAGES = (
     resource("files", "The user's files, with the cost of their lines and the findings on them.",
              lambda opened, _, __: browse_pages.files(opened), CodeFileList),
     resource("account", "Where the job's time went, stages, detectors, and the report's lines besides its findings.",
-             lambda opened, _, __: browse_account.account(opened), Account),
+             lambda opened, entry, __: browse_account.account(opened, running=entry.job is not None), Account),
     resource("input", "The input pipeline as it ran, what it could reach, and the findings about it.",
              lambda opened, _, __: browse_pages.input_shown(opened), InputShown),
     resource("memory", "Address spaces of the processes with memory snapshots.",

@@ -1,4 +1,4 @@
-"""What the report says besides its findings, in its own words and rows: the page shows these, so the two cannot differ."""
+"""What the report says besides its findings, in its own words and rows, so that page and report cannot differ."""
 
 from __future__ import annotations
 
@@ -12,11 +12,16 @@ if TYPE_CHECKING:
     from stepscope.model.report.finding import Report
 
 
-def account(opened: Opened) -> Account:
-    """Where the job's time went, pipeline stages, outcomes of detectors, and the report's other lines."""
+def account(opened: Opened, *, running: bool = False) -> Account:
+    """Where the job's time went, pipeline stages, outcomes of detectors, and the report's other lines.
+
+    Of a job that runs and has no steps yet there is nothing to account for.
+    """
     from stepscope.reports import beside_findings, words
 
     report = opened.report
+    if running and not report.session.steps:
+        return Account(ledgers=(), lines=(), stages=(), detectors=())
     imported = words.is_imported(report)
     return Account(
         ledgers=() if imported else _ledgers(report),

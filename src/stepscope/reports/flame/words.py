@@ -183,5 +183,5 @@ def difference_items(compared: Compared) -> list[str]:
     )
     items.append(basis_text(found))
     if compared.scripts[0]:
-        items.append("Functions of {} stand beside those of {}.".format(*compared.scripts))
+        items.append("Functions of {} are compared with those of {}.".format(*compared.scripts))
     return items
