@@ -35,7 +35,8 @@ import msgspec
 from playwright.sync_api import Locator, Page, sync_playwright
 
 from stepscope.collector.launch import rundir
-from stepscope.model.api.browsing import Comparison, InputShown
+from stepscope.model.api.browsing import InputShown
+from stepscope.model.api.rest_api import SessionDetail
 from stepscope.model.api.status import LiveFinding, LiveShare, Status
 from stepscope.model.report.op_table import OpTable
 from stepscope.store.layout import key_of
@@ -178,8 +179,11 @@ def compared(visit: Visit, things: Things) -> bool:
         visit.click(visit.page.get_by_label(f"Compare {session.stem}"))
     visit.click(visit.page.get_by_role("link", name="Compare the two ticked"))
     said = visit.page.locator(".answer").first.inner_text()
-    asked = f"/compare?before={key_of(things.slow)}&after={key_of(things.fast)}"
-    return "B is faster" in said and "B is faster" in visit.ask(asked, Comparison).verdict
+    rates = [
+        visit.ask(f"/sessions/{key_of(one)}/summary", SessionDetail).summary.throughput.samples_per_s or 0.0
+        for one in (things.slow, things.fast)
+    ]
+    return said.startswith("B is faster" if rates[1] > rates[0] else "B is slower")
 
 
 def longest_op(visit: Visit, things: Things) -> bool:

@@ -10,6 +10,9 @@ export interface Loaded<T> {
   again: () => void;
 }
 
+/** Charts and drawings are made anew for a new value; one that says the same leaves them. */
+const same = (one: unknown, other: unknown) => one !== null && JSON.stringify(one) === JSON.stringify(other);
+
 /** The answer at a path; asked again when `stamp` changes, every `every` ms while the page is seen, and when a server that was
 gone is back. Until then what it answered last stands, and the page says of when that is. */
 export function useLoaded<T>(path: string | null, { stamp = "", every = 0 } = {}): Loaded<T> {
@@ -26,7 +29,7 @@ export function useLoaded<T>(path: string | null, { stamp = "", every = 0 } = {}
     const abort = new AbortController();
     get<T>(path, abort.signal).then(
       (answer) => {
-        setValue(answer);
+        setValue((held) => (same(held, answer) ? held : answer));
         setProblem(null);
       },
       (error: unknown) => {

@@ -94,7 +94,9 @@ export function plural(value: number, word: string): string {
 
 export function when(unix_s: number): string {
   if (!unix_s) return "";
-  return new Date(unix_s * 1000).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
+  const at = new Date(unix_s * 1000);
+  const year = at.getFullYear() === new Date().getFullYear() ? undefined : "numeric";
+  return at.toLocaleString("en-GB", { day: "numeric", month: "short", year, hour: "2-digit", minute: "2-digit" });
 }
 
 /** The time of day. */

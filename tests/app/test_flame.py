@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 from tests.derive.sessions import MS, SCRIPT, Frame, Job
@@ -101,6 +103,17 @@ def test_samples_outside_the_steady_steps(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert "load" in shown.output
     assert "the whole run: no sample of python lies in the" in shown.output
     assert isinstance(flame(tmp_path, "--window", "steady").exception, UsageError)
+
+
+def test_steady_steps_of_a_job_that_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its end is not known yet, so that its sampling lasts to its last record; its steps are not zero."""
+    made = session_of(60)
+    workers = [replace(one, info=msgspec.structs.replace(one.info, ended_ns=-1)) for one in made.workers]
+    manifest = msgspec.structs.replace(made.manifest, state="running", ended_ns=0)
+    running = replace(made, manifest=manifest, workers=workers)
+    monkeypatch.setattr("stepscope.app.bundle.open_session", lambda _: running)
+    said = flame(tmp_path).output
+    assert re.search(r"window +[1-9]\d* steady steps of ", said)
 
 
 def test_events_of_a_session(session: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 import msgspec
+import pytest
 
 from stepscope.model.report.compare import ComparedSession, CompareReport, Difference, FindingChange, Gate
 from stepscope.model.report.place import Place
@@ -149,3 +151,19 @@ def test_the_part_that_changed_most_stands_in_the_verdict() -> None:
     for other in ({"after": 6e6}, {"verdict": "undecided"}, {"before": 8e6, "after": 5e6, "verdict": "faster"}):
         rows = (msgspec.structs.replace(wait, **other), *REPORT.differences)
         assert compare_text.verdict(msgspec.structs.replace(REPORT, differences=rows)).startswith("B is slower: ")
+
+
+@pytest.mark.parametrize(
+    ("ratio", "verdict", "said"),
+    [
+        (0.966, "faster", "B is faster: -3.4 % time (-4.4 % to -2.4 %)"),
+        (1.034, "slower", "B is slower: +3.4 % time (+2.4 % to +4.4 %)"),
+    ],
+)
+def test_sign_and_word_agree(ratio: float, verdict: Literal["faster", "slower"], said: str) -> None:
+    """Less time is faster, more is slower: nothing is -3.4 % slower."""
+    main = msgspec.structs.replace(
+        MAIN, after=MAIN.before * ratio if MAIN.before else None, ratio=ratio, low=ratio - 0.01, high=ratio + 0.01,
+        verdict=verdict,
+    )  # fmt: skip
+    assert compare_text.verdict(msgspec.structs.replace(REPORT, main=main)).startswith(said)

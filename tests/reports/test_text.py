@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import pytest
 from rich.cells import cell_len
 
+from stepscope.model.report.finding import Severity
 from stepscope.reports import checked_words, text, words
 from stepscope.reports import lines as breaking
 
@@ -41,6 +42,12 @@ def test_colour_changes_no_word(report: Report) -> None:
     coloured = text.render(report, session_path=SESSION, color=True)
     assert coloured != plain
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
+
+
+@pytest.mark.parametrize("severity", get_args(Severity))
+def test_every_severity_has_a_colour(severity: Severity) -> None:
+    """Information that matters is listed as well, and has its own style."""
+    assert breaking.paint((breaking.Piece(severity, severity),), color=True) != severity
 
 
 def test_no_control_characters(report: Report) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from tests.derive.memory_looks import look, padded
+from tests.derive.op_traces import Maker
 from tests.derive.sessions import CWD, MS, SCRIPT, US, Job, node
 from tests.derive.sessions import Frame as Line
 from tests.derive.stack_profiles import of_samples
@@ -15,8 +16,9 @@ from tests.derive.stored import stored
 
 from stepscope._version import __version__
 from stepscope.app.report import analyze
+from stepscope.model.session.session import Manifest
 from stepscope.model.session.stacks import Frame, FrameKind
-from stepscope.store import memory_looks, stacks
+from stepscope.store import layout, memory_looks, optrace, stacks
 from stepscope.store.layout import key_of
 from stepscope.store.writer import EventRow, LogPosition, SessionWriter
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from stepscope.model.session.stacks import StackProfile
 
 STEPS = 300
+TRACED = 6
 STEP_NS = 20 * MS
 PROGRAM = "\n".join(f"line_{number} = {number}" for number in range(1, 81)) + "\n"
 
@@ -87,6 +90,22 @@ def fed() -> Session:
         ],
     )
     return job.session()
+
+
+def lying(folder: Path, mode: str) -> Path:
+    """A session of no worker that lies in ``folder``; imported ones hold a trace of some steps of 10 ms."""
+    path = folder / f"{mode}.stepscope"
+    path.mkdir()
+    if mode == "import":
+        trace = Maker()
+        thread = trace.thread("tf_Compute/1")
+        for number in range(TRACED):
+            trace.step(10_000 * number, 9_990, number)
+            trace.op(thread, "model/MatMul:MatMul", 10_000 * number + 5, 8_000, number)
+        optrace.write(path, "import-001", trace.trace())
+    manifest = Manifest(id="x", mode=mode, state="finished", stepscope_version=__version__, ended_ns=60_000_000)
+    (path / layout.MANIFEST).write_bytes(msgspec.json.encode(manifest))
+    return path
 
 
 def native() -> StackProfile:

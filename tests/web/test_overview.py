@@ -6,21 +6,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
-from tests.derive.op_traces import Maker
 
-from stepscope._version import __version__
 from stepscope.app.server.open_sessions import OpenSessions
 from stepscope.app.server.session_catalogue import SessionCatalogue
 from stepscope.app.timelines.kept_timelines import Timelines
 from stepscope.model.api.rest_api import SessionDetail
-from stepscope.model.session.session import Manifest
 from stepscope.reports import markdown, words
-from stepscope.store import layout, optrace
 from stepscope.store.layout import key_of
 from stepscope.web.application import create
 from stepscope.web.operation import Hub
 
 from .conftest import TOKEN, browser
+from .recorded import TRACED, lying
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,24 +27,6 @@ if TYPE_CHECKING:
     from stepscope.web.settings import Access
 
     from .recorded import Recorded
-
-STEPS = 6
-
-
-def session(folder: Path, mode: str) -> Path:
-    """A session that lies in ``folder``; imported ones hold a trace of six steps of 10 ms."""
-    path = folder / f"{mode}.stepscope"
-    path.mkdir()
-    if mode == "import":
-        trace = Maker()
-        thread = trace.thread("tf_Compute/1")
-        for number in range(STEPS):
-            trace.step(10_000 * number, 9_990, number)
-            trace.op(thread, "model/MatMul:MatMul", 10_000 * number + 5, 8_000, number)
-        optrace.write(path, "import-001", trace.trace())
-    manifest = Manifest(id="x", mode=mode, state="finished", stepscope_version=__version__, ended_ns=60_000_000)
-    (path / layout.MANIFEST).write_bytes(msgspec.json.encode(manifest))
-    return path
 
 
 def flat(text: str) -> str:
@@ -69,10 +48,10 @@ def asked(path: Path, access: Access, form: str = "text") -> tuple[SessionDetail
 
 def test_imported_steps(tmp_path: Path, access: Access) -> None:
     """Files of other tools have the steps, parts and planes that the report names, and no made-up rates of a run."""
-    detail, text = asked(session(tmp_path, "import"), access)
+    detail, text = asked(lying(tmp_path, "import"), access)
     imported = detail.imported
     assert imported is not None
-    assert f"{STEPS} steps" in next(line.text for line in imported.lines if line.label == "steps")
+    assert f"{TRACED} steps" in next(line.text for line in imported.lines if line.label == "steps")
     for line in imported.lines:
         assert flat(f"{line.label} {line.text}") in text
     assert all(part.word in text for part in imported.parts)
@@ -82,7 +61,7 @@ def test_imported_steps(tmp_path: Path, access: Access) -> None:
 
 def test_a_job_without_steps(tmp_path: Path, access: Access) -> None:
     """Where nothing could be looked at, nothing is said to be insignificant."""
-    detail, text = asked(session(tmp_path, "run"), access)
+    detail, text = asked(lying(tmp_path, "run"), access)
     assert detail.imported is None
     assert "significant" not in detail.nothing_said
     assert detail.nothing_said in text
@@ -91,7 +70,7 @@ def test_a_job_without_steps(tmp_path: Path, access: Access) -> None:
 @pytest.mark.parametrize("kind", ["import", "run", "measured"])
 def test_detectors_are_counted_as_in_the_report(kind: str, tmp_path: Path, recorded: Recorded, access: Access) -> None:
     """What became of the detectors is the report's own line, and adds up to all of them."""
-    detail, page = asked(recorded.path if kind == "measured" else session(tmp_path, kind), access, "md")
+    detail, page = asked(recorded.path if kind == "measured" else lying(tmp_path, kind), access, "md")
     items = detail.checked_said
     assert sum(int(item.split()[0]) for item in items) == sum(detail.checked.values())
     assert any("could not decide" in item for item in items)

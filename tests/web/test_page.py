@@ -7,11 +7,15 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from tests.web.browser import AXE, CHROMIUM, FITS, FLAGS, NAMELESS, SERIOUS, Tab, tab_of
 from tests.web.recorded import PROGRAM
 
 from stepscope.collector.kernel import perf
+from stepscope.model.api.rest_api import FindingList
+from stepscope.model.report.finding import Evidence, Report
+from stepscope.reports import ledger_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,6 +99,47 @@ def test_a_session_at_rest(tab: Tab, recorded: Recorded) -> None:
     page.reload()
     page.get_by_role("heading", name="Evidence").wait_for()
     assert tab.problems == []
+
+
+def test_the_overview_holds_what_the_report_holds(tab: Tab, recorded: Recorded) -> None:
+    """The whole job with each part's place, every detector with its reason, stages, the distribution of step times."""
+    report = msgspec.json.decode((recorded.path / "report.json").read_bytes(), type=Report)
+    page = tab.page
+    tab.open(f"/sessions/{recorded.key}")
+    page.get_by_text(re.compile("from start to end")).click()
+    job = page.locator("section[aria-labelledby=job-title]")
+    rows = job.locator("tbody tr")
+    assert rows.count() == len(ledger_rows.rows(report.ledger))
+    page.get_by_text(re.compile("^Detectors: ")).click()
+    found = page.locator("section[aria-labelledby=findings-title] details tbody tr")
+    assert found.count() == len(report.checked)
+    assert "found" in found.first.inner_text()
+    page.get_by_text("Stages of the pipeline").click()
+    assert page.locator("section[aria-labelledby=anatomy-title] tbody tr").count() == len(report.stages)
+    bins = page.locator(".histogram .bins i")
+    assert bins.count() == len(report.series["hist_count"])
+    assert page.evaluate(FITS) <= 0
+    page.evaluate(AXE.read_text())
+    assert page.evaluate(SERIOUS) == []
+    assert tab.problems == []
+
+
+def test_evidence_of_one_place_has_one_link(tab: Tab, recorded: Recorded) -> None:
+    """Seven values that rest on one capture: one link, at the first."""
+    report = msgspec.json.decode((recorded.path / "report.json").read_bytes(), type=Report)
+    first = report.findings[0]
+    values = tuple(
+        Evidence(metric=f"value_{number}", value=number, unit="", refs=("capture:one",)) for number in range(7)
+    )
+    listed = FindingList(items=(msgspec.structs.replace(first, evidence=values),), total=1)
+    tab.page.route(
+        "**/api/v1/sessions/*/findings",
+        lambda route: route.fulfill(body=msgspec.json.encode(listed), content_type="application/json"),
+    )
+    tab.open(f"/sessions/{recorded.key}?finding=1")
+    tab.page.get_by_role("heading", name="Evidence").wait_for()
+    assert tab.page.locator(".opened table tbody tr").count() == len(values)
+    assert tab.page.locator(".opened table a").count() == 1
 
 
 def test_a_part_of_the_time(tab: Tab, recorded: Recorded) -> None:

@@ -49,7 +49,7 @@ def test_sessions_are_listed_and_found(client: TestClient, recorded: Recorded) -
     assert found["state"] == "finished"
     assert found["steps"] == report.session.steps == STEPS
     assert found["steps_per_s"] == pytest.approx(report.session.throughput.steps_per_s)
-    assert found["findings"] == len(report.findings)
+    assert found["findings"] == sum(one.severity != "info" for one in report.findings) < len(report.findings)
     assert found["top"]["code"] == report.findings[0].code
 
     def keys(**params: str) -> set[str]:

@@ -258,7 +258,7 @@ function Findings({ before, after, found }: { before: Finding[]; after: Finding[
   const keys = [...new Set([...before, ...after].map(key))];
   const link = (brief: SessionBrief, list: Finding[], at: number) =>
     at >= 0 ? <a href={`/sessions/${brief.key}?finding=${at + 1}`}>{price(list[at])}</a> : "not found";
-  const price = (one?: Finding) => (one?.cost.ratio ? format.percent(one.cost.ratio) : "found, no cost");
+  const price = (one?: Finding) => (one?.cost.ratio ? format.percent(one.cost.ratio) : "found");
   return (
     <section aria-labelledby="findings-title">
       <h2 id="findings-title">Findings</h2>

@@ -26,7 +26,7 @@ export function MemoryPage({ brief, stamp, query }: View) {
       <h1>Memory</h1>
       {!items.length && (
         <p class="quiet">
-          The job's memory was not mapped: that is done once a minute, so a shorter job has no map. For a running job:{" "}
+          {brief.pid ? "The job's memory has not been mapped yet: that is done once a minute. At once: " : "The job's memory was not mapped: that is done once a minute, so a shorter job has no map. For a running job: "}
           <code>stepscope memory {brief.pid ?? "PID"}</code>.
         </p>
       )}

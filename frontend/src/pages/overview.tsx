@@ -4,6 +4,7 @@ import { useLoaded } from "../data";
 import * as format from "../format";
 import type { FindingList, Imported as ImportedSession, Job, Series, SessionBrief, SessionDetail } from "../generated/api";
 import { Charts } from "../parts/charts";
+import { Detectors, Stages, useAccount, WholeJob } from "../parts/account";
 import { CaptureForm } from "../parts/capture_form";
 import { Anatomy, Facts, Failed, Waiting } from "../parts/common";
 import { FindingCard } from "../parts/finding";
@@ -16,6 +17,7 @@ export function Overview({ brief, job, stamp, query }: View) {
   const detail = useLoaded<SessionDetail>(`${path}/summary`, { stamp });
   const findings = useLoaded<FindingList>(`${path}/findings`, { stamp });
   const series = useLoaded<Series>(`${path}/series`, { stamp });
+  const account = useAccount(brief.key, stamp);
   if (detail.problem) return <Failed problem={detail.problem} again={detail.again} />;
   if (!detail.value) return <Waiting what="Analysing the session" />;
   const { anatomy, checked_said, nothing_said, imported, diagnostics } = detail.value;
@@ -34,8 +36,9 @@ export function Overview({ brief, job, stamp, query }: View) {
             {imported.parts.length > 0 && <Anatomy parts={imported.parts.map((p) => ({ component: p.part, word: p.word, ratio: p.ratio }))} />}
           </>
         ) : (
-          <Anatomy parts={status?.anatomy.length ? status.anatomy : anatomy} />
+          <Anatomy parts={status?.anatomy.length ? status.anatomy : anatomy} running={job !== null} />
         )}
+        {account && <Stages stages={account.stages} />}
       </section>
       <section aria-labelledby="findings-title">
         <h2 id="findings-title">Findings</h2>
@@ -44,8 +47,9 @@ export function Overview({ brief, job, stamp, query }: View) {
         {found?.map((finding, index) => (
           <FindingCard key={`${finding.code} ${index}`} finding={finding} index={index} session={brief.key} query={query} />
         ))}
-        <p class="quiet">Detectors: {checked_said.join(" · ")}</p>
+        <Detectors said={checked_said} detectors={account?.detectors ?? []} />
       </section>
+      {account && <WholeJob account={account} session={brief.key} running={job !== null} />}
       {series.problem && <Failed problem={series.problem} again={series.again} />}
       {series.value && <SlowSteps columns={series.value.columns} session={brief.key} query={query} stamp={stamp} />}
       {series.value && <Charts columns={series.value.columns} query={query} />}
@@ -73,23 +77,23 @@ function Measured({ detail, brief, job }: { detail: SessionDetail; brief: Sessio
   const times = summary.step_times;
   const status = job?.status;
   const rates = status ?? summary.throughput;
+  const rate = rates.samples_per_s ? `${format.rate(rates.samples_per_s)} samples/s` : rates.steps_per_s !== null ? `${format.rate(rates.steps_per_s)} steps/s` : "";
+  const facts: [string, string][] = [
+    ["Throughput", rate],
+    ["Steps", format.count(Math.max(summary.steps, status?.steps ?? 0))],
+    ["Step (median)", times ? format.ns(times.p50_ns) : ""],
+    ["p95", times ? format.ns(times.p95_ns) : ""],
+    ["Wall time", format.ns(Math.max(summary.wall_ns, brief.wall_ns, status ? 1e9 * (status.updated_unix_s - status.started_unix_s) : 0))],
+    ["Profiling overhead", !summary.steps ? "" : `${format.percent(overhead.ratio ?? 0)} (${format.percent(overhead.low ?? 0)} to ${format.percent(overhead.high ?? 0)})`],
+    ["Step defined by", times?.source ?? ""],
+  ];
   return (
     <>
       <p class="command">
         <code>{summary.command.join(" ")}</code>
         <span class="quiet"> {summary.framework !== "none" && summary.framework}</span>
       </p>
-      <Facts
-        facts={[
-          ["Throughput", rates.samples_per_s ? `${format.rate(rates.samples_per_s)} samples/s` : `${format.rate(rates.steps_per_s) || "-"} steps/s`],
-          ["Steps", format.count(Math.max(summary.steps, status?.steps ?? 0))],
-          ["Step (median)", times ? `${format.ns(times.p50_ns)}` : "-"],
-          ["p95", times ? format.ns(times.p95_ns) : "-"],
-          ["Wall time", format.ns(Math.max(summary.wall_ns, brief.wall_ns))],
-          ["Profiling overhead", `${format.percent(overhead.ratio ?? 0)} (${format.percent(overhead.low ?? 0)} to ${format.percent(overhead.high ?? 0)})`],
-          ["Step defined by", times?.source ?? "-"],
-        ]}
-      />
+      <Facts facts={facts.filter(([, value]) => value)} />
     </>
   );
 }

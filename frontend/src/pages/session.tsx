@@ -16,6 +16,8 @@ import type { View } from "./view";
 
 /** A server beside a job stays while it is asked (docs/page.md). */
 const LOOK_MS = 20_000;
+/** While a job runs, its pages ask so often whether the server has analysed it again; else their answers are the old ones. */
+const AGAIN_S = 15;
 
 /** null: does not wait for the session's brief. */
 const PAGES: [string, string, ((view: View) => JSX.Element) | null][] = [
@@ -61,7 +63,8 @@ export function SessionPage({ session, page, query }: { session: string; page: s
       </nav>
     </>
   );
-  const stamp = `${job?.status.analysed_unix_s ?? 0} ${done(job)} ${ended}`;
+  const { analysed_unix_s = 0, updated_unix_s = 0, anatomy = [] } = job?.status ?? {};
+  const stamp = `${analysed_unix_s} ${anatomy.length > 0} ${Math.floor(updated_unix_s / AGAIN_S)} ${done(job)} ${ended}`;
   const known = PAGES.find(([name]) => name === page);
   const Shown = known ? known[2] : NoPage;
   const view = { job: ended ? null : job, stamp, query };

@@ -169,7 +169,7 @@ function Row({ brief, picked, pick, edit }: OneRow) {
         {brief.role && <small>{brief.role}</small>}
         {brief.pid !== null && <small>job {brief.pid}, above</small>}
       </td>
-      <td>{format.when(brief.started_unix_s)}</td>
+      <td class="short">{format.when(brief.started_unix_s)}</td>
       <td class="number less">{brief.wall_ns ? format.ns(brief.wall_ns) : ""}</td>
       <td class="number less">{brief.steps ? format.count(brief.steps) : ""}</td>
       <td class="number">{format.rate(brief.steps_per_s)}</td>

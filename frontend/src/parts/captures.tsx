@@ -3,6 +3,16 @@ import * as format from "../format";
 import type { CaptureInfo, LiveCapture } from "../generated/api";
 import { type CaptureKind, NAMES } from "./capture_form";
 
+/** Who asked, by the words that sessions keep; any other is the code of a detector. */
+const ASKERS: Record<string, string> = {
+  user: "a user",
+  schedule: "the schedule",
+  compute: "stepscope: the steps compute",
+  stacks: "stepscope: the stacks are hidden",
+  "first-look": "stepscope's first look",
+};
+const asker = (by: string): string => `asked by ${ASKERS[by] ?? by}`;
+
 const kindOf = (capture: { kind: string }): string => NAMES[capture.kind as CaptureKind] ?? capture.kind;
 
 interface Captures {
@@ -40,7 +50,7 @@ export function CapturePanel({ stored, live, asked, running }: Captures) {
               </span>
             )}{" "}
             <span class="quiet">
-              {capture.when && `waits for ${capture.when}: `}{capture.text} asked by {capture.asked_by}
+              {capture.when && `waits for ${capture.when}: `}{capture.text} {asker(capture.asked_by)}
             </span>
           </li>
         ))}
@@ -49,7 +59,9 @@ export function CapturePanel({ stored, live, asked, running }: Captures) {
             <b title={capture.id}>{kindOf(capture)}</b> {capture.title} {capture.steps > 0 && format.plural(capture.steps, "step")} at {format.ns(capture.at_ns)},{" "}
             {format.bytes(capture.bytes)}, cost {format.ns(capture.cost_ns)}{" "}
             <span class="quiet">
-              {capture.outcome} {capture.when && `waits for ${capture.when}: `}{capture.text} asked by {capture.asked_by}
+              {capture.outcome}, {capture.when && `waited for ${capture.when}, `}
+              {capture.text && `${capture.text}, `}
+              {asker(capture.asked_by)}
             </span>
           </li>
         ))}

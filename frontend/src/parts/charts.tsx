@@ -28,6 +28,8 @@ interface Plan {
   log?: boolean;
   /** Slow steps are drawn as dots, which choose them. */
   dots?: boolean;
+  /** The axis reaches at least so far: less than that is nothing. */
+  least?: number;
 }
 
 const held = uPlot.paths.stepped?.({ align: 1 }) as uPlot.Series.PathBuilder;
@@ -53,6 +55,7 @@ const RESOURCES: Plan[] = [
     title: "CPU in the kernel",
     unit: "%",
     time: "res_t",
+    least: 1,
     lines: [line("res:kernel_percent", "kernel", 0), line("res:fault_percent", "page faults", 1)],
   },
   {
@@ -65,12 +68,14 @@ const RESOURCES: Plan[] = [
     title: "Disk",
     unit: "MB/s",
     time: "res_t",
+    least: 0.1,
     lines: [line("res:read_mb_s", "read", 0), line("res:write_mb_s", "written", 1), limit("res:disk_limit_mb_s", "limit")],
   },
   {
     title: "Network",
     unit: "MB/s",
     time: "res_t",
+    least: 0.1,
     lines: [line("res:net_in_mb_s", "in", 0), line("res:net_out_mb_s", "out", 1), limit("res:net_limit_mb_s", "link")],
   },
   {
@@ -144,6 +149,7 @@ export function Charts({ columns, query, only }: { columns: Columns; query: URLS
           <Chart key={plan.title} plan={plan} columns={columns} from={range[0]} to={range[1]} />
         ))}
       </div>
+      {!only && <Histogram columns={columns} />}
     </section>
   );
 }
@@ -152,9 +158,10 @@ function Chart({ plan, columns, from, to }: { plan: Plan; columns: Columns; from
   const { place, width } = useWidth();
   const scheme = useScheme();
   const chart = useRef<uPlot | null>(null);
+  const cut = cutAt(plan, columns);
   useEffect(() => {
     if (!place.current || !width) return;
-    const made = new uPlot(options(plan, width, from, to, plan.dots ? outliers(columns) : []), data(plan, columns), place.current);
+    const made = new uPlot(options(plan, width, from, to, plan.dots ? outliers(columns) : [], cut), data(plan, columns), place.current);
     chart.current = made;
     return () => {
       made.destroy();
@@ -167,10 +174,40 @@ function Chart({ plan, columns, from, to }: { plan: Plan; columns: Columns; from
         <b>{plan.title}</b> <span class="quiet">
           {plan.unit}
           {plan.log && ", logarithmic"}
+          {cut !== null && `; what is above ${format.rate(cut)} is cut off, at most ${format.rate(top(plan, columns))}`}
         </span>
         <span class="spoken">{summary(plan, columns)}</span>
       </figcaption>
       <div ref={place} class="plot" aria-hidden="true" />
+    </figure>
+  );
+}
+
+/** How many steady steps took how long; time is logarithmic, as the bins are. */
+function Histogram({ columns }: { columns: Columns }) {
+  const counts = columns.hist_count ?? [];
+  const edges = columns.hist_ms_edges ?? [];
+  const most = counts.reduce((high, count) => Math.max(high, count), 0);
+  if (!most || edges.length !== counts.length + 1) return null;
+  const [first, last] = [edges[0] ?? 0, edges[edges.length - 1] ?? 0];
+  const time = (ms: number) => format.ns(ms * 1e6);
+  const bins = counts.map((count, at) => ({ count, text: `${time(edges[at] ?? 0)} to ${time(edges[at + 1] ?? 0)}: ${format.plural(count, "step")}` }));
+  const highest = bins[counts.indexOf(most)]?.text ?? "";
+  return (
+    <figure class="chart histogram">
+      <figcaption>
+        <b>Distribution of step times</b> <span class="quiet">steady steps; time is logarithmic; most: {highest}</span>
+      </figcaption>
+      <div class="bins" role="img" aria-label={`Distribution of step times, from ${time(first)} to ${time(last)}; most: ${highest}`}>
+        {bins.map(({ count, text }) => (
+          <i key={text} title={text} style={{ height: count ? `max(2px, ${(100 * count) / most}%)` : "0" }} />
+        ))}
+      </div>
+      <div class="ends">
+        <span>{time(first)}</span>
+        <span>{time(Math.sqrt(first * last))}</span>
+        <span>{time(last)}</span>
+      </div>
     </figure>
   );
 }
@@ -207,7 +244,24 @@ function data(plan: Plan, columns: Columns): uPlot.AlignedData {
   return [times, ...sums.reverse()];
 }
 
-function options(plan: Plan, width: number, from: number, to: number, dots: Outlier[]): uPlot.Options {
+const top = (plan: Plan, columns: Columns) => (data(plan, columns)[1] as number[]).reduce((most, value) => Math.max(most, value), 0);
+
+/** Where a stack is cut off, so that one slow step does not make all others flat: if the highest is far above nearly all. */
+function cutAt(plan: Plan, columns: Columns): number | null {
+  if (!plan.stacked) return null;
+  const sums = [...(data(plan, columns)[1] as number[])].sort((one, other) => one - other);
+  const usual = sums[Math.floor(sums.length * USUAL)] ?? 0;
+  return usual > 0 && top(plan, columns) > FAR * usual ? ROOM * usual : null;
+}
+
+const USUAL = 0.95;
+const FAR = 4;
+const ROOM = 1.5;
+
+/** A number at an axis, however small. */
+const tick = (value: number) => (Math.abs(value) >= 1 || value === 0 ? format.rate(value) : `${Number(value.toPrecision(2))}`);
+
+function options(plan: Plan, width: number, from: number, to: number, dots: Outlier[], cut: number | null): uPlot.Options {
   const style = getComputedStyle(document.documentElement);
   const ink = (name: string) => style.getPropertyValue(name).trim() || style.getPropertyValue("--part-other").trim();
   const lines = plan.stacked ? [...plan.lines].reverse() : plan.lines;
@@ -220,10 +274,15 @@ function options(plan: Plan, width: number, from: number, to: number, dots: Outl
   return {
     width,
     height: HEIGHT,
-    scales: { x: { time: false, min: from, max: to, auto: false }, y: plan.log ? { distr: 3 } : { range: (_, __, most) => [0, most > 0 ? most * 1.05 : 1] } },
+    scales: { x: { time: false, min: from, max: to, auto: false }, y: plan.log ? { distr: 3 } : { range: (_, __, most) => [0, cut ?? (Math.max(most * 1.05, plan.least ?? 0) || 1)] } },
     axes: [
       { ...axis, size: 24, values: (_, ticks) => ticks.map((tick) => `${tick} s`) },
-      { ...axis, size: 56 },
+      {
+        ...axis,
+        size: 56,
+        values: (_, ticks) => ticks.map((value) => (value === null ? "" : tick(value))),
+        ...(plan.log ? { grid: { ...axis.grid, filter: decades }, ticks: { ...axis.ticks, filter: decades }, filter: decades } : {}),
+      },
     ],
     series: [
       { label: "at", value: (_, at) => (at === null ? "" : `${at.toFixed(2)} s`) },
@@ -257,6 +316,9 @@ function options(plan: Plan, width: number, from: number, to: number, dots: Outl
     },
   };
 }
+
+/** Of a logarithmic axis' splits, the powers of ten. */
+const decades = (_: uPlot, splits: number[]) => splits.map((value) => (Math.abs(Math.log10(value) % 1) < 1e-6 ? value : null));
 
 const DOT = 3;
 const REACH = 10;

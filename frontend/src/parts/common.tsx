@@ -95,8 +95,8 @@ export function Waiting({ what }: { what: string }) {
 }
 
 /** The split of the step: parts of a bar, and the same in words. `word`: what a part is called, where the server says it. */
-export function Anatomy({ parts, words = true }: { parts: Part[]; words?: boolean }) {
-  if (!parts.length) return <p class="quiet">No steps: no repeating work was seen.</p>;
+export function Anatomy({ parts, words = true, running = false }: { parts: Part[]; words?: boolean; running?: boolean }) {
+  if (!parts.length) return <p class="quiet">{running ? "No steps yet." : "No steps: no repeating work was seen."}</p>;
   const called = (p: Part) => p.word ?? format.component(p.component);
   const text = parts.map((p) => `${called(p)} ${format.percent(p.ratio)}`).join(", ");
   return (

@@ -24,6 +24,15 @@ LATER = frozenset({"experiment", "snapshots of memory"})
 COMMAND = re.compile(r"stepscope [a-z]+(?: (?:[A-Z]{2,}|--[a-z-]+(?: [a-z]+)?)\b)*|pip install '[^']+'")
 """A command in a hint."""
 
+OUTCOMES = {
+    "found": "found",
+    "failed": "failed",
+    "undecided": "undecided",
+    "not-applicable": "not applicable",
+    "clear": "clear",
+}
+"""Words of the outcomes, in the order of tables."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blind:
@@ -53,6 +62,19 @@ def why_not(checked: Checked) -> str:
     if missing and hint:
         return f"{missing} ({hint})"
     return missing or hint
+
+
+def outcome(checked: Checked) -> str:
+    """What became of a detector, in words: one that lacks data is not one that does not apply."""
+    if checked.outcome == "not-applicable" and checked.missing:
+        return "missing data"
+    return OUTCOMES[checked.outcome]
+
+
+def in_order(checked: Iterable[Checked]) -> list[Checked]:
+    """For a table: what was found first, what is clear last."""
+    order = list(OUTCOMES)
+    return sorted(checked, key=lambda c: (order.index(c.outcome), not c.missing, c.detector))
 
 
 def could_not_look(checked: Checked) -> bool:

@@ -17,13 +17,16 @@ STYLES = {
     "medium": "1;33",
     "low": "36",
     "ask": "36",
+    "info": "2",
+    "error": "1;31",
+    "warning": "1;33",
     "label": "1",
     "good": "32",
     "dim": "2",
     "place": "4",
     "": "",
 }
-"""SGR parameters (ECMA-48) of each style."""
+"""SGR parameters (ECMA-48) of each style; every severity is one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.app import flame
-from stepscope.app.server import browse_pages
+from stepscope.app.server import browse_account, browse_pages
 from stepscope.errors import StepscopeError
-from stepscope.model.api.browsing import CodeFileList, Comparison, InputShown, MemoryList, StackTree
+from stepscope.model.api.browsing import Account, CodeFileList, Comparison, InputShown, MemoryList, StackTree
 from stepscope.web.operation import Answer, Call, Hub, Operation, struct
 from stepscope.web.parameters import Choice, Text
 from stepscope.web.problems import Refused
@@ -68,6 +68,8 @@ PAGES = (
     resource("stacks", "The stacks of one event, as a tree.", _stacks, StackTree, EVENT, WINDOW, BY),
     resource("files", "The user's files, with the cost of their lines and the findings on them.",
              lambda opened, _, __: browse_pages.files(opened), CodeFileList),
+    resource("account", "Where the job's time went, stages, detectors, and the report's lines besides its findings.",
+             lambda opened, entry, __: browse_account.account(opened, running=entry.job is not None), Account),
     resource("input", "The input pipeline as it ran, what it could reach, and the findings about it.",
              lambda opened, _, __: browse_pages.input_shown(opened), InputShown),
     resource("memory", "Address spaces of the processes with memory snapshots.",

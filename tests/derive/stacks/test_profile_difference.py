@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.derive.stack_profiles import of_text
+from tests.derive.stack_profiles import of_samples, of_text
 
 from stepscope.derive.stacks import profile_difference
 from stepscope.derive.stacks.merge_profiles import function_of, paired
 from stepscope.derive.stacks.profile_difference import Basis, Difference, difference, sample_weight
 from stepscope.formats.stacks import detect
-from stepscope.model.session.stacks import StackProfile
+from stepscope.model.session.stacks import Frame, FrameKind, StackProfile
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "stacks"
 shared = pytest.mark.skipif(not DATA.is_dir(), reason="the shared data is not beside this checkout")
@@ -195,3 +195,58 @@ def test_binomial() -> None:
     assert profile_difference._binomial(5, 10, 0.5) == 1
     assert profile_difference._binomial(10, 10, 0.5) == pytest.approx(2 / 1024)
     assert profile_difference._binomial(1, 10, 0.25) == pytest.approx(2 * (0.75**10 + 10 * 0.25 * 0.75**9))
+
+
+# ---- two programs
+
+
+def program(script: str, rates: dict[str, int], *, imported: str = "") -> StackProfile:
+    """Samples of functions that a script calls in its own code, perhaps behind another file's."""
+    outer = [Frame("<module>", f"/job/{script}", 90, kind=FrameKind.PYTHON)]
+    if imported:
+        outer.append(Frame("<module>", f"/job/{imported}", 3, kind=FrameKind.PYTHON))
+    return of_samples(
+        [
+            (0, [*outer, Frame(name, f"/job/{imported or script}", 5, kind=FrameKind.PYTHON)])
+            for name, count in rates.items()
+            for _ in range(count)
+        ]
+    )
+
+
+def test_functions_of_two_scripts_are_compared() -> None:
+    """A program under another name: its own code and functions are neither gone nor new, only what changed is."""
+    pair = paired(
+        program("slow.py", {"load": 300, "step": 300}),
+        program("fast.py", {"load": 30, "step": 300}),
+        same=function_of,
+    )
+    assert pair.scripts == ("slow.py", "fast.py")
+    found = difference(pair)
+    changes = {change.function.function: change for change in found.functions}
+    assert (changes["load"].own.before, changes["load"].own.after) == (300, 30)
+    assert (changes["<module>"].total.before, changes["<module>"].total.after) == (600, 330)
+    assert "step" not in changes
+    assert {frame.file for frame in pair.before.frames} == {"fast.py"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (program("a.py", {"f": 30}), program("a.py", {"f": 30})),
+        (program("a.py", {"f": 30}), program("main.py", {"f": 30}, imported="a.py")),
+        (program("main.py", {"f": 30}, imported="b.py"), program("b.py", {"f": 30})),
+        (of_text({"main;f": 30.0}), program("b.py", {"f": 30})),
+    ],
+    ids=["one program", "the first is a module of the second", "the second is one of the first", "not Python"],
+)
+def test_other_files_keep_their_names(before: StackProfile, after: StackProfile) -> None:
+    """Only a program that the other side does not know is compared under another name."""
+    pair = paired(before, after, same=function_of)
+    assert pair.scripts == ("", "")
+    assert {frame.file for frame in before.frames} == {"/job/" * bool(f.file) + f.file for f in _own(pair.before)}
+
+
+def _own(profile: StackProfile) -> list[Frame]:
+    """The frames that samples of a profile have."""
+    return [frame for stack in set(profile.samples.stack.tolist()) for frame in profile.frames_of(stack)]

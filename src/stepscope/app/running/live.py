@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -270,13 +270,13 @@ class Live:
             self._undecided, self.found = (), ()
             self._status = msgspec.structs.replace(self._status, top=None, findings=0)
             return
-        findings, checked, _ = base.run(registry.ALL, view)
-        self.found = findings
+        self.found, checked, _ = base.run(registry.ALL, view)
+        significant = [one for one in self.found if one.severity != "info"]
         self._undecided = tuple(Wish(by=reason.of(c.detector), kind=c.capture) for c in checked if c.capture)
         self._status = msgspec.structs.replace(
             self._status,
-            top=_top(findings),
-            findings=len(findings),
+            top=_top(significant),
+            findings=len(significant),
             undecided=(
                 *(c.detector for c in checked if c.outcome in {"undecided", "failed"}),
                 *(wish.by.word for wish in self._triggered if wish.by.detector),
@@ -347,7 +347,7 @@ def _grown(live: LiveTask, task: Task, count: int) -> LiveTask:
     return msgspec.structs.replace(live, count=known, mean_ns=(task.total_ns + more * task.usual_ns) // max(1, known))
 
 
-def _top(findings: tuple[Finding, ...]) -> LiveFinding | None:
+def _top(findings: Sequence[Finding]) -> LiveFinding | None:
     if not findings:
         return None
     first = findings[0]

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
+EARLY = "not analysed yet: findings come some seconds after the first steps"
+"""What is said of a job that runs instead of a verdict."""
 RESOURCES = ("res_t", "res:")
 """Keys of the series that stand on the axis of the host's samples."""
 
@@ -49,6 +51,7 @@ def detail(opened: Opened, brief: SessionBrief) -> SessionDetail:
     from stepscope.reports import checked_words, verdict, words
 
     report = opened.report
+    early = brief.pid is not None and not report.session.steps
     return SessionDetail(
         brief=brief,
         summary=report.session,
@@ -59,8 +62,8 @@ def detail(opened: Opened, brief: SessionBrief) -> SessionDetail:
         captures=len(opened.manifest.captures),
         checked=dict(sorted(Counter(c.outcome for c in report.checked).items())),
         diagnostics=tuple(f"{d.code} {d.text}" for d in report.diagnostics),
-        checked_said=tuple(checked_words.checked_items(report.checked, found=True)),
-        nothing_said=verdict.nothing_text(report),
+        checked_said=("none yet",) if early else tuple(checked_words.checked_items(report.checked, found=True)),
+        nothing_said=EARLY if early else verdict.nothing_text(report),
         imported=_imported(report) if words.is_imported(report) else None,
     )
 

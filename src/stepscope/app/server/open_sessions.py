@@ -36,15 +36,18 @@ MAX_ANSWERS = 32
 LIVE_CORE_RATIO = 0.01
 """Share of one core for analysing a growing session again."""
 LIVE_MIN_S = 10.0
+Stage = tuple[int, bool]
+"""Of a running job: its finished captures, and whether the parts of its step are known."""
+NO_STAGE: Stage = (0, False)
 
 
 class Opened:
     """One session at one moment. Each part is computed once, on first use."""
 
-    def __init__(self, path: Path, revision: str, captures: int = 0) -> None:
-        """Represent the session at ``path``; nothing is read yet. ``captures``: those of its running job so far."""
+    def __init__(self, path: Path, revision: str, stage: Stage = NO_STAGE) -> None:
+        """Represent the session at ``path``; nothing is read yet. ``stage``: of its running job."""
         self.path = path
-        self.captures = captures
+        self.stage = stage
         self.revision = revision
         """A tag that changes when the session does."""
         self.born_s = time.monotonic()
@@ -166,27 +169,33 @@ class OpenSessions:
         """
         with self._lock:
             kept = self._open.get(entry.key)
-            if kept is not None and entry.job and _young(kept) and kept.captures == _captures(entry):
+            if kept is not None and entry.job and _young(kept) and kept.stage == _stage(entry):
                 self._open.move_to_end(entry.key)
                 return kept
         now = revision_of(entry.path)
         with self._lock:
             kept = self._open.get(entry.key)
             if kept is None or kept.revision != now:
-                kept = self._open[entry.key] = Opened(entry.path, now, _captures(entry))
+                kept = self._open[entry.key] = Opened(entry.path, now, _stage(entry))
             self._open.move_to_end(entry.key)
             while len(self._open) > MAX_OPEN:
                 self._open.popitem(last=False)
             return kept
 
 
-def _captures(entry: Entry) -> int:
-    """Number of finished captures that the session's job knows: who asked for one shall see it at once."""
-    return sum(capture.state == "done" for capture in entry.job.status.captures) if entry.job is not None else 0
+def _stage(entry: Entry) -> Stage:
+    """What of its job is shown at once, whatever an analysis costs: captures that were asked for, the first steps."""
+    if entry.job is None:
+        return NO_STAGE
+    status = entry.job.status
+    return sum(capture.state == "done" for capture in status.captures), bool(status.anatomy)
 
 
 def _young(opened: Opened) -> bool:
-    return time.monotonic() - opened.born_s < max(LIVE_MIN_S, opened.cpu_s / LIVE_CORE_RATIO)
+    """Whether it is shown as it is. One in which no steps were seen is looked at again soon: little was analysed."""
+    report: Report | None = opened.__dict__.get("report")
+    pause_s = opened.cpu_s / LIVE_CORE_RATIO if report is None or report.session.steps else 0.0
+    return time.monotonic() - opened.born_s < max(LIVE_MIN_S, pause_s)
 
 
 def revision_of(path: Path) -> str:

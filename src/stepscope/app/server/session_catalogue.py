@@ -287,8 +287,8 @@ def _of_files(brief: SessionBrief, files: bundle.Files) -> SessionBrief:
         steps=said.steps,
         steps_per_s=said.throughput.steps_per_s,
         samples_per_s=said.throughput.samples_per_s,
-        findings=len(report.findings),
-        top=_top(report.findings),
+        findings=len(significant := [one for one in report.findings if one.severity != "info"]),
+        top=_top(significant),
     )
 
 
@@ -298,7 +298,7 @@ def _role(said: SessionSummary) -> str:
     return ", ".join(filter(None, (kind, member)))
 
 
-def _top(findings: tuple[_Finding, ...]) -> LiveFinding | None:
+def _top(findings: Sequence[_Finding]) -> LiveFinding | None:
     if not findings:
         return None
     first = findings[0]

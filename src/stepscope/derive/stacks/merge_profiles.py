@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from stepscope.model.records import I64
     from stepscope.model.session.stacks import Frame
 
+MODULE = "<module>"
+"""Function of a Python file's own code."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
@@ -22,6 +25,8 @@ class Pair:
 
     before: StackProfile
     after: StackProfile
+    scripts: tuple[str, str] = ("", "")
+    """File names of the two programs, if they differ: functions of the first stand under the name of the second."""
 
 
 def merged(profiles: Sequence[StackProfile]) -> StackProfile:
@@ -65,9 +70,18 @@ def _itself(frame: Frame) -> Frame:
 
 
 def paired(before: StackProfile, after: StackProfile, *, same: Callable[[Frame], Frame]) -> Pair:
-    """Both profiles on one tree. ``same`` maps a frame to what must be equal for two frames to count as one."""
+    """Both profiles on one tree. ``same`` maps a frame to what must be equal for two frames to count as one.
+
+    Where the two programs are files of different names, the code of the first is compared with that of the second.
+    """
     builder = StackBuilder()
-    maps = [_translated(profile, builder, same) for profile in (before, after)]
+    scripts = _scripts(before, after)
+
+    def moved(frame: Frame) -> Frame:
+        found = same(frame)
+        return found._replace(file=scripts[1]) if scripts[0] and _file_name(found) == scripts[0] else found
+
+    maps = [_translated(before, builder, moved), _translated(after, builder, same)]
     both = [
         replace(
             profile,
@@ -77,7 +91,38 @@ def paired(before: StackProfile, after: StackProfile, *, same: Callable[[Frame],
         )
         for profile, of_stacks in zip((before, after), maps, strict=True)
     ]
-    return Pair(before=both[0], after=both[1])
+    return Pair(before=both[0], after=both[1], scripts=scripts)
+
+
+def _scripts(before: StackProfile, after: StackProfile) -> tuple[str, str]:
+    """The two programs, if they have different names and neither is also a file of the other side."""
+    one, other = _script_of(before), _script_of(after)
+    apart = one and other and one != other
+    if not apart or one in _files(after) or other in _files(before):
+        return "", ""
+    return one, other
+
+
+def _files(profile: StackProfile) -> set[str]:
+    return {_file_name(frame) for frame in profile.frames}
+
+
+def _script_of(profile: StackProfile) -> str:
+    """The program that Python was started with: the file of the outermost ``<module>`` of most samples; "" for none."""
+    files: list[str] = []
+    for parent, frame in zip(profile.stacks.parent.tolist(), profile.stacks.frame.tolist(), strict=True):
+        above = "" if parent == UNKNOWN else files[parent]
+        own = profile.frames[frame]
+        files.append(above or (_file_name(own) if own.function == MODULE else ""))
+    weights: dict[str, float] = {}
+    for stack, weight in zip(profile.samples.stack.tolist(), profile.samples.weight.tolist(), strict=True):
+        if stack != UNKNOWN and files[stack]:
+            weights[files[stack]] = weights.get(files[stack], 0.0) + weight
+    return max(weights, key=lambda name: weights[name], default="")
+
+
+def _file_name(frame: Frame) -> str:
+    return frame.file.replace("\\", "/").rpartition("/")[2]
 
 
 def _translated(profile: StackProfile, builder: StackBuilder, same: Callable[[Frame], Frame]) -> I64:
@@ -91,6 +136,4 @@ def _translated(profile: StackProfile, builder: StackBuilder, same: Callable[[Fr
 
 def function_of(frame: Frame) -> Frame:
     """A frame without what differs between two runs of one program: its line and the location of files."""
-    return frame._replace(
-        file=frame.file.replace("\\", "/").rpartition("/")[2], line=0, module=frame.module.rpartition("/")[2]
-    )
+    return frame._replace(file=_file_name(frame), line=0, module=frame.module.rpartition("/")[2])

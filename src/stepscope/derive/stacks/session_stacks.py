@@ -91,13 +91,22 @@ def _captured(session: Session) -> list[tuple[int, int]]:
 
 
 def windows(session: Session, event: str) -> list[tuple[int, int]]:
-    """When an event was sampled, (from, to) in ns; a window without a known end lasts until the job's end."""
+    """When an event was sampled, (from, to) in ns.
+
+    A window without a known end lasts until the job's end, in a job that runs until its last record.
+    """
     captured = [(one.begin_ns, one.end_ns) for one in session.stacks if one.event == event]
     captured += _captured(session) if event == CAPTURED else []
     if event in {PYTHON, OFF_CPU}:
         captured += [(worker.info.started_ns, worker.info.ended_ns) for worker in session.workers]
-    last = session.manifest.ended_ns or max((end for _, end in captured), default=0)
+    last = session.manifest.ended_ns or max(0, *(end for _, end in captured), *map(_last, session.workers))
     return [(max(begin, 0), end if end > 0 else last) for begin, end in captured]
+
+
+def _last(worker: Worker) -> int:
+    """End of its last record."""
+    records = worker.records
+    return int((records.start_ns + records.dur_ns).max()) if len(records) else 0
 
 
 def python_profile(worker: Worker, *, ours: str = "") -> StackProfile:

@@ -67,7 +67,7 @@ class SessionBrief(msgspec.Struct, frozen=True, kw_only=True):
     steps_per_s: float | None = None
     samples_per_s: float | None = None
     findings: int | None = None
-    """Number of findings; None: its report has not been written yet."""
+    """Number of findings above information; None: its report has not been written yet."""
     top: LiveFinding | None = None
     pid: int | None = None
     """Process id of the job, while it runs."""

@@ -146,6 +146,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     anatomy: tuple[LiveShare, ...] = ()
     top: LiveFinding | None = None
     findings: int = 0
+    """Number of findings above information."""
     analysed_unix_s: float = 0.0
     """Time at which anatomy and findings were computed; 0: not yet."""
     analysis_every_s: float = 0.0

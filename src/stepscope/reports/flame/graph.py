@@ -62,6 +62,8 @@ class Compared:
     before: Graph
     after: Graph
     difference: Difference
+    scripts: tuple[str, str] = ("", "")
+    """File names of the two programs, if they differ."""
 
 
 def graph(profile: StackProfile, *, source: str, window: str = "", hidden: float = 0.0) -> Graph:
@@ -90,6 +92,7 @@ def compare(before: Graph, after: Graph, *, basis: Basis, work: tuple[float, flo
         before=replace(before, profile=pair.before),
         after=replace(after, profile=pair.after),
         difference=difference(pair, basis=basis, work=work),
+        scripts=pair.scripts,
     )
 
 

@@ -182,4 +182,6 @@ def difference_items(compared: Compared) -> list[str]:
         f"({before:,.0f} and {after:,.0f} samples)."
     )
     items.append(basis_text(found))
+    if compared.scripts[0]:
+        items.append("Functions of {} are compared with those of {}.".format(*compared.scripts))
     return items

@@ -40,13 +40,6 @@ if TYPE_CHECKING:
     from stepscope.model.report.finding import Report
 
 MIDDLE_DOT = " \u00b7 "
-OUTCOMES = {
-    "found": "found",
-    "clear": "clear",
-    "undecided": "undecided",
-    "not-applicable": "not applicable",
-    "failed": "failed",
-}
 
 
 def render(report: Report, *, sources: Mapping[str, str] | None = None) -> str:
@@ -164,11 +157,10 @@ def _tasks(report: Report) -> str:
 def _checked(report: Report) -> str:
     if not report.checked:
         return '<p class="card calm">No detector ran.</p>'
-    order = {outcome: i for i, outcome in enumerate(("found", "failed", "undecided", "not-applicable", "clear"))}
     blind = any(checked_words.why_not(c) for c in report.checked)
     rows = []
-    for c in sorted(report.checked, key=lambda c: (order[c.outcome], not c.missing, c.detector)):
-        said = "missing data" if c.outcome == "not-applicable" and c.missing else OUTCOMES[c.outcome]
+    for c in checked_words.in_order(report.checked):
+        said = checked_words.outcome(c)
         why = f"<td>{escape(checked_words.why_not(c))}</td>" if blind else ""
         rows.append(
             f'<th scope="row">{escape(c.detector)}</th><td>{escape(c.name)}</td>'
