@@ -269,7 +269,7 @@ def _order(steps: I64, hosts: Sequence[Host]) -> str:
 def table(rows: Sequence[Row]) -> list[str]:
     """The page's tables."""
     lines = [
-        "| condition | runs | starved | step ms | named correctly | an innocent named | last to arrive, by order alone |",
+        "| condition | runs | starved | step ms | named correctly | an innocent named | last to arrive, by order |",
         "|---|---:|---:|---:|---:|---:|---|",
     ]
     for name, condition in CONDITIONS.items():
