@@ -188,7 +188,7 @@ def _expected(finding: Finding) -> float:
 
 
 def _of_ledger(report: Report) -> Iterable[Candidate]:
-    """The costliest line of compute that no finding explains, or names together with a trial of its own."""
+    """The costliest line of compute that no finding explains, or names with a remedy that can be tried."""
     steps = sum(entry.ns for entry in report.ledger if entry.phase == "steps" and entry.maker is None)
     callers = {(maker.place.file, maker.place.line) for maker in report.session.step_makers if maker.place is not None}
     worth = [one for one in report.findings if _expected(one) >= MIN_RATIO and proofs.trials_of(one)]
