@@ -127,6 +127,7 @@ def pages(browser: Browser, session: Path, home: Path) -> list[tuple[str, bytes]
         page.goto(f"{here}/timeline{traced(session)}")
         page.wait_for_function(DRAWN)
         page.wait_for_load_state("networkidle")
+        page.wait_for_function(DRAWN)  # what came last is drawn, too
         found.append((f"page-timeline-{width}.png", page.screenshot()))
         page.close()
     server.send_signal(signal.SIGINT)

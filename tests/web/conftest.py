@@ -133,7 +133,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 @pytest.fixture
 def training(tmp_path: Path) -> Iterator[int]:
-    """The pid of a Keras fit that runs, measured."""
+    """The pid of a Keras fit that runs, measured; it is killed, as the ops of one that ends well are measured again."""
     told = tmp_path / "told"
     job = subprocess.Popen(
         command("run", "-q", "--budget", "50%", "--session", "fit.stepscope", str(FIT), str(told)),
@@ -148,10 +148,15 @@ def training(tmp_path: Path) -> Iterator[int]:
     def stepping() -> int:
         return next((j.pid for j in catalogue.running() if j.status.session == session and j.status.tasks), 0)
 
+    pid = 0
     try:
-        yield int(str(wait_for(stepping, "the training's tasks")))
+        pid = int(str(wait_for(stepping, "the training's tasks")))
+        yield pid
     finally:
         told.touch()
+        with contextlib.suppress(ProcessLookupError):
+            if pid:
+                os.kill(pid, signal.SIGKILL)
         job.wait(PATIENCE_S)
 
 

@@ -179,6 +179,7 @@ def test_memory_agrees_with_meminfo() -> None:
     assert table.cgroup_limit_bytes[0] == -1 or table.cgroup_limit_bytes[0] > 0
 
 
+@pytest.mark.alone
 def test_connections_count_what_arrived_and_what_lies_unread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bytes of a process's connections are what it received, to the byte; what it has not read is queued."""
     monkeypatch.setattr(sockets, "is_local", lambda *_: False)
