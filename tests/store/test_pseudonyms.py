@@ -22,7 +22,14 @@ def pseudonyms() -> Pseudonyms:
         "fit",
         "/usr/lib/x86_64-linux-gnu/libc.so.6",
         "/host:CPU",
+        "/job:worker/replica:0/task:0/device:CPU:0",
         "2.21.0",
+        "_MklNativeDepthwiseConv2dNative",
+        "functional_1/batch_normalization_8",
+        "Iterator::Prefetch::MapAndBatch",
+        "MapAndBatchProduce",
+        "[18432,24]",
+        "EagerLocalExecute: __inference_train_step_7405",
     ],
 )
 def test_public_text_stays(text: str) -> None:
@@ -39,6 +46,8 @@ def test_public_text_stays(text: str) -> None:
         ("/home/ann/proj x/fraud.py:41 score", "fraud"),
         ("models/acme/train.py", "train"),
         ("call of Zebra.predict_churn", "predict_churn"),
+        ("__inference_predict_churn_12", "predict_churn"),
+        ("/tmp/__autograph_generated_filepredict.py", "predict"),
         ("10.11.12.13:2222", "10.11.12.13"),
         ("fe80::1c2d:3e4f:5a6b:7c8d", "1c2d"),
         ("customer 4711815", "4711815"),
@@ -62,6 +71,25 @@ def test_parts_of_a_path() -> None:
     assert inside == f"/home/{folder}/venv/lib/python3.11/site-packages/keras/src/x_y.py"
     assert names.path("/home/ann/lib/python3.11/json/decoder.py").endswith("/lib/python3.11/json/decoder.py")
     assert "acmelib" not in names.path("/x/lib/python3.11/site-packages/acmelib/core.py")
+
+
+def test_functions_of_public_files_stay() -> None:
+    """What a session says of a library's function is no secret; the same word of the user's own file is."""
+    names = pseudonyms()
+    names.learn("/home/ann/churn.py", "Zebra.predict_churn")
+    names.learn("/home/ann/venv/lib/python3.11/site-packages/keras/src/x.py", "Trainer.multi_step_on_iterator")
+    assert names.text("__inference_multi_step_on_iterator_7405") == "__inference_multi_step_on_iterator_7405"
+    assert "churn" not in names.text("predict_churn")
+    assert names.path("/dev/shm/stepscope-1/arm/stepscope/agent/core/lines.py").endswith(
+        "/stepscope/agent/core/lines.py"
+    )
+
+
+def test_names_that_are_made_of_a_users_function_keep_how_they_are_made() -> None:
+    """AutoGraph's files and graphs of tf.functions are known by the begin of their names."""
+    names = pseudonyms()
+    assert names.text("__inference_predict_churn_12") == f"__inference_{names.of('predict_churn')}_12"
+    assert names.path("/tmp/__autograph_generated_file7o8.py").startswith("/tmp/__autograph_generated_file")
 
 
 def test_arguments() -> None:

@@ -34,6 +34,8 @@ from stepscope.model.api.status import Status
 from stepscope.model.report.finding import Report
 from stepscope.reports import live, text, words
 from stepscope.reports.page import html
+from stepscope.store import redaction
+from stepscope.store.pseudonyms import Pseudonyms
 from stepscope.units import format_ns, format_rate, format_ratio
 from stepscope.web.application import create
 from stepscope.web.operation import Hub
@@ -110,6 +112,23 @@ def test_rest_gives_the_parts_of_the_report(sessions: dict[str, Recorded], asked
     listed = asked.get(sessions[kind].url).json()
     rates = whole["session"]["throughput"]
     assert (listed["steps_per_s"], listed["samples_per_s"]) == (rates["steps_per_s"], rates["samples_per_s"])
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_redacted_copy_says_the_same(sessions: dict[str, Recorded], tmp_path: Path, kind: str) -> None:
+    """Pseudonyms change no figure, no finding and no stage of the input, and damage no file."""
+    copied = tmp_path / "copy.stepscope"
+    redaction.copy(sessions[kind].path, copied, Pseudonyms(bytes(16)))
+    before, after = report_of(sessions[kind]), analyze.analyze(copied)
+    assert [(f.code, f.severity, f.cost) for f in after.findings] == [
+        (f.code, f.severity, f.cost) for f in before.findings
+    ]
+    assert (after.session.steps, after.session.throughput) == (before.session.steps, before.session.throughput)
+    assert [(part.component, part.ratio) for part in after.anatomy] == [(p.component, p.ratio) for p in before.anatomy]
+    assert after.stages == before.stages
+    places = [[(place.line, "/" in place.file) for place in one.where] for one in after.findings]
+    assert places == [[(place.line, "/" in place.file) for place in one.where] for one in before.findings]
+    assert [one.code for one in after.diagnostics] == [one.code for one in before.diagnostics]
 
 
 @pytest.mark.parametrize("kind", ALL)

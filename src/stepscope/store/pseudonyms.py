@@ -19,37 +19,46 @@ from pathlib import Path
 _HEX = 8
 _SHORT = 2
 """Words of at most so many letters say nothing."""
+_DEVICE = r"/(?:host|device|job|replica|task)(?=:)"
+"""Parts of a device's name: /job:worker/replica:0/task:0/device:CPU:0."""
 _PATH = r"(?<![\w.<])/(?:[^\s/:;,'\"()<>|*?]+/?)+"
 _FILE = r"[^\s/:;,'\"()<>|*?=]+\.pyw?\b"
 _ADDRESS = r"\b\d{1,3}(?:\.\d{1,3}){3}\b|\b[0-9a-fA-F]{1,4}(?::[0-9a-fA-F]{0,4}){3,7}\b"
+_SHAPE = r"\[\d+(?:,\d+)*\]"
 _TEXT = re.compile(
-    rf"(?P<path>{_PATH})|(?P<file>{_FILE})|(?P<address>{_ADDRESS})|(?P<word>[^\W\d]\w*)|(?P<number>\d{{5,}})"
+    rf"(?P<kept>{_DEVICE}|{_SHAPE})|(?P<path>{_PATH})|(?P<file>{_FILE})|(?P<address>{_ADDRESS})"
+    r"|(?P<word>[^\W\d]\w*)|(?P<number>\d{5,})"
 )
 _NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>(?:_\d{1,4})*)")
 _WORD = re.compile(r"[^\W\d]\w*")
 _KEPT = re.compile(r"\.{0,2}|usr|lib|lib32|lib64|bin|sbin|local|home|root|tmp|var|opt|proc|sys|dev|shm|etc|self")
-_DEVICE = re.compile(r"/(?:host|device|job|replica|task)")
-"""Parts of a device's name: /job:worker/replica:0/task:0/device:CPU:0."""
 _PYTHON = re.compile(r"python3\.\d+|pypy3\.\d+|site-packages|dist-packages|\.?venv")
 _PACKAGES = frozenset({"site-packages", "dist-packages"})
+_MADE = re.compile(r"(?P<by>__(?:inference|forward|backward)_|__autograph_generated_file)(?P<of>\w*)")
+"""Names that TensorFlow makes of a function's, and AutoGraph of nothing."""
+_OURS = ("arm", "stepscope")
+"""Where the agent lies in a run directory."""
 _PUBLIC_ROOTS = ("/usr/lib/", "/lib/", "/lib64/", "/proc/self/", "/sys/")
 
 
 _TF_DATA = """
-    AssertCardinality AutoShard Batch Bijective Concatenate DirectedInterleave EmptyRepeat EmptySkip EmptyTake
-    Generator FileReader FileWriter Filter FiniteRepeat FiniteSkip FiniteTake FixedLengthRecord FlatMap
-    ForeverRepeat FromTensor GroupByWindow Interleave Iterator MapAndBatch MaxIntraOpParallelism MemoryReader
-    MemoryWriter ModelDataset OptionsDataset PaddedBatch ParallelBatch ParallelInterleaveV4 ParallelMapV2
-    Prefetch PrivateThreadPool Rebatch Root Sampling Scan Shuffle Snapshot SparseTensorSlice TFRecord TakeWhile
-    TensorSlice TextLine Unbatch Unique Window Zip
+    DirectedInterleave EmptyRepeat EmptySkip EmptyTake FileReader FileWriter FiniteRepeat FiniteSkip FiniteTake
+    ForeverRepeat FromTensor Iterator MemoryReader MemoryWriter Root
 """
-"""Names of tf.data's iterators (tensorflow/core/kernels/data), which its model holds."""
+"""Names of tf.data's iterators (tensorflow/core/kernels/data), which its model holds, but for those of its ops."""
+_NAMES = Path(__file__).with_name("public_names.txt")
+"""Ops of TensorFlow; layers, losses, metrics, optimizers and callbacks of Keras (scripts/gen_public_names.py)."""
+_OF_DATASET = re.compile(r"(?:Experimental)?(?P<iterator>\w+?)Dataset(?P<version>V\d+)?")
 
 
 @cache
 def public_words() -> frozenset[str]:
-    """Words that stepscope's own sources hold, and Python's: a session's field names, kinds, types of ops, modules."""
-    found = {*sys.stdlib_module_names, *keyword.kwlist, *dir(builtins), *_TF_DATA.split()}
+    """Words that stepscope's own sources hold, Python's, TensorFlow's: field names, kinds, types of ops, modules."""
+    named = _NAMES.read_text("ascii").split()
+    found = {*sys.stdlib_module_names, *keyword.kwlist, *dir(builtins), *_TF_DATA.split(), *named}
+    of_data = [one for name in named if (one := _OF_DATASET.fullmatch(name)) is not None]
+    iterators = {one["iterator"] + version for one in of_data for version in ("", one["version"] or "")}
+    found |= {iterator + does for iterator in iterators for does in ("", "Produce", "Consume")}
     for file in sorted(Path(__file__).resolve().parents[1].rglob("*.py")):
         found.update(_WORD.findall(file.read_text("utf-8")))
     return frozenset(found)
@@ -66,6 +75,12 @@ class Pseudonyms:
         self.shown: set[str] = set()
         """Words of the paths of public packages, which stay."""
         self._done: dict[str, str] = {}
+        self._learnt: set[str] = set()
+
+    def learn(self, file: str, name: str) -> None:
+        """A function of a file: its name says nothing of the user if the file is of Python or of a public package."""
+        if Path(self.path(file)).name == Path(file).name:
+            self._learnt |= words_of(name)
 
     def of(self, word: str) -> str:
         """The pseudonym of any word."""
@@ -91,7 +106,7 @@ class Pseudonyms:
 
     def path(self, path: str) -> str:
         """A path: folders of the system stay, and what lies in Python's library or in a public package."""
-        if path.startswith(_PUBLIC_ROOTS) or _DEVICE.fullmatch(path):
+        if path.startswith(_PUBLIC_ROOTS):
             return self._public(path)
         parts = path.split("/")
         made: list[str] = []
@@ -99,7 +114,7 @@ class Pseudonyms:
             above = parts[at - 1] if at else ""
             if above.startswith("lib") and _PYTHON.fullmatch(part) and not _PACKAGES.intersection(parts):
                 return "/".join([*made, self._public("/".join(parts[at:]))])
-            if above in _PACKAGES and part.partition(".")[0] in public_words():
+            if (above in _PACKAGES and part.partition(".")[0] in public_words()) or (above, part) == _OURS:
                 return "/".join([*made, self._public("/".join(parts[at:]))])
             kept = _KEPT.fullmatch(part) or _PYTHON.fullmatch(part)
             made.append(part if kept else self.part(part))
@@ -111,6 +126,9 @@ class Pseudonyms:
 
     def part(self, part: str) -> str:
         """The name of a file or folder, or another word that is replaced as a whole: a short extension stays."""
+        made = _MADE.match(part)
+        if made is not None and not made["by"].endswith("_"):
+            return made["by"] + self.part(part[made.end("by") :])
         stem, dot, ending = part.rpartition(".")
         if not stem or not ending.isalnum() or ending not in public_words():
             stem, dot, ending = part, "", ""
@@ -129,16 +147,22 @@ class Pseudonyms:
             return self.part(text)
         if kind == "word":
             return self._word(text)
-        return self.of(text)
+        return text if kind == "kept" else self.of(text)
 
     def is_public(self, word: str) -> bool:
         """Whether a word says nothing of the user."""
         return self._word(word, hide=False) == word
 
+    def _stays(self, word: str) -> bool:
+        return word in public_words() or word in self._learnt
+
     def _word(self, word: str, *, hide: bool = True) -> str:
+        made = _MADE.fullmatch(word)
+        if made is not None:
+            return made["by"] + self._word(made["of"], hide=hide)
         numbered = _NUMBERED.fullmatch(word)
         stem, number = (numbered["stem"], numbered["number"]) if numbered is not None else (word, "")
-        if len(stem) <= _SHORT or word in public_words() or stem in public_words():
+        if len(stem) <= _SHORT or self._stays(word) or self._stays(stem):
             return word
         return self.of(stem) + number if hide else ""
 

@@ -7,6 +7,7 @@ reports, which are made again from the copy.
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import re
 import zlib
@@ -43,6 +44,7 @@ def copy(session: Path, target: Path, names: Pseudonyms) -> list[str]:
         OSError: no space, or no rights.
     """
     left_out = []
+    _learn(session, names)
     for name in bundle.portable_names(session):
         source, made = session / name, target / name
         if name.startswith((layout.SOURCES, _REPORTS)):
@@ -62,6 +64,19 @@ def copy(session: Path, target: Path, names: Pseudonyms) -> list[str]:
         except (ValueError, pa.ArrowException) as error:
             raise SessionError(f"{session}/{name}: cannot be read, so it cannot be redacted: {error}") from error
     return left_out
+
+
+def _learn(session: Path, names: Pseudonyms) -> None:
+    """Names of functions of public files, wherever the session holds them; a log that cannot be read fails later."""
+    for name in bundle.portable_names(session):
+        if name.endswith(".parquet"):
+            with contextlib.suppress(ValueError, pa.ArrowException), pq.ParquetFile(session / name) as file:
+                columns = [field.name for field in file.schema_arrow if pa.types.is_binary(field.type)]
+                for column in file.read(columns).columns if columns else ():
+                    for data in column.to_pylist():
+                        record = json.loads(data or b"{}")
+                        if isinstance(record, dict) and record.get("file"):
+                            names.learn(str(record["file"]), f"{record.get('function', '')} {record.get('name', '')}")
 
 
 def _value(value: object, names: Pseudonyms, key: str = "") -> object:
@@ -105,11 +120,15 @@ def _table(source: Path, target: Path, names: Pseudonyms) -> None:
 
 
 def _metadata(key: bytes, text: bytes, names: Pseudonyms) -> bytes:
-    """The text of a file's metadata; the head of a stack file is packed JSON (``store.stacks``)."""
-    if key.decode() != stacks.HEAD_KEY:
+    """A file's metadata is JSON; the head of a stack file is packed (``store.stacks``)."""
+    if key.decode() == stacks.HEAD_KEY:
+        head = _value(json.loads(zlib.decompress(base64.b64decode(text))), names)
+        return base64.b64encode(zlib.compress(json.dumps(head).encode(), 1))
+    try:
+        value = json.loads(text)
+    except ValueError:
         return names.text(text.decode("utf-8", "replace")).encode()
-    head = _value(json.loads(zlib.decompress(base64.b64decode(text))), names)
-    return base64.b64encode(zlib.compress(json.dumps(head).encode(), 1))
+    return json.dumps(_value(value, names)).encode()
 
 
 def _column(column: pa.ChunkedArray, field: pa.Field, names: Pseudonyms) -> pa.ChunkedArray | pa.Array:
@@ -124,7 +143,7 @@ def _column(column: pa.ChunkedArray, field: pa.Field, names: Pseudonyms) -> pa.C
 
 def _is_number(kind: pa.DataType) -> bool:
     of = kind.value_type if pa.types.is_list(kind) else kind
-    return bool(pa.types.is_integer(of) or pa.types.is_floating(of) or pa.types.is_boolean(of))
+    return bool(pa.types.is_integer(of) or pa.types.is_floating(of) or pa.types.is_boolean(of) or pa.types.is_null(of))
 
 
 def _payload(data: bytes | None, names: Pseudonyms) -> bytes | None:
