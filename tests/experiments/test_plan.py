@@ -171,10 +171,19 @@ def test_a_line_that_a_finding_names_gets_that_findings_trial() -> None:
 def test_every_trial_of_a_detector_exists() -> None:
     """No finding names a trial that ``whatif`` refuses."""
     known = (*proofs.OF_CODE.values(), *proofs.OF_REMEDY.values())
-    place = Place(file="a.py", line=1, function="A.f")
-    found = msgspec.structs.replace(finding("HST004"), where=(place,))
+    places = (Place(file="a.py", line=1, end_line=4, function="A.f"), Place(file="a.py", line=3, function="A.f"))
+    found = msgspec.structs.replace(finding("HST004"), where=places)
     for trial in {proofs.filled(template, found) for templates in known for template in templates}:
         assert plan.kind_of(trial) in {"gain", "ceiling"}
+
+
+def test_the_line_within_a_map_is_left_out_not_the_whole_map() -> None:
+    """Its place lies within that of the function; without one, another trial is the first."""
+    call, function = Place(file="a.py", line=20), Place(file="a.py", line=5, end_line=12, function="prepared")
+    found = msgspec.structs.replace(finding("INP012"), where=(call, function, Place(file="a.py", line=9)))
+    assert proofs.trials_of(found)[0] == "without-lines:a.py:9"
+    found = msgspec.structs.replace(finding("INP012"), where=(call, function))
+    assert proofs.trials_of(found)[0] == "compute-only"
 
 
 def test_an_unknown_trial_is_refused() -> None:

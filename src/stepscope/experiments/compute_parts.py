@@ -20,8 +20,9 @@ OF_COMPUTE: tuple[Intervention, ...] = (
         "without-lines",
         "call",
         argument="FILE:LINE or FILE:FIRST-LAST; the line of a def means its function",
-        text="What these lines make in compiled functions is not computed, nor its gradients: results are filled with "
-        "one number. What the lines need and what needs their results is computed as before.",
+        text="What these lines make in compiled functions and in functions that a dataset maps is not computed, nor "
+        "its gradients: results are filled with one number. What the lines need and what needs their results is "
+        "computed as before.",
         limits="Not where a shape is known only when it runs, updates of variables, look-ups in tables, or Python. A "
         "program that needs the right numbers to go on, or checks them, fails or takes another way.",
         lasting="these lines: compute them once, on less, elsewhere, or not at all",

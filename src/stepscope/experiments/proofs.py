@@ -16,6 +16,8 @@ STUB, GRAPH_FUNCTION = "stub", "graph-function"
 """Interventions on the function at a finding's place: their argument is the place."""
 LINES = "without-lines"
 """Intervention that leaves out what lines make in a compiled function: its argument is the finding's lines."""
+INNER_LINE = "without-inner-line"
+"""The same for the line of a finding that lies in a function which another of its places is all of."""
 ONE_CALLBACK = "without-callback"
 """Intervention that leaves one callback out: its argument is the class."""
 BATCH = "batch"
@@ -60,7 +62,7 @@ OF_CODE: dict[str, tuple[str, ...]] = {
     "INP004": (STUB, "compute-only"),
     "INP006": ("parallel-map",),
     "INP007": ("parallel-map", "compute-only"),
-    "INP012": ("compute-only", "cache-input"),
+    "INP012": (INNER_LINE, "compute-only", "cache-input"),
     "INP014": ("compute-only",),
     "NET001": ("prefetch", "compute-only"),
     "NET002": ("compute-only", "cache-input"),
@@ -90,6 +92,8 @@ def filled(template: str, finding: Finding) -> str:
     place = finding.where[0] if finding.where else None
     if template == LINES:
         return without(finding.where)
+    if template == INNER_LINE:
+        return without([one for one in finding.where if any(_inside(one, other) for other in finding.where)][:1])
     if template in {STUB, GRAPH_FUNCTION}:
         return f"{template}:{place.file}:{place.line}" if place is not None and place.file else ""
     if template == BATCH:
@@ -99,6 +103,13 @@ def filled(template: str, finding: Finding) -> str:
         owner = (place.function or "").rpartition(".")[0].rpartition(".")[2] if place is not None else ""
         return f"{ONE_CALLBACK}:{owner}" if owner else "no-callbacks"
     return template
+
+
+def _inside(place: Place, other: Place) -> bool:
+    """Whether a place is a part of another one, which is longer."""
+    last, end = place.end_line or place.line, other.end_line or other.line
+    within = place.file == other.file and other.line <= place.line and last <= end
+    return within and last - place.line < end - other.line
 
 
 def _times(size: float) -> int:

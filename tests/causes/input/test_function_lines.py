@@ -31,6 +31,8 @@ def test_lines_of_maps_by_the_time_of_their_ops() -> None:
     found = function_lines.build(SessionView(job.session()))
     assert [(one.place.line, one.place.function) for one in found] == [(12, "warp"), (9, "augment")]
     assert [one.ratio for one in found] == pytest.approx([25 / 40, 10 / 40])
+    assert function_lines.said(found) == "; 62 % of the map's op time is in warp (line 12)"
+    assert function_lines.said(found[1:]) == ""
 
 
 def test_without_a_trace_no_line_is_known() -> None:

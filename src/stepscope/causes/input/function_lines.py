@@ -1,6 +1,6 @@
 """Where a traced input spends the time of its ops: the lines of the functions of its maps and filters.
 
-Serves slow_input_stage.
+Serves slow_input_stage and input_takes_cpus.
 """
 
 from __future__ import annotations
@@ -11,11 +11,18 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.general.compute_lines import of_input
 from stepscope.derive.optrace import line_times
+from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
+    from stepscope.derive.input.stages import Stage
     from stepscope.derive.optrace.line_times import Line
     from stepscope.derive.view import SessionView
     from stepscope.model.report.finding import Place
+
+MOST_LINES = 3
+"""Lines of a map's function that are places of a finding."""
+NAMED = Ratio(0.3)
+"""Of the time of the input's ops: a line with less is not named in a title."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,3 +49,17 @@ def build(view: SessionView) -> tuple[FunctionLine, ...]:
         for line, spent in time.most_common()
         if line is not None and spent
     )
+
+
+def of_map(view: SessionView, stage: Stage | None) -> tuple[FunctionLine, ...]:
+    """The costliest lines, if the stage runs the function of a map."""
+    return view.get(build)[:MOST_LINES] if stage is not None and "Map" in stage.name else ()
+
+
+def said(lines: tuple[FunctionLine, ...]) -> str:
+    """The part of a title that names the costliest line; "" if none stands out."""
+    if not lines or lines[0].ratio < NAMED:
+        return ""
+    first = lines[0].place
+    where = f"{first.function or 'the map'} (line {first.line})"
+    return f"; {format_ratio(lines[0].ratio)} of the map's op time is in {where}"

@@ -18,14 +18,14 @@ _CODE = (
     "from {module} import main; main(sys.argv[1:])"
 )
 """Start-up code. Neither the user's directory nor a PYTHONPATH made for the job may shadow its imports; the paths that
-its starter could import from are appended. Importing takes half a second of CPU time: it is nice before it begins."""
+its starter could import from are appended. Importing takes half a second of CPU time: most are nice before it begins."""
 NICE = 10
 """Priority of our processes, in steps below the job's."""
 
 
-def command(module: str, *args: str) -> list[str]:
-    """The command line that calls ``main(args)`` of a module of ours."""
-    return [sys.executable, "-E", "-c", _CODE.format(module=module, nice=NICE), json.dumps(sys.path), *args]
+def command(module: str, *args: str, nice: int = NICE) -> list[str]:
+    """The command line that calls ``main(args)`` of a module of ours, imported at a priority ``nice`` below ours."""
+    return [sys.executable, "-E", "-c", _CODE.format(module=module, nice=nice), json.dumps(sys.path), *args]
 
 
 def environment() -> dict[str, str]:

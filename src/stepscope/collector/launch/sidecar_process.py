@@ -53,7 +53,9 @@ class SidecarProcess:
             (os.POSIX_SPAWN_DUP2, write_end, 1),
             (os.POSIX_SPAWN_OPEN, 2, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
         ]
-        argv = own_python.command("stepscope.app.running.sidecar", str(self.run), str(self.session), str(self.starts))
+        argv = own_python.command(
+            "stepscope.app.running.sidecar", str(self.run), str(self.session), str(self.starts), nice=0
+        )  # it is nice once it is imported: on full cores the first figures would wait for that
         try:
             self.pid = os.posix_spawn(
                 argv[0],

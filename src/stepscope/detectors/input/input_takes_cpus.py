@@ -31,7 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.input import input_cpu
+from stepscope.causes.input import function_lines, input_cpu
 from stepscope.causes.input.input_work import PASSING_ON
 from stepscope.detectors import cut_cache, input_means
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
@@ -75,6 +75,9 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
         f"the input pipeline takes {format_ratio(found.ratio)} of the job's CPUs{mostly} from the steps: "
         f"{found.wanted:.1f} CPUs are wanted, {found.available:.0f} there"
     )
+    lines = function_lines.of_map(view, found.stage)
+    title += function_lines.said(lines)
+    places = (*places, *(one.place for one in lines))
     if cut is not None:
         title += f"; the {cut_cache.WHY}"
         places = (*places, *cut_cache.places(view, cut))

@@ -72,16 +72,12 @@ class Params:
     """Per batch: a stage that passes on fewer rows is not slow because of their number."""
     max_row_ns: int = 10_000
     """Per row, in the stage: copying it and the locks around it. Large rows take longer."""
-    min_line_ratio: Ratio = Ratio(0.3)
-    """Of the time of the input's ops: a line with less is not named in the title."""
     max_left_ratio: Ratio = Ratio(0.7)
     """Of the elements of a map: a later stage is named only if it leaves less."""
 
 
 WITHOUT = 0.8
 """Part of the input's CPU time that goes with a cache that is kept: batches have to be handed over all the same."""
-MOST_LINES = 3
-"""Lines of a map's function that are places of the finding."""
 HANDING_ON = ("Batch", "Shuffle", "TensorSlice", "Repeat", "Prefetch", "Zip", "Unbatch")
 """Stages that only pass elements on."""
 THROWING = ("filter", "skip", "shard")
@@ -147,10 +143,8 @@ def _finding(view: StepsView, cause: InputCause, params: Params) -> Seen:
             Evidence(metric="stage_ns_per_element", value=stage.element_ns, unit="ns", refs=ref),
             Evidence(metric="stage_parallelism", value=stage.parallelism, unit="threads", refs=ref),
         ]
-    lines = view.get(function_lines.build)[:MOST_LINES] if stage is not None and "Map" in stage.name else ()
-    if lines and lines[0].ratio >= params.min_line_ratio:
-        name = lines[0].place.function or "the map"
-        title += f"; {format_ratio(lines[0].ratio)} of the map's op time is in {name} (line {lines[0].place.line})"
+    lines = function_lines.of_map(view, stage)
+    title += function_lines.said(lines)
     places = tuple(dict.fromkeys([*places, *(one.place for one in lines)]))
     dropped = _dropped(view, stage, params)
     if dropped is not None:

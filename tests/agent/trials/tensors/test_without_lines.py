@@ -54,8 +54,12 @@ def step(x):
         total += tf.reduce_sum(tf.exp(x))
     weight.assign_sub(1e-3 * tape.gradient(loss, weight))
     return loss + total
-for _ in range(5):
-    print(float(step(tf.random.normal((32, 64)))))
+def prepared(x):
+    return tf.asinh(x) + 1.0
+data = tf.data.Dataset.from_tensor_slices(tf.random.normal((5, 32, 64)))
+data = data.map(prepared).filter(lambda x: tf.reduce_all(tf.atan(x) < 2.0))
+for batch in data:
+    print(float(step(batch)))
 needed()
 """
 FIT = """
@@ -104,6 +108,7 @@ def without(armed: Armed, program: str, texts: tuple[str, ...]) -> Counter[str]:
         (("y = tf.tanh",), ("Tanh", "TanhGrad"), ("Sin", "TopKV2", "Exp", "AssignSubVariableOp")),
         (("tape.gradient",), ("TanhGrad",), ("Sin", "TopKV2", "Tanh", "MatMul", "AssignSubVariableOp")),
         (("total += ",), ("Exp",), ("Sin", "TopKV2", "MatMul")),
+        (("def prepared",), ("Asinh",), ("Sin", "Exp", "Atan")),
     ],
 )
 def test_the_ops_of_lines_go_and_all_others_stay(

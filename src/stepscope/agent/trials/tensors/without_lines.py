@@ -1,5 +1,7 @@
 """without-lines:FILE:LINE, FILE:FIRST-LAST: what these lines make in compiled functions is not computed.
 
+Functions that a dataset maps are compiled ones, too.
+
 Ops are made by a line if it runs while they are made, or if it has built the layer of Keras that makes them.
 
 Each result of an op that is made there is replaced by one of its shape, filled with one number that is read from what
@@ -46,6 +48,9 @@ KEPT = frozenset(
 )
 """Types whose results stay: they cost nothing, run a function whose own ops are replaced, or are how a variable learns
 of its gradient."""
+OF_MAPS = "Dataset_map"
+"""Begin of the names of graphs of functions that a dataset maps; what other functions of datasets give decides how many
+elements there are."""
 DEPTH = 400
 """Frames looked at for each op."""
 
@@ -144,7 +149,7 @@ def _attach(effect: Effect, lines: Lines, fills: filled.Fills, state: AgentState
         if graph is None or not outputs or fills.busy or op_type in KEPT:
             return None
         with effect.wall:
-            if str(getattr(graph, "name", "")).startswith(OF_DATASETS) or not is_meant(sys._getframe(1)):
+            if _decides(str(getattr(graph, "name", ""))) or not is_meant(sys._getframe(1)):
                 return None
             found = fills.in_place_of(inputs, outputs, graph)
             if found is None:
@@ -157,6 +162,11 @@ def _attach(effect: Effect, lines: Lines, fills: filled.Fills, state: AgentState
     context = sys.modules["tensorflow.python.eager.context"].context()
     context.add_op_callback(made)
     state.hooks.on_uninstall(functools.partial(context.remove_op_callback, made))
+
+
+def _decides(graph: str) -> bool:
+    """Whether a graph is of a dataset, and not of a map."""
+    return graph.startswith(OF_DATASETS) and not graph.startswith(OF_MAPS)
 
 
 def _attach_tape(fills: filled.Fills, state: AgentState, module: Foreign) -> None:
