@@ -29,10 +29,10 @@ CHECKED = 200
 """Moments at which offsets are compared with the truth."""
 
 
-def record(minutes: float, file: Path) -> None:
+def record(minutes: float, jitter_ms: float, file: Path) -> None:
     """Keep the exchanges of hosts without another job, each with its truth."""
     folder = Path(tempfile.mkdtemp(prefix="stepscope-distributed-"))
-    path = OneWay(delay_s=0.0005, jitter_s=0.00025)
+    path = OneWay(delay_s=0.0005, jitter_s=jitter_ms / 1e3)
     found: list[I64] = []
     try:
         with _hosts.hosts(HOSTS, Network(paths={"*": path}), folder) as hosts:

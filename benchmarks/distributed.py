@@ -10,7 +10,7 @@ Printed for each condition: offsets against the truth and their bounds; what was
 would have said. Runs are kept in ``--results``; what is there is not run again, so that a few can be made at a time.
 
 Time namespaces have constant offsets. For drift, ``--record MINUTES`` keeps the exchanges of hosts that do nothing else
-(1 ms round trip, 0.25 ms jitter); ``--drifts N`` imposes N random offsets and drifts of up to 50 ppm on them.
+(1 ms round trip, ``--jitter`` ms on top); ``--drifts N`` imposes N random offsets and drifts of up to 50 ppm on them.
 """
 
 from __future__ import annotations
@@ -320,6 +320,7 @@ def main() -> int:
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--only-print", action="store_true")
     parser.add_argument("--record", type=float, metavar="MINUTES", help="record exchanges for --drifts, then end")
+    parser.add_argument("--jitter", type=float, default=0.0, metavar="MS", help="mean jitter of --record")
     parser.add_argument("--drifts", type=int, default=0, metavar="N", help="print what N imposed drifts give, then end")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # hosts are removed then, too
@@ -329,7 +330,7 @@ def main() -> int:
         return 0
     exchanges = options.results.with_name("distributed-exchanges.npy")
     if options.record:
-        _clock_drifts.record(options.record, exchanges)
+        _clock_drifts.record(options.record, options.jitter, exchanges)
         return 0
     if options.drifts:
         sys.stdout.write("\n".join(_clock_drifts.drifts(exchanges, options.drifts)) + "\n")
