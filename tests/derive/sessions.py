@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -110,6 +110,7 @@ class Job:
     command: tuple[str, ...] = ()
     exit_code: int | None = 0
     memory_killed: bool = False
+    memory_killed_by: Literal["", "log", "group", "host"] = "log"
     ended_ns: int = 0
     records: list[_Record] = field(default_factory=list)
     events: list[AnyEvent] = field(default_factory=list)
@@ -348,6 +349,7 @@ class Job:
                 job_pid=self.pid,
                 exit_code=self.exit_code,
                 memory_killed=self.memory_killed,
+                memory_killed_by=self.memory_killed_by if self.memory_killed else "",
                 ended_ns=self.ended_ns,
                 host=self.host,
             ),

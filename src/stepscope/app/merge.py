@@ -103,8 +103,11 @@ def merge(
     return target
 
 
-def gathered(source: str, key_file: Path | None, target: Path | None) -> tuple[Path, tuple[str, ...]]:
-    """Join the sessions of the newest job that were gathered; return the joint session, and lines for the user.
+def gathered(
+    source: str, key_file: Path | None, target: Path | None, *, ca_file: Path | None = None
+) -> tuple[Path, tuple[str, ...]]:
+    """Join the sessions of the newest job that were gathered, or unpack the one of a job that is no cluster's; return
+    the session, and lines for the user.
 
     Raises:
         SessionError: as ``merge``; or no whole session is there.
@@ -112,10 +115,14 @@ def gathered(source: str, key_file: Path | None, target: Path | None) -> tuple[P
         UsageError: the address is none, or needs a key.
     """
     from stepscope.app.gathering import fetching, opening
+    from stepscope.store.manifests import read_manifest
 
-    place = opening.opened(source, key_file)
+    place = opening.opened(source, key_file, ca_file)
     with tempfile.TemporaryDirectory(prefix="stepscope-gather-") as folder:
         found = fetching.fetch(place, Path(folder))
+        manifest = read_manifest(found.paths[0])
+        if len(found.paths) == 1 and not any(worker.member for worker in manifest.workers):
+            return app_bundle.unpack(found.paths[0], target or Path(manifest.name + layout.SUFFIX)), found.notes
         return merge(found.paths, target, gathered=True), found.notes
 
 

@@ -47,6 +47,8 @@ class RecordOptions:
     """Where the session is sent after its report; empty: nowhere."""
     key_file: Path | None = None
     """File with the key that those hosts, or the server of ``gather``, share."""
+    ca_file: Path | None = None
+    """File with the authorities that the certificate of that server may be from; None: those of this host."""
 
 
 def job_command(words: Sequence[str], *, module: str | None = None, verbatim: bool = False) -> tuple[str, ...]:
@@ -124,7 +126,9 @@ def record(options: RecordOptions) -> int:
     if options.gather:
         from stepscope.app.gathering import target  # most sessions stay where they are
 
-        target.check(options.gather, options.key_file)
+        target.check(options.gather, options.key_file, options.ca_file)
+    elif options.ca_file is not None:
+        raise UsageError("--ca-file without --gather; expected --gather https://HOST:PORT with it")
     if options.clock_hosts or (options.key_file is not None and not options.gather):
         from stepscope.collector.clocks import settings  # most jobs run on one host
 
@@ -157,7 +161,7 @@ def _gather(options: RecordOptions, outcome: launch.Outcome) -> None:
         return
     from stepscope.app.gathering import sending
 
-    arrived, line = sending.outcome(outcome.session, options.gather, options.key_file, shown)
+    arrived, line = sending.outcome(outcome.session, options.gather, options.key_file, shown, ca_file=options.ca_file)
     if not (arrived and options.quiet):
         _line(f"gather    {line}" if not options.quiet else f"stepscope: {line}")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from stepscope.app.gathering import opening, sending
-from stepscope.cli.key_file import KEY_FILE
-from stepscope.units import format_bytes
+from stepscope.cli.key_file import CA_FILE, KEY_FILE
+from stepscope.units import format_bytes, format_number_of
 from stepscope.web import gather as gather_server
 
 
@@ -21,14 +21,18 @@ def gather() -> None:
 
 @gather.command(short_help="Send sessions.")
 @click.argument("sessions", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--to", "url", required=True, metavar="URL", help="A folder, file://FOLDER, http://HOST:PORT, s3:// ...")
+@click.option(
+    "--to", "url", required=True, metavar="URL", help="A folder, file://FOLDER, http(s)://HOST:PORT, s3:// ..."
+)
 @KEY_FILE
-def send(sessions: tuple[Path, ...], url: str, key_file: Path | None) -> None:
+@CA_FILE
+def send(sessions: tuple[Path, ...], url: str, key_file: Path | None, ca_file: Path | None) -> None:
     """Send SESSIONS that `run --gather` could not send."""
-    place = opening.opened(url, key_file)
+    place = opening.opened(url, key_file, ca_file)
     for session in sessions:
         sent = sending.send(session, place)
-        click.echo(f"{session}: {format_bytes(sum(part.bytes for part in sent.parts))} in {len(sent.parts)} parts")
+        parts = format_number_of(str(len(sent.parts)), "parts")
+        click.echo(f"{session}: {format_bytes(sum(part.bytes for part in sent.parts))} in {parts}")
 
 
 @gather.command(short_help="Take sessions into a folder.")
@@ -40,9 +44,14 @@ def send(sessions: tuple[Path, ...], url: str, key_file: Path | None) -> None:
     help="Address of this host to listen at, and no other. PORT 0: any free one; its address is printed.",
 )
 @KEY_FILE
-def serve(folder: Path, listen: str, key_file: Path | None) -> None:
+@click.option(
+    "--certificate",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Speak https: file (PEM) with this host's private key and its certificates. Default: plain http.",
+)
+def serve(folder: Path, listen: str, key_file: Path | None, certificate: Path | None) -> None:
     """Take sessions into FOLDER from who has the key, until Ctrl-C.
 
-    Contents are not encrypted: in a network that you do not trust, put a proxy with https before it.
+    Without --certificate contents are not encrypted: in a network that you do not trust, use it, or a proxy with https.
     """
-    gather_server.serve(folder, listen, key_file, click.echo)
+    gather_server.serve(folder, listen, key_file, click.echo, certificate=certificate)

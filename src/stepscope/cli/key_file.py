@@ -1,4 +1,4 @@
-"""The option ``--key-file`` of commands that gather."""
+"""The options ``--key-file`` and ``--ca-file`` of commands that gather."""
 
 from __future__ import annotations
 
@@ -10,4 +10,11 @@ KEY_FILE = click.option(
     "--key-file",
     type=click.Path(path_type=Path, dir_okay=False),
     help="File with the key that senders and server share: at least 16 bytes, readable by its owner only.",
+)
+
+CA_FILE = click.option(
+    "--ca-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File with the certificates (PEM) of the authorities that the https server's certificate may be from, instead "
+    "of those that this host trusts.",
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from stepscope.app import merge as merging
-from stepscope.cli.key_file import KEY_FILE
+from stepscope.cli.key_file import CA_FILE, KEY_FILE
 from stepscope.cli.progress import Progress
 
 
@@ -20,8 +20,11 @@ from stepscope.cli.progress import Progress
     "-o", "--output", type=click.Path(path_type=Path), help="The session to make. Default: job-ID.stepscope, here."
 )
 @KEY_FILE
+@CA_FILE
 @click.option("-q", "--quiet", is_flag=True, help="Show no report.")
-def merge(sessions: tuple[str, ...], output: Path | None, key_file: Path | None, *, quiet: bool) -> None:
+def merge(
+    sessions: tuple[str, ...], output: Path | None, key_file: Path | None, ca_file: Path | None, *, quiet: bool
+) -> None:
     """Join SESSIONS, those of a job's workers and servers, into one, and show for whom the others wait. Of a URL or
     FOLDER where `run --gather` has sent them, those of the job that ended last.
 
@@ -29,7 +32,7 @@ def merge(sessions: tuple[str, ...], output: Path | None, key_file: Path | None,
     """
     with Progress("joining"):
         if len(sessions) == 1 and merging.is_gathered(sessions[0]):
-            target, notes = merging.gathered(sessions[0], key_file, output)
+            target, notes = merging.gathered(sessions[0], key_file, output, ca_file=ca_file)
         else:
             target, notes = merging.merge([Path(session) for session in sessions], output), ()
     for note in notes:

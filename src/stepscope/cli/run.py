@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from stepscope.cli.job_command import UI, JobCommand
+from stepscope.cli.key_file import CA_FILE
 from stepscope.web import beside
 
 
@@ -63,7 +64,7 @@ def _beside(port: str | None) -> beside.BesideJob | None:
     default="",
     metavar="URL",
     help="Send the session there when the job has ended and its report is shown: a folder that all hosts share, "
-    "file://FOLDER, http://HOST:PORT of `stepscope gather serve`, or a store (s3://, gs:// ...; extra `fleet`). "
+    "file://FOLDER, http(s)://HOST:PORT of `stepscope gather serve`, or a store (s3://, gs:// ...; extra `fleet`). "
     "`stepscope merge URL` joins what arrived.",
 )
 @click.option(
@@ -72,6 +73,7 @@ def _beside(port: str | None) -> beside.BesideJob | None:
     help="File with the key that the hosts of --clock-hosts, or the server of --gather, share: at least 16 bytes, "
     "readable by its owner only.",
 )
+@CA_FILE
 @click.option("--no-sources", is_flag=True, help="Do not store copies of the user's source files.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no report at the end.")
 @click.option(
@@ -92,6 +94,7 @@ def run(
     clock_hosts: str,
     gather: str,
     key_file: Path | None,
+    ca_file: Path | None,
     no_sources: bool,
     quiet: bool,
     verbose: bool,
@@ -123,6 +126,7 @@ def run(
         clock_hosts=clock_hosts,
         gather=gather,
         key_file=key_file,
+        ca_file=ca_file,
     )
     exit_code = record.record(options)
     sys.stdout.flush()

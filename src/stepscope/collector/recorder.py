@@ -18,6 +18,7 @@ from stepscope.collector.captures.native_captures import NativeCaptures
 from stepscope.collector.captures.op_captures import OpCaptures
 from stepscope.collector.captures.python_captures import PythonCaptures
 from stepscope.collector.cgroups import memory_kills
+from stepscope.collector.cgroups.kill_watch import KillWatch
 from stepscope.collector.clocks import clock_domain
 from stepscope.collector.launch import apply, rundir
 from stepscope.collector.launch.mask import mask_text
@@ -90,13 +91,12 @@ class Recording:
                 "was lost, but the host samples have gaps",
             )
         host = msgspec.structs.replace(host_info(), gpus=self.sampling.gpu.count, gpu_problem=self.sampling.gpu.problem)
-        before = self.manifest.memory_kills_before
+        known = self.manifest.memory_kill_counters if self.manifest.host.boot_id in ("", host.boot_id) else {}
+        kills = known or memory_kills.counters()
         self.manifest = msgspec.structs.replace(
-            self.manifest,
-            sidecar_starts=starts,
-            host=host,
-            memory_kills_before=memory_kills.count() if before is None else before,
+            self.manifest, sidecar_starts=starts, host=host, memory_kill_counters=kills
         )
+        self._kills = KillWatch(kills, self._origin_ns)
         try:
             self._write_manifest()
         except OSError as error:  # a full disk: there may be room later
@@ -118,6 +118,7 @@ class Recording:
         if now_ns >= self._next_sample_ns:
             self._next_sample_ns = max(self._next_sample_ns + _SAMPLE_NS, now_ns + _SAMPLE_NS // 2)
             self.sampling.sample(now_ns, self.job, self.drainer.alive_pids())
+            self._kills.look(now_ns, self._pids())
             self._look_schedule.tick(now_ns)
             self._rescue_launcher()
         if now_ns >= self._next_flush_ns or (self.drainer.pending() >= _FLUSH_RECORDS and not self.disk_problem):
@@ -236,12 +237,16 @@ class Recording:
             self.note("DX113", f"some processes outlived the job and were measured only until its end: {outliving}")
         problems = self._store_rest()
         self._note_losses()
+        ended_ns = ended.at_ns if ended else now_ns
+        self._kills.look(now_ns, ())
+        basis = self._kills.basis(ended_ns, self._pids(), counted=state == "finished")
         self.manifest = msgspec.structs.replace(
             self.manifest,
             state=state if not problems else "running",
-            ended_ns=(ended.at_ns if ended else now_ns) - self._origin_ns,
+            ended_ns=ended_ns - self._origin_ns,
             exit_code=ended.exit_code if ended else None,
-            memory_killed=memory_kills.count() > (self.manifest.memory_kills_before or 0),
+            memory_killed=bool(basis),
+            memory_killed_by=basis,
             signals=self._signals(),
         )
         try:
@@ -303,6 +308,11 @@ class Recording:
         kinds = {kind for worker in workers for kind in worker.kinds}
         types = {type_ for worker in workers for type_ in worker.types}
         return tuple(sorted({*self.manifest.signals, *signals.present(self.session, kinds, types)}))
+
+    def _pids(self) -> frozenset[int]:
+        """All processes of the job that were followed."""
+        mine = {worker.pid for worker in self.drainer.workers.values()}
+        return frozenset(mine | {self.job.pid} if self.job else mine)
 
     def _workers(self) -> tuple[WorkerInfo, ...]:
         merged = dict(self._earlier)

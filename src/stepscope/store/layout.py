@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import threading
 from typing import TYPE_CHECKING
 
 from stepscope.errors import SessionError
@@ -56,7 +57,7 @@ def segment_name(stem: str, first: int, last: int) -> str:
 
 def write_atomic(path: Path, data: bytes) -> None:
     """Write a file whole or not at all: readers see the old one or the new one."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
         temporary.write_bytes(data)
         temporary.replace(path)

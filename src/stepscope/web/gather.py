@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.app.gathering import target
+from stepscope.app.gathering import target, tls
 from stepscope.collector.clocks import settings
 from stepscope.errors import UsageError
 from stepscope.web import listening
@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def serve(folder: Path, listen: str, key_file: Path | None, say: Callable[[str], object]) -> None:
-    """Serve until interrupted; ``listen``: HOST:PORT.
+def serve(
+    folder: Path, listen: str, key_file: Path | None, say: Callable[[str], object], *, certificate: Path | None = None
+) -> None:
+    """Serve until interrupted; ``listen``: HOST:PORT; ``certificate``: file with that of this host and its private key,
+    for https.
 
     Raises:
         UsageError: the address is none, or not available; the key cannot be used; the server is not installed.
@@ -25,7 +28,9 @@ def serve(folder: Path, listen: str, key_file: Path | None, say: Callable[[str],
         raise UsageError(f"--listen {listen}; expected HOST:PORT")
     listening.check_installed()
     target.check(f"http://{listen}", key_file)
+    if certificate is not None:
+        tls.check_own(certificate)
     from stepscope.web import gathering_server
 
     key = settings.key_of(key_file) if key_file is not None else b""
-    gathering_server.serve(folder, host.strip("[]"), int(port), key, say)
+    gathering_server.serve(folder, host.strip("[]"), int(port), key, say, certificate)

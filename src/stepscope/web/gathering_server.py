@@ -26,6 +26,7 @@ from stepscope.app.gathering.folder_target import FolderTarget
 from stepscope.app.gathering.server_target import PARTS
 from stepscope.app.gathering.target import NAME, PART_BYTES
 from stepscope.errors import TargetError
+from stepscope.units import format_bytes
 from stepscope.web import listening
 from stepscope.web.problems import Refused, response
 
@@ -42,7 +43,9 @@ _NICE = 5
 _IDLE_S = 15
 
 
-def serve(folder: Path, host: str, port: int, key: bytes, say: Callable[[str], object]) -> None:
+def serve(
+    folder: Path, host: str, port: int, key: bytes, say: Callable[[str], object], certificate: Path | None = None
+) -> None:
     """Serve until interrupted.
 
     Args:
@@ -51,13 +54,14 @@ def serve(folder: Path, host: str, port: int, key: bytes, say: Callable[[str], o
         port: 0: any free one.
         key: what the senders share.
         say: called with the address.
+        certificate: file with that of this host and its private key; None: plain http.
 
     Raises:
         UsageError: the address is not available.
     """
     bound = listening.listen(host, port)
     shown = f"[{host}]" if ":" in host else host
-    say(f"http://{shown}:{bound.getsockname()[1]}")
+    say(f"{'http' if certificate is None else 'https'}://{shown}:{bound.getsockname()[1]}")
     config = uvicorn.Config(
         application(folder, key),
         log_level="error",
@@ -68,6 +72,7 @@ def serve(folder: Path, host: str, port: int, key: bytes, say: Callable[[str], o
         limit_concurrency=MAX_CONNECTIONS,
         timeout_keep_alive=_IDLE_S,
         timeout_graceful_shutdown=2,
+        ssl_certfile=certificate,
     )
     os.nice(max(0, _NICE - os.nice(0)))
     try:
@@ -99,12 +104,16 @@ def application(folder: Path, key: bytes) -> Starlette:
 
     def refused(request: Request, error: Exception) -> Response:
         del request
-        why = error if isinstance(error, Refused) else Refused(HTTPStatus.NOT_FOUND, str(error))
+        why = error if isinstance(error, Refused) else Refused(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
         return response(why)
+
+    def not_stored(request: Request, error: Exception) -> Response:
+        status = HTTPStatus.NOT_FOUND if request.method == "GET" else HTTPStatus.INSUFFICIENT_STORAGE
+        return refused(request, Refused(status, str(error)))
 
     return Starlette(
         routes=[Route(PARTS, listed, methods=["GET"]), Route(PARTS + "/{name:path}", part, methods=["GET", "PUT"])],
-        exception_handlers={Refused: refused, TargetError: refused},
+        exception_handlers={Refused: refused, TargetError: not_stored},
     )
 
 
@@ -115,7 +124,10 @@ def _check(request: Request, key: bytes) -> None:
         raise Refused(HTTPStatus.UNAUTHORIZED, "not signed with the key of this server")
     apart = time.time() - int(given[signing.TIME])
     if abs(apart) > signing.MAX_APART_S:
-        raise Refused(HTTPStatus.UNAUTHORIZED, f"the clocks of the two hosts differ by {abs(apart):.0f} s")
+        raise Refused(
+            HTTPStatus.UNAUTHORIZED,
+            f"the clocks of the two hosts differ by {abs(apart):.0f} s; expected at most {signing.MAX_APART_S}",
+        )
 
 
 async def _body(request: Request) -> bytes:
@@ -138,7 +150,12 @@ def _names(place: FolderTarget) -> list[str]:
 
 def _store(place: FolderTarget, name: str, body: bytes) -> None:
     folder = place.folder
-    folder.mkdir(parents=True, exist_ok=True)
-    if shutil.disk_usage(folder).free < MIN_FREE_BYTES + len(body):
-        raise Refused(HTTPStatus.INSUFFICIENT_STORAGE, "the disk is full")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise TargetError(f"{folder}: {error.strerror or error}") from error
+    if free < MIN_FREE_BYTES + len(body):
+        said = f"its disk has {format_bytes(free)} free, and parts leave {format_bytes(MIN_FREE_BYTES)}"
+        raise Refused(HTTPStatus.INSUFFICIENT_STORAGE, said)
     place.put(name, body)

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import http.client
+import importlib.util
+import shutil
+import ssl
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from msgspec.structs import replace
 from tests.app.member_sessions import change, changed_member, sessions
 
 from stepscope.app import merge
-from stepscope.app.gathering import opening, sending, signing, target
+from stepscope.app.gathering import opening, sending, signing, target, tls
 from stepscope.app.gathering.folder_target import FolderTarget
 from stepscope.app.gathering.gathered import COMPLETE
 from stepscope.app.gathering.server_target import PARTS
+from stepscope.app.gathering.store_target import StoreTarget
+from stepscope.app.gathering.target import RefusedError
 from stepscope.app.report import analyze
 from stepscope.errors import SessionError, StepscopeError, TargetError, UsageError
 from stepscope.store.manifests import read_manifest
@@ -39,17 +46,42 @@ def key_file(tmp_path: Path) -> Path:
 @pytest.fixture
 def server(tmp_path: Path, key_file: Path) -> Iterator[str]:
     """The address of a server that gathers into the folder "there"."""
+    with serving(tmp_path / "there", "--key-file", str(key_file)) as url:
+        yield url
+
+
+@contextmanager
+def serving(folder: Path, *options: str) -> Iterator[str]:
+    """A server; its address."""
     pytest.importorskip("starlette")
-    command = [sys.executable, "-m", "stepscope", "gather", "serve", str(tmp_path / "there")]
-    process = subprocess.Popen(
-        [*command, "--listen", "127.0.0.1:0", "--key-file", str(key_file)], stdout=subprocess.PIPE, text=True
-    )
+    command = [sys.executable, "-m", "stepscope", "gather", "serve", str(folder), "--listen", "127.0.0.1:0", *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
         yield process.stdout.readline().strip()
     finally:
         process.terminate()
         process.communicate()
+
+
+def signed(folder: Path) -> tuple[Path, Path]:
+    """(certificate of an authority, private key and certificate of "localhost" that it has signed)."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl is not installed")
+
+    def made(*words: str) -> None:
+        subprocess.run([str(openssl), *words], cwd=folder, check=True, capture_output=True)
+
+    new = ("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2")
+    made(*new, "-x509", "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=own authority")
+    made(*new, "-keyout", "server.key", "-out", "server.csr", "-subj", "/CN=localhost")
+    (folder / "names").write_text("subjectAltName=DNS:localhost")
+    by = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "names")
+    made("x509", "-req", "-in", "server.csr", *by, "-out", "server.pem")
+    both = folder / "both.pem"
+    both.write_text((folder / "server.key").read_text() + (folder / "server.pem").read_text())
+    return folder / "ca.pem", both
 
 
 def joined(folder: Path, url: str, key_file: Path | None = None) -> Path:
@@ -89,6 +121,92 @@ def test_a_store(tmp_path: Path) -> None:
     """Whatever fsspec knows."""
     pytest.importorskip("fsspec")
     sent_and_joined(tmp_path, f"memory://gathered-{time.monotonic_ns()}")
+
+
+def test_https(tmp_path: Path, key_file: Path) -> None:
+    """A server whose certificate the given authority has signed for the name in the address is trusted, no other."""
+    ca, both = signed(tmp_path)
+    (session,) = sessions(tmp_path, [[1.0]])
+    with serving(tmp_path / "there", "--key-file", str(key_file), "--certificate", str(both)) as url:
+        assert url.startswith("https://127.0.0.1:")
+        named = url.replace("127.0.0.1", "localhost")
+        sent = sending.send(session, opening.opened(named, key_file, ca))
+        assert len(opening.opened(named, key_file, ca).names()) == len(sent.parts) + 1
+        for address, authority, why in (
+            (named, None, "not trusted .*--ca-file FILE"),
+            (url, ca, "another name in its certificate"),
+            (url.replace("https", "http"), None, "does it expect https"),
+        ):
+            with pytest.raises(TargetError, match=why):
+                opening.opened(address, key_file, authority).names()
+    with serving(tmp_path / "there", "--key-file", str(key_file)) as url, pytest.raises(RefusedError, match="http://"):
+        opening.opened(url.replace("http", "https"), key_file).names()
+    for file in (key_file, tmp_path / "none"):
+        with pytest.raises(UsageError, match="expected a file with certificates"):
+            target.check("https://host:1", key_file, file)
+        with pytest.raises(UsageError, match="expected a file \\(PEM\\) with the private key"):
+            tls.check_own(file)
+
+
+def test_a_certificate_that_has_expired() -> None:
+    """The line says so, and that it is the server's matter."""
+    error = ssl.SSLCertVerificationError()
+    error.verify_code, error.verify_message = 10, "certificate has expired"
+    assert tls.why(error) == "the server's certificate has expired: it needs a new one"
+
+
+def test_a_store_without_folders_is_not_asked_for_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that is asked for a folder makes the bucket, also one that does not exist for a typing error."""
+    memory = pytest.importorskip("fsspec.implementations.memory")
+    registry = pytest.importorskip("fsspec.registry")
+
+    def asked(store: object, path: str, *, exist_ok: bool = False) -> None:
+        del store, exist_ok
+        raise AssertionError(path)
+
+    flat = type("Flat", (memory.MemoryFileSystem,), {"protocol": "s3", "makedirs": asked})
+    monkeypatch.setitem(registry._registry, "s3", flat)
+    (session,) = sessions(tmp_path, [[1.0]])
+    place = StoreTarget(f"s3://bucket-{time.monotonic_ns()}/jobs/")
+    sent = sending.send(session, place)
+    assert len(place.names()) == len(sent.parts) + 1
+
+
+class Unsteady(FolderTarget):
+    """A place that does not take the first parts that it is given."""
+
+    def __init__(self, folder: Path, *errors: TargetError) -> None:
+        super().__init__(folder)
+        self.errors = list(errors)
+
+    def put(self, name: str, data: bytes) -> None:
+        """Raise the next error, or store it."""
+        if self.errors:
+            raise self.errors.pop(0)
+        super().put(name, data)
+
+
+def test_what_may_pass_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that is started again gets the part when it is back; one that has refused it is not asked again."""
+    monkeypatch.setattr(sending, "PAUSE_S", 0.0)
+    (session,) = sessions(tmp_path, [[1.0]])
+    place = Unsteady(tmp_path / "there", *[TargetError("connection refused")] * (sending.TRIES - 1))
+    sending.send(session, place)
+    assert any(name.endswith(COMPLETE) for name in place.names())
+    place.errors = [RefusedError("not signed with the key"), TargetError("left")]
+    with pytest.raises(RefusedError, match="not signed"):
+        sending.send(session, place)
+    assert len(place.errors) == 1
+
+
+def test_a_job_that_is_no_clusters(tmp_path: Path) -> None:
+    """Its one session is taken as it was sent."""
+    (session,) = sessions(tmp_path, [[1.0]])
+    manifest = read_manifest(session)
+    change(session, workers=tuple(replace(worker, member=None) for worker in manifest.workers))
+    sending.send(session, opening.opened(str(tmp_path / "there"), None))
+    taken, _ = merge.gathered(str(tmp_path / "there"), None, tmp_path / "taken.stepscope")
+    assert read_manifest(taken) == read_manifest(session)
 
 
 def test_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,6 +288,15 @@ def test_what_can_never_be_sent_is_said_before_the_job(tmp_path: Path, key_file:
         target.check("file://host/folder", None)
     with pytest.raises(UsageError, match="expected a folder"):
         target.check("http://host:port", key_file)
+    key_file.chmod(0o600)
+    for url in ("http://", "https://somebody:secret@host:1"):
+        with pytest.raises(UsageError, match=r"the address names .*expected https?://HOST:PORT") as told:
+            target.check(url, key_file)
+        assert "secret" not in str(told.value)
+    for url, why in (("http://a..b:1", "expected a folder"), ("s4://bucket", "fsspec"), ("s3://bucket", "pip install")):
+        if url[:2] != "s3" or importlib.util.find_spec("s3fs") is None:
+            with pytest.raises(UsageError, match=why):
+                target.check(url, key_file)
     with pytest.raises(TargetError, match="no folder"):
         opening.opened(str(tmp_path / "none"), None).names()
 
@@ -198,7 +325,7 @@ def test_a_place_that_does_not_answer_as_it_should(
     arrived, line = sending.outcome(session, str(tmp_path), None, str)
     never.set()
     assert not arrived
-    assert "no answer" in line
+    assert "took more than" in line
 
 
 def test_nothing_was_gathered(tmp_path: Path) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests.derive.sessions import MS, SCRIPT, Job, S, filled
 from tests.detectors.asking import codes, look
 from tests.detectors.death_jobs import (
     END,
+    LIMIT,
     MB,
     buffering,
     dying,
@@ -26,10 +28,11 @@ from tests.detectors.death_jobs import (
 from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures
 from tests.detectors.jobs import CALL, LOOP_LINE, MAIN_CALL, train_loop
 
+from stepscope.app.report import analyze
 from stepscope.detectors.system.out_of_memory import DETECTOR
 from stepscope.model.log.events import BatchSeen
-from stepscope.model.log.memory import MemoryLacked
-from stepscope.model.records import GpuTable
+from stepscope.model.log.memory import MemoryHeld, MemoryLacked
+from stepscope.model.records import GpuTable, MemoryTable
 from stepscope.model.report.finding import Finding
 from stepscope.model.session.session import HostInfo
 
@@ -232,6 +235,49 @@ def test_a_death_without_lack_of_memory_is_none() -> None:
     assert "MEM004" not in codes(dying(killed=False))
     assert "MEM004" not in codes(dying(code=1, killed=False))
     assert "MEM004" not in codes(train_loop(80 * MS))
+
+
+def in_company(by: Literal["", "log", "group", "host"], own: int = 800, host: int = 0) -> Job:
+    """A job of so many MiB that is killed at a limit of 2,000 MiB, or with 1,600 MiB of a host's memory in use."""
+    job = dying(own=own * MB)
+    job.memory_killed_by = by
+    columns: dict[str, list[int]] = {
+        "at_ns": [END],
+        "cgroup_limit_bytes": [-1 if host else LIMIT],
+        "cgroup_bytes": [-1 if host else own * MB],
+        "cgroup_file_bytes": [-1 if host else 0],
+        "total_bytes": [host * MB],
+        "available_bytes": [(host - 1600) * MB if host else -1],
+    }
+    job.resources["memory"] = filled(MemoryTable, 1, **{k: np.asarray(v, np.int64) for k, v in columns.items()})
+    job.events = [replace(e, group_limit=0, host_limit=0) if isinstance(e, MemoryHeld) else e for e in job.events]
+    return job
+
+
+def test_a_kill_in_the_jobs_group_is_its_own_if_it_is_the_largest() -> None:
+    """The kernel takes the largest process; where others may have been larger, the finding asks instead of saying."""
+    sure = found(in_company("group", own=1100))
+    assert (sure.severity, sure.title.partition(":")[0]) == ("high", "out of memory")
+    assert "takes the largest process: it held 1.07 GiB, all others at most 900 MiB" in sure.explanation
+    perhaps = found(in_company("group", own=900))
+    assert (perhaps.severity, perhaps.title.partition(":")[0]) == ("ask", "killed, perhaps for lack of memory")
+    assert "with 900 MiB held" in perhaps.title
+    assert "does not say whose process that was: it held 900 MiB, all others at most 1.07 GiB" in perhaps.explanation
+    assert perhaps.remedies[0].what_if == "sudo dmesg | grep 'Killed process 100 '"
+
+
+@pytest.mark.parametrize("by", ["host", ""], ids=["no counter of the group", "an older session"])
+def test_a_kill_somewhere_on_the_host(by: Literal["", "host"]) -> None:
+    """With the host's memory nearly full it may have been the job's; else the kernel had no reason to take it."""
+    assert found(in_company(by, host=2000)).severity == "ask"
+    assert "MEM004" not in codes(in_company(by, host=20_000))
+
+
+def test_a_job_that_may_have_been_killed_by_somebody_is_not_said_to_be() -> None:
+    """The head of the report says what is known: a signal."""
+    ways: tuple[Literal["log", "group"], ...] = ("log", "group")
+    ends = {by: analyze.report_of(in_company(by).session()) for by in ways}
+    assert {by: report.session.end for by, report in ends.items()} == {"log": "memory", "group": "code"}
 
 
 def _on_a_gpu(*, steps: bool) -> Job:

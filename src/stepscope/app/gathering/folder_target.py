@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import TYPE_CHECKING
 
-from stepscope.app.gathering.target import MAX_NAMES, NAME, PART_BYTES, checked
+from stepscope.app.gathering.target import MAX_NAMES, NAME, PART_BYTES, RefusedError, checked
 from stepscope.errors import TargetError
 from stepscope.store import layout
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+_FINAL = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR, errno.ENOENT})
+"""Errors that stay; others may pass on a network file system."""
 _SESSIONS = 2
 """Depth of JOB/SESSION."""
 
@@ -31,7 +34,8 @@ class FolderTarget:
             path.parent.mkdir(parents=True, exist_ok=True)
             layout.write_atomic(path, data)
         except OSError as error:
-            raise TargetError(f"{self.folder}: {error.strerror or error}") from error
+            kind = RefusedError if error.errno in _FINAL else TargetError
+            raise kind(f"{self.folder}: {error.strerror or error}") from error
 
     def get(self, name: str) -> bytes:
         """The content of a part."""

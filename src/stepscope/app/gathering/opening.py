@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from stepscope.app.gathering.target import Target
 
 
-def opened(url: str, key_file: Path | None) -> Target:
+def opened(url: str, key_file: Path | None, ca_file: Path | None = None) -> Target:
     """The place at an address; nothing is connected yet.
 
     Raises:
         UsageError: as ``check``.
         TargetError: no such store is known.
     """
-    check(url, key_file)
+    check(url, key_file, ca_file)
     address = parsed(url)
     if address.scheme in HTTP and key_file is not None:
-        return ServerTarget(address, settings.key_of(key_file))
+        return ServerTarget(address, settings.key_of(key_file), ca_file)
     if address.scheme in {"", "file"}:
         return FolderTarget(Path(unquote(address.path) if address.scheme else url))
     return StoreTarget(url)

@@ -6,6 +6,7 @@ Parts are numbered, and named after the job, the task and the session: sent agai
 from __future__ import annotations
 
 import hashlib
+import shlex
 import tempfile
 import threading
 import time
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
 
 WAIT_S = 60.0
 """Time that ``run`` gives to sending, when its job has ended and its report is shown."""
-TRIES = 3
+TRIES = 5
 PAUSE_S = 0.5
-"""Time before a part is sent again; twice that before the last try."""
+"""Time before a part is sent again, doubled with each try: a server that is started again is back within seconds."""
 
 
 def send(session: Path, place: Target) -> Gathered:
@@ -74,19 +75,25 @@ def send(session: Path, place: Target) -> Gathered:
     return about
 
 
-def outcome(session: Path, url: str, key_file: Path | None, shown: Callable[[Path], str]) -> tuple[bool, str]:
+def outcome(
+    session: Path, url: str, key_file: Path | None, shown: Callable[[Path], str], *, ca_file: Path | None = None
+) -> tuple[bool, str]:
     """Send a session within ``WAIT_S``; return whether it arrived, and one line that says so. Never raises."""
-    again = f"stepscope gather send {shown(session)} --to {url}{f' --key-file {key_file}' if key_file else ''}"
+    proof = (("--key-file", key_file), ("--ca-file", ca_file))
+    options = "".join(f" {name} {shlex.quote(str(file))}" for name, file in proof if file is not None)
+    again = f"stepscope gather send {shlex.quote(shown(session))} --to {shlex.quote(url)}{options}"
     said: list[tuple[bool, str]] = []
 
     def work() -> None:
         try:
-            sent = send(session, opening.opened(url, key_file))
-        except (StepscopeError, OSError) as error:
+            sent = send(session, opening.opened(url, key_file, ca_file))
+        except (StepscopeError, OSError, ValueError) as error:
             said.append((False, f"not gathered: {error}; the session is here; send it later: {again}"))
             return
         size = format_bytes(sum(part.bytes for part in sent.parts))
-        said.append((True, f"{size} gathered at {url}; when all are there: stepscope merge {url}"))
+        said.append(
+            (True, f"{size} gathered at {url}; when all are there: stepscope merge {shlex.quote(url)}{options}")
+        )
 
     thread = threading.Thread(target=work, name="stepscope-gather", daemon=True)  # a dead mount may never answer
     thread.start()
@@ -94,17 +101,21 @@ def outcome(session: Path, url: str, key_file: Path | None, shown: Callable[[Pat
         thread.join(WAIT_S)
     except KeyboardInterrupt:
         return False, f"not gathered: interrupted; send it later: {again}"
-    return said[0] if said else (False, f"not gathered: no answer from {url} within {WAIT_S:.0f} s; later: {again}")
+    return (
+        said[0]
+        if said
+        else (False, f"not gathered: sending to {url} took more than {WAIT_S:.0f} s; send it later: {again}")
+    )
 
 
 def _put(place: Target, name: str, data: bytes) -> None:
     for number in range(1, TRIES + 1):
         try:
             place.put(name, data)
-        except StepscopeError:
-            if number == TRIES:
+        except StepscopeError as error:
+            if number == TRIES or isinstance(error, targets.RefusedError):
                 raise
-            time.sleep(number * PAUSE_S)
+            time.sleep(PAUSE_S * 2 ** (number - 1))
         else:
             return
 

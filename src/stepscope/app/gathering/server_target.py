@@ -4,30 +4,38 @@ from __future__ import annotations
 
 import http.client
 import json
+import ssl
 import time
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from stepscope.app.gathering import signing
-from stepscope.app.gathering.target import MAX_NAMES, NAME, PART_BYTES, checked
+from stepscope.app.gathering import signing, tls
+from stepscope.app.gathering.target import MAX_NAMES, NAME, PART_BYTES, RefusedError, checked
 from stepscope.errors import TargetError
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from urllib.parse import SplitResult
 
 PARTS = "/parts"
 TIMEOUT_S = 10.0
 """Time that connecting, or any reading or writing, may take."""
 MAX_LIST_BYTES = 256 << 20
-_OK = 200
 _MAX_REASON = 2_000
 
 
 class ServerTarget:
     """A server, which a key opens."""
 
-    def __init__(self, address: SplitResult, key: bytes) -> None:
-        """Nothing is connected yet."""
+    def __init__(self, address: SplitResult, key: bytes, ca_file: Path | None = None) -> None:
+        """Nothing is connected yet. ``ca_file``: the authorities to trust, instead of those of this host.
+
+        Raises:
+            UsageError: that file has no certificate.
+        """
         self._address = address
+        self._url = f"{address.scheme}://{address.netloc}"
+        self._trusted = tls.context(ca_file) if address.scheme == "https" else None
         self._key = key
         self._base = address.path.rstrip("/")
 
@@ -49,24 +57,40 @@ class ServerTarget:
 
     def _asked(self, method: str, path: str, body: bytes = b"", *, limit: int) -> bytes:
         """The answer to a request, of at most ``limit`` bytes."""
-        address, where = self._address, self._base + path
-        kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
-        connection = kind(address.hostname or "", address.port, timeout=TIMEOUT_S)
+        connection = self._connection()
         try:
-            connection.request(method, where, body, signing.headers(self._key, method, path, body, time.time()))
+            headers = signing.headers(self._key, method, path, body, time.time())
+            connection.request(method, self._base + path, body, headers)
             answer = connection.getresponse()
             data = answer.read(limit + 1)
+        except ssl.SSLError as error:
+            raise (RefusedError if tls.is_final(error) else TargetError)(f"{self._url}: {tls.why(error)}") from error
         except (OSError, http.client.HTTPException) as error:
-            why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise TargetError(f"{address.scheme}://{address.netloc}: {why}") from error
+            raise TargetError(f"{self._url}: {_why(error)}") from error
         finally:
             connection.close()
-        if answer.status != _OK:
-            plain = _detail(data)
-            raise TargetError(f"{address.scheme}://{address.netloc} answers {answer.status}: {plain or answer.reason}")
+        if answer.status != HTTPStatus.OK:
+            said = _detail(data) or f"{answer.reason}; expected a server of stepscope gather serve"
+            final = answer.status < HTTPStatus.INTERNAL_SERVER_ERROR or answer.status == HTTPStatus.INSUFFICIENT_STORAGE
+            raise (RefusedError if final else TargetError)(f"{self._url} answers {answer.status}: {said}")
         if len(data) > limit:
-            raise TargetError(f"{address.scheme}://{address.netloc}: the answer is larger than {limit:,} bytes")
+            raise TargetError(f"{self._url}: the answer is larger than {limit:,} bytes")
         return data
+
+    def _connection(self) -> http.client.HTTPConnection:
+        host, port = self._address.hostname or "", self._address.port
+        if self._trusted is None:
+            return http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
+        return http.client.HTTPSConnection(host, port, timeout=TIMEOUT_S, context=self._trusted)
+
+
+def _why(error: Exception) -> str:
+    """Why a request got no answer."""
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused; expected stepscope gather serve to listen there"
+    if isinstance(error, http.client.RemoteDisconnected):
+        return "the server closed the connection without an answer; does it expect https://?"
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 def _detail(answer: bytes) -> str:

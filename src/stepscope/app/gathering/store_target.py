@@ -5,15 +5,19 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from stepscope.app.gathering.target import MAX_NAMES, NAME, PART_BYTES, checked
+from stepscope.app.gathering.target import MAX_NAMES, NAME, PART_BYTES, RefusedError, checked
 from stepscope.errors import TargetError
 
 if TYPE_CHECKING:
     from types import TracebackType
 
 
+FLAT = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "oci", "oss"})
+"""Stores without folders: a client that is asked for one makes the bucket, also where its name has a typing error."""
+
+
 class StoreTarget:
-    """A prefix of a store. Writing an object is atomic in all of them."""
+    """A prefix of a store. Writing an object is atomic in all of them, and their clients try again by themselves."""
 
     def __init__(self, url: str) -> None:
         """Nothing is sent yet.
@@ -25,19 +29,23 @@ class StoreTarget:
         with self._explained("opened"):
             self._store, self._prefix = import_module("fsspec.core").url_to_fs(url)
         self._prefix = self._prefix.rstrip("/")
+        self._flat = url.partition("://")[0] in FLAT
 
     def put(self, name: str, data: bytes) -> None:
         """Store a part."""
         path = f"{self._prefix}/{checked(name)}"
         with self._explained("written"):
-            self._store.makedirs(path.rpartition("/")[0], exist_ok=True)
+            if not self._flat:
+                self._store.makedirs(path.rpartition("/")[0], exist_ok=True)
             self._store.pipe_file(path, data)
 
     def get(self, name: str) -> bytes:
         """The content of a part."""
+        path = f"{self._prefix}/{checked(name)}"
         with self._explained("read"):
-            data = bytes(self._store.cat_file(f"{self._prefix}/{checked(name)}", 0, PART_BYTES + 1))
-        if len(data) > PART_BYTES:
+            known = self._store.info(path)["size"]
+            data = bytes(self._store.cat_file(path)) if known is not None and known <= PART_BYTES else b""
+        if known is None or max(known, len(data)) > PART_BYTES:
             raise TargetError(f"{self._url}/{name} is larger than a part")
         return data
 
@@ -54,7 +62,7 @@ class StoreTarget:
 
 
 class _Explained:
-    """Whatever a store's client raises, as a TargetError of one line: clients have no common kind of error."""
+    """Whatever a store's client raises, as an error of one line: clients have no common kind of error."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -67,4 +75,4 @@ class _Explained:
     ) -> None:
         if isinstance(error, Exception):
             why = " ".join(str(error).split())
-            raise TargetError(f"{self._what}: {type(error).__name__}: {why}") from error
+            raise RefusedError(f"{self._what}: {type(error).__name__}: {why}") from error

@@ -35,7 +35,7 @@ from stepscope.app.report.memory import death
 from stepscope.app.report.memory import room as memory_room
 from stepscope.causes.host import no_progress, tasks, thread_deaths
 from stepscope.causes.host.line_heat import HotLines
-from stepscope.causes.system import translation
+from stepscope.causes.system import memory_kill, translation
 from stepscope.derive.machine import system_calls
 from stepscope.derive.steps import step_makers
 from stepscope.derive.steps.anatomy import NAMED_BY
@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from stepscope.model.report.op_summary import TracedSteps
     from stepscope.model.session.session import Session
 
-KILLED = frozenset({-9, 137})
 """Exit codes of a job that SIGKILL ended: its own, and a shell's that had started it."""
 HANGS = "HNG001"
 """The detector that names a dead thread where the job waits for it."""
@@ -220,7 +219,7 @@ def _summary(view: SessionView) -> SessionSummary:
         throughput=step_summary.throughput(makers),
         wall_ns=manifest.ended_ns,
         exit_code=manifest.exit_code,
-        end=_end(session),
+        end=_end(view),
         processes=len(session.workers),
         member=process_roles.member(view),
         step_times=_step_times(steps) if steps else None,
@@ -232,15 +231,15 @@ def _summary(view: SessionView) -> SessionSummary:
     )
 
 
-def _end(session: Session) -> JobEnd:
-    code = session.manifest.exit_code
-    if session.manifest.memory_killed and (code in KILLED or code is None):
+def _end(view: SessionView) -> JobEnd:
+    manifest, kill = view.session.manifest, view.get(memory_kill.build)
+    if kill is not None and kill.sure:
         return "memory"
-    if code is not None:
+    if manifest.exit_code is not None:
         return "code"
-    if session.manifest.mode == "attach":
+    if manifest.mode == "attach":
         return "outside"
-    infos = session.manifest.workers
+    infos = manifest.workers
     return "clean" if infos and all(info.clean_exit for info in infos) else "unknown"
 
 

@@ -1,8 +1,8 @@
 """Whether the job died for lack of memory, of which limit, and who held the memory at the end.
 
-Three ways: the kernel killed it while it killed for lack of memory; an exception that says so ended it; or it aborted
-near its limit of address space (``std::bad_alloc``). The owner is the one that explains most of what was not there when
-the process was first looked at; if none explains a third of it, the line that ran is all that is known.
+Three ways: the kernel killed it for lack of memory, or may have; an exception that says so ended it; or it aborted near
+its limit of address space (``std::bad_alloc``). The owner is the one that explains most of what was not there when the
+process was first looked at; if none explains a third of it, the line that ran is all that is known.
 
 Serves MEM001, MEM004.
 """
@@ -12,13 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from stepscope.causes.system import device_memory, memory_owners, step_need
+from stepscope.causes.system import device_memory, memory_kill, memory_owners, step_need
 from stepscope.derive.machine import memory_use
 from stepscope.derive.python import variable_lines
 from stepscope.model.log.memory import MemoryLacked
 
 if TYPE_CHECKING:
     from stepscope.causes.system.device_memory import DeviceMemory
+    from stepscope.causes.system.memory_kill import MemoryKill
     from stepscope.causes.system.memory_owners import Owner
     from stepscope.causes.system.step_need import StepNeed
     from stepscope.derive.machine.memory_use import Limit, MemoryUse
@@ -27,18 +28,13 @@ if TYPE_CHECKING:
     from stepscope.model.report.finding import Place
     from stepscope.model.session.session import Worker
 
-KILLED = frozenset({-9, 137})
 ABORTED = frozenset({-6, 134})
 NEAR = 0.7
 """Share of the address space's limit at which an abort is one for lack of memory."""
-FULL = 0.8
-"""Share of the host's memory in use from which the kernel may have killed for it; a control group always may."""
 MIN_SHARE = 0.33
 """Of the memory that came after the first look, or was asked for: what an owner must explain."""
 COPY = (0.5, 2.2)
 """Of what a variable holds: so much asked for at once is another copy of it, or one of a wider type."""
-LATE_NS = 5_000_000_000
-"""What was asked for at once longer before the end was not what ended it."""
 
 Way = Literal["killed", "exception", "abort"]
 
@@ -76,11 +72,18 @@ class OutOfMemory:
     """Bytes that came while the last line copied the owner."""
     on: DeviceMemory | None = None
     """The GPU whose memory was lacking. No owner is named then: what Python holds is known of the host alone."""
+    kill: MemoryKill | None = None
+    """What the kernel did; None: it did not kill the process."""
+
+    @property
+    def sure(self) -> bool:
+        """Whether memory ended it, and nothing else can have."""
+        return self.kill is None or self.kill.sure
 
 
 def build(view: SessionView) -> OutOfMemory | None:
     """The death of the job's largest process for lack of memory; None if it did not die so."""
-    code = view.session.manifest.exit_code
+    code, kill = view.session.manifest.exit_code, view.get(memory_kill.build)
     lacked = {w.info.key: w.all(MemoryLacked)[-1] for w in view.workers if w.all(MemoryLacked)}
     uses = {w.info.key: memory_use.build(view.session, w) for w in view.workers}
     dying = [w for w in view.workers if not w.info.clean_exit or w.info.key in lacked]
@@ -90,22 +93,29 @@ def build(view: SessionView) -> OutOfMemory | None:
     use, error = uses[worker.info.key], lacked.get(worker.info.key)
     if error is not None:
         way: Way = "exception"
-    elif view.session.manifest.memory_killed and (code in KILLED or code is None):
+    elif kill is not None:
         way = "killed"
     elif code in ABORTED and any(n.kind == "address space" and n.peak >= NEAR * n.bytes for n in use.limits):
         way = "abort"
     else:
         return None
-    return _explained(view, worker, use, way, error)
+    return _explained(view, worker, use, way, error, kill if way == "killed" else None)
 
 
-def _explained(view: SessionView, worker: Worker, use: MemoryUse, way: Way, error: MemoryLacked | None) -> OutOfMemory:
+def _explained(
+    view: SessionView,
+    worker: Worker,
+    use: MemoryUse,
+    way: Way,
+    error: MemoryLacked | None,
+    kill: MemoryKill | None,
+) -> OutOfMemory:
     if (on := device_memory.build(view, error)) is not None:
         return _of_device(view, worker, use, error, on)
     limit = _limit(use, way)
     own = float(use.own[-1]) if len(use.own) else 0.0
     asked, shape = _asked(use, error, view.session.manifest.ended_ns or worker.info.ended_ns)
-    if way == "killed" and limit is not None and limit.kind == "control group":
+    if kill is not None and kill.sure and limit is not None and limit.kind == "control group":
         own = max(own, limit.bytes - limit.others)  # the last sample was some time before
     need = step_need.step(view, worker, step_need.running(worker))
     model = memory_owners.model_variables(view, worker)
@@ -137,6 +147,7 @@ def _explained(view: SessionView, worker: Worker, use: MemoryUse, way: Way, erro
         base=base,
         copies=copies,
         again=again,
+        kill=kill,
     )
 
 
@@ -234,8 +245,7 @@ def _limit(use: MemoryUse, way: Way) -> Limit | None:
     if way != "killed":
         spaces = [n for n in use.limits if n.kind == "address space"]
         return next(iter([*spaces, *use.limits]), None)
-    killers = [n for n in use.limits if n.kind == "control group" or n.peak >= FULL * n.bytes]
-    return next((n for n in killers if n.kind != "address space"), None)
+    return memory_kill.limit_of(use)
 
 
 def _asked(use: MemoryUse, error: MemoryLacked | None, ended_ns: int) -> tuple[float, str]:
@@ -248,8 +258,7 @@ def _asked(use: MemoryUse, error: MemoryLacked | None, ended_ns: int) -> tuple[f
             for size in error.shape:
                 bytes_ *= size
         return bytes_, shape
-    late = [look for look in use.looks if look.reason == "at-once" and ended_ns - look.at <= LATE_NS]
-    return (float(late[-1].space_bytes - late[-1].space_before_bytes), "") if late else (0.0, "")
+    return memory_kill.asked_at_once(use, ended_ns), ""
 
 
 def _base(use: MemoryUse, own: float, owner: Owner | None, need: StepNeed | None) -> float:

@@ -1,7 +1,11 @@
-"""Processes that the kernel has killed for lack of memory: in the control groups of this process, and on the host.
+"""Counters of processes that the kernel has killed for lack of memory.
 
-Source: Documentation/admin-guide/cgroup-v2.rst (memory.events), cgroup-v1/memory.rst (memory.oom_control) and
-/proc/vmstat: ``oom_kill``, from Linux 4.13.
+A kill is counted for the whole host, and in the control group to which the killed process's memory was charged, also
+when it is the host that had run out: in version 2 of control groups in all groups above it too, in version 1 in no
+other. So where the group of a process has a counter, the host's says nothing about it (docs/decisions/0091).
+
+Source: mm/oom_kill.c, ``__oom_kill_process``; Documentation/admin-guide/cgroup-v2.rst (memory.events) and
+cgroup-v1/memory.rst (memory.oom_control); /proc/vmstat: ``oom_kill``, from Linux 4.13.
 """
 
 from __future__ import annotations
@@ -12,14 +16,26 @@ from pathlib import Path
 from stepscope.collector.cgroups import cgroup
 
 _COUNT = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
+_GROUP_FILES = ("memory.events", "memory.oom_control")
+"""In version 2, in version 1."""
 
 
-def count(host: Path = cgroup.HOST) -> int:
-    """How many there were so far, over all counters; 0 where none is readable. One kill is counted by several: only a
-    rise says something.
+def counters(pid: int | str = "self", host: Path = cgroup.HOST) -> dict[str, int]:
+    """{file: kills so far} of the control group to which the memory of a process is charged, and of the host; without
+    those that cannot be read.
     """
-    files = [host / "proc/vmstat"]
-    for folder in cgroup.folders("self", "memory", host):
-        files += [folder / "memory.events", folder / "memory.oom_control"]
-    found = [_COUNT.search(cgroup.read(file)) for file in files]
-    return sum(int(one[1]) for one in found if one is not None)
+    of_group = (folder / name for folder in cgroup.folders(pid, "memory", host) for name in _GROUP_FILES)
+    group = next((str(file) for file in of_group if count(file) is not None), "")
+    found = {file: count(file) for file in (group, host_file(host)) if file}
+    return {file: kills for file, kills in found.items() if kills is not None}
+
+
+def host_file(host: Path = cgroup.HOST) -> str:
+    """The file with the host's counter."""
+    return str(host / "proc/vmstat")
+
+
+def count(file: Path | str) -> int | None:
+    """The kills that a file counts; None if it cannot be read."""
+    found = _COUNT.search(cgroup.read(Path(file)))
+    return int(found[1]) if found is not None else None

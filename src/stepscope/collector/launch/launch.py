@@ -245,7 +245,7 @@ def _write_first_manifest(
     except OSError:
         cwd = ""
     manifest = {
-        "memory_kills_before": memory_kills.count(),
+        "memory_kill_counters": memory_kills.counters(),
         "schema_version": 1,
         "stepscope_version": __version__,
         "id": os.urandom(8).hex(),

@@ -80,7 +80,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     line = growth.trend
     if line.rise < params.min_growth_bytes or line.rise < params.min_growth_ratio * line.first:
         return
-    if view.get(out_of_memory.build) is not None:
+    death = view.get(out_of_memory.build)
+    if death is not None and death.sure:
         return  # MEM004 says who held the memory
     keeper = view.get(memory_keeper.build)
     if not view.get(purpose.trains) and keeper is None:

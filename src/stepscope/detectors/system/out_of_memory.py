@@ -1,10 +1,10 @@
 """The job died for lack of memory.
 
 ## What it detects
-The kernel killed the job while it killed processes for lack of memory, an exception for lack of memory that was not
-caught ended it, or it aborted near its limit of address space. Who held the memory is concluded from what was recorded
-until then: the variables of its Python, the buffers of its input, the tensors of its step by the shapes of its graph,
-and the variables of its model.
+The kernel killed the job for lack of memory, an exception for lack of memory that was not caught ended it, or it
+aborted near its limit of address space. Who held the memory is concluded from what was recorded until then: the
+variables of its Python, the buffers of its input, the tensors of its step by the shapes of its graph, and the variables
+of its model.
 
 ## Why it matters
 The work since the last checkpoint is lost, and the message, if there is one, names what was asked for last, not what
@@ -22,6 +22,9 @@ Variables are seen that the user's running functions, their modules and objects 
 lists 64 entries stand for all. Memory that a library holds by itself belongs to no variable. A step's need is a model:
 tensors by shape, in the order in which the graph was made, and a quarter for the work space of kernels. The last look
 may have been taken some tenths of a second before the end. Which tensors hold a GPU's memory is not known.
+Whom the kernel killed is in its log, which not everybody may read. Without it, a kill that the job's control group
+counted just before the end was the job's if no other process there can have held more; otherwise the finding is a
+question: it says "perhaps", what that rests on, and which command decides it.
 
 ## Remedy
 The one for the owner: a smaller batch, narrower layers where a batch of 16 is too large already, a bound for what is
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.system.device_memory import DeviceMemory
+    from stepscope.causes.system.memory_kill import MemoryKill
     from stepscope.causes.system.memory_owners import Owner
     from stepscope.causes.system.out_of_memory import OutOfMemory
     from stepscope.derive.view import SessionView
@@ -60,6 +64,8 @@ class Params:
     """Share of a step's memory that does not grow with the batch, from which the model is too large, not the batch."""
     small_batch: int = 16
     """Samples up to which a batch is small: the layers are too wide for it before it is too large."""
+    perhaps: float = 0.3
+    """Confidence where somebody else may have killed it."""
 
 
 HOLDERS = 0.1
@@ -80,17 +86,18 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen]:
     mine = owner.where[:: -1 if wide and owner.fixed < owner.bytes / 2 else 1] if owner is not None else ()
     further = [place for one in _holders(death) if one.kind in _HELD for place in one.where[:1]]
     where = tuple(dict.fromkeys([*mine, *death.where, *further]))
+    named = 0.85 if owner is not None or death.on is not None else 0.5
     yield Seen(
-        title=f"out of memory: {_title(death)}",
-        severity="high",
-        confidence=0.85 if owner is not None or death.on is not None else 0.5,
+        title=f"{'out of memory' if death.sure else 'killed, perhaps for lack of memory'}: {_title(death)}",
+        severity="high" if death.sure else "ask",
+        confidence=named if death.sure else params.perhaps,
         cause=_cause(death, params),
         introduced_stage=_stage(view, owner),
         exposed_stage="training" if view.steps is not None else "initialization",
         where=where,
         evidence=tuple(_evidence(death)),
-        cost=cost_of(view, 1.0, basis="measured"),
-        remedies=_remedies(death, params),
+        cost=cost_of(view, 1.0, basis="measured") if death.sure else cost_of(view, 0.0, high=1.0, basis="unknown"),
+        remedies=(*(() if death.sure else (_whose(death.worker.info.pid),)), *_remedies(death, params)),
         explanation=_explanation(death),
     )
 
@@ -149,9 +156,33 @@ def _title_of_host(death: OutOfMemory) -> str:
     return f"{word} holds {holds} of {bound}: {owner.count:,} {owner.unit}{of}{more}{fits}"
 
 
+def _whose(pid: int) -> Remedy:
+    command = f"sudo dmesg | grep 'Killed process {pid} '"
+    return Remedy(
+        id="ask-the-kernel", text="ask the kernel's log: if no line names it, somebody killed it", what_if=command
+    )
+
+
+def _killed(kill: MemoryKill | None) -> str:
+    """What it rests on that the kernel killed it."""
+    if kill is None or kill.by == "log":
+        return "The kernel's log names the process as killed for lack of memory."
+    held = f"it held {format_bytes(kill.own)}, all others at most {format_bytes(kill.others)}"
+    if kill.sure:
+        return (
+            f"The kernel killed for lack of memory in the job's control group, and takes the largest process: {held}."
+        )
+    where = "in the job's control group" if kill.by == "group" else "on this host, which had hardly any left"
+    also = f": {held}" if kill.own or kill.others else ""
+    return (
+        f"The job was killed within seconds of a kill for lack of memory {where}. "
+        f"What can be read here does not say whose process that was{also}."
+    )
+
+
 def _explanation(death: OutOfMemory) -> str:
     said = {
-        "killed": "The kernel killed the process when its memory was used up.",
+        "killed": _killed(death.kill),
         "exception": f"{death.error} ended the process: an allocation did not fit.",
         "abort": "The process aborted near its limit of address space, as it does when an allocation in C++ fails.",
     }[death.way]

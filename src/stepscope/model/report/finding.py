@@ -289,7 +289,7 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
     wall_ns: int = 0
     exit_code: int | None = None
     end: JobEnd = "unknown"
-    """How the job's end was observed. code: ``exit_code`` says it. memory: killed, while the kernel killed for lack of
+    """How the job's end was observed. code: ``exit_code`` says it. memory: killed by the kernel for lack of
     memory. clean: no launcher saw it, but all processes ran their exit handlers. outside: observed for some time
     (``attach``). unknown: killed, or lost sight of."""
     processes: int = 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 import numpy as np
@@ -183,11 +183,15 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     ended_ns: int = 0
     exit_code: int | None = None
     """Exit code of the job, negative for a signal; None while it runs or if its end was not observed."""
-    memory_kills_before: int | None = None
-    """Counters of processes killed for lack of memory when the session began; None: not read. Since 0.1."""
-    memory_killed: bool = False
-    """Flag: the kernel killed a process for lack of memory while the job ran, in its control groups or elsewhere on the
+    memory_kill_counters: dict[str, int] = {}
+    """Counters of processes killed for lack of memory when the session began, by file: of the control group and of the
     host. Since 0.1."""
+    memory_killed: bool = False
+    """Flag: the kernel killed a process of the job for lack of memory, or one of which nothing says whose it was. Since
+    0.1."""
+    memory_killed_by: Literal["", "log", "group", "host"] = ""
+    """What says so: the kernel's log, which names a process of the job; the counter of the job's control group, or the
+    host's where the group has none, just before the end. "": an older session, by any counter. Since 0.1."""
     mode: str = "run"
     """Origin: run | enable | attach | import | merge"""
     state: str = "running"

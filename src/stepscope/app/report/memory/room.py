@@ -35,7 +35,8 @@ def build(view: SessionView) -> MemoryRoom | None:
     limit = device or use.limit
     if limit is None or limit.bytes <= 0:
         return None
-    dead = view.get(out_of_memory.build) is not None  # MEM004 says what would have fitted
+    death = view.get(out_of_memory.build)
+    dead = death is not None and death.sure  # MEM004 says what would have fitted
     rate = 0.0 if dead else _rate(view)
     batch, fits, sample, fixed, scale = (
         _NOTHING if dead else _batch(view, worker, use if device is None else None, limit)
