@@ -1,5 +1,4 @@
-"""Two replicas of a MirroredStrategy on two logical devices; ``mirrored_replicas.py [SLOW]``: that replica computes more.
-"""
+"""Two replicas of a MirroredStrategy on two logical devices; ``mirrored_replicas.py [SLOW]``: that replica computes more."""
 
 import sys
 

@@ -67,7 +67,7 @@ TENSOR, SOURCE, TARGET = "tensor", "source_device", "destination_device"
 """Stats of a transfer: the tensor's name on the edge of the graph, and the devices that it left and reached."""
 _SERVER = "/job:ps/"
 _TAKES = re.compile(r"QueueDequeue(Many|UpTo)?(V2)?|(Resource|Sparse)?AccumulatorTakeGradient|BarrierTakeMany")
-"""Ops that wait for elements. On a server they wait for other tasks (SyncReplicasOptimizer's tokens), and compute not."""
+"""Ops that wait for elements: on a server for those of other tasks, as the tokens of a SyncReplicasOptimizer."""
 _KINDS = {"CPU": PlaneKind.HOST, "GPU": PlaneKind.GPU, "TPU": PlaneKind.TPU}
 _ALL_STREAMS = "stream:all"
 _MAX_NS = 1 << 62

@@ -29,7 +29,7 @@ def test_a_rest_of_the_wrappers_is_not_what_a_member_did_alone() -> None:
 
 
 def test_spans_are_the_calls_of_a_framework_whose_calls_are_not_recorded() -> None:
-    """Marked steps of JAX hold the user's spans alone; where the framework's calls are recorded, spans count nothing."""
+    """Marked steps of JAX hold the user's spans alone; where calls of a framework are recorded, spans do not count."""
     job = Job()
     job.step().every(PERIOD, WINDOW, dur=PERIOD)
     job.call(Kind.SPAN, "train step").every(PERIOD, WINDOW, dur=2 * MS, start=2 * MS)

@@ -55,8 +55,9 @@ class MemberCalls:
 
 
 def of(steps: Steps, origin_ns: int) -> tuple[MemberCalls, ...]:
-    """The calls that nearly every step has, the longest in total first; of a framework whose calls are not recorded (JAX)
-    the user's spans. ``origin_ns``: clock at session start.
+    """The calls that nearly every step has, the longest in total first; the user's spans if no call is recorded (JAX).
+
+    ``origin_ns``: clock at session start.
     """
     if len(steps) < MIN_STEPS:
         return ()

@@ -101,8 +101,8 @@ def _why_not(members: Sequence[Member], found: Waits | None) -> str:
             return f"waits are not compared: {name} makes the steps, the others serve it"
         if not made and all(member.steps >= member_calls.MIN_STEPS for member in members if not member.serves):
             return (
-                "waits are not compared: the steps hold no recorded call in which members wait; put stepscope.span() "
-                "around the call that trains"
+                "waits are not compared: no call is recorded that the steps have in common; stepscope.span() around "
+                "the call that trains shows them"
             )
         return f"waits are not compared: {made} of the {len(members)} members make enough steps"
     pairing = found.pairing
