@@ -4,7 +4,7 @@ Usage: modes.py [--only NAME,...] [--pythons PYTHON,...] [--write]
 
 Each worker, server or rank runs under a ``stepscope run`` of its own, as on hosts of its own; programs are in
 ``programs/modes/``. Where members wait for each other, a second run makes member 1 sleep 30 ms in each step: it must be
-named, and nobody in the first. What the joint report says is compared with what the program does. A mode runs with the
+named, and none in the first. What the joint report says is compared with what the program does. A mode runs with the
 first of the Pythons that has its packages; one that none has is said to be not run. Results are kept in
 ``build/modes.json``, so that a few modes can run at a time; modes with a test in CI have a row that names it.
 """
