@@ -41,7 +41,7 @@ def main():
     batch = np.ones((32, 256), np.float32)
     hooks.append(v1.train.StopAtStepHook(last_step=STEPS if HOW == "sync" else STEPS * len(CLUSTER["worker"])))
     with v1.train.MonitoredTrainingSession(
-        master=server.target, is_chief=TASK == 0, config=config, hooks=hooks
+        master=server.target, is_chief=TASK == 0, config=config, hooks=hooks, stop_grace_period_secs=5
     ) as session:
         while not session.should_stop():
             if TASK == SLOW:

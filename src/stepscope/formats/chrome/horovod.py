@@ -46,7 +46,7 @@ def meaning(name: str) -> Meaning | None:
 
 
 def said(events: Sequence[RawEvent]) -> str:
-    """How long ranks waited for each other, and for whom as far as the file shows it; "" without exchanges."""
+    """How long ranks waited for each other, and for whom if most exchanges show it; "" without exchanges."""
     begun: dict[str, float] = {}
     came: dict[str, list[str]] = {}
     waits: list[float] = []
