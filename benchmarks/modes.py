@@ -169,13 +169,13 @@ def main() -> int:
     parser.add_argument(
         "--only", default="", help=f"of {', '.join(mode.name for mode in MODES if mode.tasks)}; or none"
     )
-    parser.add_argument("--pythons", default="", help="further Pythons, tried first, separated by commas")
+    parser.add_argument("--pythons", default="", help="further Pythons, separated by commas")
     parser.add_argument("--keep", type=Path, help="folder for the sessions")
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks/modes.md")
     options = parser.parse_args()
     results = msgspec.json.decode(RESULTS.read_bytes(), type=dict[str, Result]) if RESULTS.exists() else {}
     chosen = options.only.split(",") if options.only else [mode.name for mode in MODES]
-    pythons = [*filter(None, options.pythons.split(",")), *PYTHONS]
+    pythons = [*PYTHONS, *filter(None, options.pythons.split(","))]
     RESULTS.parent.mkdir(exist_ok=True)
     for mode in MODES:
         if mode.tasks is None or mode.name not in chosen:

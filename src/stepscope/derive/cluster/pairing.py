@@ -37,9 +37,11 @@ an exchange before all have entered."""
 MIN_MATCHED = 0.5
 """Share of the shorter member's steps that must have a partner where calls are paired one after the other."""
 MIN_NEAREST = 0.9
-"""The same of those that the other may have recorded, where calls are paired with the nearest. Of ends that have nothing
-to do with each other two thirds are, of workers that only share a server more. Measured: 0.54 and 0.74 of these, 1.0 of
-workers that wait for each other (docs/benchmarks/modes.md)."""
+"""The same of those that the other may have recorded, where calls are paired with the nearest.
+
+Of ends that have nothing to do with each other two thirds are, of workers that only share a server more. Measured: 0.54
+and 0.74 of these, 1.0 of workers that wait for each other (benchmarks/modes.py).
+"""
 BESIDE = 4.0
 """Periods before and after a call in which the other's records must have an end, if they are there at all: wrappers
 that are too dear for short steps rest most of the time, in each member at other times."""
