@@ -171,6 +171,10 @@ bench-deepperf: $(VENV)/.stamp ## is everything seen that DeepPerf reports? ARGS
 bench-distributed: $(VENV)/.stamp ## five hosts in namespaces: clocks against the truth, causes of slow links; by root; ARGS=--runs 2
 	@$(BIN)/python benchmarks/distributed.py $(ARGS)
 
+.PHONY: bench-modes
+bench-modes: $(VENV)/.stamp ## every mode of distributed training for real, and is its report right? ARGS="--pythons P,..."
+	@$(BIN)/python benchmarks/modes.py $(ARGS)
+
 .PHONY: bench-input-truth
 bench-input-truth: $(VENV)/.stamp ## input wait against inputs of known cost
 	@$(BIN)/python benchmarks/input_truth.py $(ARGS)

@@ -136,3 +136,29 @@ def test_the_line_of_a_process(armed: Armed, tmp_path: Path) -> None:
     assert line.boot_id == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     assert line.time_namespace.startswith("time:[")
     assert [d.code for d in process.of(AgentDiagnostic)] == ["DX917"]
+
+
+def test_a_program_that_initialises_jax(armed: Armed, tmp_path: Path) -> None:
+    """It says which process it is after the import, and no thread of ours looks later: its own call tells."""
+    (tmp_path / "jax" / "_src").mkdir(parents=True)
+    for name in ("jax/_src/__init__.py", "jax/__init__.py"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "jax" / "_src" / "distributed.py").write_text(
+        textwrap.dedent("""
+        class State:
+            client, num_processes, process_id, coordinator_address = None, 1, 0, None
+            def initialize(self, coordinator_address=None, num_processes=None, process_id=None):
+                self.client, self.num_processes, self.process_id = object(), num_processes, process_id
+                self.coordinator_address = coordinator_address
+        global_state = State()
+        """)
+    )
+    program = """
+        import jax._src.distributed as distributed
+        distributed.global_state.initialize("k:1", 2, 1)
+    """
+    done = armed.start(textwrap.dedent(program), env={"PYTHONPATH": str(tmp_path)})
+    assert done.returncode == 0, done.stderr
+    (process,) = armed.processes()
+    (line,) = process.of(MemberSeen)
+    assert (line.launcher, line.rank, line.size, bool(line.job_id)) == ("jax", 1, 2, True)

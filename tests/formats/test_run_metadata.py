@@ -52,6 +52,17 @@ def test_nodes_have_their_types_threads_and_devices() -> None:
     assert step.dur_ns.tolist() == [5_000]
 
 
+@pytest.mark.parametrize("own", [True, False], ids=["own", "server"])
+@pytest.mark.parametrize("kind", ["QueueDequeueV2", "ResourceAccumulatorTakeGradient"])
+def test_an_element_of_a_server_is_waited_for_and_one_of_an_own_queue_is_an_op(own: bool, kind: str) -> None:
+    """The tokens of a SyncReplicasOptimizer lie on the server: a worker waits there for the others."""
+    place = CPU if own else "/job:ps/replica:0/task:0/device:CPU:0"
+    label = f"sync_token_q_Dequeue = {kind}(sync_token_q)"
+    run = _run(_device(place, _node("sync_token_q_Dequeue", 1_000, 30_000, label=label)))
+    trace = run_metadata.read_bytes(run, "r.pb")
+    assert trace.categories().tolist() == [Category.OP if own else Category.COLLECTIVE]
+
+
 @pytest.mark.parametrize(
     ("label", "size"),
     [

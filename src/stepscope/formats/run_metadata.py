@@ -65,6 +65,9 @@ TRANSFERS = "transfers"
 """Line of transfers that a device received from other tasks: they run at the same time, on no thread of their own."""
 TENSOR, SOURCE, TARGET = "tensor", "source_device", "destination_device"
 """Stats of a transfer: the tensor's name on the edge of the graph, and the devices that it left and reached."""
+_SERVER = "/job:ps/"
+_TAKES = re.compile(r"QueueDequeue(Many|UpTo)?(V2)?|(Resource|Sparse)?AccumulatorTakeGradient|BarrierTakeMany")
+"""Ops that wait for elements: on a server for those of other tasks, as the tokens of a SyncReplicasOptimizer."""
 _KINDS = {"CPU": PlaneKind.HOST, "GPU": PlaneKind.GPU, "TPU": PlaneKind.TPU}
 _ALL_STREAMS = "stream:all"
 _MAX_NS = 1 << 62
@@ -189,6 +192,7 @@ def _nodes(places: _Places, plane: int, kind: PlaneKind, stream: str, device: Me
         names[_int(pair, 1)] = _text(pair, 2)
     builder, zero = places.builder, places.zero
     line_kind = LineKind.STREAM if stream.startswith("stream") else LineKind.THREAD
+    serves = _text(device, 1).startswith(_SERVER)
     for node in ran:
         thread = _int(node, 10)
         transfer = _TRANSFER.fullmatch(_text(node, 8))
@@ -200,6 +204,8 @@ def _nodes(places: _Places, plane: int, kind: PlaneKind, stream: str, device: Me
         line = places.lines[place]
         label = _LABEL.fullmatch(_text(node, 8))
         name, known = _what(node, label, kind, line_kind)
+        if serves and _TAKES.fullmatch(known.op_type):
+            known = known._replace(category=Category.COLLECTIVE)
         stats: dict[str, PlainStat] = {}
         if transfer:
             known = Meaning(category=Category.COLLECTIVE)

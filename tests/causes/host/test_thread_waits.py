@@ -43,6 +43,8 @@ QUEUE = ((f"{LIB}/threading.py", "Condition.wait"), (f"{LIB}/queue.py", "Queue.g
         (thread(call="clock_nanosleep"), "sleep"),
         (thread((f"{LIB}/selectors.py", "EpollSelector.select"), call="epoll_wait", on="pipe"), "work"),
         (thread(call="recvfrom", on="served TCP 10.0.0.2:5000"), "work"),
+        (thread((f"{TF}/training/server_lib.py", "Server.join"), ("/run/arm/probes/servers.py", "serve")), "work"),
+        (thread((f"{TF}/data/experimental/service/server_lib.py", "DispatchServer.join")), "work"),
         (thread(call="accept4", on="listening TCP 0.0.0.0:80"), "work"),
         (thread(call="", state="R"), "running"),
     ],

@@ -26,3 +26,15 @@ def test_a_rest_of_the_wrappers_is_not_what_a_member_did_alone() -> None:
     assert np.nanmax(np.where(calls.usable, calls.own_ns, np.nan)) == PERIOD - 4 * MS
     assert not calls.usable[[WINDOW - 1, WINDOW]].any()
     assert calls.usable[WINDOW + 1 : -1].all()
+
+
+def test_spans_are_the_calls_of_a_framework_whose_calls_are_not_recorded() -> None:
+    """Marked steps of JAX hold the user's spans alone; where calls of a framework are recorded, spans do not count."""
+    job = Job()
+    job.step().every(PERIOD, WINDOW, dur=PERIOD)
+    job.call(Kind.SPAN, "train step").every(PERIOD, WINDOW, dur=2 * MS, start=2 * MS)
+    (calls,) = member_calls.of(job.steps(), 0)
+    assert calls.name == "span train step"
+    assert set(calls.own_ns[calls.usable][1:].tolist()) == {PERIOD - 2 * MS}
+    job.function().every(PERIOD, WINDOW, dur=MS, start=2 * MS, arg=1)
+    assert [one.name.partition(" ")[0] for one in member_calls.of(job.steps(), 0)] == ["function"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from tests.derive.cluster.scripted import MS, Scripted, calls, noisy, without
@@ -129,3 +132,13 @@ def test_few_steps_are_not_paired() -> None:
     """Fewer than twenty."""
     short = Scripted(own=noisy(12, 2), transfer=np.full(12, 9 * MS))
     assert pair(short.members(), [HERE, HERE]).basis == ("clock", "none")
+
+
+def test_workers_that_only_share_a_server_do_not_wait_for_each_other() -> None:
+    """Recorded: steps of equal length on shared cores end near to each other three times of four, by no exchange."""
+    data = Path(__file__).parents[2] / "data" / "member-calls" / "asynchronous.json"
+    workers = [
+        calls(np.array(one["entries_us"]) * 1000, np.array(one["exits_us"]) * 1000)
+        for one in json.loads(data.read_text())
+    ]
+    assert sum(pair(workers, [HERE, HERE]).synchronous) == 1

@@ -38,6 +38,7 @@ PROBES = (
     "tensorflow.session",
     "tensorflow.session_hooks",
     "onnxruntime.inference",
+    "jax.processes",
     "tensorflow.servers",
     "tensorflow.saving",
     "tensorflow.building",

@@ -30,6 +30,9 @@ _TIMED = frozenset({"select", "pselect6", "poll", "ppoll"})
 """Calls that are a sleep if they wait for no file."""
 _FOR_WORK = frozenset({"accept", "serve_forever", "run_forever", "input", "pause", "sigwait", "_run_once", "mainloop"})
 """Functions in which servers, notebooks and consoles wait."""
+_SERVERS = ("/training/server_lib.py", "/data/experimental/service/server_lib.py")
+"""Modules of servers, of a cluster and of tf.data's service, whose ``join`` waits for requests."""
+_JOIN = frozenset({"join"})
 _ASKS = ("pdb.py", "cmd.py", "code.py", "bdb.py", "codeop.py")
 """Modules that wait for a person."""
 _QUEUES = ("/queue.py", "/multiprocessing/queues.py", "/ops/data_flow_ops.py")
@@ -99,6 +102,8 @@ def _kind(thread: HangThread, own: HangFrame, inner: Sequence[HangFrame]) -> tup
 def _waits_for_work(thread: HangThread, own: HangFrame, inner: Sequence[HangFrame]) -> bool:
     named = {frame.function.rpartition(".")[2] for frame in (*inner, own)}
     if thread.on.startswith(("listening TCP", "served TCP")) or named & _FOR_WORK:
+        return True
+    if _is_in(inner, _SERVERS, _JOIN):
         return True
     return any(frame.file.endswith("/selectors.py") for frame in inner) and not thread.on.startswith("TCP ")
 

@@ -11,6 +11,8 @@ from stepscope.derive.steps.steps import names_of
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.records import F64, I64, Bool
 
@@ -53,17 +55,29 @@ class MemberCalls:
 
 
 def of(steps: Steps, origin_ns: int) -> tuple[MemberCalls, ...]:
-    """The calls that nearly every step has, the longest in total first. ``origin_ns``: clock at session start."""
+    """The calls that nearly every step has, the longest in total first; the user's spans if no call is recorded (JAX).
+
+    ``origin_ns``: clock at session start.
+    """
     if len(steps) < MIN_STEPS:
         return ()
-    records, found = steps.worker.records, []
     usable = steps.recurring & ~steps.unobserved
     usable[1:] &= ~steps.unobserved[:-1]  # what was not observed lies between the call before and this one
+    found = []
     main = steps.kind in kinds_with(Trait.COMPUTES)
     if main:
         found.append(_made(steps, steps.title, steps.starts, steps.call_ends, usable, origin_ns))
+    found += _calls(steps, [int(kind) for kind in kinds_with(Trait.COMPUTES) if kind != Kind.LOOP], usable, origin_ns)
+    if not found:
+        found = _calls(steps, [int(Kind.SPAN)], usable, origin_ns)
+    return tuple(sorted(found, key=lambda calls: -np.nansum(calls.call_ns)))
+
+
+def _calls(steps: Steps, kinds: Sequence[int], usable: Bool, origin_ns: int) -> list[MemberCalls]:
+    """Calls of these kinds that nearly every step has."""
+    records, found = steps.worker.records, []
+    main = steps.kind in kinds_with(Trait.COMPUTES)
     names = names_of(steps.worker)
-    kinds = [int(kind) for kind in kinds_with(Trait.COMPUTES) if kind != Kind.LOOP]
     mine = (records.thread == steps.thread) & np.isin(records.kind, kinds)
     for kind, name in np.unique(np.stack([records.kind[mine], records.name[mine]]), axis=1).T.tolist():
         calls = mine & (records.kind == kind) & (records.name == name)
@@ -78,7 +92,7 @@ def of(steps: Steps, origin_ns: int) -> tuple[MemberCalls, ...]:
         if (entries != NONE).sum() >= MIN_COVERED * len(steps):
             text = names[name].text if name in names else ""
             found.append(_made(steps, f"{Kind(kind).name.lower()} {text}", entries, exits, usable, origin_ns))
-    return tuple(sorted(found, key=lambda calls: -np.nansum(calls.call_ns)))
+    return found
 
 
 def _made(steps: Steps, name: str, entries: I64, exits: I64, usable: Bool, origin_ns: int) -> MemberCalls:

@@ -55,6 +55,7 @@ _BUILDING = frozenset(
 _WAITS = {
     "/training/session_manager.py": frozenset({"wait_for_session", "_restore_checkpoint"}),
     "/training/server_lib.py": frozenset({"__init__", "join", "start"}),
+    "/data/experimental/service/server_lib.py": frozenset({"join"}),
 }
 """TensorFlow functions in whose own lines (a sleep, a call of C) a task waits for others of its cluster."""
 _MEETS = frozenset({"ensure_initialized", "enable_collective_ops", "get_config_key_value", "wait_at_barrier"})

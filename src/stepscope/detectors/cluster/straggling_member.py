@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
 MOST_NAMES = 3
 """Most stragglers that the title names."""
+MIN_PART = 0.1
+"""Share of what a straggler does longer from which the title says what it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,9 +148,10 @@ def _why(found: Waits, member: int, more: float) -> tuple[str, PipelineStage, tu
     """What the member does longer than the others (of ``more`` ns in all), the stage, and where."""
     inside = found.inside_beyond_ns(member)
     beyond = found.components_beyond(member)
-    if not beyond or inside > beyond[0][1]:
-        said = f", {format_ns(min(inside, more))} of it computing" if inside > 0 else ""
-        return said, "forward-backward" if inside > 0 else "none", ()
+    if not beyond or max(inside, beyond[0][1]) < MIN_PART * more or inside > beyond[0][1]:
+        computes = inside >= MIN_PART * more > 0
+        said = f", {format_ns(min(inside, more))} of it computing" if computes else ""
+        return said, "forward-backward" if computes else "none", ()
     name, ns = beyond[0]
     view = steps_view.of(found.members[member].open())
     lines = spent_lines.of(view, name) if view is not None else ()

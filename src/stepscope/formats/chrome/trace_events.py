@@ -1,4 +1,5 @@
-"""Chrome trace events as an op trace: TensorFlow's and JAX's ``trace.json(.gz)``, TF1 timelines, kineto, ONNX Runtime.
+"""Chrome trace events as an op trace: TensorFlow's and JAX's ``trace.json(.gz)``, TF1 timelines, kineto, ONNX Runtime,
+Horovod.
 
 A process becomes a plane, a thread a line. Complete events (X), pairs of begin and end (B, E; b, e with an id) and
 instants (i, I, R) become events; flow arrows (s, t, f) become stats of the events at which they begin and end. Items
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stepscope.errors import FormatError
-from stepscope.formats.chrome import json_values, kineto_devices
+from stepscope.formats.chrome import horovod, json_values, kineto_devices
 from stepscope.formats.chrome.kineto_names import ANNOTATIONS, DEVICE_CATEGORIES, KNOWN, kineto_meaning
 from stepscope.formats.chrome.trace_json import RawEvent, decode
 from stepscope.formats.chrome.trace_lanes import split
@@ -117,6 +118,7 @@ class _Assembly:
         self.repaired: Counter[str] = Counter()
         self.pending: dict[tuple[str, str, str], list[tuple[_Thread, _Span]]] = {}
         self.flow_ids: dict[str, int] = {}
+        self.horovod_us = horovod.started_us(file.events)
 
     def trace(self) -> OpTrace:
         ordered = sorted(
@@ -151,6 +153,8 @@ class _Assembly:
                 continue  # kineto names eight devices, however many there are
             self._build(builder, key, process, zero, kineto=kineto)
         self._tell(builder)
+        if self.horovod_us and (text := horovod.said(ordered)):
+            builder.diagnostic(horovod.NOTE, f"{self.name}: {text}")
         return builder.build()
 
     def _take(self, event: RawEvent) -> None:
@@ -229,6 +233,8 @@ class _Assembly:
     def _started(self, zero: float) -> int:
         if self.file.base_ns:
             return self.file.base_ns + round(zero * _NS_PER_US)
+        if self.horovod_us:
+            return round((self.horovod_us + zero) * _NS_PER_US)
         return round(zero * _NS_PER_US) if zero > _EPOCH_US else 0
 
     def _build(self, builder: OpTraceBuilder, pid: str, process: _Process, zero: float, *, kineto: bool) -> None:
@@ -270,7 +276,7 @@ class _Assembly:
         if span.start in flows:
             stats.update(flows.pop(span.start))
         start = (span.start - zero) * _NS_PER_US
-        known = _meaning_of(span)
+        known = _meaning_of(span) or (horovod.meaning(span.name) if self.horovod_us else None)
         step = known is None and StatName.STEP_NUM in stats
         builder.event(line, span.name, start, span.dur * _NS_PER_US, stats=stats, known=known, step=step)
 

@@ -208,10 +208,19 @@ def _look2(state: AgentState, handler: Foreign) -> dict[str, Foreign]:
     size = adapter.batch_size() or _upstream(state, getattr(adapter, "_dataset", None))
     if not size and hasattr(adapter, "representative_batch_size"):
         size = adapter.representative_batch_size()
+    size = _of_this_process(int(size or 0), getattr(handler, "_dataset", None))
     steps = handler.inferred_steps or 0
     whole = steps == (adapter.get_size() or 0)
     partial = (adapter.partial_batch_size() or 0) if whole and adapter.has_partial_batch() else 0
     return _batch(adapter, int(size or 0), int(steps), int(partial))
+
+
+def _of_this_process(size: int, dataset: Foreign) -> int:
+    """Part of a global batch that this process takes, where a strategy of several workers splits what Keras gave it."""
+    if type(dataset).__name__ != "DistributedDataset":
+        return size
+    strategy = dataset._strategy
+    return size * len(strategy.extended.worker_devices) // max(1, int(strategy.num_replicas_in_sync))
 
 
 def _batch(adapter: Foreign, size: int, steps: int, partial: int) -> dict[str, Foreign]:

@@ -9,6 +9,7 @@ import numpy as np
 from stepscope.app.report.cluster import joint_captures
 from stepscope.causes.cluster import exchange, waits
 from stepscope.causes.cluster import members as of_job
+from stepscope.derive.cluster import member_calls
 from stepscope.model.report.cluster import Cluster, Gain, MemberRow
 
 if TYPE_CHECKING:
@@ -98,6 +99,11 @@ def _why_not(members: Sequence[Member], found: Waits | None) -> str:
         if made == 1 and serving == len(members) - 1:
             name = next(member.name for member in members if member.calls)
             return f"waits are not compared: {name} makes the steps, the others serve it"
+        if not made and all(member.steps >= member_calls.MIN_STEPS for member in members if not member.serves):
+            return (
+                "waits are not compared: no call is recorded that the steps have in common; stepscope.span() around "
+                "the call that trains shows them"
+            )
         return f"waits are not compared: {made} of the {len(members)} members make enough steps"
     pairing = found.pairing
     if sum(pairing.synchronous) > 1:
