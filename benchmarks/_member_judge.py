@@ -38,7 +38,7 @@ LOST_MS = {"host": 5_000.0}
 MOMENTS = 50
 SIGKILL_CODE = 137
 """Exit code of a shell whose command was ended by SIGKILL."""
-TOLD = ("DX101", "DX109", "DX191", "DX194")
+TOLD = ("DX101", "DX109", "DX191", "DX194", "DX198")
 """Diagnostics that say what is missing."""
 
 
