@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -154,7 +155,7 @@ def _reopened(one: Run, verdict: _Verdict) -> None:
 
 def _on(host: WholeHost, name: str, *words: str) -> str:
     """Run a command of ours on a host; what it said."""
-    host.started([str(STEPSCOPE), *words], name, {}).wait()
+    host.started([str(STEPSCOPE), *words], name, dict(os.environ)).wait()
     return host.out(name).read_text(errors="replace")
 
 
@@ -243,7 +244,7 @@ def _lost_ms(one: Run, rows: I64, verdict: _Verdict) -> float:
     if stored >= len(rows):
         return 0.0
     killed_ns = one.killed_ns + host.host.skew_s * 1_000_000_000
-    lost_ms = float(killed_ns - int(rows[stored, 3])) / 1e6
+    lost_ms = max(0.0, float(killed_ns - int(rows[stored, 3])) / 1e6)
     if lost_ms > LOST_MS.get(one.kind, 0.0):
         verdict.says(f"the victim's session lacks {len(rows) - stored} of {len(rows)} spans, {lost_ms:.0f} ms")
     return lost_ms
