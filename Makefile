@@ -235,6 +235,10 @@ bench-layout-requests: $(VENV)/.stamp ## the same for requests of mixed shapes, 
 bench-kills: $(VENV)/.stamp ## kill -9 of job and sidecar at random moments
 	@$(BIN)/python benchmarks/kills.py $(ARGS)
 
+.PHONY: bench-member-kills
+bench-member-kills: $(VENV)/.stamp ## deaths of workers, collectors, links, hosts and the gathering server; by root; ARGS=--runs 20
+	@$(BIN)/python benchmarks/member_kills.py $(ARGS)
+
 .PHONY: bench-hangs
 bench-hangs: $(VENV)/.stamp ## how soon is a hang told while it lasts
 	@$(BIN)/python benchmarks/hangs.py $(ARGS)

@@ -100,6 +100,12 @@ def hosts(count: int, network: Network, folder: Path, skew_s: int = 100) -> Iter
             subprocess.run(["ip", "netns", "del", host.namespace], check=False, stderr=subprocess.DEVNULL)
 
 
+def order(folder: Path, word: str, host: int) -> None:
+    """``cut`` a host off, or ``mend`` that: the relay with this folder drops all packets from and to it."""
+    with (folder / "orders").open("w") as fifo:
+        fifo.write(f"{word} {host}\n")
+
+
 def _relay(made: list[Host], network: Network, folder: Path) -> subprocess.Popen[str]:
     config = {
         "hosts": [[host.namespace, host.address] for host in made],

@@ -2,8 +2,9 @@
 
 ``_relay.py CONFIG``, by root. CONFIG is JSON: ``hosts``: [namespace, address] of each; ``paths``: {"FROM TO":
 {"delay_s", "jitter_s", "loss"}} by number of the host, "*" for all others. Makes a TUN device ``tun0`` in each
-namespace and passes packets between them; prints "ready". Packets of one path stay in order. Source: tuntap.rst of the
-kernel, setns(2).
+namespace and passes packets between them; prints "ready". Packets of one path stay in order. What is written to the
+FIFO ``orders`` beside CONFIG cuts a host off and mends that: ``cut 2``, ``mend 2``. Source: tuntap.rst of the kernel,
+setns(2).
 """
 
 from __future__ import annotations
@@ -62,8 +63,18 @@ def devices(hosts: list[tuple[str, str]]) -> list[int]:
     return found
 
 
-def relay(fds: list[int], addresses: list[bytes], paths: dict[tuple[int, int], tuple[float, float, float]]) -> None:
+def ordered(fd: int, cut: set[int]) -> None:
+    """Carry out what was written to the FIFO."""
+    for line in os.read(fd, 4096).decode().splitlines():
+        word, _, host = line.partition(" ")
+        (cut.add if word == "cut" else cut.discard)(int(host))
+
+
+def relay(
+    fds: list[int], addresses: list[bytes], paths: dict[tuple[int, int], tuple[float, float, float]], orders: int
+) -> None:
     """Pass packets on until the process is ended."""
+    cut: set[int] = set()
     number = {address: index for index, address in enumerate(addresses)}
     place = {fd: index for index, fd in enumerate(fds)}
     waiting: list[tuple[float, int, int, bytes]] = []
@@ -72,14 +83,17 @@ def relay(fds: list[int], addresses: list[bytes], paths: dict[tuple[int, int], t
     Path("/proc/self/timerslack_ns").write_text("1", "ascii")
     while True:
         left = max(0.0, waiting[0][0] - time.monotonic()) if waiting else None
-        for fd in select.select(fds, [], [], left)[0]:  # epoll would round half a millisecond up to a whole one
+        for fd in select.select([*fds, orders], [], [], left)[0]:  # epoll would wait whole milliseconds
+            if fd == orders:
+                ordered(fd, cut)
+                continue
             for _ in range(64):
                 try:
                     packet = os.read(fd, MTU + 64)
                 except BlockingIOError:
                     break
                 source, target = place[fd], number.get(packet[_TARGET])
-                if target is None:
+                if target is None or source in cut or target in cut:
                     continue
                 delay, jitter, loss = paths[source, target]
                 if loss and random.random() < loss:
@@ -91,10 +105,15 @@ def relay(fds: list[int], addresses: list[bytes], paths: dict[tuple[int, int], t
                 due = last[source, target] = max(due, last.get((source, target), 0.0))
                 count += 1
                 heapq.heappush(waiting, (due, count, target, packet))
-        now = time.monotonic()
-        while waiting and waiting[0][0] <= now:
-            _, _, target, packet = heapq.heappop(waiting)
-            _write(fds[target], packet)
+        _deliver(waiting, fds)
+
+
+def _deliver(waiting: list[tuple[float, int, int, bytes]], fds: list[int]) -> None:
+    """Write the packets that are due."""
+    now = time.monotonic()
+    while waiting and waiting[0][0] <= now:
+        _, _, target, packet = heapq.heappop(waiting)
+        _write(fds[target], packet)
 
 
 def _write(fd: int, packet: bytes) -> None:
@@ -114,9 +133,12 @@ def main() -> None:
             found = config["paths"].get(f"{source} {target}") or config["paths"].get("*") or {}
             paths[source, target] = (found.get("delay_s", 0.0), found.get("jitter_s", 0.0), found.get("loss", 0.0))
     fds = devices(hosts)
+    fifo = Path(sys.argv[1]).with_name("orders")
+    os.mkfifo(fifo)
+    orders = os.open(fifo, os.O_RDWR | os.O_NONBLOCK)  # with a writer of its own, it is never at its end
     sys.stdout.write("ready\n")
     sys.stdout.flush()
-    relay(fds, [ipaddress.IPv4Address(address).packed for _, address in hosts], paths)
+    relay(fds, [ipaddress.IPv4Address(address).packed for _, address in hosts], paths, orders)
 
 
 if __name__ == "__main__":

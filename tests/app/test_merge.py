@@ -77,6 +77,40 @@ def test_a_joint_session_stands_for_its_members(tmp_path: Path) -> None:
     assert every.diagnostics == ()
 
 
+def test_who_died_before_it_was_known_is_left_out(tmp_path: Path) -> None:
+    """The others are joined, the task is missing, and which session was left out is said; who ended well is refused."""
+    one, two, three = sessions(tmp_path, [[1.0], [31.0], [1.0]])
+    change(three, workers=(), exit_code=-9)
+    joint = read_manifest(merge.merge([one, two, three], tmp_path / "job.stepscope"))
+    assert [entry.name for entry in joint.members] == ["worker 0", "worker 1"]
+    texts = {d.code: d.text for d in joint.diagnostics}
+    assert texts["DX191"].startswith("worker 2 of")
+    assert texts["DX198"] == (
+        f"left out: {three} was ended by SIGKILL before any of its processes was known as a task of a cluster"
+    )
+    change(two, workers=(), exit_code=None, state="recovered")
+    alone = read_manifest(merge.merge([one, two, three], tmp_path / "alone.stepscope"))
+    assert [entry.name for entry in alone.members] == ["worker 0"]
+    with pytest.raises(SessionError, match="before any of its processes was known"):
+        merge.merge([two, three], tmp_path / "none.stepscope")
+    change(three, exit_code=0)
+    with pytest.raises(SessionError, match="none of its processes is known as a task"):
+        merge.merge([one, three], tmp_path / "none.stepscope")
+
+
+def test_a_host_that_died_is_told(tmp_path: Path) -> None:
+    """When it died only its newest record says."""
+    one, two = sessions(tmp_path, [[1.0], [31.0]])
+    (worker,) = read_manifest(two).workers
+    ended_ns = read_manifest(two).ended_ns - 2_000_000_000
+    dead = msgspec.structs.replace(worker, clean_exit=False)
+    change(two, workers=(dead,), exit_code=None, state="recovered", ended_ns=ended_ns)
+    joint = read_manifest(merge.merge([one, two], tmp_path / "job.stepscope"))
+    assert [(d.code, d.text) for d in joint.diagnostics] == [
+        ("DX194", "worker 1 did not end by itself: nothing was recorded of the last 2 s of the others")
+    ]
+
+
 def test_packed_members_are_unpacked(tmp_path: Path) -> None:
     """Sessions that came by mail."""
     parts = sessions(tmp_path, [[1.0], [31.0]])

@@ -35,6 +35,8 @@ MISSING = "DX191"
 """Tasks of the job have no session in the joint one."""
 BROKEN_OFF = "DX194"
 """A task ended, and not by itself, while others ran."""
+LEFT_OUT = "DX198"
+"""A session of a run that ended before it was known which task it is."""
 CLOCKS_NS = 60_000_000_000
 """By how much the wall clocks of two hosts may differ."""
 MOST_SESSIONS = 200
@@ -42,6 +44,10 @@ MOST_SESSIONS = 200
 REPORT = "report.json"
 MOST_NAMES = 8
 """Missing tasks that are named; further ones are counted."""
+
+
+class _TooEarlyError(SessionError):
+    """A session is of no task that is known, because its run was broken off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +85,8 @@ def merge(
         SessionError: they do not belong together, one cannot be read or is still written, or the target exists.
         OSError: no space, or no rights.
     """
-    parts = [part for path in paths for part in _parts(path)]
-    _check(parts, alone=gathered)
+    parts, left_out = _found(paths)
+    _check(parts, alone=gathered or bool(left_out))
     first = parts[0]
     target = target or Path(f"job-{(first.members[0].job_id or first.manifest.id)[:8]}{layout.SUFFIX}")
     if target.exists():
@@ -93,7 +99,8 @@ def merge(
             _place(part.path, temporary / layout.MEMBERS / folder)
             entries.append(MergedMember(folder=folder, id=part.manifest.id, name=part.names))
         manifest = _manifest(parts, tuple(entries), target.name.removesuffix(layout.SUFFIX))
-        manifest = msgspec.structs.replace(manifest, joined_by=joined_by)
+        notes = (*manifest.diagnostics, *left_out)
+        manifest = msgspec.structs.replace(manifest, joined_by=joined_by, diagnostics=notes)
         data = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
         layout.write_atomic(temporary / layout.MANIFEST, data + b"\n")
         temporary.rename(target)
@@ -198,6 +205,24 @@ def reported(session: Path, *, color: bool, width: int) -> str:
     return text.render(report, color=color, width=width, session_path=str(session), html_path=page)
 
 
+def _found(paths: Sequence[Path]) -> tuple[list[Part], list[Diagnostic]]:
+    """The sessions to join, and what is said of those that died before it was known which task they are.
+
+    Raises:
+        SessionError: one cannot be joined, or none is of a task that is known.
+    """
+    parts: list[Part] = []
+    early: list[_TooEarlyError] = []
+    for path in paths:
+        try:
+            parts += _parts(path)
+        except _TooEarlyError as error:
+            early.append(error)
+    if not parts and early:
+        raise early[0]
+    return parts, [Diagnostic(code=LEFT_OUT, text=f"left out: {error}") for error in early]
+
+
 def _parts(path: Path, *, completed: bool = True) -> Iterator[Part]:
     """The session at ``path``, or the members of the joint session that it is.
 
@@ -226,6 +251,9 @@ def _parts(path: Path, *, completed: bool = True) -> Iterator[Part]:
     if manifest.state == "running":
         raise SessionError(f"{path} is still being written; join the sessions when the job has ended")
     members = tuple(worker.member for worker in manifest.workers if worker.member is not None)
+    how = _failure(manifest)
+    if not members and how:
+        raise _TooEarlyError(f"{path} {how} before any of its processes was known as a task of a cluster")
     if not members:
         raise SessionError(
             f"{path}: none of its processes is known as a task of a cluster (no launcher's variables, no TF_CONFIG, "
@@ -349,7 +377,10 @@ def _broken_off(parts: Sequence[Part]) -> Iterator[Diagnostic]:
         how = _failure(part.manifest)
         early = last - part.span[1]
         if how and early > 0:
-            text = f"{part.names} {how}, {format_ns(early)} before the last of the others ended"
+            died = part.manifest.state == "recovered"  # when, only its newest record tells
+            when = f": nothing was recorded of the last {format_ns(early)} of the others" if died else ""
+            when = when or f", {format_ns(early)} before the last of the others ended"
+            text = f"{part.names} {how}{when}"
             yield Diagnostic(code=BROKEN_OFF, text=text)
 
 
@@ -359,8 +390,8 @@ def _failure(manifest: Manifest) -> str:
     if manifest.mode == "attach":
         return ""
     if code is None:
-        clean = all(worker.clean_exit for worker in manifest.workers if worker.member is not None)
-        return "" if clean else "did not end by itself"
+        tasks = [worker for worker in manifest.workers if worker.member is not None] or manifest.workers
+        return "" if tasks and all(worker.clean_exit for worker in tasks) else "did not end by itself"
     if code < 0:
         return f"was ended by {_signal_name(-code)}"
     return f"failed with exit code {code}" if code else ""

@@ -29,7 +29,9 @@ from stepscope.collector.recording.drain import Drainer
 from stepscope.collector.recording.sampling import Sampling
 from stepscope.model.report.finding import Diagnostic
 from stepscope.model.session.hang import Hang
+from stepscope.model.session.member import MemberInfo
 from stepscope.model.session.session import CaptureInfo, HostInfo, WorkerInfo
+from stepscope.store import newest
 from stepscope.store.manifests import read_manifest
 from stepscope.store.segments import MAX_MERGED_BYTES
 from stepscope.store.writer import SessionWriter
@@ -45,6 +47,7 @@ flush takes 10 to 20 ms of CPU time."""
 _SOON_NS = 6_000_000_000
 _FLUSH_RECORDS = 200_000
 _TRIM_NS = 60_000_000_000
+_RECOVERED = "recovered"
 
 Captures = OpCaptures | NativeCaptures | CallCaptures | PythonCaptures
 """Those of one kind."""
@@ -82,6 +85,7 @@ class Recording:
         self._next_flush_ns = time.monotonic_ns() + _FLUSH_NS
         self._next_trim_ns = time.monotonic_ns() + _TRIM_NS
         self._stopped_looks = 0
+        self._known: dict[str, MemberInfo | None] = {}
         self.disk_problem = ""
         """Reason why nothing can currently be stored."""
         if starts > 1:
@@ -130,6 +134,10 @@ class Recording:
         """Take the processes' data so far."""
         self._next_drain_ns = now_ns + _DRAIN_NS - _SAMPLE_NS // 2
         self.drainer.poll(now_ns)
+        known = {worker.key: worker.info.member for worker in self.drainer.workers.values()}
+        if known != self._known:  # so that a host that dies in the next second leaves who its processes were
+            self._known = known
+            self.write_notes()
 
     def _flush(self, now_ns: int) -> None:
         try:
@@ -237,13 +245,13 @@ class Recording:
             self.note("DX113", f"some processes outlived the job and were measured only until its end: {outliving}")
         problems = self._store_rest()
         self._note_losses()
-        ended_ns = ended.at_ns if ended else now_ns
+        ended_ns = self._ended_ns(ended, now_ns, state)
         self._kills.look(now_ns, ())
-        basis = self._kills.basis(ended_ns, self._pids(), counted=state == "finished")
+        basis = self._kills.basis(ended_ns + self._origin_ns, self._pids(), counted=state == "finished")
         self.manifest = msgspec.structs.replace(
             self.manifest,
             state=state if not problems else "running",
-            ended_ns=ended_ns - self._origin_ns,
+            ended_ns=ended_ns,
             exit_code=ended.exit_code if ended else None,
             memory_killed=bool(basis),
             memory_killed_by=basis,
@@ -257,6 +265,12 @@ class Recording:
             if not worker.closed:
                 worker.close(remove=False)
         return problems
+
+    def _ended_ns(self, ended: rundir.Ended | None, now_ns: int, state: str) -> int:
+        """When the job ended; a dead one that is completed later ended when its newest record did, not now."""
+        if ended is not None:
+            return ended.at_ns - self._origin_ns
+        return newest.newest_ns(self.session) if state == _RECOVERED else now_ns - self._origin_ns
 
     def _copy_sources(self) -> None:
         if self.job is None or self.job.sources:
@@ -296,7 +310,7 @@ class Recording:
             "the run did not finish: the session was completed from the rings and logs left in the "
             "run directory; samples of processes and host ended when the sidecar died",
         )
-        return self.finish("recovered")
+        return self.finish(_RECOVERED)
 
     def write_notes(self) -> None:
         """Store diagnostics that were added after ``finish``; they are lost if there is no space."""

@@ -15,6 +15,7 @@ import msgspec
 from stepscope.collector.launch import rundir
 from stepscope.collector.recorder import Recording
 from stepscope.model.report.finding import Diagnostic
+from stepscope.store import newest
 from stepscope.store.manifests import read_manifest
 from stepscope.store.writer import SessionWriter
 
@@ -85,11 +86,12 @@ def _state_loss(session: Path) -> None:
     manifest = read_manifest(session)
     text = (
         "the run was not finished and its run directory is gone: what was recorded after the last durable segment, "
-        "up to 5 s, is lost, and so are the copies of the sources"
+        "up to 5 s at its begin and up to 30 s later, is lost, and so are the copies of the sources not yet made"
     )
     manifest = msgspec.structs.replace(
         manifest,
         state="recovered",
+        ended_ns=newest.newest_ns(session),
         diagnostics=(*manifest.diagnostics, Diagnostic(code=RECOVERED, text=text)),
     )
     SessionWriter(session).write_manifest(manifest)

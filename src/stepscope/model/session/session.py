@@ -181,6 +181,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     started_unix_ns: int = 0
     origin_monotonic_ns: int = 0
     ended_ns: int = 0
+    """End of the job; of a recovered run whose end was not observed: its newest record or sample."""
     exit_code: int | None = None
     """Exit code of the job, negative for a signal; None while it runs or if its end was not observed."""
     memory_kill_counters: dict[str, int] = {}
