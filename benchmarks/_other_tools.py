@@ -149,24 +149,22 @@ def capture(case: _judge.Case, keep: Path, xprof: str, *, cpu: int, wall: float)
 def xla(case: _judge.Case, *, cpu: int, wall: float) -> Figures:
     """Run the slow program as it is, with XLA's automatic clustering, and with ``jit_compile=True`` everywhere.
 
-    A row with a limit of memory runs under it, without the plain run: there XLA helps if the program lives. Of each
-    run: CPU seconds of the steady steps, or how it ended.
+    A row with a limit of memory runs under it. Of each run: CPU seconds of the steady steps, or how it ended.
     """
-    mib = case.known.get("memory_limit_mib", 0)
-    said: dict[str, object] = {}
+    limits = {"mib": case.known.get("memory_limit_mib", 0), "cpu": cpu, "wall": wall}
     flags = {"TF_XLA_FLAGS": XLA_FLAGS}
-    if not mib:
-        said["slow"] = cost(run(case, "slow", {}, mib=0, cpu=cpu, wall=wall))
-    said["auto"] = cost(run(case, "slow", {}, flags, mib=mib, cpu=cpu, wall=wall))
-    said["jit"] = cost(run(case, "slow", {"jit": True}, flags, mib=mib, cpu=cpu, wall=wall))
-    return said
+    return {
+        "slow": cost(run(case, "slow", {}, **limits)),
+        "auto": cost(run(case, "slow", {}, flags, **limits)),
+        "jit": cost(run(case, "slow", {"jit": True}, flags, **limits)),
+    }
 
 
 def cost(ran: Figures) -> float | str:
     """CPU seconds of the steady steps, or how the program ended."""
     code = ran["code"]
     if code == 0:
-        return round(ran["cpu_seconds"], 3)
+        return round(float(ran["cpu_seconds"]), 3)
     if code is None:
         return "out of time"
     if code < 0:

@@ -69,9 +69,10 @@ def gain(case: _judge.Case, slow: float, other: float) -> float:
 def xla_said(case: _judge.Case, said: _judge.Json) -> str:
     """Verdict on XLA, from CPU seconds of the runs that lived; ``fails`` if none did."""
     lived = [said[way] for way in ("auto", "jit") if not isinstance(said[way], str)]
-    if "memory_limit_mib" in case.known:
+    dies = isinstance(said["slow"], str)
+    if dies and "memory_limit_mib" in case.known:
         return "yes" if lived else "no"
-    if not lived or isinstance(said["slow"], str):
+    if dies or not lived:
         return "fails"
     return "yes" if max(gain(case, said["slow"], one) for one in lived) >= ENOUGH else "no"
 
