@@ -9,6 +9,7 @@ import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -54,6 +55,8 @@ top = [[threads.get(k[0], ""), k[1], v / 1e3, counts[k]] for k, v in totals.most
 """
 """Asks xprof for its pages, and sums the events that its trace viewer shows, by thread and name."""
 TOOLS = ("overview_page", "input_pipeline_analyzer", "framework_op_stats", "memory_profile", "hlo_stats")
+ROOM_MIB = 12 * 1024
+"""Memory that a program may take which has a limit, and is captured without it."""
 Figures = _judge.Json
 
 
@@ -74,7 +77,7 @@ def run(
     task: Figures,
     flags: Mapping[str, str] | None = None,
     *,
-    limit: bool,
+    mib: int,
     cpu: int,
     wall: float,
 ) -> Figures:
@@ -85,7 +88,7 @@ def run(
         kind: ``slow`` or ``fixed``.
         task: what the hook is to do.
         flags: variables of the program's environment.
-        limit: run under the row's limit of memory.
+        mib: limit of memory; 0 for none.
         cpu: CPU seconds that it may take.
         wall: seconds that it may take.
     """
@@ -97,7 +100,6 @@ def run(
         env = {**_judge.environment(python), "OTHER_TOOLS": str(task_file), "PYTHONPATH": str(HOOK)}
         env |= flags or {}
         task_file.write_text(json.dumps({**task, "out": str(out)}))
-        mib = case.known.get("memory_limit_mib", 0) if limit else 0
         with _memory_limit.group(mib) if mib else contextlib.nullcontext() as group:
             enter = f"echo $$ > {group}/cgroup.procs && " if group else ""
             command = ["sh", "-c", f'{enter}ulimit -t {cpu} && exec "$@"', "sh", python, f"{kind}.py"]
@@ -116,7 +118,10 @@ def run(
 
 
 def capture(case: _judge.Case, keep: Path, xprof: str, *, cpu: int, wall: float) -> Figures:
-    """Profile the slow program's steady steps, without a limit of memory; what xprof makes of it stays in ``keep``."""
+    """Profile the slow program's steady steps; what xprof makes of it stays in ``keep``.
+
+    A row with a limit of memory runs without it, in so much that the machine is safe.
+    """
     shutil.rmtree(keep, ignore_errors=True)
     keep.mkdir(parents=True)
     whole = steady(case)
@@ -126,7 +131,8 @@ def capture(case: _judge.Case, keep: Path, xprof: str, *, cpu: int, wall: float)
         "after": 0.0 if early else min(SHARE * whole, LATEST),
         "length": LONGEST if early else min(LONGEST, whole / 2),
     }
-    figures = dict(run(case, "slow", task, limit=False, cpu=cpu, wall=wall))
+    mib = ROOM_MIB if "memory_limit_mib" in case.known else 0
+    figures = dict(run(case, "slow", task, mib=mib, cpu=cpu, wall=wall))
     if figures.get("capture") == "done":
         read = subprocess.run(
             [xprof, "-c", READ, str(keep / "log"), str(keep), *TOOLS],
@@ -143,50 +149,52 @@ def capture(case: _judge.Case, keep: Path, xprof: str, *, cpu: int, wall: float)
 def xla(case: _judge.Case, *, cpu: int, wall: float) -> Figures:
     """Run the slow program as it is, with XLA's automatic clustering, and with ``jit_compile=True`` everywhere.
 
-    A row with a limit of memory runs under it, without the plain run: there XLA helps if the program lives.
+    A row with a limit of memory runs under it. Of each run: CPU seconds of the steady steps, or how it ended.
     """
-    dies = "memory_limit_mib" in case.known
-    said: dict[str, object] = {}
+    limits = {"mib": case.known.get("memory_limit_mib", 0), "cpu": cpu, "wall": wall}
     flags = {"TF_XLA_FLAGS": XLA_FLAGS}
-    if not dies:
-        said["slow"] = run(case, "slow", {}, limit=False, cpu=cpu, wall=wall)
-    said["auto"] = run(case, "slow", {}, flags, limit=dies, cpu=cpu, wall=wall)
-    said["jit"] = run(case, "slow", {"jit": True}, flags, limit=dies, cpu=cpu, wall=wall)
-    return said
+    return {
+        "slow": cost(run(case, "slow", {}, **limits)),
+        "auto": cost(run(case, "slow", {}, flags, **limits)),
+        "jit": cost(run(case, "slow", {"jit": True}, flags, **limits)),
+    }
+
+
+def cost(ran: Figures) -> float | str:
+    """CPU seconds of the steady steps, or how the program ended."""
+    code = ran["code"]
+    if code == 0:
+        return round(float(ran["cpu_seconds"]), 3)
+    if code is None:
+        return "out of time"
+    if code < 0:
+        return signal.Signals(-code).name
+    errors = re.findall(r"(?:^[\w.]*(?:Error|Exception)\b|tf2xla conversion failed).*", ran["end"], re.MULTILINE)
+    return f"exit {code}" + (f": {errors[-1][:80]}" if errors else "")
 
 
 def deepperf(case: _judge.Case, folder: Path) -> Figures:
-    """DeepPerf's two scripts on a folder that holds the slow program alone."""
-    found: list[dict[str, object]] = []
-    errors = []
+    """DeepPerf's two scripts on a folder that holds the slow program alone: checkers and lines of their reports."""
+    found: list[str] = []
     with tempfile.TemporaryDirectory(prefix="other-tools-") as scratch:
         shutil.copy(case.program("slow"), scratch)
         for script in ("graph_detect.py", "data_detect.py"):
             command = [str(folder / ".venv" / "bin" / "python"), script, scratch]
             ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
             if ran.returncode:
-                errors.append(f"{script}: {ran.stderr.strip().splitlines()[-1]}")
+                return {"error": f"{script}: {ran.stderr.strip().splitlines()[-1]}"}
             found += deepperf_said(ran.stdout)
-    return {"found": found, "error": "; ".join(errors)}
+    return {"found": found}
 
 
-def deepperf_said(output: str) -> list[dict[str, object]]:
-    """Its reports: their line, and what their checker asks for."""
-    asks = {
-        "C1": "builds graph nodes in a loop; move it out of the loop",
-        "C2": "batch before map",
-        "C3": "num_parallel_calls is not set",
-    }
+def deepperf_said(output: str) -> list[str]:
+    """Its reports: their checker and line."""
     patterns = {
         "C1": r"\[Checker1 Find\] \S+ in \S+\.py, line (\d+)",
         "C2": r"before \(\w+\) in [^\n]+?\.py/(\d+)",
         "C3": r"in [^\n]+?\.py/(\d+) should be called with",
     }
-    return [
-        {"code": code, "line": int(line), "message": asks[code]}
-        for code, pattern in patterns.items()
-        for line in re.findall(pattern, output)
-    ]
+    return [f"{code} {line}" for code, pattern in patterns.items() for line in re.findall(pattern, output)]
 
 
 def ruff(case: _judge.Case) -> Figures:

@@ -1,7 +1,8 @@
 """What do other tools say of the study's 58 problems, today?
 
 Runs TensorFlow's profiler read by xprof, XLA, DeepPerf, ruff and ``stepscope check`` on the slow programs of
-bench/dlperf that reproduce. A result is a file of one row and one tool below ``--keep``; what is there stays.
+bench/dlperf that reproduce. What is there stays: results of XLA and DeepPerf are lines of
+benchmarks/other_tools_results.toml, those of the others files of one row and one tool below ``--keep``.
 
 ``--read`` prints what xprof's pages say of each row, by number and without its name: who reads it writes
 benchmarks/other_tools_xprof.toml before the truth is looked at. ``--write`` writes docs/benchmarks/other-tools.md,
@@ -31,12 +32,21 @@ PAIRS = ROOT / "bench" / "dlperf"
 PAGE = ROOT / "docs" / "benchmarks" / "other-tools.md"
 STUDY = ROOT / "docs" / "benchmarks" / "study.md"
 READ = ROOT / "benchmarks" / "other_tools_xprof.toml"
+RESULTS = ROOT / "benchmarks" / "other_tools_results.toml"
 THEN = ROOT / "benchmarks" / "other_tools_study.toml"
 ENOUGH = 0.5
 """Share of the fix's gain that XLA must bring to help."""
 COLUMNS = ("xprof", "XLA", "DeepPerf", "ruff", "check", "run")
 OLD = ("profiler", "xla", "documentation")
 HELPS = {"cause", "cause (trace)", "yes"}
+ASKS = {
+    "C1": "builds graph nodes in a loop; move it out of the loop",
+    "C2": "batch before map",
+    "C3": "num_parallel_calls is not set",
+}
+"""What DeepPerf's checkers ask for."""
+Results = dict[str, dict[str, _judge.Json]]
+"""By tool and row."""
 
 
 def reproduce() -> list[_judge.Case]:
@@ -57,23 +67,14 @@ def gain(case: _judge.Case, slow: float, other: float) -> float:
 
 
 def xla_said(case: _judge.Case, said: _judge.Json) -> str:
-    """Verdict on XLA: ``yes``, ``no (the share of the gain)``, or why there is none."""
-    best: float | None = None
-    lives = False
-    for way in ("auto", "jit"):
-        ran = said.get(way)
-        if not isinstance(ran, dict) or ran.get("code") != 0:
-            continue
-        lives = True
-        slow = said.get("slow")
-        if isinstance(slow, dict) and slow.get("code") == 0 and slow["cpu_seconds"] and ran["cpu_seconds"]:
-            share = gain(case, slow["cpu_seconds"], ran["cpu_seconds"])
-            best = share if best is None else max(best, share)
-    if "memory_limit_mib" in case.known:
-        return "yes" if lives else "no"
-    if best is None:
+    """Verdict on XLA, from CPU seconds of the runs that lived; ``fails`` if none did."""
+    lived = [said[way] for way in ("auto", "jit") if not isinstance(said[way], str)]
+    dies = isinstance(said["slow"], str)
+    if dies and "memory_limit_mib" in case.known:
+        return "yes" if lived else "no"
+    if dies or not lived:
         return "fails"
-    return "yes" if best >= ENOUGH else "no"
+    return "yes" if max(gain(case, said["slow"], one) for one in lived) >= ENOUGH else "no"
 
 
 def lines_said(case: _judge.Case, found: Sequence[_judge.Json]) -> str:
@@ -102,19 +103,44 @@ def recorded() -> dict[str, str]:
     return verdicts
 
 
-def verdicts(case: _judge.Case, keep: Path, read: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+def verdicts(case: _judge.Case, keep: Path, read: Mapping[str, Mapping[str, str]], results: Results) -> dict[str, str]:
     """A row's verdicts by column; "" where a tool was not run."""
     result = dict.fromkeys(COLUMNS, "")
-    stored = {tool: load(keep, case, tool) for tool in ("xla", "deepperf", "ruff", "check")}
     result["xprof"] = read.get(others.number(case.name), {}).get("verdict", "")
-    if stored["xla"]:
-        result["XLA"] = xla_said(case, stored["xla"])
-    for column in ("DeepPerf", "ruff", "check"):
-        said = stored[column.lower()]
+    if case.name in results["xla"]:
+        result["XLA"] = xla_said(case, results["xla"][case.name])
+    if case.name in results["deepperf"]:
+        result["DeepPerf"] = deepperf_said(case, results["deepperf"][case.name])
+    for tool in ("ruff", "check"):
+        said = load(keep, case, tool)
         if said is not None:
-            result[column] = "fails" if said.get("error") else lines_said(case, said["found"])
+            result[tool] = lines_said(case, said["found"])
     result["run"] = recorded().get(case.name, "")
     return result
+
+
+def deepperf_said(case: _judge.Case, said: _judge.Json) -> str:
+    """Verdict on DeepPerf: as on any checker, by what its checkers ask for."""
+    if "error" in said:
+        return "fails"
+    reports = [one.split() for one in said["found"]]
+    return lines_said(case, [{"line": int(line), "message": ASKS[code]} for code, line in reports])
+
+
+def load_results() -> Results:
+    """Committed results, by tool and row."""
+    return {"xla": {}, "deepperf": {}, **tomllib.loads(RESULTS.read_text())}
+
+
+def store(results: Results) -> None:
+    """Write them, below the file's comment."""
+    lines = [line for line in RESULTS.read_text().splitlines() if line.startswith("#")]
+    for tool, rows in results.items():
+        lines += ["", f"[{tool}]"]
+        for name, said in sorted(rows.items()):
+            values = ", ".join(f"{key} = {json.dumps(value)}" for key, value in said.items())
+            lines.append(f"{name} = {{ {values} }}")
+    RESULTS.write_text("\n".join(lines) + "\n")
 
 
 def load(keep: Path, case: _judge.Case, tool: str) -> _judge.Json | None:
@@ -197,17 +223,23 @@ def main() -> int:
             folder = options.keep / "xprof" / others.number(case.name)
             print(f"[{folder.name}]\n{_xprof_pages.digest(folder)}\n")
         return 0
+    results = load_results()
     for tool in options.tools.split(","):
         for case in known:
             asked = not options.only or any(part in case.name for part in options.only.split(","))
             path = options.keep / f"{case.name}.{tool}.json"
-            if asked and not path.exists():
-                said = ways[tool](case)
+            if not asked or path.exists() or case.name in results.get(tool, {}):
+                continue
+            said = ways[tool](case)
+            if tool in results:
+                results[tool][case.name] = said
+                store(results)
+            else:
                 path.write_text(json.dumps(said, indent=1))
-                print(f"{tool} {others.number(case.name)}: {others.short(said)}", file=sys.stderr, flush=True)
+            print(f"{tool} {others.number(case.name)}: {others.short(said)}", file=sys.stderr, flush=True)
     read = tomllib.loads(READ.read_text()) if READ.exists() else {}
     then = tomllib.loads(THEN.read_text())
-    text = page({case.name: verdicts(case, options.keep, read) for case in known}, then, known)
+    text = page({case.name: verdicts(case, options.keep, read, results) for case in known}, then, known)
     print(text)
     if options.write:
         after = PAGE.read_text().partition("\n## ") if PAGE.exists() else ("", "", "")

@@ -18,7 +18,7 @@ _CODE = (
     "from {module} import main; main(sys.argv[1:])"
 )
 """Start-up code. Neither the user's directory nor a PYTHONPATH made for the job may shadow its imports; the paths that
-its starter could import from are appended. Importing takes half a second of CPU time: most are nice before it begins."""
+its starter could import from are appended. Importing takes half a second of CPU time: most are nice before."""
 NICE = 10
 """Priority of our processes, in steps below the job's."""
 
