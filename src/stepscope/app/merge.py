@@ -211,8 +211,7 @@ def _found(paths: Sequence[Path]) -> tuple[list[Part], list[Diagnostic]]:
     Raises:
         SessionError: one cannot be joined, or none is of a task that is known.
     """
-    parts: list[Part] = []
-    early: list[_TooEarlyError] = []
+    parts, early = list[Part](), list[_TooEarlyError]()
     for path in paths:
         try:
             parts += _parts(path)
@@ -364,9 +363,7 @@ def _diagnostics(parts: Sequence[Part]) -> Iterator[Diagnostic]:
         yield Diagnostic(code=MISSING, text=text)
     yield from _broken_off(parts)
     if not one.job_id:
-        text = (
-            f"{one.launcher} gives a job no id that is known: only numbers of tasks and times say that this is one job"
-        )
+        text = f"{one.launcher} gives a job no id that is known: numbers of tasks and times alone say that it is one"
         yield Diagnostic(code=UNKNOWN_JOB, text=text)
 
 
@@ -380,8 +377,7 @@ def _broken_off(parts: Sequence[Part]) -> Iterator[Diagnostic]:
             died = part.manifest.state == "recovered"  # when, only its newest record tells
             when = f": nothing was recorded of the last {format_ns(early)} of the others" if died else ""
             when = when or f", {format_ns(early)} before the last of the others ended"
-            text = f"{part.names} {how}{when}"
-            yield Diagnostic(code=BROKEN_OFF, text=text)
+            yield Diagnostic(code=BROKEN_OFF, text=f"{part.names} {how}{when}")
 
 
 def _failure(manifest: Manifest) -> str:
