@@ -75,7 +75,7 @@ def complete(recording: Recording) -> list[str]:
 
 
 def become_background() -> None:
-    """Leave the terminal's reach, be nice, be the first to go when memory runs out."""
+    """Leave the terminal's reach and be nice."""
     if os.getsid(0) != os.getpid():
         try:
             os.setsid()
@@ -83,10 +83,6 @@ def become_background() -> None:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     os.nice(max(0, own_python.NICE - os.nice(0)))
-    try:
-        Path("/proc/self/oom_score_adj").write_text("500", "ascii")
-    except OSError:
-        return
 
 
 def only_one(run: Path) -> int:

@@ -11,14 +11,18 @@ from stepscope.wire.env import RUN_VARIABLE
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
 """Signals whose default handling such a process restores, whatever its starter ignores or blocks."""
-_CODE = (
-    "import sys; sys.path.pop(0); import json; import os; os.nice({nice}); "
-    "own = json.loads(sys.argv.pop(1)); "
-    "sys.path.extend(p for p in own if p and p not in sys.path); "
-    "from {module} import main; main(sys.argv[1:])"
-)
+_CODE = """\
+import sys; sys.path.pop(0); import json; import os; os.nice({nice})
+try:
+    with open("/proc/self/oom_score_adj", "w") as file: file.write("1000")
+except OSError: pass
+own = json.loads(sys.argv.pop(1))
+sys.path.extend(p for p in own if p and p not in sys.path)
+from {module} import main; main(sys.argv[1:])
+"""
 """Start-up code. Neither the user's directory nor a PYTHONPATH made for the job may shadow its imports; the paths that
-its starter could import from are appended. Importing takes half a second of CPU time: most are nice before."""
+its starter could import from are appended. Importing takes half a second of CPU time: most are nice before. And
+where memory runs out, they are the first to go, also while they import."""
 NICE = 10
 """Priority of our processes, in steps below the job's."""
 
