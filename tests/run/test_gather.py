@@ -58,7 +58,10 @@ def test_a_dead_server_changes_nothing(project: Project) -> None:
     done = project.run("run", "-q", "--session", "w.stepscope", *gather, "steps.py")
     assert done.returncode == 3
     (line,) = done.stderr.splitlines()
-    assert line.startswith("stepscope: not gathered: http://127.0.0.1:9: Connection refused; the session is here")
+    assert line.startswith("stepscope: not gathered: http://127.0.0.1:9: connection refused; expected")
+    assert (
+        f"; the session is here; send it later: stepscope gather send w.stepscope --to {gather[1]} --key-file" in line
+    )
     server = subprocess.Popen(
         [*project.command("gather", "serve", "there", "--listen", "127.0.0.1:0", "--key-file", str(key))],
         cwd=project.root,

@@ -263,7 +263,8 @@ def test_a_kill_in_the_jobs_group_is_its_own_if_it_is_the_largest() -> None:
     assert (perhaps.severity, perhaps.title.partition(":")[0]) == ("ask", "killed, perhaps for lack of memory")
     assert "with 900 MiB held" in perhaps.title
     assert "does not say whose process that was: it held 900 MiB, all others at most 1.07 GiB" in perhaps.explanation
-    assert perhaps.remedies[0].what_if == "sudo dmesg | grep 'Killed process 100 '"
+    assert perhaps.remedies[0].what_if == "sudo dmesg -T | grep 'Killed process'"
+    assert "100 here" in perhaps.remedies[0].text
 
 
 @pytest.mark.parametrize("by", ["host", ""], ids=["no counter of the group", "an older session"])

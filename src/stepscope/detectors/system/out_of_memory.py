@@ -157,10 +157,8 @@ def _title_of_host(death: OutOfMemory) -> str:
 
 
 def _whose(pid: int) -> Remedy:
-    command = f"sudo dmesg | grep 'Killed process {pid} '"
-    return Remedy(
-        id="ask-the-kernel", text="ask the kernel's log: if no line names it, somebody killed it", what_if=command
-    )
+    text = f"ask the kernel's log whom it killed then: {pid} here, in a container another number on the host"
+    return Remedy(id="ask-the-kernel", text=text, what_if="sudo dmesg -T | grep 'Killed process'")
 
 
 def _killed(kill: MemoryKill | None) -> str:
