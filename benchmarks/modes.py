@@ -185,7 +185,10 @@ def main() -> int:
         results[mode.name] = measure(mode, python, versions, options.keep) if python else empty
         RESULTS.write_bytes(msgspec.json.encode(results))
         print(row(mode, results[mode.name]), file=sys.stderr, flush=True)
-    page = HEAD + "\n".join(row(mode, results.get(mode.name)) for mode in MODES) + "\n" + NOTES
+    load = (
+        f"\n{os.cpu_count()} cores; load {os.getloadavg()[2]:.1f} in the last quarter of an hour, in part the jobs.\n"
+    )
+    page = HEAD + "\n".join(row(mode, results.get(mode.name)) for mode in MODES) + "\n" + NOTES + load
     print(page)
     if options.write:
         PAGE.write_text(page)
