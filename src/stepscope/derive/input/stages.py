@@ -144,7 +144,7 @@ def _before_its_end(series: list[Read]) -> list[Read]:
 def _ends_of_series(series: list[Read], steps: Steps) -> tuple[Read | None, Read]:
     """First and last read to take differences between; the first only if it is past the warm-up and not the last.
 
-    Two iterators may have one id, whose reads are then not in the order of time.
+    Reads of op traces are those of single captures, and not in the order of time.
     """
     lo, _ = steps.windows
     steady = [r for r in series if len(lo) and r.at >= lo[0]]
