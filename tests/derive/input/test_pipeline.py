@@ -8,8 +8,7 @@ import pytest
 from tests.derive.sessions import MS, POOL, SCRIPT, US, Job, S, node
 from tests.detectors.jobs import keras_fit
 
-from stepscope.derive.input import model_reads, pipeline
-from stepscope.derive.input import stages as of_input
+from stepscope.derive.input import pipeline
 from stepscope.derive.input.pipeline import Pipeline
 from stepscope.formats.agent_files.iterator_model import Node
 from stepscope.model.log.events import DatasetMade, IteratorModel
@@ -397,15 +396,3 @@ def test_a_read_with_other_letters_is_told() -> None:
     job = keras_fit(50 * MS)
     job.event(IteratorModel(at=S, iterator=1, proto="é"))
     assert len(pipeline.build(job.steps()).diagnostics) == 1
-
-
-def test_reads_of_op_traces_are_in_no_order_of_time() -> None:
-    """A capture that is listed first may be the later one: no difference is taken, and the stages are there."""
-    job = Job()
-    fit(job, 100)
-    iterator = job.iterator()
-    read(job, iterator, 50, first=40)
-    read(job, iterator, 60, first=51)
-    reads, _ = model_reads.read_all(job.worker())
-    found = of_input.build(job.steps(), reads[::-1], {}, {})
-    assert [stage.name for stage in found] == ["Map", "Range"]
