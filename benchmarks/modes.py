@@ -56,6 +56,8 @@ What a mode can not show:
   trains is what members are compared by. Without marks the report says "no steps seen".
 - *Horovod* exchanges on a thread of its own, of which TensorFlow's op trace shows nothing: a rank alone counts its wait
   and the exchange as compute ("not scheduled" in traced steps); the joint report tells waits and exchange apart.
+- *Horovod with Keras' `fit`*, equal ranks on cores that others use: what a rank does after the exchange varies by a part
+  of its step, and then the ranks are not seen to leave it together. A slow rank is named all the same.
 - *Horovod's timeline* (`stepscope import`) is written by rank 0 alone; from the second step on, its cache of responses
   leaves out which rank came when (`HOROVOD_CACHE_CAPACITY=0` keeps it). The members' own reports do not need it.
 - *MirroredStrategy*: replicas are threads of one process, and no members. The share of gradient sharing is said; which
@@ -185,7 +187,10 @@ def main() -> int:
         results[mode.name] = measure(mode, python, versions, options.keep) if python else empty
         RESULTS.write_bytes(msgspec.json.encode(results))
         print(row(mode, results[mode.name]), file=sys.stderr, flush=True)
-    page = HEAD + "\n".join(row(mode, results.get(mode.name)) for mode in MODES) + "\n" + NOTES
+    load = (
+        f"\n{os.cpu_count()} cores; load {os.getloadavg()[2]:.1f} in the last quarter of an hour, in part the jobs.\n"
+    )
+    page = HEAD + "\n".join(row(mode, results.get(mode.name)) for mode in MODES) + "\n" + NOTES + load
     print(page)
     if options.write:
         PAGE.write_text(page)

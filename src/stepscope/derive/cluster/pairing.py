@@ -36,12 +36,12 @@ MIN_CAUSAL = 0.98
 an exchange before all have entered."""
 MIN_MATCHED = 0.5
 """Share of the shorter member's steps that must have a partner, of those that the other may have recorded."""
-MIN_NEAREST, MAX_SPREAD_OF_FEW = 0.9, 0.1
+MIN_NEAREST, MAX_SPREAD_OF_FEW = 0.9, 0.12
 """Where calls are paired with the nearest: share that must have a partner, else the spread is to be smaller.
 
 Of ends that have nothing to do with each other two thirds have one, of workers that only share a server more. Measured
 (share, spread): 0.54, 0.175 and 0.74, 0.131 of these; of workers that wait for each other 1.0 and up to 0.055, on a
-busy machine 0.73, 0.062 (benchmarks/modes.py).
+busy machine 0.73, 0.062 and 0.73, 0.101 (benchmarks/modes.py).
 """
 BESIDE = 4.0
 """Periods before and after a call in which the other's records must have an end, if they are there at all: wrappers

@@ -142,10 +142,13 @@ def _before_its_end(series: list[Read]) -> list[Read]:
 
 
 def _ends_of_series(series: list[Read], steps: Steps) -> tuple[Read | None, Read]:
-    """First and last read to take differences between; the first only if it is past the warm-up and not the last."""
+    """First and last read to take differences between; the first only if it is past the warm-up and not the last.
+
+    Reads of op traces are those of single captures, and not in the order of time.
+    """
     lo, _ = steps.windows
     steady = [r for r in series if len(lo) and r.at >= lo[0]]
-    if len(steady) > 1 and steady[-1].elements > steady[0].elements:
+    if len(steady) > 1 and steady[-1].elements > steady[0].elements and steady[-1].at > steady[0].at:
         return steady[0], steady[-1]
     return None, series[-1]
 
