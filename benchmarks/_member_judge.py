@@ -115,8 +115,8 @@ def judged(one: Run, *, tree: str, number: int, at_s: float, ended: bool) -> Row
         opens=not measured or _opens(one, verdict),
         named=not measured or _named(one, verdict),
         lost_ms=_lost_ms(one, counts[one.victim], verdict) if measured else 0.0,
-        longest_step_ms=float((steps[:, 3] - steps[:, 1]).max()) / 1e6,
-        longest_own_ms=float((steps[:, 2] - steps[:, 1]).max()) / 1e6,
+        longest_step_ms=float((steps[:, 3] - steps[:, 1]).max(initial=0)) / 1e6,
+        longest_own_ms=float((steps[:, 2] - steps[:, 1]).max(initial=0)) / 1e6,
         counted=sum(len(rows) for rows in counts.values()),
         clocks=_clocks(one, verdict) if measured else 0,
         said=" | ".join(_said(one, verdict)),
@@ -154,9 +154,9 @@ def _reopened(one: Run, verdict: _Verdict) -> None:
 
 
 def _on(host: WholeHost, name: str, *words: str) -> str:
-    """Run a command of ours on a host; what it said."""
-    host.started([str(STEPSCOPE), *words], name, dict(os.environ)).wait()
-    return host.out(name).read_text(errors="replace")
+    """Run a command of ours on a host; what it said if it failed."""
+    code = host.started([str(STEPSCOPE), *words], name, dict(os.environ)).wait()
+    return host.out(name).read_text(errors="replace") if code else ""
 
 
 def _join(one: Run, others: Sequence[WholeHost], verdict: _Verdict) -> None:
@@ -188,7 +188,7 @@ def _send_again(one: Run, others: Sequence[WholeHost], verdict: _Verdict) -> Non
         one.start_server()
     for host in waiting:
         said = _on(host, "send", "gather", "send", str(host.session), "--to", one.url, "--key-file", str(one.key))
-        if "gathered" not in said:
+        if said:
             verdict.says(f"sending later: {said[-300:]}")
 
 

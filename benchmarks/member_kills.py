@@ -151,7 +151,7 @@ def main() -> int:
     """Make the runs that are missing, print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=110, help="with those that are kept")
-    parser.add_argument("--only", default="", help="one kind")
+    parser.add_argument("--numbers", default="", help="of the runs to make, 3,25; default: all")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--tree", default="", help="print what is kept of this tree")
     parser.add_argument("--seed", type=int, default=1)
@@ -171,10 +171,10 @@ def main() -> int:
         tempfile.TemporaryDirectory(prefix="member-kills-net-") as network,
         _hosts.hosts(WORKERS + 1, Network(), Path(network)) as hosts,
     ):
-        for number in range(options.runs):
-            kind = options.only or ORDER[number % len(ORDER)]
+        wanted = [int(text) for text in options.numbers.split(",") if text] or range(options.runs)
+        for number in wanted:
             if number not in done:
-                _made(kind, number, options, tree, (hosts, Path(network)))
+                _made(ORDER[number % len(ORDER)], number, options, tree, (hosts, Path(network)))
     rows = kept(options.results, tree)
     sys.stdout.write("\n".join(table(rows)) + "\n")
     return int(any(row.problems for row in rows))

@@ -111,6 +111,17 @@ def test_a_host_that_died_is_told(tmp_path: Path) -> None:
     ]
 
 
+def test_who_is_killed_as_the_last_is_named(tmp_path: Path) -> None:
+    """Where the others ended well; a job that was ended as a whole has no last one."""
+    parts = sessions(tmp_path, [[1.0], [31.0]])
+    change(parts[1], exit_code=-9)
+    change(parts[0], exit_code=0)
+    joint = read_manifest(merge.merge(parts, tmp_path / "job.stepscope"))
+    assert [d.text for d in joint.diagnostics] == ["worker 1 was ended by SIGKILL, when the others had ended"]
+    change(parts[0], exit_code=-9)
+    assert read_manifest(merge.merge(parts, tmp_path / "all.stepscope")).diagnostics == ()
+
+
 def test_packed_members_are_unpacked(tmp_path: Path) -> None:
     """Sessions that came by mail."""
     parts = sessions(tmp_path, [[1.0], [31.0]])

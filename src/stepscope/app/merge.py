@@ -368,11 +368,13 @@ def _diagnostics(parts: Sequence[Part]) -> Iterator[Diagnostic]:
 
 
 def _broken_off(parts: Sequence[Part]) -> Iterator[Diagnostic]:
-    """Tasks that failed or were killed before others had ended."""
+    """Tasks that failed or were killed before others had ended, or as the last where others ended well."""
     last = max(part.span[1] for part in parts)
     for part in parts:
         how = _failure(part.manifest)
         early = last - part.span[1]
+        if how and early <= 0 and any(not _failure(other.manifest) for other in parts):
+            yield Diagnostic(code=BROKEN_OFF, text=f"{part.names} {how}, when the others had ended")
         if how and early > 0:
             died = part.manifest.state == "recovered"  # when, only its newest record tells
             when = f": nothing was recorded of the last {format_ns(early)} of the others" if died else ""

@@ -367,7 +367,7 @@ def _finish(exit_code: int, session: Path, sidecar: SidecarProcess, messages: li
     sidecar.tell_ended()
     while not sidecar.finished and time.monotonic() < deadline and deaths < _MAX_DEATHS_AT_END:
         if not sidecar.pid:
-            if sidecar.given_up:
+            if sidecar.given_up or not sidecar.run.is_dir():  # it removes that when its report stands
                 break
             sidecar.start()
             sidecar.tell_ended()
@@ -378,7 +378,7 @@ def _finish(exit_code: int, session: Path, sidecar: SidecarProcess, messages: li
             deaths += 1
     if not sidecar.finished and sidecar.pid and (session / "report.json").exists():
         messages.append("the joint report of the job's members is still being written")
-    elif not sidecar.finished:
+    elif not sidecar.finished and (sidecar.run.is_dir() or not (session / "report.json").exists()):
         why = sidecar.last_words() or "the sidecar does not end"
         messages.append(f"the report could not be written ({why}): stepscope report {session}")
     messages.extend(sidecar.messages())
