@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import signal
 import tempfile
 import uuid
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import msgspec
 
 from stepscope._version import __version__
 from stepscope.app import bundle as app_bundle
+from stepscope.app import failures
 from stepscope.collector import host_members
 from stepscope.errors import SessionError
 from stepscope.model.report.finding import Diagnostic
@@ -250,7 +250,7 @@ def _parts(path: Path, *, completed: bool = True) -> Iterator[Part]:
     if manifest.state == "running":
         raise SessionError(f"{path} is still being written; join the sessions when the job has ended")
     members = tuple(worker.member for worker in manifest.workers if worker.member is not None)
-    how = _failure(manifest)
+    how = failures.of(manifest)
     if not members and how:
         raise _TooEarlyError(f"{path} {how} before any of its processes was known as a task of a cluster")
     if not members:
@@ -371,32 +371,12 @@ def _broken_off(parts: Sequence[Part]) -> Iterator[Diagnostic]:
     """Tasks that failed or were killed before others had ended, or as the last where others ended well."""
     last = max(part.span[1] for part in parts)
     for part in parts:
-        how = _failure(part.manifest)
+        how = failures.of(part.manifest)
         early = last - part.span[1]
-        if how and early <= 0 and any(not _failure(other.manifest) for other in parts):
+        if how and early <= 0 and any(not failures.of(other.manifest) for other in parts):
             yield Diagnostic(code=BROKEN_OFF, text=f"{part.names} {how}, when the others had ended")
         if how and early > 0:
             died = part.manifest.state == "recovered"  # when, only its newest record tells
             when = f": nothing was recorded of the last {format_ns(early)} of the others" if died else ""
             when = when or f", {format_ns(early)} before the last of the others ended"
             yield Diagnostic(code=BROKEN_OFF, text=f"{part.names} {how}{when}")
-
-
-def _failure(manifest: Manifest) -> str:
-    """How a job failed, in words; "" if it did not."""
-    code = manifest.exit_code
-    if manifest.mode == "attach":
-        return ""
-    if code is None:
-        tasks = [worker for worker in manifest.workers if worker.member is not None] or manifest.workers
-        return "" if tasks and all(worker.clean_exit for worker in tasks) else "did not end by itself"
-    if code < 0:
-        return f"was ended by {_signal_name(-code)}"
-    return f"failed with exit code {code}" if code else ""
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
