@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stepscope.collector.cgroups import cgroup
 from stepscope.errors import CaptureError
 from stepscope.wire import peers, run_directory
 from stepscope.wire.env import CONFIG_NAME, JOB_NAME, RUN_PREFIX, SIGNALLED_NAME
+from stepscope.wire.ring import DEFAULT_SLOTS, MIN_SLOTS, RECORD_BYTES
 from stepscope.wire.trials import CONFIG_KEY
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ ENDED_NAME = "ended.json"
 """Name of the file that the launcher writes when the job has ended."""
 SIDECAR_LOG = "sidecar.log"
 LOCK_NAME = "sidecar.lock"
+RING_DIVISOR = 64
+"""Divisor of the memory that the job's control group may hold: a ring counts there, and takes no more of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +71,18 @@ def make(session: Path, origin_ns: int) -> Path:
     Raises:
         CaptureError: no place can hold one.
     """
+    owner = (os.getpid(), start_ticks(os.getpid()))
     try:
-        return Path(run_directory.make(str(session), origin_ns, (os.getpid(), start_ticks(os.getpid()))))
+        return Path(run_directory.make(str(session), origin_ns, owner, ring_slots()))
     except OSError as error:
         raise CaptureError(str(error)) from error
+
+
+def ring_slots(host: Path = cgroup.HOST) -> int:
+    """Records that a process's ring holds: the usual number, or what the smallest limit of memory leaves for it."""
+    limits = [cgroup.memory_limit(folder) for folder in cgroup.folders("self", "memory", host)]
+    least = min((limit for limit in limits if limit > 0), default=DEFAULT_SLOTS * RECORD_BYTES * RING_DIVISOR)
+    return max(MIN_SLOTS, min(DEFAULT_SLOTS, least // RING_DIVISOR // RECORD_BYTES))
 
 
 def write_json(path: Path, data: dict[str, object]) -> None:
