@@ -896,6 +896,7 @@ export interface SpanName {
   line: number;
   function: string;
   ref: string;
+  makes: string;
 }
 
 export interface SpanNames {

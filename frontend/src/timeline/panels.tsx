@@ -42,6 +42,7 @@ export function SpanPanel({ session, detail, title, among, go, zoom, none }: Cho
           ["Takes", format.ns(span.dur_ns)],
           ["Begins", at(span.start_ns)],
           ["What", name.category],
+          ...(name.makes ? [["Makes", name.makes]] : []),
           ["Step", detail.step === null ? "outside the steps" : `${detail.step}`],
           ["Track", title],
           ["Span", `${format.count(span.row + 1)} of ${format.count(detail.spans)} at depth ${detail.depth}`],
@@ -95,7 +96,7 @@ function StepParts({ parts }: { parts: SpanDetail["step_parts"] }) {
   );
 }
 
-const LINK_WORDS: Record<string, [string, string]> = { launch: ["launched by", "launches"], flow: ["comes from", "leads to"], transfer: ["comes from", "goes to"] };
+const LINK_WORDS: Record<string, [string, string]> = { launch: ["launched by", "launches"], flow: ["comes from", "leads to"], transfer: ["comes from", "goes to"], data: ["takes from", "gives to"] };
 
 /** Where the arrows of the chosen span begin and end. */
 function Linked({ detail, go }: { detail: SpanDetail; go: (lane: number, ns: number) => void }) {

@@ -14,7 +14,7 @@ import numpy as np
 
 from stepscope.derive.graph.index import NOT_FOUND, GraphIndex
 from stepscope.derive.kinds import KINDS
-from stepscope.derive.optrace.device import event_links
+from stepscope.derive.optrace.device import data_links, event_links
 from stepscope.derive.optrace.exchange import sent_tensors
 from stepscope.derive.steps.steps import names_of
 from stepscope.errors import DamagedError, StepscopeError
@@ -232,9 +232,12 @@ class Spans:
         )
         begin, end = int(trace.events.start_ns.min()), int(trace.events.end_ns.max())
         self.traces.append(TraceRange(ref=ref, trace=stored.name, begin_ns=begin, end_ns=end))
-        names = self._op_names(trace, worker)
+        index = GraphIndex(worker) if worker is not None and worker.all(Traced) else None
+        names = self._op_names(trace, index)
         sent = sent_tensors.build(trace)
         links = event_links.joined(event_links.build(trace), sent.links)
+        if index is not None:
+            links = event_links.joined(links, data_links.build(trace, index))
         linked = Linked(links) if len(links) else None
         if linked is not None:
             self.linked.append(linked)
@@ -257,16 +260,16 @@ class Spans:
             )
         yield from link_tracks.transfers(stored, sent, self.names, linked)
 
-    def _op_names(self, trace: OpTrace, worker: Worker | None) -> I32:
+    def _op_names(self, trace: OpTrace, index: GraphIndex | None) -> I32:
         """Name of each meta: int32[meta]."""
         metas, strings = trace.metas, trace.strings
-        index = GraphIndex(worker) if worker is not None and worker.all(Traced) else None
         found = np.empty(len(metas), np.int32)
         rows = zip(
             metas.name.tolist(), metas.op_name.tolist(), metas.op_type.tolist(), metas.category.tolist(), strict=True
         )
         for i, (name, op, kind, category) in enumerate(rows):
-            file, line, function = self._op_place(index, strings[op], strings[kind]) if op else ("", 0, "")
+            node = index.node_of(strings[op], strings[kind]) if index is not None and op else NOT_FOUND
+            file, line, function = self._op_place(index, node)
             found[i] = self.names.add(
                 SpanName(
                     text=strings[name],
@@ -274,13 +277,15 @@ class Spans:
                     file=file,
                     line=line,
                     function=function,
+                    makes=index.table.text(index.table.outputs, node)
+                    if index is not None and node != NOT_FOUND
+                    else "",
                 )
             )
         return found
 
-    def _op_place(self, index: GraphIndex | None, op: str, kind: str) -> tuple[str, int, str]:
-        """File, line and function of the user's code that made an op, or its layer."""
-        node = index.node_of(op, kind) if index is not None else NOT_FOUND
+    def _op_place(self, index: GraphIndex | None, node: int) -> tuple[str, int, str]:
+        """File, line and function of the user's code that made a node, or its layer."""
         if index is None or node == NOT_FOUND:
             return ("", 0, "")
         if index.is_gradient(node):

@@ -31,7 +31,12 @@ if TYPE_CHECKING:
 MOST_LINKS = 40
 """Most links per direction; more would not be legible."""
 _MOST_READ = 10_000
-_LINKS: dict[int, str] = {LinkKind.LAUNCH: "launch", LinkKind.FLOW: "flow", LinkKind.TRANSFER: "transfer"}
+_LINKS: dict[int, str] = {
+    LinkKind.LAUNCH: "launch",
+    LinkKind.FLOW: "flow",
+    LinkKind.TRANSFER: "transfer",
+    LinkKind.DATA: "data",
+}
 _CHUNK = 1 << 18
 _FEW = 1 << 13
 """Rows that are summed together. Columns above 128 KiB are freshly mapped by the system each time: ten million spans

@@ -63,6 +63,8 @@ class SpanName(msgspec.Struct, frozen=True, kw_only=True):
     function: str = ""
     ref: str = ""
     """Reference used by a finding's evidence, in its process."""
+    makes: str = ""
+    """Types and shapes of what an op makes, as its graph has them: float32[32,64]; several with ";" between them."""
 
 
 class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,13 +131,14 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SpanLink(msgspec.Struct, frozen=True, kw_only=True):
-    """A link between two spans, as written by the profiler."""
+    """A link between two spans, as written by the profiler, or by the graph of their ops."""
 
     out: bool
     """Direction: true from the requested span to this one, else the reverse."""
     kind: str
     """Kind: launch: a call of the host to work on a device | flow: from the producer of something to its consumer |
-    transfer: from the op that made a tensor to its transfer to another task, and on to where it came"""
+    transfer: from the op that made a tensor to its transfer to another task, and on to where it came | data: from the
+    op that made a tensor to an op that takes it, by the graph"""
     span: Span
     text: str
     """Text of its name."""

@@ -36,6 +36,8 @@ class LinkKind(IntEnum):
     """From the place where something was handed over to the place where it was taken up."""
     TRANSFER = 3
     """From the op that made a tensor to its transfer to another task, and from that to where it came."""
+    DATA = 4
+    """From the op that made a tensor to an op that takes it (``data_links``: by the graph)."""
 
 
 @dataclass(frozen=True, slots=True)
