@@ -120,7 +120,7 @@ ratchet: $(VENV)/.stamp ## module length, Any, type: ignore, broad except, noqa:
 # ---- benchmarks ------------------------------------------------------------------------------------------------
 
 .PHONY: bench-diagnosis
-bench-diagnosis: $(VENV)/.stamp ## precision, recall and top-1 accuracy on bench/cases
+bench-diagnosis: $(VENV)/.stamp ## precision, recall and top-1 accuracy on bench/cases; resumable
 	@$(BIN)/python benchmarks/diagnosis.py $(ARGS)
 
 .PHONY: bench-members

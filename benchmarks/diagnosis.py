@@ -1,14 +1,17 @@
 """Is the first finding right? Runs every case of bench/cases under stepscope and judges the reports.
 
 Prints a table with precision, recall and top-1 accuracy and writes it to docs/benchmarks/diagnosis.md (whole runs
-only). ``--python`` runs the programs with another Python, for example one with an older TensorFlow. ``--measure`` runs
-the programs without stepscope, slow and fixed in turn, and writes their ratio into case.toml.
+only). Reports are kept below ``--keep``, in a folder named by the state of ``src``; what is there is not run again, so
+that it may be stopped and continued. ``--python`` runs the programs with another Python, for example one with an older
+TensorFlow. ``--measure`` runs the programs without stepscope, slow and fixed in turn, and writes their ratio into
+case.toml.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shutil
 import sys
@@ -16,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import _judge
+import judge_strangers
 
 ROOT = Path(__file__).resolve().parent.parent
 CASES = ROOT / "bench" / "cases"
@@ -86,17 +90,20 @@ def measure(cases: Sequence[_judge.Case], python: str, runs: int, timeout: float
     return failed
 
 
-def keep_report(folder: Path | None, case: _judge.Case, kind: str, ran: _judge.Ran) -> _judge.Ran:
-    """Keep a report, and the program's output, for inspection."""
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{case.name}.{kind}.json").write_text(json.dumps(ran.report, indent=1))
-        (folder / f"{case.name}.{kind}.txt").write_text(ran.output)
-    return ran
+def ran(case: _judge.Case, kind: str, python: str, timeout: float, keep: Path) -> _judge.Ran:
+    """Run a program under stepscope, and keep the report and the program's output; what is kept is not run again."""
+    kept = kept_report(keep, case, kind)
+    if kept.report is not None:
+        return kept
+    found = _judge.run(case, kind, [sys.executable, "-m", "stepscope", "run"], python, timeout)
+    keep.mkdir(parents=True, exist_ok=True)
+    (keep / f"{case.name}.{kind}.json").write_text(json.dumps(found.report, indent=1))
+    (keep / f"{case.name}.{kind}.txt").write_text(f"load {os.getloadavg()[0]:.1f}\n{found.output}")
+    return found
 
 
 def kept_report(folder: Path, case: _judge.Case, kind: str) -> _judge.Ran:
-    """A report that ``keep_report`` kept."""
+    """A report that was kept."""
     path = folder / f"{case.name}.{kind}.json"
     try:
         report = json.loads(path.read_text())
@@ -117,20 +124,15 @@ def judge_kept(cases: Sequence[_judge.Case], folder: Path) -> list[_judge.Verdic
     return verdicts
 
 
-def diagnose(cases: Sequence[_judge.Case], python: str, timeout: float, keep: Path | None) -> list[_judge.Verdict]:
+def diagnose(cases: Sequence[_judge.Case], python: str, timeout: float, keep: Path) -> list[_judge.Verdict]:
     """Run and judge every case."""
-    stepscope = [sys.executable, "-m", "stepscope", "run"]
     verdicts = []
     for case in cases:
         if case.clean:
-            ran = keep_report(keep, case, "clean", _judge.run(case, "clean", stepscope, python, timeout))
-            verdict = _judge.judge_clean(case, ran)
+            verdict = _judge.judge_clean(case, ran(case, "clean", python, timeout, keep))
             state = f"{verdict.wrong} false alarms"
         else:
-            slow, fixed = (
-                keep_report(keep, case, kind, _judge.run(case, kind, stepscope, python, timeout))
-                for kind in ("slow", "fixed")
-            )
+            slow, fixed = (ran(case, kind, python, timeout, keep) for kind in ("slow", "fixed"))
             verdict = _judge.judge(case, slow, fixed)
             state = " ".join(f"{check}={MARKS[verdict.checks[check]]}" for check in _judge.CHECKS)
         said = verdict.titles[0] if verdict.titles else "-"
@@ -147,7 +149,7 @@ def main() -> int:
     parser.add_argument("--python", default=sys.executable, help="the Python that runs the programs")
     parser.add_argument("--timeout", type=float, default=180.0, help="seconds a program may take")
     parser.add_argument("--measure", type=int, metavar="RUNS", default=0, help="measure slow/fixed without stepscope")
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep every report here")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", default=ROOT / ".diagnosis", help="keeps every report")
     parser.add_argument("--judge", type=Path, metavar="FOLDER", help="run nothing, judge the reports kept here")
     parser.add_argument("--no-write", action="store_true", help="leave docs/benchmarks/diagnosis.md as it is")
     options = parser.parse_args()
@@ -163,7 +165,7 @@ def main() -> int:
     if options.judge is not None:
         verdicts = judge_kept(cases, options.judge)
     else:
-        verdicts = diagnose(cases, python, options.timeout, options.keep)
+        verdicts = diagnose(cases, python, options.timeout, options.keep / judge_strangers.tree()[:12])
     page = table(verdicts)
     print(page)
     if not options.only and not options.no_write and python == sys.executable:
