@@ -218,3 +218,19 @@ def test_runs_in_a_callback_are_the_steps_where_no_others_are_recorded() -> None
     found = job.steps()
     assert found.call is not None
     assert (found.kind, found.call.call_line, len(found)) == (Kind.SESSION_RUN, 32, 200)
+
+
+def test_runs_of_a_session_hook_are_not_the_steps_when_hooks_are_no_longer_recorded() -> None:
+    """Estimator's CheckpointSaverHook reads the global step after each run; hooks are detached while a job runs."""
+    job = Job()
+    read = job.call(Kind.SESSION_RUN, "global_step/add:0", call_file=SCRIPT, call_line=72)
+    train = job.call(Kind.SESSION_RUN, "Adam, loss", call_file=SCRIPT, call_line=72)
+    hook = job.callback("CheckpointSaverHook.after_run")
+    for step in range(200):
+        train.at(step * 20 * MS, 15 * MS)
+        if step < 10:
+            hook.at(step * 20 * MS + 16 * MS, 2 * MS)
+        read.at(step * 20 * MS + 17 * MS, MS // 2)
+    found = job.steps()
+    assert found.call is not None
+    assert (found.call.text, len(found)) == ("Adam, loss", 200)

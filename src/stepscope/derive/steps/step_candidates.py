@@ -168,7 +168,8 @@ def _purpose(kind: Kind, role: str, *, applied: bool, trains: bool) -> MakerKind
 def _in_hooks(worker: Worker) -> Bool:
     """Runs made by a hook of a MonitoredSession: part of the step, not the step. Cost: O(n log n).
 
-    In gaps nothing shows which runs are theirs: a name whose observed runs are mostly theirs is theirs there, too.
+    In gaps nothing shows which runs are theirs, nor after the last record of a hook, where a gap may have begun whose
+    end is not known yet: a name whose observed runs are mostly theirs is theirs there, too.
     """
     records, unobserved = worker.records, gaps.periods(worker.gaps)
     inside = np.zeros(len(records), bool)
@@ -180,7 +181,7 @@ def _in_hooks(worker: Worker) -> Bool:
         starts = records.start_ns[runs]
         ends = starts + records.dur_ns[runs]
         theirs = intervals.clipped_sum(starts, ends, spans) > 0
-        seen = ~intervals.overlapping(unobserved, starts, ends)
+        seen = ~intervals.overlapping(unobserved, starts, ends) & (starts < spans[1].max(initial=0))
         for name in np.unique(records.name[runs[theirs]]):
             named = records.name[runs] == name
             theirs |= named & ~seen & (2 * int((theirs & named).sum()) > int((seen & named).sum()))
