@@ -141,3 +141,13 @@ def test_the_longest_training_is_known_even_if_it_is_never_steady() -> None:
     assert longest is not None
     assert (longest.key[1], longest.calls, longest.last_ns > longest.first_ns) == (1, 40, True)
     assert Repeats(lambda name: {}, lambda traces: False).longest(TRAINS) is None
+
+
+def test_a_run_that_a_hook_makes_is_no_step_although_it_is_steady_first() -> None:
+    """Estimator's CheckpointSaverHook reads the global step after each run; hooks are not recorded for long."""
+    read = calls(12, kind=Kind.SESSION_RUN, name=4, at_ms=80)
+    hooks = calls(10, kind=Kind.CALLBACK, name=6, at_ms=80)
+    assert names([*read, *hooks]) is None
+    train = calls(8, kind=Kind.SESSION_RUN, name=5, at_ms=500)
+    assert names([*read, *hooks, *train]) == (Kind.SESSION_RUN, 5)
+    assert names(read) == (Kind.SESSION_RUN, 4)

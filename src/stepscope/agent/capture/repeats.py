@@ -40,21 +40,30 @@ _OUT = int(Flag.END) | int(Flag.NESTED)
 _TRACED = int(Flag.TRACED)
 _TRACE = int(Kind.TRACE)
 _REST = int(Kind.REST)
+_CALLBACK = int(Kind.CALLBACK)
+_SESSION_RUN = int(Kind.SESSION_RUN)
 CALLS = frozenset(map(int, kinds_with(Trait.STEP)))
 WATCHED = (CALLS | {int(Kind.APPLY)}) - {int(Kind.INFERENCE)}
 """Kinds whose calls TensorFlow's profiler can trace, and that may make a step."""
 TRAINS = 4
 """Highest rank of calls that train, or that the program calls its steps."""
 
+HOOKS = 8
+"""Rank of runs that a session's hook makes: a part of the steps, if there are others."""
+
 
 class Repeat:
     """Calls of one kind and name on one thread."""
 
-    __slots__ = ("calls", "ends", "first_ns", "key", "last_ns", "since", "since_ns", "total_ns", "traces")
+    __slots__ = ("calls", "ends", "first_ns", "hooked", "judged", "key", "last_ns", "since", "since_ns", "total_ns", "traces")
 
     def __init__(self, key: Key, now_ns: int) -> None:
         self.key = key
         self.calls = 0
+        self.hooked = 0
+        """Number of calls that a hook of the session made."""
+        self.judged = 0
+        """Number of calls up to the last of those: hooks are not recorded all the time."""
         self.first_ns = now_ns
         """End of the first call."""
         self.last_ns = now_ns
@@ -134,6 +143,8 @@ class Repeats:
         self._roles: dict[int, str] = {}
         self._trains = trains
         self._known: dict[Key, Repeat] = {}
+        self._runs: list[Repeat] = []
+        """Those of them that are runs of a session."""
         self._traces: deque[Record] = deque(maxlen=KEPT)
         self._rested_ns = 0
         """End of the newest gap of the duty cycle."""
@@ -145,15 +156,31 @@ class Repeats:
                 self._traces.append((start_ns, dur_ns, arg, thread))
             elif kind == _REST:
                 self._rested_ns = max(self._rested_ns, start_ns + dur_ns)
+            elif kind == _CALLBACK:
+                self._note_hook(start_ns, start_ns + dur_ns, thread)
             elif kind in WATCHED and not flags & _OUT:
                 key = (kind, name, thread)
                 known = self._known.get(key)
                 if known is None:
-                    if len(self._known) >= MAX_KEYS:
-                        self._known.clear()
-                    known = self._known[key] = Repeat(key, start_ns + dur_ns)
+                    known = self._new(key, start_ns + dur_ns)
                 traces = self._inside(start_ns, dur_ns, thread) if flags & _TRACED else None
                 known.add(start_ns, dur_ns, traces, self._rested_ns)
+
+    def _new(self, key: Key, now_ns: int) -> Repeat:
+        if len(self._known) >= MAX_KEYS:
+            self._known.clear()
+            self._runs.clear()
+        made = self._known[key] = Repeat(key, now_ns)
+        if key[0] == _SESSION_RUN:
+            self._runs.append(made)
+        return made
+
+    def _note_hook(self, start_ns: int, end_ns: int, thread: int) -> None:
+        """A hook has ended: the newest run of each fetches is the hook's, if it lies within."""
+        for run in self._runs:
+            if run.key[2] == thread and start_ns <= run.last_ns <= end_ns:
+                run.hooked += 1
+                run.judged = run.calls
 
     def _inside(self, start_ns: int, dur_ns: int, thread: int) -> frozenset[int]:
         """Ids of the traces made within a call."""
@@ -186,7 +213,7 @@ class Repeats:
         if kind == Kind.EXECUTION:
             return 1 if role == "train" else 7
         if kind == Kind.SESSION_RUN:
-            return 2 if role != "enqueue" else _NEVER
+            return _NEVER if role == "enqueue" else HOOKS if 2 * repeat.hooked > repeat.judged else 2
         if kind == Kind.FUNCTION:
             return 3 if role == "updates" or (not role and self._trains(repeat.traces)) else 5
         return TRAINS if kind == Kind.APPLY else 6 if kind == Kind.MODEL_CALL else _NEVER
