@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from tests.derive.op_traces import Maker
 from tests.derive.sessions import MS, SCRIPT, US, Job
 from tests.detectors.asking import codes, find
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
 from tests.detectors.graph_jobs import read_turns
 from tests.detectors.jobs import PERIOD, STEPS, keras_fit, small_batches
+from tests.detectors.traced_jobs import STEP, TRACED, holding
 
 from stepscope.detectors.config.small_batch import DETECTOR
 
@@ -89,4 +91,20 @@ def test_ops_of_an_unrolled_loop_are_not_of_the_batch(turns: int, found: list[st
     job.trace(0, MS, cause="first", owner="keras", function="one_step_on_data", nodes=1_000, updates=9)
     job.batch(0, size=4, steps=4_000)
     read_turns(job, turns)
+    assert [code for code in codes(job) if code == "CFG002"] == found
+
+
+@pytest.mark.parametrize(("around", "found"), [(60_000.0, ["CFG002"]), (2_000.0, [])])
+def test_an_op_trace_tells_scheduling_from_work_on_a_slow_machine(around: float, found: list[str]) -> None:
+    """Where each op takes 9 us of the call, its graph cannot tell whether it computes or is scheduled."""
+    made = Maker()
+    for i in range(TRACED):
+        at = STEP * i
+        made.step(at, STEP - 1, i)
+        made.span(made.main, "ExecutorState::Process", at + 10, around)
+        made.op(made.main, "loss:Mul", at + 80_000, 10_000)
+    job = holding(made.trace())
+    job.loop().at(0, 4_000 * MS)
+    job.trace(0, MS, cause="first", owner="keras", function="one_step_on_data", nodes=10_000, updates=9)
+    job.batch(0, size=4, steps=4_000)
     assert [code for code in codes(job) if code == "CFG002"] == found

@@ -23,12 +23,13 @@ def metric_tables(
     averaged: bool = False,
     read: bool = False,
     gradient: bool = True,
+    again: bool = False,
 ) -> Tables:
     """A step's graph with thresholds that predictions are compared with, whose sum is added to a variable.
 
     ``used``: the loss takes the sum too; ``trained``, ``layered``: the variable is trained, or a layer's; ``averaged``:
     what is added comes of a weight and not of the batch; ``read``: the loss is made with the variable;
-    ``gradient``: the step takes one.
+    ``gradient``: the step takes one; ``again``: the predictions are computed once more, for the metric.
     """
     tables = Tables()
     graph = tables.graph()
@@ -36,7 +37,8 @@ def metric_tables(
     x = graph.op("x", "Placeholder")
     weight = graph.variable("dense/kernel", "float32[64,64]", layer=layer)
     out = graph.op("dense/MatMul", "MatMul", x, weight, line=LINE, layer=layer)
-    compared = graph.op("Greater", "Greater", weight if averaged else out, line=LINE + 4)
+    told = graph.op("dense_1/MatMul", "MatMul", x, weight, line=LINE + 4, layer=layer) if again else out
+    compared = graph.op("Greater", "Greater", weight if averaged else told, line=LINE + 4)
     total = graph.op("Sum", "Sum", compared, line=LINE + 4)
     owner = layer if layered else 0
     counter = graph.variable("auc/true_positives", "float32[600]", trainable=trained, layer=owner)
@@ -110,3 +112,12 @@ def test_a_metric_is_found_where_it_was_made() -> None:
     tables.layer("auc", "AUC", line=LINE + 20)
     findings, _, _ = run(ALL, measured(60_000, tables).view())
     assert [place.line for place in findings[0].where] == [LINE + 20, LINE + 4]
+
+
+@pytest.mark.parametrize(("compared", "found"), [(2_000, ["GRF014"]), (20_000, ["GRF014", "GRF018"])])
+def test_a_pass_that_is_run_again_for_a_metric_is_no_work_of_the_metric(compared: float, found: list[str]) -> None:
+    """Its remedy is to hand the first result to the metric, which then costs what it costs itself."""
+    spent = ("dense_1/MatMul:MatMul", 30_000.0), ("Greater:Greater", compared)
+    findings, _, _ = run(ALL, running(metric_tables(again=True), *spent).view())
+    assert [one.code for one in findings if one.severity != "info"] == found
+    assert findings[0].cost.ratio == pytest.approx(0.3, abs=0.01)

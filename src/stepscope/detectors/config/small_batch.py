@@ -2,8 +2,8 @@
 
 ## What it detects
 Training, or one call of Keras' `predict` or `evaluate`, on batches of eight samples or fewer, with many batches in a
-pass over the data, where the compiled step takes so little time per op of its graph that scheduling the ops is most of
-it.
+pass over the data, where scheduling the ops is most of the compiled step: an op trace shows it, or the step takes that
+little time per op of its graph.
 
 ## Why it matters
 Calling the step and scheduling its ops costs the same for four samples as for a hundred. If that is most of the step, a
@@ -107,8 +107,16 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         return
     loop = view.get(unrolled_python_loop.worst)
     fixed *= 1.0 - (loop.ratio if loop is not None and loop.turns else 0.0)
-    if fixed >= params.min_fixed_ratio and per_op <= params.max_ns_per_op:
+    if fixed >= params.min_fixed_ratio and (per_op <= params.max_ns_per_op or _mostly_schedules(view)):
         yield _finding(view, batches, fixed, per_op, params)
+
+
+def _mostly_schedules(view: StepsView) -> bool:
+    """Whether the framework takes more of the traced steps than the ops themselves."""
+    trace = view.traces.main
+    return trace is not None and trace.breakdown.ratio("runtime", "launch") > trace.breakdown.ratio(
+        "host-compute", "device-compute", "host-python"
+    )
 
 
 def _trains(view: StepsView) -> bool:

@@ -16,7 +16,8 @@ From the graph: nodes that serve only metrics. From an op trace: `metric_ratio`,
 ## Known limits
 Metrics computed in called functions, or eagerly, are not seen. Work that a metric shares with the loss is not counted.
 Other counters of the program (how often a class was seen) look the same and are named by their variables; those that
-take part in gradients (a codebook, a bank of features) are not counted.
+take part in gradients (a codebook, a bank of features) are not counted. A forward pass that is run again for a metric
+is GRF014's.
 
 ## Remedy
 Measure it on validation data only (`evaluate`, or a callback each epoch); for AUC use `num_thresholds` instead of a
@@ -29,10 +30,10 @@ inefficient API usage.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph import costly_metrics
+from stepscope.causes.graph import costly_metrics, repeated_forward_pass
 from stepscope.detectors import graph_pattern, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stepscope.causes.graph.costly_metrics import MetricWork
+    from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
     from stepscope.derive.view import SessionView
 
@@ -60,12 +62,20 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
     """Yield at most one finding: all metrics of a step."""
     yield from graph_pattern.price(
         view,
-        graph_pattern.whole(costly_metrics.build),
+        graph_pattern.whole(_metric_work),
         params.min_ratio,
         ask=lambda _: "",
         weigh=lambda ops, found: ops.of_nodes(_nodes(found)),
         see=lambda ops, found, share: _finding(view, ops, found, share, params),
     )
+
+
+def _metric_work(index: GraphIndex) -> tuple[MetricWork, ...]:
+    """Without passes that the step has run already: their remedy is another one."""
+    found = costly_metrics.build(index)
+    again = {row for copy in repeated_forward_pass.build(index) for row in copy.nodes} if found else set[int]()
+    own = (replace(one, nodes=tuple(row for row in one.nodes if row not in again)) for one in found)
+    return tuple(one for one in own if one.nodes)
 
 
 def _nodes(found: Sequence[MetricWork]) -> list[int]:
