@@ -27,8 +27,19 @@ PAGE = ROOT / "docs" / "benchmarks" / "diagnosis.md"
 MARKS = {True: "yes", False: "no", None: "-"}
 
 
-def table(verdicts: Sequence[_judge.Verdict]) -> str:
-    """The page: shares first, then one line per case."""
+def others(case: str, folder: Path) -> str:
+    """CPUs that other processes took while a case's programs ran, the mean of each run: the load beside its row."""
+    said = []
+    for kind in ("slow", "fixed", "clean"):
+        path = folder / f"{case}.{kind}.json"
+        series = (json.loads(path.read_text()) or {}).get("series", {}) if path.exists() else {}
+        cores = [cores for cores in series.get("res:others_cores", ()) if cores is not None]
+        said += [f"{sum(cores) / len(cores):.1f}"] if cores else []
+    return ", ".join(said) or "-"
+
+
+def table(verdicts: Sequence[_judge.Verdict], folder: Path) -> str:
+    """The page: shares first, then one line per case; ``folder``: its reports."""
     shares = _judge.shares(verdicts)
     pairs = [verdict for verdict in verdicts if not verdict.clean]
     clean = [verdict for verdict in verdicts if verdict.clean]
@@ -41,18 +52,19 @@ def table(verdicts: Sequence[_judge.Verdict]) -> str:
     lines = [
         head,
         "",
-        f"| case | {' | '.join(_judge.CHECKS)} | cost said (true) | first finding |",
-        f"|---|{'---|' * (len(_judge.CHECKS) + 2)}",
+        f"| case | {' | '.join(_judge.CHECKS)} | cost said (true) | others | first finding |",
+        f"|---|{'---|' * (len(_judge.CHECKS) + 3)}",
     ]
     for verdict in pairs:
         marks = " | ".join(MARKS[verdict.checks[check]] for check in _judge.CHECKS)
         cost = "-" if verdict.cost is None else f"{verdict.cost:.2f} ({verdict.truth:.2f})"
         first = verdict.error or (verdict.titles[0] if verdict.titles else "nothing significant found")
-        lines.append(f"| {verdict.case} | {marks} | {cost} | {first.replace('|', '/')} |")
-    lines += ["", "| clean program | false alarms |", "|---|---|"]
+        load = others(verdict.case, folder)
+        lines.append(f"| {verdict.case} | {marks} | {cost} | {load} | {first.replace('|', '/')} |")
+    lines += ["", "| clean program | others | false alarms |", "|---|---|---|"]
     for verdict in clean:
         said = verdict.error or "; ".join(verdict.titles) or "none"
-        lines.append(f"| {verdict.case} | {said.replace('|', '/')} |")
+        lines.append(f"| {verdict.case} | {others(verdict.case, folder)} | {said.replace('|', '/')} |")
     return "\n".join(lines) + "\n"
 
 
@@ -162,15 +174,16 @@ def main() -> int:
         parser.error("no case matches")
     if options.measure:
         return 1 if measure(cases, python, options.measure, options.timeout) else 0
-    if options.judge is not None:
-        verdicts = judge_kept(cases, options.judge)
-    else:
-        verdicts = diagnose(cases, python, options.timeout, options.keep / judge_strangers.tree()[:12])
-    page = table(verdicts)
+    kept = options.judge or options.keep / judge_strangers.tree()[:12]
+    verdicts = judge_kept(cases, kept) if options.judge else diagnose(cases, python, options.timeout, kept)
+    page = table(verdicts, kept)
     print(page)
     if not options.only and not options.no_write and python == sys.executable:
         PAGE.parent.mkdir(parents=True, exist_ok=True)
-        head = "# Is the first finding right?\n\nPrinted by `make bench-diagnosis`; columns: bench/cases/README.md.\n\n"
+        head = (
+            "# Is the first finding right?\n\nPrinted by `make bench-diagnosis`; columns: bench/cases/README.md. "
+            "*others*: CPUs that other processes took meanwhile.\n\n"
+        )
         PAGE.write_text(head + page)
     return 0 if all(verdict.checks.get("top1", not verdict.wrong) and not verdict.error for verdict in verdicts) else 1
 

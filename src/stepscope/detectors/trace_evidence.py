@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stepscope.derive import steps_view
 from stepscope.model.report.finding import Evidence
 
 if TYPE_CHECKING:
@@ -28,6 +29,16 @@ def evidence(trace: OpView | None, metric: str, value: float, unit: str, thresho
 def steps(trace: OpView) -> Evidence:
     """Number of steps that a finding is based on."""
     return evidence(trace, "traced_steps", len(trace.periods), "steps")
+
+
+def input_wait(view: SessionView, trace: OpView) -> float:
+    """Share of the steps that waits for input: of the traced ones, at most that of all steady ones where it is known.
+
+    A trace of a job's first steps waits for longer.
+    """
+    measured, traced = steps_view.of(view), trace.breakdown.ratio("input-wait")
+    known = measured.anatomy.ratio("input-wait") if measured is not None else 0.0
+    return min(traced, known) if known > 0 else traced
 
 
 def basis(ops: OpCosts) -> Evidence:

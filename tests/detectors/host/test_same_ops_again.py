@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from tests.derive.sessions import MS, POOL, US
+from tests.derive.sessions import MAIN, MS, POOL, SCRIPT, US
 from tests.detectors.asking import find
 from tests.detectors.eager_jobs import again
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
-from tests.detectors.jobs import PERIOD, TIDY, nothing
+from tests.detectors.jobs import PERIOD, TIDY, asking, nothing
 
 from stepscope.detectors.host.same_ops_again import DETECTOR
+from stepscope.model.log.eager import EagerOp, EagerOps
 
 FIXTURES = Fixtures(
     firing=lambda: again(350 * MS),
@@ -54,3 +55,14 @@ def test_looks_elsewhere_do_not_count(thread: int, at: int) -> None:
 def test_a_known_part_of_a_layer_that_draws_is_none() -> None:
     """Dropout scales its input, which is known, before it draws: nothing of the layer could be kept."""
     assert "HST015" not in [f.code for f in find(again(350 * MS, drawn=True))]
+
+
+@pytest.mark.parametrize(("each", "found"), [("v", ["HST014"]), ("variables", ["HST015"])])
+def test_passes_that_are_run_again_for_each_variable_have_a_finding_of_their_own(each: str, found: list[str]) -> None:
+    """Their results are known, too; the remedy is one call for all variables."""
+    job = asking(90, each=each)
+    row = EagerOp(op="MatMul", file=SCRIPT, line=2, count=200, ns=900 * MS, again=180, again_ns=800 * MS)
+    times = {"ns": 900 * MS, "again_ns": 800 * MS}
+    late = {"late": 100, "fresh": 10, "late_ns": 500 * MS, "late_again_ns": 400 * MS}
+    job.event(EagerOps(at=20 * PERIOD, dur=1_000 * MS, own=MS, thread=MAIN, ops=200, rows=(row,), **times, **late))
+    assert [f.code for f in find(job) if f.code in {"HST014", "HST015"}] == found

@@ -14,7 +14,7 @@ FIXTURES = Fixtures(
     firing=lambda: fed(60_000, work=0.9, kind="RandomUniform"),
     expected=Expected(
         severity="high",
-        cost=0.3,
+        cost=0.27,
         where=(),
         metrics=(
             "input_wait_ratio",
@@ -23,7 +23,7 @@ FIXTURES = Fixtures(
             "stage_ns_per_batch",
             "traced_steps",
         ),
-        title=("one element at a time", "RandomUniform", "60 %"),
+        title=("one element at a time", "RandomUniform", "54 %"),
         introduced="data preparation",
         pipeline_stage="preprocessing",
         remedy="parallel-map",
@@ -32,8 +32,8 @@ FIXTURES = Fixtures(
     silent=lambda: fed(60_000, work=0.9, kind="StatelessRandomUniformV2"),
     not_applicable=untraced,
     missing=TRACE,
-    below=lambda: fed(14_900, work=0.9, kind="RandomUniform"),
-    at=lambda: fed(15_100, work=0.9, kind="RandomUniform"),
+    below=lambda: fed(16_500, work=0.9, kind="RandomUniform"),
+    at=lambda: fed(16_800, work=0.9, kind="RandomUniform"),
 )
 
 

@@ -55,7 +55,9 @@ HOOKS = 8
 class Repeat:
     """Calls of one kind and name on one thread."""
 
-    __slots__ = ("calls", "ends", "first_ns", "hooked", "judged", "key", "last_ns", "since", "since_ns", "total_ns", "traces")
+    __slots__ = (
+        "calls", "ends", "first_ns", "hooked", "judged", "key", "last_ns", "since", "since_ns", "total_ns", "traces",
+    )  # fmt: skip
 
     def __init__(self, key: Key, now_ns: int) -> None:
         self.key = key

@@ -19,7 +19,7 @@ Whole calls of compiled functions count as ops if they change nothing and draw n
 one is seen in its graph. A loop in which next to nothing is new is a benchmark, or waits for the look to last longer
 than one of its turns: information. Ops on a GPU run while Python is at the next: their time here is that of the launch.
 A NumPy array of more than 4 MB that is converted in each call is known by 256 parts of it: a change of a few
-elements is missed.
+elements is missed. Backward passes that are run again for each variable are HST014's.
 
 ## Remedy
 Compute it once, and keep the result: outside of the loop over passes, for as long as the input is the same.
@@ -34,7 +34,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.host import eager_looks
+from stepscope.causes.host import eager_looks, gradients_one_by_one
 from stepscope.causes.job import purpose
 from stepscope.derive.python.eager_looks import NOTHING_NEW_RATIO
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
@@ -79,6 +79,9 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         return
     known = [row for row in looks.rows if row.again and row.file]
     rows = sorted(_whole(looks.rows), key=lambda row: -row.again_ns)
+    if rows:
+        passes = gradients_one_by_one.build(view.samples, view.session.sources)
+        rows = [row for row in rows if passes is None or (row.file, row.line) != (passes.file, passes.line)]
     all_ns = sum(row.again_ns for row in known)
     ratio = looks.again_ratio * sum(row.again_ns for row in rows) / all_ns if all_ns else 0.0
     if ratio >= params.min_ratio and sum(row.again for row in rows) >= params.min_again:

@@ -9,8 +9,8 @@ tf.data parallelises a map by itself only if its function has no state, because 
 same augmentation with stateless random ops, or with `num_parallel_calls`, uses all CPUs.
 
 ## Evidence
-From an op trace: `input_wait_ratio`, share of the traced steps; `stage_parallelism`: 1; `stateful_op_ratio`: share of
-the function's time in stateful random ops; `stage_ns_per_batch`.
+From an op trace: `input_wait_ratio`, share of the steps (at most that of all steady ones); `stage_parallelism`: 1;
+`stateful_op_ratio`: share of the function's time in stateful random ops; `stage_ns_per_batch`.
 
 ## Known limits
 Only ops that run are seen, and only random ones are named. The gain is modelled for the CPUs that the job may use; if
@@ -47,7 +47,7 @@ class Params:
     """Thresholds."""
 
     min_wait_ratio: Ratio = Ratio(0.15)
-    """Of the traced steps; see INP001."""
+    """Of the steps; see INP001."""
     min_cpus: float = 1.5
     """CPUs for the job: with fewer, one element at a time is what there is time for (INP001 says what it waits for)."""
     assumed_cpus: int = 2
@@ -59,7 +59,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     trace = view.traces.main
     if trace is None or trace.pipeline is None:
         return
-    stage, wait = trace.pipeline.blocking, trace.breakdown.ratio("input-wait")
+    stage, wait = trace.pipeline.blocking, trace_evidence.input_wait(view, trace)
     function = stage.function
     if wait < params.min_wait_ratio or function is None or map_kind.kind(trace.pipeline) != "state":
         return

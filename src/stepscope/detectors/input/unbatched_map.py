@@ -11,9 +11,10 @@ returning the result. A batch of 32 records pays that 32 times; the same functio
 ops work on longer tensors.
 
 ## Evidence
-From an op trace: `input_wait_ratio`, share of the traced steps; `call_ratio`, share of the calls' time in which the
-executor did nothing for them or started ops (up to 10 us for each type of op); `calls_per_batch`; `call_ns`, mean time
-of a call. Nothing is reported below fifteen percent of wait, or if the ops themselves take most of the time.
+From an op trace: `input_wait_ratio`, share of the steps (at most that of all steady ones); `call_ratio`, share of the
+calls' time in which the executor did nothing for them or started ops (up to 10 us for each type of op);
+`calls_per_batch`; `call_ns`, mean time of a call. Nothing is reported below fifteen percent of wait, or if the ops
+themselves take most of the time.
 
 ## Known limits
 The saving of a batched function is modelled: the time around the calls and that for starting their ops, less that of
@@ -60,7 +61,7 @@ class Params:
     """Thresholds."""
 
     min_wait_ratio: Ratio = Ratio(0.15)
-    """Of the traced steps; see INP001."""
+    """Of the steps; see INP001."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
@@ -68,7 +69,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     trace = view.traces.main
     if trace is None or trace.pipeline is None:
         return
-    wait = trace.breakdown.ratio("input-wait")
+    wait = trace_evidence.input_wait(view, trace)
     function = trace.pipeline.blocking.function
     if wait * _free(view) < params.min_wait_ratio or function is None or map_kind.kind(trace.pipeline) != "calls":
         return
