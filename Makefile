@@ -121,6 +121,7 @@ ratchet: $(VENV)/.stamp ## module length, Any, type: ignore, broad except, noqa:
 
 .PHONY: bench-diagnosis
 bench-diagnosis: $(VENV)/.stamp ## precision, recall and top-1 accuracy on bench/cases; resumable
+	@scripts/system-deps.sh --all
 	@$(BIN)/python benchmarks/diagnosis.py $(ARGS)
 
 .PHONY: bench-members

@@ -7,6 +7,7 @@ file if the story begins outside Python. The fields of ``case.toml`` are describ
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import shutil
@@ -164,8 +165,14 @@ def run(case: Case, kind: str, stepscope: Sequence[str], python: str, timeout: f
     """Run one program of a case under stepscope, in a copy that contains neither the answer nor the other version.
 
     A case with a limit of memory runs in a control group that has it; its slow program may die there. One whose truth
-    was measured on some CPUs runs on these, as its share of a step may be another on more.
+    was measured on some CPUs runs on these, as its share of a step may be another on more. One that preloads a library
+    does not run without it: it would not be slow.
     """
+    for library in case.known.get("needs_libraries", ()):
+        try:
+            ctypes.CDLL(library)
+        except OSError as error:
+            return Ran(report=None, error=f"{error}; next: scripts/system-deps.sh --all", seconds=0.0, output="")
     others = {f"{k}{s}" for k in ("slow", "fixed", "clean") for s in (".py", ".sh") if k != kind}
     with tempfile.TemporaryDirectory(prefix="stepscope-case-") as scratch:
         folder = Path(scratch) / "case"

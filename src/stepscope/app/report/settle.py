@@ -41,6 +41,9 @@ REF = exclusive.REF
 """Evidence that refers to a component of the step is about its time."""
 PHASE = "phase:"
 """Evidence that refers to a phase of the job is about its time."""
+SLOW_MACHINE = frozenset({"System: scheduling", "Hardware: improper configuration"})
+"""Causes that do not explain why one line takes more than others. What the job itself makes the kernel do (page faults)
+does."""
 STEPS = "steps"
 COMPUTE = "call"
 
@@ -63,7 +66,7 @@ class Explained:
     codes: dict[str, float] = field(default_factory=dict)
     """Part of that share for each code."""
     everywhere: float = 0.0
-    """Part of that share by findings about what slows every component, such as other processes."""
+    """Part of that share by findings about a slow machine, such as other processes on it."""
 
     def add(self, code: str, share: float, *, everywhere: bool = False) -> None:
         """Counts a finding; all of them explain at most everything."""
@@ -166,7 +169,7 @@ def of_components(
             whole = sum(shares[name] for name in wanted if name in shares)
             for name in wanted:
                 if whole and name in shares:
-                    everywhere = not claim.components and finding.cause.startswith(exclusive.EVERYWHERE)
+                    everywhere = not claim.components and finding.cause in SLOW_MACHINE
                     found[name].add(finding.code, claim.ratio / whole, everywhere=everywhere)
     return found
 
