@@ -7,7 +7,6 @@ file if the story begins outside Python. The fields of ``case.toml`` are describ
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import shutil
@@ -169,10 +168,11 @@ def run(case: Case, kind: str, stepscope: Sequence[str], python: str, timeout: f
     does not run without it: it would not be slow.
     """
     for library in case.known.get("needs_libraries", ()):
-        try:
-            ctypes.CDLL(library)
-        except OSError as error:
-            return Ran(report=None, error=f"{error}; next: scripts/system-deps.sh --all", seconds=0.0, output="")
+        said = subprocess.run(["true"], env={**os.environ, "LD_PRELOAD": library}, capture_output=True, text=True)
+        if said.stderr:
+            return Ran(
+                report=None, error=f"{said.stderr.strip()}; next: scripts/system-deps.sh --all", seconds=0.0, output=""
+            )
     others = {f"{k}{s}" for k in ("slow", "fixed", "clean") for s in (".py", ".sh") if k != kind}
     with tempfile.TemporaryDirectory(prefix="stepscope-case-") as scratch:
         folder = Path(scratch) / "case"
