@@ -188,8 +188,8 @@ def test_kernels_have_the_sizes_and_the_line_of_their_op() -> None:
     table = line_times.build(_trace("jax-convolution"), _no_graph())
     mine = [op for op in table.ops if op.flops == large[0].op.flops]
     assert len(mine) == len(large)
-    for op in mine:
-        assert 0.1 * peak < 10 * op.flops / (op.self_ps / 1e12) < peak  # ten steps
+    (forward,) = (op for op in mine if op.type == "cudnn-conv")  # the gradients' algorithms need fewer multiplications
+    assert 0.1 * peak < 10 * forward.flops / (forward.self_ps / 1e12) < peak  # ten steps
 
 
 def test_a_large_kernel_is_told_with_its_line_and_cost() -> None:

@@ -41,7 +41,8 @@ class ProgramOp:
     shape: str
     """Shape of its result, as XLA prints it; of a tuple its first part."""
     flops: float = 0.0
-    """Operations of one run in its matrix products and convolutions, those fused into it counted; 0: it has none."""
+    """Operations of one run in its matrix products and convolutions by their definition, with those fused into it; an
+    algorithm may need fewer. 0: it has none."""
     frames: tuple[Frame, ...] = ()
     """Lines that led to it, innermost first; none if the program does not say."""
     convolution: Convolution | None = None
