@@ -13,7 +13,8 @@ from tests.detectors.jobs import nothing
 from stepscope.causes.input import data_loader_wait
 from stepscope.derive import steps_view, unmeasured
 from stepscope.derive.view import SessionView
-from stepscope.detectors.input.data_loader_wait import DETECTOR, detect
+from stepscope.detectors.base import Seen
+from stepscope.detectors.input.data_loader_wait import DETECTOR
 from stepscope.model.log.program import DataLoaderMade
 from stepscope.model.records import GpuTable
 from stepscope.model.session.session import HostInfo
@@ -90,7 +91,8 @@ def test_workers_have_another_remedy() -> None:
     """A loader that has workers is not told to get some."""
     with_steps = steps_view.of(view(60 * MS, workers=3))
     assert with_steps is not None
-    (found,) = detect(with_steps, DETECTOR.params)
+    (found,) = DETECTOR.detect(with_steps, DETECTOR.params)
+    assert isinstance(found, Seen)
     assert "too few or too slow workers (3 processes)" in found.title
     assert [one.id for one in found.remedies] == ["more-loader-workers", "less-work-per-sample"]
 
