@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from tests.reports import samples
 
-from stepscope.model.report.finding import Checked
+from stepscope.model.report.finding import Checked, StageShare
 from stepscope.reports import checked_words, words
 
 
@@ -42,3 +43,14 @@ def test_what_could_not_look(outcome: str, missing: tuple[str, ...], *, blind: b
 def test_one_of_a_unit(value: float, unit: str, said: str) -> None:
     """One of something is not written as several."""
     assert words.value_text(value, unit) == said
+
+
+def test_the_rest_of_a_step_holds_the_framework_where_its_calls_are_not_measured() -> None:
+    """Python is said to take the time only where the framework's calls were seen."""
+    seen, unseen = samples.stages(), tuple(StageShare(stage="storage", ratio=None, basis="") for _ in range(2))
+    found = samples.clean()
+    for stages, word in ((seen, "other Python"), (unseen, "framework calls and other Python")):
+        parts = tuple(part for part in found.anatomy if part.component != "call")
+        report = msgspec.structs.replace(found, stages=stages, anatomy=parts)
+        assert words.component_of(report, "other-python") == word
+        assert words.component_of(report, "input-wait") == "input wait"

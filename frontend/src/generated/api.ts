@@ -510,6 +510,19 @@ export interface LiveFinding {
   place: string;
 }
 
+export interface LiveGpu {
+  index: number;
+  name: string;
+  busy_ratio: number | null;
+  used_bytes: number | null;
+  job_bytes: number | null;
+  total_bytes: number | null;
+  power_w: number | null;
+  slowed: string[] | null;
+  rx_bytes_s: number | null;
+  tx_bytes_s: number | null;
+}
+
 export interface LiveMaker {
   kind: string;
   title: string;
@@ -648,6 +661,8 @@ export interface OpTime {
   gradient: boolean;
   input: boolean;
   device: string;
+  shape: string;
+  flops: number;
   calls: number;
   ns: number;
   ratio: number;
@@ -1036,6 +1051,7 @@ export interface Status {
   member: string;
   cluster: string;
   cluster_tasks: number;
+  gpus: LiveGpu[];
 }
 
 export interface Step {

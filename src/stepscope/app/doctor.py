@@ -11,7 +11,7 @@ import msgspec
 from stepscope._version import __version__
 from stepscope.app import jobs
 from stepscope.app.record import python_of_job
-from stepscope.collector.machine import calibration, cpu, libraries, memory, profiling
+from stepscope.collector.machine import calibration, cpu, gpu, libraries, memory, profiling
 from stepscope.collector.machine.host import Host
 from stepscope.collector.machine.python import ask
 from stepscope.collector.memory import page_walks
@@ -50,6 +50,7 @@ def doctor(options: DoctorOptions, host: Host | None = None) -> DoctorReport:
             *profiling.checks(host),
             *cpu.checks(host),
             *memory.checks(host),
+            *gpu.checks(host, facts),
             *libraries.checks(host, facts),
         ),
     )

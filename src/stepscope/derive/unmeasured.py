@@ -1,25 +1,36 @@
-"""The framework whose calls make the steps and are not measured: PyTorch or JAX, in a loop marked by stepscope.step().
+"""The framework whose calls make the steps and are not measured: PyTorch or JAX.
 
-Its import is seen, its calls are not: all of such a step looks like Python between calls. Nothing may be concluded from
-that, least of all that Python takes the time.
+Of PyTorch an optimizer's steps and the waits for a DataLoader are seen, of JAX its import; of both the steps that
+stepscope.step() marks. Their calls are not: all else of such a step looks like Python between calls. Nothing may be
+concluded from that, least of all that Python takes the time.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stepscope.model.log.program import DataLoaderMade
+from stepscope.wire.kinds import Kind
+
 if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
 NAMES = {"torch": "PyTorch", "jax": "JAX"}
-"""Frameworks without probes, and their names in reports."""
+"""Frameworks whose calls are not measured, and their names in reports."""
 MIN_RATIO = 0.9
-"""Of the step in Python between calls, from which none of its work was seen."""
+"""Of the step in Python between calls, besides the waits for a DataLoader, from which none of its work was seen."""
+OPTIMIZER = "optimizer"
+"""Role of the calls at the ends of PyTorch's optimizer steps."""
 
 
 def framework(view: SessionView) -> str:
     """The name of the framework; "" if the steps' work was measured, or none of these was imported."""
-    anatomy = view.anatomy
-    if anatomy is None or anatomy.ratio("other-python") < MIN_RATIO or anatomy.ratio("call") > 0:
+    anatomy, steps = view.anatomy, view.steps
+    if anatomy is None or steps is None or anatomy.ratio("call") > 0:
+        return ""
+    if steps.kind == Kind.APPLY and steps.call is not None and steps.call.role == OPTIMIZER:
+        return NAMES["torch"]
+    waits = anatomy.ratio("input-wait") if steps.worker.all(DataLoaderMade) else 0.0
+    if anatomy.ratio("other-python") < MIN_RATIO * (1.0 - waits):
         return ""
     return next((title for name, title in NAMES.items() if name in view.frameworks), "")

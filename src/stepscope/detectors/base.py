@@ -19,6 +19,7 @@ from stepscope.causes.system import contention, gpu, memory_leak, resources, ste
 from stepscope.derive import steps_view
 from stepscope.derive.python import stack_samples
 from stepscope.detectors.costs import compute_ratio, cost_of
+from stepscope.detectors.ranking import meet, rank
 from stepscope.errors import DamagedError
 from stepscope.model.log.events import Traced
 from stepscope.model.report.finding import Checked, Diagnostic, Finding, severity_of
@@ -66,6 +67,7 @@ class Signal(Enum):
     LIVE_BYTES = "live bytes of the GPU's memory"
     OP_TRACE = "op trace of some steps"
     DEVICE_TRACE = "op trace with GPU or TPU work"
+    PROGRAMS = "compiled programs in an op trace of some steps"
     RUN = "measured run"
     EXPERIMENT = "experiment"
     MEMBERS = "steps of several members of the job"
@@ -91,6 +93,7 @@ HINTS = {
     Signal.NATIVE: "run stepscope trace JOB --kind native while it runs",
     Signal.OP_TRACE: "run stepscope trace JOB while it runs",
     Signal.DEVICE_TRACE: "needs an op trace of a job on a GPU or TPU: stepscope trace JOB, or stepscope import FILE",
+    Signal.PROGRAMS: "needs an op trace by a profiler of XLA, as JAX has it",
     Signal.RUN: "this session was imported; measure the job with stepscope run",
     Signal.EXPERIMENT: "nothing was tried on this run; stepscope whatif changes one thing at a time and measures it",
     Signal.MEMBERS: "this is the session of one process; stepscope merge joins those of a job's workers",
@@ -106,7 +109,7 @@ IMPORTED_HINTS = HINTS | {
 """Hints for a session of imported files."""
 _OF_DEVICES = frozenset({Signal.DEVICE_TRACE, Signal.GPU, Signal.LIVE_BYTES})
 """Signals that a machine without a GPU cannot give: a detector that lacks one does not apply there."""
-_IN_FILES = frozenset({Signal.OP_TRACE, Signal.DEVICE_TRACE, Signal.NATIVE})
+_IN_FILES = frozenset({Signal.OP_TRACE, Signal.DEVICE_TRACE, Signal.NATIVE, Signal.PROGRAMS})
 """Signals an imported file can carry. A detector that lacks any other signal needs a measured run."""
 
 
@@ -176,6 +179,8 @@ class Detector(Generic[P]):
     pipeline_stage: PipelineStage = "none"
     needs: frozenset[Signal]
     params: P
+    instead: frozenset[Signal] = frozenset()
+    """Signals that serve in place of ``needs``."""
     detect: Callable[[StepsView, P], Iterator[Seen | Undecided | CaptureRequest]]
     """Given a ``StepsView`` wherever there are steps; a detector that does not need them takes a ``SessionView``."""
     yields_to: frozenset[str] = frozenset()
@@ -200,6 +205,7 @@ def present(view: SessionView) -> frozenset[Signal]:
     there = {
         Signal.OP_TRACE: trace is not None,
         Signal.DEVICE_TRACE: trace is not None and trace.device >= 0,
+        Signal.PROGRAMS: trace is not None and any(program.ops for program in trace.trace.programs),
         Signal.STACKS: view.get(no_progress.build) is not None,
         Signal.HOST: view.get(contention.build) is not None,
         Signal.FAULTS: view.get(steady_page_faults.build) is not None,
@@ -275,7 +281,8 @@ def _blind(detector: Detector[object], view: SessionView, have: frozenset[Signal
     """Why a detector cannot look, or does not apply; None if it can look."""
     imported = view.session.manifest.mode == "import"
     hints = IMPORTED_HINTS if imported else HINTS
-    missing = sorted(detector.needs - have, key=lambda s: s.name)
+    lacking = frozenset() if detector.instead and detector.instead <= have else detector.needs - have
+    missing = sorted(lacking, key=lambda s: s.name)
     if imported and not _IN_FILES.issuperset(missing):
         return _checked(detector, "not-applicable", [Signal.RUN], hints[Signal.RUN])
     if not imported and (why := _not_here(detector, view, missing)):
@@ -322,39 +329,10 @@ def _exposed(view: SessionView) -> Stage:
     return "training" if view.get(purpose.trains) else "prediction"
 
 
-def rank(finding: Finding) -> tuple[int, bool, float, str]:
-    """Sort key of a report's findings: by cost, with what the user can change before what the machine does.
-
-    A question comes after what is known to cost something, and before information.
-
-    The machine's findings were set up elsewhere: they name no line of the job, and no setting that ``whatif`` can try.
-    Information whose saving is not known is ordered by the share that it is about.
-    """
-    own = bool(finding.where) or any(remedy.what_if for remedy in finding.remedies)
-    machine = finding.introduced_stage == "environment setting" and not own
-    cost = finding.cost
-    about = cost.high if finding.severity == "info" and cost.basis == "unknown" else cost.weight
-    level = {"ask": 1, "info": 2}.get(finding.severity, 0)
-    return level, machine, -about, finding.code
-
-
 def _one_per_root(detectors: Sequence[Detector[object]], findings: list[Finding]) -> list[Finding]:
     """The findings without those that yield to another finding about the same place."""
     yields_to = {d.code: d.yields_to for d in detectors}
     return [f for f in findings if not any(g.code in yields_to[f.code] and meet(f, g) for g in findings)]
-
-
-def meet(one: Finding, other: Finding) -> bool:
-    """Whether the first place of a finding, or its function, is among the other finding's places."""
-    if not one.where:
-        return False
-    first = one.where[0]
-    end = first.end_line or first.line
-    return any(
-        p.file == first.file
-        and ((p.line <= end and first.line <= (p.end_line or p.line)) or (p.function == first.function != ""))
-        for p in other.where
-    )
 
 
 def _told_by(checked: Checked, findings: list[Finding], kept: list[Finding]) -> Checked:

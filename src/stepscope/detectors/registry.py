@@ -88,6 +88,7 @@ from stepscope.detectors.host import (
     whole_copied_for_part,
 )
 from stepscope.detectors.input import (
+    data_loader_wait,
     input_takes_cpus,
     iterator_made_each_step,
     padding_to_one_length,
@@ -200,6 +201,7 @@ ALL: Listed = (
     input_takes_cpus.DETECTOR,
     single_elements.DETECTOR,
     unread_input.DETECTOR,
+    data_loader_wait.DETECTOR,
     kernel_launch_bound.DETECTOR,
     host_to_device_copy_bound.DETECTOR,
     op_on_host_in_device_step.DETECTOR,

@@ -19,6 +19,7 @@ _TITLES = {
     "profiling": "What stepscope can see",
     "cpu": "Processors",
     "memory": "Memory",
+    "gpu": "GPUs",
     "libraries": "Libraries",
 }
 _MARKS = {"ok": "ok", "note": "note", "change": "CHANGE", "blind": "blind"}

@@ -100,7 +100,7 @@ def _anatomy(report: Report) -> str:
     for part in report.anatomy:
         place = code(words.place_text(part.where)) if part.where else ""
         share, time = words.percent(part.ratio) + " %", format_ns(part.ns_per_step)
-        rows.append((escape(words.component_word(part.component)), share, time, code(part.name), place))
+        rows.append((escape(words.component_of(report, part.component)), share, time, code(part.name), place))
     return "### The mean step\n\n" + table(("component", " share", " per step", "largest part", "where"), rows)
 
 

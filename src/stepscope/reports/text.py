@@ -184,7 +184,7 @@ def _anatomy(report: Report) -> list[str]:
     shown = sorted((c for c in shares if shares[c] >= SMALL_SHARE), key=lambda c: -shares[c])
     if shown == ["other-python"] and report.stages and all(stage.ratio is None for stage in report.stages):
         return [report.stages[0].basis]  # of a framework without probes: derive.unmeasured
-    items = [f"{words.component_word(c)} {100 * shares[c]:.0f} %" for c in shown]
+    items = [f"{words.component_of(report, c)} {100 * shares[c]:.0f} %" for c in shown]
     return items or ["no breakdown available"]
 
 

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 COMPONENT_WORDS: dict[str, str] = {name: about.word for name, about in COMPONENTS.items()}
 COMPONENT_WORDS["unmeasured"] = "not measured"
+REST = "other-python"
+UNTOLD = "framework calls and other Python"
+"""What ``REST`` is where the framework's calls are not measured (``derive.unmeasured``)."""
 """Display name of each component of the step."""
 
 STAGE_WORDS = {
@@ -88,6 +91,14 @@ def printable(text: str) -> str:
 def component_word(component: str) -> str:
     """Display name of a component of the step; an unknown component keeps its identifier."""
     return COMPONENT_WORDS.get(component) or printable(component.replace("-", " "))
+
+
+def component_of(report: Report, component: str) -> str:
+    """The same in a report: where the framework's calls are not measured, they are in the rest of the step."""
+    unseen = report.stages and all(stage.ratio is None for stage in report.stages)
+    if component == REST and unseen and all(part.component != "call" for part in report.anatomy):
+        return UNTOLD
+    return component_word(component)
 
 
 def stage_word(stage: str) -> str:

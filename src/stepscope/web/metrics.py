@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
     from stepscope.model.api.rest_api import Job
+    from stepscope.model.api.status import LiveGpu
 
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 JOB = ("pid", "session")
@@ -43,6 +44,7 @@ class _Jobs:
             "Time without work of a job that hangs, or (state busy) computes without a batch; absent otherwise.",
             labels=(*JOB, "state", "kind", "place", "waits"),
         )
+        gpus = _Gpus()
         for job in self._jobs:
             status = job.status
             labels = (str(job.pid), _label(Path(status.session).name))
@@ -66,7 +68,52 @@ class _Jobs:
                 captures.add_metric((*labels, _label(state)), count)
             spent.add_metric(labels, status.captures_ratio)
             sidecar.add_metric(labels, status.sidecar_core_ratio)
-        yield from (info, steps, rate, samples, share, found, captures, spent, sidecar, hang)
+            gpus.add(labels, status.gpus)
+        yield from (info, steps, rate, samples, share, found, captures, spent, sidecar, hang, *gpus.families())
+
+
+class _Gpus:
+    """Readings of the GPUs of the jobs' hosts; a reading that a card does not tell is left out."""
+
+    FAMILIES: ClassVar = {
+        "busy_ratio": ("stepscope_gpu_busy_ratio", "Share of NVML's last period in which a kernel ran."),
+        "used_bytes": ("stepscope_gpu_memory_used_bytes", "Memory in use by all processes."),
+        "job_bytes": ("stepscope_gpu_memory_job_bytes", "Memory in use by the job's measured processes."),
+        "total_bytes": ("stepscope_gpu_memory_total_bytes", "Memory of the GPU."),
+        "power_w": ("stepscope_gpu_power_watts", "Power that it takes."),
+        "rx_bytes_s": ("stepscope_gpu_bus_received_bytes_per_second", "From the host, over 20 ms."),
+        "tx_bytes_s": ("stepscope_gpu_bus_sent_bytes_per_second", "To the host, over 20 ms."),
+    }
+    """By field of ``LiveGpu``."""
+
+    def __init__(self) -> None:
+        """No readings."""
+        from prometheus_client.core import GaugeMetricFamily
+
+        labels = (*JOB, "gpu", "name")
+        self._of = {field: GaugeMetricFamily(*about, labels=labels) for field, about in self.FAMILIES.items()}
+        self._slowed = GaugeMetricFamily(
+            "stepscope_gpu_slowed",
+            "1: the reason holds the clock down now; without a reason, whether any does.",
+            labels=(*labels, "reason"),
+        )
+
+    def add(self, job: tuple[str, str], gpus: Sequence[LiveGpu]) -> None:
+        """The readings of one job's host."""
+        for gpu in gpus:
+            labels = (*job, str(gpu.index), _label(gpu.name))
+            for field, family in self._of.items():
+                value = getattr(gpu, field)
+                if value is not None:
+                    family.add_metric(labels, value)
+            if gpu.slowed is not None:
+                self._slowed.add_metric((*labels, ""), float(bool(gpu.slowed)))
+                for reason in gpu.slowed:
+                    self._slowed.add_metric((*labels, _label(reason)), 1.0)
+
+    def families(self) -> tuple[Metric, ...]:
+        """Every metric that has a reading."""
+        return tuple(one for one in (*self._of.values(), self._slowed) if one.samples)
 
 
 def _label(text: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from stepscope.collector.machine.host import Host
 from stepscope.collector.machine.python import Loaded, PythonFacts
+from stepscope.collector.nvml import Gpus
 from stepscope.model.session.session import AllocatorInfo
 
 GOOD = {
@@ -81,6 +82,7 @@ def host(
     environment: Mapping[str, str] | None = None,
     denied: Mapping[str, str] | None = None,
     perf: str | None = "/usr/bin/perf",
+    gpus: Gpus | None = None,
 ) -> Host:
     """A host of ``files``; ``denied``: why a counter cannot be opened."""
     for name, text in files.items():
@@ -93,6 +95,7 @@ def host(
         program=lambda name: perf,
         try_counting=lambda counter: (denied or {}).get(counter, ""),
         libc=(2, 36),
+        gpus=lambda: gpus or Gpus(),
     )
 
 
@@ -105,6 +108,7 @@ def python(
     allocator: AllocatorInfo | None = None,
     version: tuple[int, ...] = (3, 11, 7),
     unchecked: str = "",
+    torch_cuda: str = "",
 ) -> PythonFacts:
     """A Python with TensorFlow, or with ``packages``."""
     return PythonFacts(
@@ -114,6 +118,7 @@ def python(
         unmet=unmet,
         unchecked=unchecked,
         build=build or {},
+        torch_cuda=torch_cuda,
         allocator=allocator,
         loaded=loaded,
     )

@@ -1,6 +1,7 @@
 /* libnvidia-ml.so.1 for tests: answers the questions of stepscope's sampler with the readings of a file.
  *
  * FAKE_NVML names it: one line per question for the utilisation, "busy memory_busy used total pcie_tx pcie_rx pid";
+ * FAKE_POWER (mW), FAKE_MODE, FAKE_PERSISTENCE, FAKE_MIG, FAKE_REASONS answer one question each; unset: not supported;
  * after the last line it stays there. A value of -1 is answered with NVML_ERROR_NOT_SUPPORTED.
  */
 #include <stdio.h>
@@ -55,6 +56,30 @@ int nvmlDeviceGetPcieThroughput(void *handle, unsigned counter, unsigned *kib) {
     if (now[4 + counter] < 0) return NOT_SUPPORTED;
     *kib = (unsigned)now[4 + counter];
     return OK;
+}
+static int told(const char *name, unsigned *out) {
+    const char *value = getenv(name);
+    if (!value) return NOT_SUPPORTED;
+    *out = (unsigned)strtoul(value, 0, 0);
+    return OK;
+}
+int nvmlSystemGetDriverVersion(char *out, unsigned length) { snprintf(out, length, "580.159.04"); return OK; }
+int nvmlSystemGetCudaDriverVersion_v2(int *out) { *out = 13000; return OK; }
+int nvmlDeviceGetPowerUsage(void *handle, unsigned *out) { (void)handle; return told("FAKE_POWER", out); }
+int nvmlDeviceGetEnforcedPowerLimit(void *handle, unsigned *out) { (void)handle; *out = 700000; return OK; }
+int nvmlDeviceGetComputeMode(void *handle, unsigned *out) { (void)handle; return told("FAKE_MODE", out); }
+int nvmlDeviceGetPersistenceMode(void *handle, unsigned *out) { (void)handle; return told("FAKE_PERSISTENCE", out); }
+int nvmlDeviceGetMigMode(void *handle, unsigned *current, unsigned *pending) {
+    (void)handle;
+    *pending = 0;
+    return told("FAKE_MIG", current);
+}
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *handle, unsigned long long *out) {
+    (void)handle;
+    unsigned found;
+    int code = told("FAKE_REASONS", &found);
+    if (code == OK) *out = found;
+    return code;
 }
 int nvmlDeviceGetComputeRunningProcesses_v3(void *handle, unsigned *count, process_t *out) {
     (void)handle;

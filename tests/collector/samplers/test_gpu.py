@@ -14,7 +14,7 @@ from stepscope.collector.samplers.names import Names
 
 HERE = Path(__file__).parent
 ASK = """
-import json, sys
+import json, msgspec, sys
 from stepscope.collector.samplers.gpu import GpuSampler
 from stepscope.collector.samplers.names import Names
 names = Names()
@@ -23,7 +23,8 @@ for second in range(1, 4):
     sampler.sample(second, frozenset({42}))
 table = sampler.rows.table()
 columns = {name: getattr(table, name).tolist() for name in table.__dataclass_fields__}
-print(json.dumps({"problem": sampler.problem, "count": sampler.count, "names": names.waiting, **columns}))
+now = [msgspec.to_builtins(gpu) for gpu in sampler.now]
+print(json.dumps({"now": now, "problem": sampler.problem, "count": sampler.count, "names": names.waiting, **columns}))
 """
 
 
@@ -76,6 +77,52 @@ def test_readings_become_rows(library: Path, driver: Path, tmp_path: Path) -> No
     assert seen["total_bytes"] == [80_000_000_000, 80_000_000_000, 9]
     assert seen["pcie_tx_bytes_s"] == [102_400] * 3
     assert seen["pcie_rx_bytes_s"] == [2_048_000] * 3
+
+
+def test_the_last_look_is_the_live_reading(library: Path, driver: Path, tmp_path: Path) -> None:
+    """What the page and the exporter show is the sampler's last row, with the power and what holds the clock down."""
+    readings = tmp_path / "readings"
+    readings.write_text("97 40 78000000000 80000000000 100 2000 42\n0 0 1 2 9 9 42\n55 1 5 9 1 1 7\n")
+    more = {"LD_LIBRARY_PATH": str(library), "FAKE_NVML": str(readings), "FAKE_POWER": "655500", "FAKE_REASONS": "0x44"}
+    seen = ask(driver, more)
+    assert seen["now"] == [
+        {
+            "index": 0,
+            "name": "Replayed GPU",
+            "busy_ratio": 0.55,
+            "used_bytes": 5,
+            "job_bytes": 0,
+            "total_bytes": 9,
+            "power_w": 655.5,
+            "slowed": ["power limit", "temperature, by hardware"],
+            "rx_bytes_s": 2_048_000,
+            "tx_bytes_s": 102_400,
+        }
+    ]
+
+
+LOOK = """
+import dataclasses, json, sys
+from stepscope.collector import nvml
+print(json.dumps(dataclasses.asdict(nvml.look(sys.argv[1]))))
+"""
+
+
+def test_the_doctor_reads_the_same_library(library: Path, driver: Path, tmp_path: Path) -> None:
+    """Driver, newest CUDA, modes and power of each device; what the card refuses is None."""
+    readings = tmp_path / "readings"
+    readings.write_text("0 0 5 9 1 1 7\n")
+    more = {"FAKE_PERSISTENCE": "1", "FAKE_MODE": "3", "FAKE_MIG": "0", "FAKE_POWER": "76000"}
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(library), "FAKE_NVML": str(readings), **more}
+    pytest.importorskip("pynvml")
+    done = subprocess.run(
+        [sys.executable, "-c", LOOK, str(driver)], env=environment, capture_output=True, text=True, check=True
+    )
+    seen = json.loads(done.stdout)
+    assert (seen["count"], seen["problem"], seen["driver"], seen["cuda"]) == (1, "", "580.159.04", [13, 0])
+    (gpu,) = seen["devices"]
+    assert (gpu["name"], gpu["power_w"], gpu["power_limit_w"], gpu["reasons"]) == ("Replayed GPU", 76.0, 700.0, None)
+    assert (gpu["mig"], gpu["compute_mode"], gpu["persistence"]) == (False, 3, True)
 
 
 def test_what_a_card_does_not_tell_is_unknown(library: Path, driver: Path, tmp_path: Path) -> None:

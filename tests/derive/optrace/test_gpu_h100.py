@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.derive.graph.index import GraphIndex
+from stepscope.derive.optrace import compiled_ops, line_times
 from stepscope.derive.optrace.device import device_work
 from stepscope.derive.optrace.steps import readbacks, step_parts
 from stepscope.derive.optrace.trace_view import OpView
@@ -16,9 +18,10 @@ from stepscope.detectors import registry
 from stepscope.detectors.base import run
 from stepscope.formats.chrome import trace_events
 from stepscope.formats.xplane import xspace
+from stepscope.model.records import RecordTable
 from stepscope.model.report.finding import Finding
 from stepscope.model.session.optrace import DEVICE_KINDS, Category, LineKind, OpTrace, PlaneKind
-from stepscope.model.session.session import Manifest, Session, StoredOpTrace
+from stepscope.model.session.session import Manifest, Session, StoredOpTrace, Worker, WorkerInfo
 from stepscope.timeline.tracks import Spans
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "gpu-h100"
@@ -27,6 +30,7 @@ FIRST = {
     "jax-bytes-to-device": "KRN002",
     "jax-network-input": "INP007",
     "jax-small-batch": "KRN001",
+    "jax-convolution": "GRF022",
     "torch-clean-bf16": None,
     "torch-reads-values": "KRN001",
     "torch-pageable-frames": "KRN002",
@@ -160,3 +164,49 @@ def test_the_timeline_has_the_threads_and_streams_and_nothing_of_the_profiler() 
         ("a /device:GPU:0", "stream 7"),
         ("a /device:GPU:0", "stream 7  annotations"),
     ]
+
+
+def test_kernels_have_the_sizes_and_the_line_of_their_op() -> None:
+    """A kernel names an op of its program: the convolution of 11 x 11, its two gradients, and what they compute."""
+    compiled = compiled_ops.build(_trace("jax-convolution"))
+    ran = {compiled.ops[number].op.name: compiled.ops[number] for number in compiled.index.tolist()}
+    large = [one for one in ran.values() if one.op.convolution and one.op.convolution.kernel == (11, 11)]
+    assert {one.op.opcode for one in large} == {
+        "__cudnn$convForward",
+        "__cudnn$convBackwardInput",
+        "__cudnn$convBackwardFilter",
+    }
+    for one in large:
+        assert one.op.convolution is not None
+        assert (one.op.convolution.taken, one.op.convolution.made, one.op.convolution.plain) == (256, 256, True)
+        assert one.op.flops == 2 * 64 * 64 * 64 * 256 * 256 * 11 * 11  # batch, rows, columns, channels, kernel
+        assert one.place is not None
+        assert (one.place.function, one.place.line) == ("scores", 99)  # not the line that all convolutions share
+    shapes = {one.op.shape for one in large}
+    assert shapes == {"f32[64,64,64,256]", "f32[256,11,11,256]"}
+    peak = 989e12 / 2  # TF32 of the card, without sparsity
+    table = line_times.build(_trace("jax-convolution"), _no_graph())
+    mine = [op for op in table.ops if op.flops == large[0].op.flops]
+    assert len(mine) == len(large)
+    (forward,) = (op for op in mine if op.type == "cudnn-conv")  # the gradients' algorithms need fewer multiplications
+    assert 0.1 * peak < 10 * forward.flops / (forward.self_ps / 1e12) < peak  # ten steps
+
+
+def test_a_large_kernel_is_told_with_its_line_and_cost() -> None:
+    """The finding says the size, the line, and at most what the clock says of the network without the large kernel."""
+    (found,) = (one for one in _findings("jax-convolution") if one.code == "GRF022")
+    assert "11 x 11" in found.title
+    assert [(place.line, place.function) for place in found.where] == [(99, "scores")]
+    extra = 1 - 1 / 1.76  # one 3 x 3 in its place, by the clock; the stack of five is slower than one
+    assert found.cost.low < found.cost.ratio < extra < found.cost.high
+
+
+@pytest.mark.parametrize("name", ["jax-small-batch", "jax-bytes-to-device", "jax-network-input"])
+def test_small_kernels_are_clear(name: str) -> None:
+    """The same network with 3 x 3, and 5 x 5 from three channels, has no large kernel: the detector looked."""
+    _, checked, _ = run(registry.ALL, _session(name))
+    assert [one.outcome for one in checked if one.detector == "GRF022"] == ["clear"]
+
+
+def _no_graph() -> GraphIndex:
+    return GraphIndex(Worker(info=WorkerInfo(key="", pid=0), records=RecordTable.empty()))

@@ -39,6 +39,8 @@ PROBES = (
     "tensorflow.session_hooks",
     "onnxruntime.inference",
     "jax.processes",
+    "torch.optimizer_steps",
+    "torch.data_loaders",
     "tensorflow.servers",
     "tensorflow.saving",
     "tensorflow.building",

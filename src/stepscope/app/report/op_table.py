@@ -80,6 +80,8 @@ def _of(view: SessionView, traced: OpView) -> OpTable | None:
                 gradient=op.gradient,
                 input=_of_input(op, index),
                 device=op.plane,
+                shape=op.shape,
+                flops=op.flops,
                 calls=op.calls,
                 ns=op.self_ps // 1000,
                 ratio=op.self_ps / lines.total_ps,

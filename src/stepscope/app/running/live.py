@@ -214,6 +214,7 @@ class Live:
             makers=live_makers.counted(self._makers, self._count),
             session_bytes=self._sizes[-1][1] if self._sizes else 0,
             bytes_per_hour=self._growth(),
+            gpus=recording.sampling.gpu.now,
             problems=tuple(filter(None, (recording.disk_problem, self._problem))),
         )
         try:

@@ -8,6 +8,7 @@ import ast
 import importlib
 import json
 import os
+import re
 import sys
 from importlib import metadata
 
@@ -22,6 +23,9 @@ FRAMEWORKS = "tensorflow tensorflow-cpu tensorflow-gpu tensorflow-intel tensorfl
 OTHERS = "keras tf-keras jax jaxlib torch onnxruntime onnxruntime-gpu numpy protobuf ml-dtypes h5py"
 ROOTS = frozenset((FRAMEWORKS + " " + OTHERS).split())
 """Packages that are reported, and whose requirements are compared with the installed versions."""
+CUDA = ("nvidia-", "jax-cuda")
+"""Beginnings of the names of packages with CUDA's libraries, and of JAX's plugins for it."""
+TORCH = "torch/version.py"
 BUILD = "tensorflow/python/platform/build_info.py"
 
 
@@ -46,7 +50,7 @@ def packages() -> "dict[str, object]":
     installed: "dict[str, metadata.Distribution]" = {}
     for distribution in metadata.distributions():
         name = (distribution.metadata["Name"] or "").lower().replace("_", "-")
-        if name in ROOTS or name.startswith("nvidia-"):
+        if name in ROOTS or name.startswith(CUDA):
             installed.setdefault(name, distribution)
     parse = parser()
     return {
@@ -56,6 +60,7 @@ def packages() -> "dict[str, object]":
         "unmet": compare(installed, parse) if parse else [],
         "unchecked": "" if parse else "neither packaging nor pip is installed there",
         "build": build(),
+        "torch_cuda": torch_cuda(),
     }
 
 
@@ -99,6 +104,17 @@ def build() -> "dict[str, str]":
             if isinstance(node, ast.List):
                 return {str(key): str(value) for key, value in ast.literal_eval(node)}
     return {}
+
+
+def torch_cuda() -> str:
+    """The CUDA that PyTorch is built for, from its own file, without importing it; "" if none."""
+    for folder in sys.path:
+        path = os.path.join(folder, TORCH)
+        if os.path.isfile(path):
+            with open(path, encoding="utf-8") as stream:
+                found = re.search(r"^cuda\b[^=\n]*=\s*['\"]([0-9.]+)['\"]", stream.read(), re.MULTILINE)
+            return found.group(1) if found else ""
+    return ""
 
 
 def load() -> "dict[str, object]":

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from stepscope.collector import nvml
 from stepscope.collector.kernel import counting
 
 _CAPABILITIES = {"CAP_SYS_PTRACE": 19, "CAP_SYS_ADMIN": 21, "CAP_PERFMON": 38}
@@ -39,6 +40,8 @@ class Host:
     """Function that finds a program which the user can run; None if there is none."""
     try_counting: Callable[[counting.Counter], str] = counting.attempt
     """Function that returns "" if the kernel permits counting, else the reason."""
+    gpus: Callable[[], nvml.Gpus] = nvml.look
+    """Function that asks NVML."""
     libc: tuple[int, int] | None = field(default_factory=_glibc)
     """Version of glibc; None with another C library."""
 

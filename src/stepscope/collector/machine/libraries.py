@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from stepscope.collector.machine.gpu import OLDEST_DRIVER
 from stepscope.collector.machine.host import Host
 from stepscope.collector.machine.python import Loaded, PythonFacts
 from stepscope.errors import FormatError
@@ -35,8 +36,6 @@ _SHOWN = (
     "onnxruntime",
     "onnxruntime-gpu",
 )
-_DRIVERS = {11: (450, 80), 12: (525, 60), 13: (580, 0)}
-"""Oldest driver on Linux for each major version of CUDA."""
 _SWITCHED_OFF = ("0", "false")
 
 
@@ -148,7 +147,7 @@ def _gpu(host: Host, python: PythonFacts) -> Iterator[Check]:
     cudnn = python.build.get("cudnn_version", "")
     found += f"; TensorFlow is built for CUDA {cuda or '?'}, cuDNN {cudnn or '?'}"
     major = int(cuda.split(".")[0]) if cuda.split(".")[0].isdigit() else 0
-    needed = _DRIVERS.get(major)
+    needed = OLDEST_DRIVER.get(major)
     if needed and driver < needed:
         why = f"CUDA {major} needs a driver of {needed[0]}.{needed[1]} or newer: the GPU is not used"
         yield _check(

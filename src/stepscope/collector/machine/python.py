@@ -41,6 +41,7 @@ class _Packages(msgspec.Struct):
     unmet: list[tuple[str, str, str]]
     unchecked: str
     build: dict[str, str]
+    torch_cuda: str = ""
 
 
 class _Loaded(msgspec.Struct):
@@ -76,6 +77,8 @@ class PythonFacts:
     """Reason why requirements could not be compared."""
     build: Mapping[str, str]
     """TensorFlow's build settings: is_cuda_build, cuda_version, cudnn_version ..."""
+    torch_cuda: str = ""
+    """The CUDA that PyTorch is built for; "": none, or there is no PyTorch."""
     allocator: AllocatorInfo | None = None
     loaded: Loaded | None = None
     """Import result; None: there is no TensorFlow, or it was not to be imported."""
@@ -125,6 +128,7 @@ def _converse(process: subprocess.Popen[bytes], said: IO[bytes], python: str, *,
         unmet=tuple(found.unmet),
         unchecked=found.unchecked,
         build=found.build,
+        torch_cuda=found.torch_cuda,
         allocator=allocator.look(process.pid) or malloc,
         loaded=loaded,
     )

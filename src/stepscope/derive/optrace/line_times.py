@@ -7,20 +7,21 @@ inside a function, with no user code on the way, counts on the line that called 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
 from stepscope.derive.graph.index import NOT_FOUND
 from stepscope.derive.numeric import intervals
-from stepscope.derive.optrace import op_times
+from stepscope.derive.optrace import compiled_ops, op_times
 from stepscope.model.session.optrace import Category, LineKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
 
     from stepscope.derive.graph.index import GraphIndex
+    from stepscope.derive.optrace.compiled_ops import CompiledOp
     from stepscope.model.log.graph import Layer
     from stepscope.model.session.optrace import OpTrace
 
@@ -59,6 +60,10 @@ class OpTime:
     layer: Layer | None
     place: Line | None
     """``line``, else the line that built ``layer``."""
+    shape: str = ""
+    """Shape of the result, if a compiled program says it."""
+    flops: float = 0.0
+    """Operations of one run, if a compiled program says them; 0: none, or not known."""
 
     @property
     def named(self) -> bool:
@@ -147,7 +152,8 @@ def _only(values: list[T]) -> T | None:
 
 def build(trace: OpTrace, index: GraphIndex) -> OpLines:
     """Joins a trace to the graph nodes of its process."""
-    stats = op_times.build(trace)
+    compiled = compiled_ops.build(trace)
+    stats, programs = op_times.build(trace, compiled), compiled.by_name()
     in_data = _data_share(trace)
     ops: list[OpTime] = []
     for row in stats.rows():
@@ -157,7 +163,8 @@ def build(trace: OpTrace, index: GraphIndex) -> OpLines:
         for part, data in ((1.0 - share, False), (share, True)):
             if part > 0:
                 node = index.node_of(row.name, row.type, data=data)
-                ops.append(_op(index, node, row, trace.planes[row.plane].name, part))
+                made = _op(index, node, row, trace.planes[row.plane].name, part)
+                ops.append(_compiled(made, programs.get((row.name, row.type))))
     ops.sort(key=lambda op: -op.self_ps)
     total = sum(op.self_ps for op in ops)
     return OpLines(ops=tuple(ops), total_ps=total, joined_ps=sum(op.self_ps for op in ops if op.row != NOT_FOUND))
@@ -204,6 +211,19 @@ def _op(index: GraphIndex, node: int, row: op_times.OpRow, plane: str, part: flo
         layer=made.layer,
         place=made.place,
     )
+
+
+def _compiled(made: OpTime, compiled: CompiledOp | None) -> OpTime:
+    """With what a compiled program says of it; a node of a graph says more of its line."""
+    if compiled is None:
+        return made
+    op, frame = compiled.op, compiled.place
+    found = replace(made, shape=op.shape, flops=op.flops)
+    if made.row != NOT_FOUND or frame is None:
+        return found
+    line = Line(frame.file, frame.function, frame.line)
+    gradient = op.convolution is not None and op.convolution.gradient
+    return replace(found, line=line, place=line, gradient=gradient)
 
 
 def _data_share(trace: OpTrace) -> dict[tuple[str, str], float]:

@@ -1,7 +1,8 @@
 """Time per op: number of runs, total time, and time without the ops inside it.
 
 An op is what has an op type: a framework op on a host thread (``name:Type``), a stage of a tf.data pipeline, an HLO op
-of a TPU, and on a GPU the framework op named by a kernel or copy; a kernel without one counts under its own name. Self
+of a TPU, and on a GPU the framework op named by a kernel or copy, else the op of its compiled program; a kernel without
+either counts under its own name. Self
 time is the duration minus that of the ops directly inside it on the same thread; events that are no ops (the executor
 around them) subtract nothing.
 
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.optrace import compiled_ops
 from stepscope.derive.optrace.host.event_nesting import parents, self_times
 from stepscope.formats.op_names import WHOLE_PROGRAM, parse_op
 from stepscope.model.blocks import take
@@ -25,6 +27,7 @@ from stepscope.model.session.optrace_stats import StatName
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from stepscope.derive.optrace.compiled_ops import CompiledOps
     from stepscope.model.records import F64, I64
     from stepscope.model.session.optrace import I8, I32, Line, OpTrace, Plane
 
@@ -75,8 +78,8 @@ class OpStats:
             )
 
 
-def build(trace: OpTrace) -> OpStats:
-    """Time per op of a whole trace.
+def build(trace: OpTrace, compiled: CompiledOps | None = None) -> OpStats:
+    """Time per op of a whole trace; ``compiled``: its ops of compiled programs, if they are known already.
 
     Raises:
         FormatError, SessionError: the trace's stats cannot be read.
@@ -84,7 +87,8 @@ def build(trace: OpTrace) -> OpStats:
     Cost: about 40 ns an event, and 0.5 us for one of an op.
     """
     gpus = [plane for plane in trace.planes if plane.kind in DEVICE_KINDS]
-    tables = [_by_meta(trace), *(_by_framework_op(trace, plane) for plane in gpus)]
+    programs = compiled or compiled_ops.build(trace)
+    tables = [_by_meta(trace), *(_by_framework_op(trace, plane, programs) for plane in gpus)]
     plane = np.concatenate([t.plane for t in tables])
     self_ps = np.concatenate([t.self_ps for t in tables])
     order = np.lexsort((plane, -self_ps))
@@ -160,22 +164,21 @@ def _exact(trace: OpTrace, rows: I64) -> I64:
     return dur
 
 
-def _by_framework_op(trace: OpTrace, plane: Plane) -> OpStats:
+def _by_framework_op(trace: OpTrace, plane: Plane, programs: CompiledOps) -> OpStats:
     """Ops whose kernels ran in the streams of a device. Streams do not nest: self time is total time."""
     events, metas = trace.events, trace.metas
     lines = [line for line in trace.lines_of(LineKind.STREAM) if line.plane == plane.index]
     rows = np.concatenate([np.empty(0, np.int64), *(np.arange(line.first, line.last) for line in lines)])
-    op, texts = _ops_of(trace, plane, rows)
+    op, ops = _ops_of(trace, plane, rows, programs)
     plain = np.flatnonzero(op < 0)
-    op[plain] = len(texts) + metas.name[events.meta[rows[plain]]]
+    op[plain] = len(ops) + metas.name[events.meta[rows[plain]]]
     used = np.flatnonzero(np.bincount(op)) if len(op) else rows
-    group_of = np.zeros(len(texts) + len(trace.strings), np.int64)
+    group_of = np.zeros(len(ops) + len(trace.strings), np.int64)
     group_of[used] = np.arange(len(used))
     group = group_of[op]
     names, types = [], []
     for code in used.tolist():
-        text = texts[code] if code < len(texts) else trace.strings[code - len(texts)]
-        name, kind = (parse_op(text) or (text, "")) if code < len(texts) else (text, "")
+        name, kind = ops[code] if code < len(ops) else (trace.strings[code - len(ops)], "")
         names.append(name)
         types.append(kind)
     category = np.zeros(len(used), np.int8)
@@ -185,15 +188,19 @@ def _by_framework_op(trace: OpTrace, plane: Plane) -> OpStats:
     return _summed(group, np.ones(len(rows)), dur, dur, plane=where, names=names, types=types, category=category)
 
 
-def _ops_of(trace: OpTrace, plane: Plane, rows: I64) -> tuple[I64, tuple[str, ...]]:
-    """The framework op named by each event: number of its text, -1 for none, an empty one or a whole program."""
+def _ops_of(trace: OpTrace, plane: Plane, rows: I64, programs: CompiledOps) -> tuple[I64, list[tuple[str, str]]]:
+    """(name, type) of ops, and which of them each event names: the framework's, else that of its program, else -1."""
     first, last = trace.rows_of(plane)
     column = trace.stats.of_rows(StatName.TF_OP, rows)
     said = np.full(last - first, -1, np.int64)
     if column.texts is not None:
         said[column.rows - first] = column.values.astype(np.int64)
         said[np.isin(said, [i for i, text in enumerate(column.texts) if text in {"", WHOLE_PROGRAM}])] = -1
-    return said[rows - first], column.texts or ()
+    ops = [parse_op(text) or (text, "") for text in column.texts or ()]
+    mine = (programs.row >= first) & (programs.row < last)
+    at = programs.row[mine] - first
+    said[at] = np.where(said[at] < 0, len(ops) + programs.index[mine], said[at])
+    return said[rows - first], ops + [(one.name, one.type) for one in programs.ops]
 
 
 def _summed(

@@ -3,7 +3,8 @@
 ## What it detects
 Convolutions of the compiled step, with a stride of one and all channels mixed, whose kernel is so large that a stack of
 3 x 3 convolutions which sees as many positions needs less than half of the multiplications, and which take a large part
-of the step.
+of the step. Without a graph of TensorFlow: those of the compiled programs (HLO) in an op trace, with the time of the
+kernels that name them, as JAX's profiles have both.
 
 ## Why it matters
 The work of a convolution grows with the area of its kernel: 11 x 11 is 121 multiplications for each pair of channels
@@ -11,11 +12,13 @@ and each position, five times 3 x 3 is 45. What the kernel sees is the same, and
 it can bend.
 
 ## Evidence
-From the graph: `kernel`, positions of the largest kernel each way; `left_ratio`, the stack's share of the
-multiplications. From an op trace: `convolution_ratio`, share of the steps in these convolutions and their gradients.
+From the graph, or the compiled program: `kernel`, positions of the largest kernel each way; `left_ratio`, the stack's
+share of the multiplications. From an op trace: `convolution_ratio`, share of the steps in these convolutions and their
+gradients.
 
 Measured: TensorFlow 2.21, one of nine convolutions of a segmentation network with 11 x 11 in place of 3 x 3: CPU time
-of a sample 1.27 times as long (bench/rand).
+of a sample 1.27 times as long (bench/rand). JAX on an H100, a wider such network: a step takes 1.76 times as long, and
+46 % of it is that convolution with its gradients (docs/benchmarks/gpu.md).
 
 ## Known limits
 The model is another one with small kernels: whether it learns as much is for its author to find out. The cost is
@@ -47,10 +50,11 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stepscope.causes.graph.large_kernel_convolution import LargeKernel
+    from stepscope.causes.graph.large_kernel_convolution import LargeKernel, TracedKernel
     from stepscope.derive.optrace.node_costs import OpShare
     from stepscope.derive.optrace.op_costs import OpCosts
     from stepscope.derive.view import SessionView
+    from stepscope.model.report.finding import Place
 
 LEAST = 0.5
 """Part of the saving that is certain: small convolutions run less efficiently."""
@@ -80,6 +84,9 @@ class _Cost:
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding: all such convolutions of a step."""
+    if view.graphs is None:
+        yield from _of_programs(view, params)
+        return
     yield from graph_pattern.price_work(
         view,
         graph_pattern.whole(lambda index: large_kernel_convolution.build(index, params.max_left)),
@@ -87,6 +94,67 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
         ask=lambda found: f"a convolution has a kernel of {found[0].size} x {found[0].size}",
         weigh=_cost,
         see=lambda ops, found, cost: _finding(view, ops, found, cost, params),
+    )
+
+
+def _of_programs(view: SessionView, params: Params) -> Iterator[Seen]:
+    trace = view.traces.main
+    found = large_kernel_convolution.of_programs(trace, params.max_left) if trace is not None else ()
+    saved = sum(one.ratio * (1 - one.left) for one in found)
+    if trace is None or saved < params.min_ratio:
+        return
+    share, largest = sum(one.ratio for one in found), found[0]
+    alike = large_kernel_convolution.of_programs(trace, math.inf)
+    least = min(one.size for one in found)
+    yield Seen(
+        title=_title(len(found), largest, share),
+        confidence=0.75,
+        where=_lines(view, found),
+        evidence=(
+            trace_evidence.evidence(trace, "convolution_ratio", share, "ratio"),
+            *_figures(largest, saved, params),
+            trace_evidence.steps(trace),
+        ),
+        cost=cost_of(
+            view, saved, low=LEAST * saved, high=sum(one.ratio for one in alike if one.size >= least), basis="modelled"
+        ),
+        remedies=(_remedy(largest),),
+        explanation="The compiled program in the trace shows the kernel's shape; the trace shows the time of the "
+        "convolution and of its gradients. What the stack saves is counted in multiplications.",
+    )
+
+
+def _lines(view: SessionView, found: Sequence[TracedKernel]) -> tuple[Place, ...]:
+    frames = dict.fromkeys(one.frame for one in found if one.frame is not None)
+    return tuple(view.place(one.file, one.line, function=one.function) for one in frames)[: graph_pattern.MAX_PLACES]
+
+
+def _title(count: int, largest: LargeKernel | TracedKernel, share: float) -> str:
+    many = f"{count} convolutions with kernels of up to" if count > 1 else "a convolution with a kernel of"
+    return (
+        f"{many} {largest.size} x {largest.size}: {format_ratio(share)} of the step; {_stack(largest)} see as far "
+        f"for {format_ratio(largest.left)} of the work"
+    )
+
+
+def _stack(largest: LargeKernel | TracedKernel) -> str:
+    return f"{largest.layers} of {large_kernel_convolution.SMALL} x {large_kernel_convolution.SMALL}"
+
+
+def _figures(largest: LargeKernel | TracedKernel, saved: float, params: Params) -> tuple[Evidence, ...]:
+    return (
+        Evidence(metric="saved_ratio", value=saved, unit="ratio", threshold=params.min_ratio),
+        Evidence(metric="kernel", value=largest.size, unit="positions"),
+        Evidence(metric="left_ratio", value=largest.left, unit="ratio", threshold=params.max_left),
+    )
+
+
+def _remedy(largest: LargeKernel | TracedKernel) -> Remedy:
+    return Remedy(
+        id="small-kernels",
+        text=f"{_stack(largest)} in a row, which see as far; a smaller kernel at a coarser level; or the large kernel "
+        "in a depthwise convolution: the model is another one, so compare what it learns",
+        safety="review",
     )
 
 
@@ -106,29 +174,17 @@ def _finding(view: SessionView, ops: OpCosts, found: Sequence[LargeKernel], cost
     share, largest = cost.share, cost.largest
     saved = min(cost.ratio, share.high)
     part = saved / share.ratio if share.ratio else 0.0
-    many = f"{len(found)} convolutions with kernels of up to" if len(found) > 1 else "a convolution with a kernel of"
-    stack = f"{largest.layers} of {large_kernel_convolution.SMALL} x {large_kernel_convolution.SMALL}"
     return Seen(
-        title=f"{many} {largest.size} x {largest.size}: {format_ratio(share.ratio)} of the step; {stack} see as far "
-        f"for {format_ratio(largest.left)} of the work",
+        title=_title(len(found), largest, share.ratio),
         confidence=0.75,
         where=graph_pattern.places(view, ops.index, [one.row for one in found]),
         evidence=(
             trace_evidence.evidence(ops.trace, "convolution_ratio", share.ratio, "ratio"),
-            Evidence(metric="saved_ratio", value=saved, unit="ratio", threshold=params.min_ratio),
-            Evidence(metric="kernel", value=largest.size, unit="positions"),
-            Evidence(metric="left_ratio", value=largest.left, unit="ratio", threshold=params.max_left),
+            *_figures(largest, saved, params),
             trace_evidence.basis(ops),
         ),
         cost=cost_of(view, saved, low=LEAST * share.low * part, high=cost.most, basis="modelled"),
-        remedies=(
-            Remedy(
-                id="small-kernels",
-                text=f"{stack} in a row, which see as far; a smaller kernel at a coarser level; or the large kernel in "
-                "a depthwise convolution: the model is another one, so compare what it learns",
-                safety="review",
-            ),
-        ),
+        remedies=(_remedy(largest),),
         explanation="The graph shows the kernel's shape; the op trace shows the time of the convolution and of its "
         "gradients. What the stack saves is counted in multiplications.",
     )
@@ -141,6 +197,7 @@ DETECTOR = Detector(
     introduced_stage="model building",
     pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.NODES}),
+    instead=frozenset({Signal.PROGRAMS}),
     params=Params(),
     detect=detect,
 )

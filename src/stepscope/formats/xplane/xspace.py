@@ -188,11 +188,11 @@ class _Assembly:
             metas=metas,
             strings=self.strings.all(),
             stats=self._stats(),
-            programs=self._programs(),
             dropped=(Dropped(reason=reason, events=dropped),) if dropped else (),
             diagnostics=self._diagnostics(),
         )
-        return _with_kinds_by_stats(trace)
+        trace = _with_kinds_by_stats(trace)
+        return replace(trace, programs=self._programs(trace))
 
     def _plane(self, index: int, plane: WirePlane) -> None:
         kind = plane_kind(plane.name)
@@ -283,10 +283,11 @@ class _Assembly:
             occurrences=self.table.occurrences,
         )
 
-    def _programs(self) -> tuple[Program, ...]:
+    def _programs(self, trace: OpTrace) -> tuple[Program, ...]:
         """The compiled programs in the metadata planes."""
+        ops = frozenset(trace.stats.of_events(StatName.HLO_OP).texts or ())
         held = [wire for wire in self.space.planes if plane_kind(wire.name) is PlaneKind.METADATA]
-        return tuple(program for wire in held for program in hlo_signature.programs(self.source, wire))
+        return tuple(program for wire in held for program in hlo_signature.programs(self.source, wire, ops))
 
     def _clock(self) -> tuple[int, int]:
         """Zero on the lines' clock, and the wall clock at that moment."""

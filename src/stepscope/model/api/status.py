@@ -75,6 +75,26 @@ class LiveProgress(msgspec.Struct, frozen=True, kw_only=True):
     """Time that the rest takes, by the mean so far; null: not known yet."""
 
 
+class LiveGpu(msgspec.Struct, frozen=True, kw_only=True):
+    """A GPU of the job's host, by the sampler's last look; null: the card does not tell."""
+
+    index: int
+    name: str
+    busy_ratio: float | None = None
+    """Share of NVML's last period (1/6 to 1 s) in which a kernel ran."""
+    used_bytes: int | None = None
+    """Memory in use by all processes."""
+    job_bytes: int | None = None
+    """Part of it used by the measured processes; 0 in a container, where NVML sees other process ids."""
+    total_bytes: int | None = None
+    power_w: float | None = None
+    slowed: tuple[str, ...] | None = None
+    """Reasons for a lower clock, other than being idle and than settings."""
+    rx_bytes_s: int | None = None
+    """Bytes a second from the host, measured for 20 ms every five seconds."""
+    tx_bytes_s: int | None = None
+
+
 class LiveCapture(msgspec.Struct, frozen=True, kw_only=True):
     """A requested capture and its state."""
 
@@ -172,3 +192,5 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """Id of that cluster, the same for all its members; "" if it has none."""
     cluster_tasks: int = 0
     """Number of all tasks of that cluster."""
+    gpus: tuple[LiveGpu, ...] = ()
+    """GPUs of its host; empty: none, or NVML cannot be asked."""

@@ -115,8 +115,35 @@ class DeviceMemory(Event, tag="device-memory", frozen=True, kw_only=True):
     visible: str = ""
 
 
+class DataLoaderMade(Event, tag="data-loader", frozen=True, kw_only=True):
+    """A DataLoader of PyTorch whose batches are taken; ``id`` is that of its ``iterator`` line. Since 0.1."""
+
+    id: int
+    workers: int = 0
+    """Processes that make batches; 0: the process that takes them makes them."""
+    batch: int = 0
+    """Samples of a batch; 0: not known."""
+    prefetch: int = 0
+    """Batches that each worker makes ahead; 0: not set."""
+    pinned: bool = False
+    """Flag: batches are put into memory that a device copies from at full speed."""
+    persistent: bool = False
+    """Flag: workers stay from one pass to the next."""
+    dataset: str = ""
+    """Class of its dataset."""
+    file: str = ""
+    """Place of the user's loop that takes the batches, with ``line`` and ``function``."""
+    line: int = 0
+    function: str = ""
+    fn_name: str = ""
+    """The user's method that makes a sample, at ``fn_file`` and ``fn_line``; empty: none is the user's."""
+    fn_file: str = ""
+    fn_line: int = 0
+
+
 ProgramEvent = (
-    Setting
+    DataLoaderMade
+    | Setting
     | Padding
     | InputSeen
     | ShapeMet

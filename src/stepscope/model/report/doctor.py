@@ -11,7 +11,7 @@ from stepscope.model.structs import Struct
 
 SCHEMA = "stepscope.doctor/1"
 
-Group = Literal["profiling", "cpu", "memory", "libraries"]
+Group = Literal["profiling", "cpu", "memory", "gpu", "libraries"]
 Outcome = Literal["ok", "note", "change", "blind"]
 
 

@@ -46,6 +46,10 @@ class OpTime(Struct, frozen=True, kw_only=True):
     """Flag as in ``MakerTime``."""
     device: str = ""
     """Plane of the trace that it ran on."""
+    shape: str = ""
+    """Shape of its result, as the compiled program has it; empty: no program says it."""
+    flops: float = 0.0
+    """Operations of one run in matrix products and convolutions, by the compiled program; 0: none, or not known."""
     calls: int = 0
     ns: int
     ratio: float

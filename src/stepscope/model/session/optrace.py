@@ -39,6 +39,7 @@ from stepscope.model.blocks import take
 from stepscope.model.records import I64
 from stepscope.model.report.finding import Diagnostic
 from stepscope.model.session.optrace_stats import LoadedStats, PlainStat, StatColumn, StatReader, as_texts
+from stepscope.model.session.program_ops import ProgramOp
 
 I32 = npt.NDArray[np.int32]
 I16 = npt.NDArray[np.int16]
@@ -249,6 +250,8 @@ class Program:
     """Value of ``program_id`` in its ops."""
     parameters: tuple[str, ...]
     """Shapes of its arguments, as XLA prints them: ``f32[128,64]``."""
+    ops: tuple[ProgramOp, ...] = ()
+    """Its ops that events name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,7 +83,7 @@ def _step(report: Report) -> str:
     for part in report.anatomy:
         key = charts.Key(css=charts.component_class(part.component), kind="box", label="")
         cells = (
-            f'<th scope="row" class="key">{bars.swatch(key)}{escape(words.component_word(part.component))}</th>'
+            f'<th scope="row" class="key">{bars.swatch(key)}{escape(words.component_of(report, part.component))}</th>'
             f'<td class="n">{words.percent(part.ratio)} %</td><td class="n">{format_ns(part.ns_per_step)}</td>'
             f"<td>{escape(words.stage_word(part.pipeline_stage)) if part.pipeline_stage != 'none' else ''}</td>"
             f"<td>{code(part.name)}{place(part.where, before=' ')}</td>"

@@ -31,8 +31,9 @@ MAX_NAME = 80
 """Maximum characters of an op's name in a line: template kernels have hundreds."""
 
 
-OP_HEAD = ("op", "type", "self time", "share", "runs", "layer", "where", "device")
-OP_NUMERIC = frozenset(OP_HEAD[2:5])
+OP_HEAD = ("op", "type", "self time", "share", "runs", "result", "Gflop of the op", "layer", "where", "device")
+OP_NUMERIC = frozenset((*OP_HEAD[2:5], OP_HEAD[6]))
+_GIGA = 1e9
 
 
 class OpRow(NamedTuple):
@@ -43,6 +44,8 @@ class OpRow(NamedTuple):
     time: str
     share: str
     runs: str
+    result: str
+    work: str
     layer: str
     where: str
     device: str
@@ -162,6 +165,8 @@ def op_rows(table: OpTable) -> list[OpRow]:
             format_ns(op.ns),
             format_ratio(op.ratio),
             f"{op.calls:,}",
+            words.printable(op.shape),
+            f"{op.flops / _GIGA:,.3g}" if op.flops else "",
             f"{words.printable(op.layer)}{' (gradient)' if op.gradient else ''}".strip(),
             f"{words.printable(op.file)}:{op.line}" if op.file else "",
             words.printable(op.device),

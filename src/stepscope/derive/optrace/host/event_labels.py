@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.optrace import compiled_ops
 from stepscope.formats.op_names import WHOLE_PROGRAM, parse_op
 from stepscope.model.session.optrace import DEVICE_KINDS, Category, LineKind
 from stepscope.model.session.optrace_stats import StatName
@@ -54,4 +55,8 @@ def build(trace: OpTrace) -> Labels:
         said = codes[rows] >= 0
         said &= ~np.array([*(text == WHOLE_PROGRAM for text in texts), False], np.bool_)[codes[rows]]
         index[rows[said]] = np.array(ops, np.int64)[codes[rows[said]]]
+        programs = compiled_ops.build(trace)
+        named = [numbers.setdefault((one.name, one.type), len(numbers)) for one in programs.ops]
+        left = np.isin(programs.row, rows[~said])
+        index[programs.row[left]] = np.array([*named, -1], np.int64)[programs.index[left]]
     return Labels(ops=tuple(numbers), index=index)

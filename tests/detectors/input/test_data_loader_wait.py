@@ -1,0 +1,124 @@
+"""INP015 data-loader-wait: its fixtures, and what a device hides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from tests.derive.sessions import MS, SCRIPT, Job, S, filled
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.jobs import nothing
+
+from stepscope.causes.input import data_loader_wait
+from stepscope.derive import steps_view, unmeasured
+from stepscope.derive.view import SessionView
+from stepscope.detectors.base import Seen
+from stepscope.detectors.input.data_loader_wait import DETECTOR
+from stepscope.model.log.program import DataLoaderMade
+from stepscope.model.records import GpuTable
+from stepscope.model.session.session import HostInfo
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from stepscope.agent.core.foreign import Foreign
+
+STEP = 100 * MS
+STEPS = 200
+
+
+def torch_job(wait: int, *, workers: int = 0, busy: int | None = None, second: int = 0) -> Job:
+    """A training whose optimizer steps once in 100 ms, after a ``next`` of ``wait``.
+
+    Args:
+        wait: in the loader's ``next``, ns.
+        workers: the loader's.
+        busy: percent of the time in which the job's GPU computes; None: it has none.
+        second: steps of another optimizer at another line, in the same steps.
+    """
+    job = Job(host=HostInfo(cpus=8))
+    job.framework("torch", "2.11.0")
+    made = job.iterator(batch=32)
+    about: dict[str, Foreign] = {"file": SCRIPT, "line": 30, "function": "main", "fn_name": "Set.__getitem__"}
+    job.event(DataLoaderMade(id=made, workers=workers, batch=32, fn_file=SCRIPT, fn_line=12, **about))
+    taken = job.call(Kind.NEXT, "next", call_file=SCRIPT, call_line=30, call_function="main")
+    taken.every(STEP, STEPS, dur=wait, arg=made)
+    place: dict[str, Foreign] = {"role": "optimizer", "call_file": SCRIPT, "call_function": "main"}
+    job.call(Kind.APPLY, "optimizer step", call_line=40, **place).every(STEP, STEPS, dur=0, start=90 * MS)
+    if second:
+        job.call(Kind.APPLY, "optimizer step", call_line=38, **place).every(STEP, second, dur=0, start=80 * MS)
+    if busy is not None:
+        at = np.arange(STEPS * STEP // S + 1, dtype=np.int64) * S
+        zero = at * 0
+        columns = {"at_ns": at, "busy_percent": zero + busy, "job_reserved_bytes": zero + 1, "total_bytes": zero + 9}
+        job.resources["gpus"] = filled(GpuTable, len(at), **columns)
+        job.resources["resource_names"] = ("gpu:0 H100",)
+    return job
+
+
+def view(wait: int, *, workers: int = 0, busy: int | None = None, second: int = 0) -> SessionView:
+    """The same, as a detector sees it."""
+    return torch_job(wait, workers=workers, busy=busy, second=second).view()
+
+
+FIXTURES = Fixtures(
+    firing=lambda: torch_job(60 * MS),
+    expected=Expected(
+        severity="high",
+        cost=0.6,
+        where=(("train.py", 30), ("train.py", 12)),
+        metrics=("wait_ratio", "lost_ratio", "next_ns", "workers"),
+        title=("makes each batch in the training process", "60 ms", "60 %"),
+        introduced="data preparation",
+        pipeline_stage="preprocessing",
+        remedy="loader-workers",
+    ),
+    silent=lambda: torch_job(2 * MS),
+    not_applicable=nothing,
+    missing="steps",
+    below=lambda: torch_job(14_900_000),
+    at=lambda: torch_job(15_100_000),
+)
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_fixtures(claim: Claim) -> None:
+    """It finds its case, is silent where it must be, says what it lacks, and turns at its threshold."""
+    claim(DETECTOR, FIXTURES)
+
+
+def test_workers_have_another_remedy() -> None:
+    """A loader that has workers is not told to get some."""
+    with_steps = steps_view.of(view(60 * MS, workers=3))
+    assert with_steps is not None
+    (found,) = DETECTOR.detect(with_steps, DETECTOR.params)
+    assert isinstance(found, Seen)
+    assert "too few or too slow workers (3 processes)" in found.title
+    assert [one.id for one in found.remedies] == ["more-loader-workers", "less-work-per-sample"]
+
+
+@pytest.mark.parametrize(("busy", "lost"), [(None, 0.6), (0, 0.6), (30, 0.6), (80, 0.2), (100, 0.0)])
+def test_what_a_device_computes_through_is_not_lost(busy: int | None, lost: float) -> None:
+    """The program may run ahead of its device: a wait that the device hides costs nothing."""
+    with_steps = steps_view.of(view(60 * MS, busy=busy))
+    assert with_steps is not None
+    found = data_loader_wait.build(with_steps)
+    assert found is not None
+    assert found.ratio == pytest.approx(0.6, abs=0.01)
+    assert found.lost_ratio == pytest.approx(lost, abs=0.01)
+
+
+def test_a_step_is_a_step_of_one_optimizer() -> None:
+    """Another optimizer at another line makes no further steps; samples are the loader's batches."""
+    steps = torch_job(10 * MS, second=STEPS).steps()
+    assert len(steps) == STEPS
+    assert float(np.median(steps.durations)) == STEP
+    assert set(steps.samples[steps.steady].tolist()) == {32}
+
+
+def test_nothing_is_concluded_from_calls_that_are_not_measured() -> None:
+    """The rest of such a step is PyTorch's work and Python: no share of it is said to be Python's."""
+    found = view(60 * MS)
+    assert unmeasured.framework(found) == "PyTorch"
+    assert found.anatomy is not None
+    assert found.anatomy.ratio("input-wait") == pytest.approx(0.6, abs=0.01)
