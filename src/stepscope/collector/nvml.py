@@ -109,6 +109,12 @@ class Nvml:
         found = self.ask(question, *arguments)
         return found if isinstance(found, int) else None
 
+    def memory(self, handle: object) -> object:
+        """Memory in use and in all, without what the driver keeps for itself, where NVML tells that apart."""
+        version = getattr(self._library, "nvmlMemory_v2", None)
+        found = None if version is None else self.ask("DeviceGetMemoryInfo", handle, version)
+        return found if found is not None else self.ask("DeviceGetMemoryInfo", handle)
+
     def power_w(self, handle: object) -> float | None:
         """Power that the device takes now, averaged by it over about a second."""
         return _watts(self.number("DeviceGetPowerUsage", handle))
@@ -137,7 +143,7 @@ def look(driver: str = DRIVER) -> Gpus:
 
 
 def _device(nvml: Nvml, index: int, name: str, handle: object) -> Gpu:
-    memory = nvml.ask("DeviceGetMemoryInfo", handle)
+    memory = nvml.memory(handle)
     mig = nvml.ask("DeviceGetMigMode", handle)
     persistence = nvml.number("DeviceGetPersistenceMode", handle)
     return Gpu(

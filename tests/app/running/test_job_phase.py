@@ -58,6 +58,7 @@ def begin_fit(recent: Recent, at: int, *, steps: int = 100, epochs: int = 4) -> 
         (Doing.TRACING, True, None, "", "tracing"),
         (0, True, Kind.TRACE, "", "first step"),
         (Doing.TRAINING, True, Kind.EXECUTION, "", "training"),
+        (0, True, Kind.APPLY, "training", "training"),
         (Doing.TRAINING, True, Kind.EXECUTION, "training", "training"),
         (Doing.EVALUATING, True, Kind.EXECUTION, "training", "evaluating"),
         (Doing.SAVING, True, Kind.EXECUTION, "training", "saving"),
@@ -118,13 +119,14 @@ def test_no_progress_after_the_fit_or_without_a_length() -> None:
     assert Progress(recording).look(S, [TRAIN], 8.0, 1.0) is None
 
 
-def test_first_figures_are_due_with_the_first_steps() -> None:
+@pytest.mark.parametrize("kind", [Kind.EXECUTION, Kind.APPLY])
+def test_first_figures_are_due_with_the_first_steps(kind: Kind) -> None:
     """Not before some calls of one name, then a few times, at growing distances."""
     recording, recent = job()
     first = FirstFigures(recording)
-    calls(recent, MIN_CALLS - 1)
+    calls(recent, MIN_CALLS - 1, kind)
     assert not first.due(S)
-    calls(recent, 1)
+    calls(recent, 1, kind)
     assert first.due(S)
     assert not first.due(S + 1)
     looks = [at for at in range(1, 200) if first.due(at * S)]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from tests.derive.sessions import MS, SCRIPT, Job, S, filled
+from tests.detectors.asking import find
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
 from tests.detectors.jobs import nothing
 
@@ -122,3 +123,10 @@ def test_nothing_is_concluded_from_calls_that_are_not_measured() -> None:
     assert unmeasured.framework(found) == "PyTorch"
     assert found.anatomy is not None
     assert found.anatomy.ratio("input-wait") == pytest.approx(0.6, abs=0.01)
+
+
+@pytest.mark.parametrize(("busy", "codes"), [(0, ["INP015"]), (95, [])])
+def test_the_wait_for_a_loader_is_told_once_and_only_where_it_is_lost(busy: int, codes: list[str]) -> None:
+    """INP001 tells of TensorFlow's pipelines: its remedies are none here, and a device may hide the wait."""
+    job = torch_job(60 * MS, busy=busy)
+    assert [one.code for one in find(job) if one.severity != "info"] == codes

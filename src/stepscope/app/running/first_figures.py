@@ -17,7 +17,8 @@ MIN_CALLS = 5
 """Calls of what may be steps, of one name, from which there may be figures."""
 AGAIN_NS = (1_000_000_000, 1_000_000_000, 2_000_000_000, 4_000_000_000, 8_000_000_000, 16_000_000_000)
 """Times between two looks: as steps go on, the first ones, which are slower, count less."""
-_STEPS = frozenset(map(int, kinds_with(Trait.STEP)))
+_STEPS = frozenset(map(int, (*kinds_with(Trait.STEP), *kinds_with(Trait.UPDATE))))
+"""Calls that may be steps: an eager loop, or one of PyTorch, has its optimizer's."""
 
 
 class FirstFigures:

@@ -30,7 +30,8 @@ OF_MAKERS = {"training": "training", "evaluation": "evaluating", "prediction": "
 """Phase of a job whose steps are of a kind, if nothing else is known."""
 MIN_DONE = 10
 """Steps of a fit from which the mean of all that it did, evaluations included, says how long the rest takes."""
-_STEPS = frozenset(map(int, kinds_with(Trait.STEP)))
+_STEPS = frozenset(map(int, (*kinds_with(Trait.STEP), *kinds_with(Trait.UPDATE))))
+"""Calls that may be steps: an eager loop, or one of PyTorch, has its optimizer's."""
 _TRACE = int(Kind.TRACE)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from stepscope.causes.input import data_loader_wait
 from stepscope.causes.job import hidden_wait
 from stepscope.causes.system import caches, contention, network, producer, slow_disk_input, uploads_squeeze_input
 from stepscope.derive.input import pipeline_python
@@ -89,7 +90,7 @@ class InputCause:
 
 
 def build(view: StepsView) -> InputCause | None:
-    """The cause of the wait; None without steps."""
+    """The cause of the wait; None without steps, or for a DataLoader of PyTorch's that reads what is there."""
     steps, parts, pipe = view.steps, view.anatomy, view.pipeline
     if parts.wall_ns == 0:
         return None
@@ -103,6 +104,8 @@ def build(view: StepsView) -> InputCause | None:
     limit, function = _limit(pipe, functions, steps, wait, python_ratio)
     gil = _gil_ratio(view, functions, made)
     limit = _outside(view, wait) or limit
+    if limit not in {"network", "disk"} and data_loader_wait.build(view) is not None:
+        return None  # no pipeline of TensorFlow's, and a device may compute through the wait
     if limit in {"network", "disk"}:
         free = 1.0  # bytes that have not arrived do not wait for a CPU
     disturbed = max(0.0, free * python_ratio * pipe.disturbed_ns() / mean_ns, gil - wait)

@@ -53,7 +53,7 @@ class GpuSampler:
     def _look(self, number: int, index: int, title: str, handle: object, now_ns: int, pids: frozenset[int]) -> LiveGpu:
         nvml = self._nvml
         busy = nvml.ask("DeviceGetUtilizationRates", handle)
-        memory = nvml.ask("DeviceGetMemoryInfo", handle)
+        memory = nvml.memory(handle)
         if self._looks % _PCIE_EVERY == 0:
             self._pcie[number] = (self._throughput(handle, _PCIE_RX), self._throughput(handle, _PCIE_TX))
         rx, tx = self._pcie[number]
