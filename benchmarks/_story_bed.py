@@ -50,7 +50,7 @@ class Machine:
 
     place: WholeHost
     shell: subprocess.Popen[bytes]
-    started: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    started: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
     def disk(self) -> Path:
@@ -84,7 +84,7 @@ class Machine:
             one = subprocess.Popen(
                 self._inside(words), cwd=self.disk, env=self.environment(**more), stdout=said, stderr=said
             )
-        self.started.append(one)
+        self.started[name] = one
         return one
 
     def tool(self, *words: str) -> str:
@@ -127,7 +127,7 @@ class Machine:
         first = _whole_hosts.first_process(self.shell)
         if first:
             _whole_hosts.kill(first)
-        for one in (*self.started, self.shell):
+        for one in (*self.started.values(), self.shell):
             one.wait()
 
 

@@ -148,16 +148,14 @@ class Story:
     def end(self) -> None:
         """The job ends as its user ends it, and what it left is gathered."""
         began = time.monotonic()
-        tasks = [one for host in self.hosts[:2] for one in host.started]
+        for host in self.hosts[:2]:
+            (host.disk / "until").touch()
+        workers = [host.started[f"worker-{number}"] for number, host in enumerate(self.hosts[:2])]
+        codes = [one.wait(_story_bed.PATIENCE_S) for one in workers]
         if self.job == "ps":
-            for host in self.hosts[:2]:
-                (host.disk / "until").touch()
-            workers = [one for one in tasks if b"" is not None and "worker" in " ".join(map(str, one.args))]
-            codes = [one.wait(_story_bed.PATIENCE_S) for one in workers]
-            pid = next(int(job["pid"]) for job in _jobs(self.hosts[0]) if job.get("member") == "ps 0")
+            jobs = json.loads(self.hosts[0].tool("ps", "--json"))
+            (pid,) = [job["pid"] for job in jobs["jobs"] if job["member"] == "ps 0"]
             self.hosts[0].start(["kill", "-TERM", str(pid)], "kill")
-        else:
-            codes = [one.wait(_story_bed.PATIENCE_S) for one in tasks]
         self.tell("the job ends by itself, exit codes as ever", began, f"{codes}", held=not any(codes))
         began = time.monotonic()
         wanted = 3 if self.job == "ps" else 2
@@ -168,12 +166,6 @@ class Story:
             "the sessions at the gathering server",
         )
         self.tell("sessions arrive at the gathering server", began, ", ".join(sorted(p.parent.name for p in arrived)))
-
-
-def _jobs(host: Machine) -> list[dict[str, Any]]:
-    """What ``ps --json`` lists."""
-    found: list[dict[str, Any]] = json.loads(host.tool("ps", "--json"))
-    return found
 
 
 @contextmanager
@@ -205,29 +197,27 @@ def live(story: Story, playwright: Playwright) -> None:
             page.get_by_text(member, exact=True).first.wait_for()
             story.shot(page, f"jobs-{host}")
             story.tell(f"the page of host {host} lists its tasks", began, f"{there} of {tasks}, {member}")
+            _trace(story, page, host)
             began = time.monotonic()
-            if host == 0:
-                _trace(story, page, member)
-                began = time.monotonic()
 
 
-def _trace(story: Story, page: Page, member: str) -> None:
+def _trace(story: Story, page: Page, host: int) -> None:
     """Trace from the page, and look at the timeline while the job runs."""
     began = time.monotonic()
-    page.get_by_role("row").filter(has_text=member).get_by_role("link").first.click()
+    page.get_by_role("row").filter(has_text=f"worker {host}").get_by_role("link").first.click()
     page.get_by_role("link", name="Tasks").click()
     if story.job == "ps":
         page.get_by_role("button", name=f"Trace {TRAIN}").click()
     else:
-        page.get_by_role("button", name=re.compile("^Trace .*train_step")).first.click()
+        page.get_by_role("button", name="Capture now").click()
     page.locator(".capture-done, .capture-failed").first.wait_for()
     said = page.locator(".capture-done, .capture-failed").first.inner_text()
-    story.shot(page, "traced")
-    story.tell("Trace from the page, joint over the hosts", began, said.replace("\n", " "), held="worker 1" in said)
+    story.shot(page, f"traced-{host}")
+    story.tell(f"traced from the page of host {host}", began, said.replace("\n", " "), held="done" in said)
     began = time.monotonic()
     page.get_by_role("link", name="Timeline").click()
     wait_for(lambda: page.evaluate(PICTURE), "a timeline")
-    story.shot(page, "live")
+    story.shot(page, f"live-{host}")
     story.tell("the timeline of the running job is drawn", began, f"{len(page.locator('.tl-group').all())} groups in view")
 
 
@@ -340,8 +330,8 @@ def read(story: Story, playwright: Playwright, session: Path) -> None:
         download.value.save_as(packed)
         story.tell("packed from the page", began, f"{packed.stat().st_size / 1e6:.1f} MB")
     began = time.monotonic()
-    for path in (session, story.folder / "gathered", *(host.sessions for host in story.hosts[:2])):
-        path.rename(story.folder / f"away-{path.name}-{path.parent.parent.name}")
+    for number, path in enumerate((session, story.folder / "gathered", *(one.sessions for one in story.hosts[:2]))):
+        path.rename(story.folder / f"away-{number}")
     with viewed(story, packed, "elsewhere") as url, tab(playwright, story.hosts[2], f"{url}/?token={TOKEN}") as page:
         page.get_by_role("link", name="job", exact=True).first.click()
         after = shown(story, page)
