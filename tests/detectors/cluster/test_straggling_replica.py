@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.derive.sessions import Job
 from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures, look
 from tests.detectors.replica_jobs import LINE, MORE, mirrored
 from tests.detectors.traced_jobs import TRACE
 
+from stepscope.derive.view import SessionView
 from stepscope.detectors.cluster.straggling_replica import DETECTOR
+from stepscope.store import reader
 
 
 def unread() -> Job:
@@ -76,3 +80,12 @@ def test_one_device_has_no_replicas() -> None:
     """It does not apply: nothing is said of exchanges in a job of one device."""
     _, checked = look(DETECTOR, mirrored([[30.0]]))
     assert (checked.outcome, checked.missing) == ("not-applicable", ())
+
+
+def test_a_recorded_job_on_a_full_machine() -> None:
+    """Real: six traced steps, own times that vary by a third; the line is that of the products that one replica adds."""
+    data = Path(__file__).parents[2] / "data" / "mirrored-replicas" / "slow.stepscope"
+    (found,) = DETECTOR.detect(SessionView(reader.read(data)), DETECTOR.params)
+    assert found.title.startswith("the replica on CPU:1 holds the other back: its ops take 86.1 ms more")
+    assert [place.line for place in found.where] == [27]
+    assert (found.cost.low, found.cost.ratio) == pytest.approx((0.20, 0.51), abs=0.01)
