@@ -3,8 +3,8 @@
 ``_relay.py CONFIG``, by root. CONFIG is JSON: ``hosts``: [namespace, address] of each; ``paths``: {"FROM TO":
 {"delay_s", "jitter_s", "loss"}} by number of the host, "*" for all others. Makes a TUN device ``tun0`` in each
 namespace and passes packets between them; prints "ready". Packets of one path stay in order. What is written to the
-FIFO ``orders`` beside CONFIG cuts a host off and mends that: ``cut 2``, ``mend 2``; ``lose 2 0.01`` loses a share of the
-packets from and to it. Source: tuntap.rst of the kernel, setns(2).
+FIFO ``orders`` beside CONFIG cuts a host off and mends that: ``cut 2``, ``mend 2``; ``lose 2 0.01`` loses a share of
+the packets from and to it. Source: tuntap.rst of the kernel, setns(2).
 """
 
 from __future__ import annotations

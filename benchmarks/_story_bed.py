@@ -111,7 +111,9 @@ class Machine:
         """Manifests of the sessions of single jobs."""
         paths = sorted(self.sessions.glob("*.stepscope")) if self.sessions.is_dir() else []
         return [
-            json.loads((path / "manifest.json").read_text()) for path in paths if not path.name.endswith("-job.stepscope")
+            json.loads((path / "manifest.json").read_text())
+            for path in paths
+            if not path.name.endswith("-job.stepscope")
         ]
 
     def browser(self, chromium: BrowserType) -> Browser:
@@ -144,12 +146,17 @@ def machines(places: Sequence[WholeHost]) -> Iterator[list[Machine]]:
             subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
             (site,) = venv.glob("lib/python*/site-packages")
             (site / "packages.pth").write_text(sysconfig.get_path("purelib") + "\n")
-            wait_for(lambda shell=shell: "sleep" in _words(shell), "a host")
+            _up(shell)
         yield found
     finally:
         for machine in found:
             machine.stop()
             shutil.rmtree(machine.place.memory, ignore_errors=True)
+
+
+def _up(shell: subprocess.Popen[bytes]) -> None:
+    """Wait until a host is up."""
+    wait_for(lambda: "sleep" in _words(shell), "a host")
 
 
 def _words(shell: subprocess.Popen[bytes]) -> set[str]:

@@ -59,8 +59,8 @@ What a mode can not show:
   and the exchange as compute ("not scheduled" in traced steps); the joint report tells waits and exchange apart.
 - *Horovod's timeline* (`stepscope import`) is written by rank 0 alone; from the second step on, its cache of responses
   leaves out which rank came when (`HOROVOD_CACHE_CAPACITY=0` keeps it). The members' own reports do not need it.
-- *MirroredStrategy*: replicas are threads of one process, and no members. Which of them the others wait for is said from
-  an op trace of at least five steps.
+- *MirroredStrategy*: replicas are threads of one process, and no members. Which of them the others wait for is said
+  from an op trace of at least five steps.
 """
 
 

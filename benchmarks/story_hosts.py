@@ -1,4 +1,4 @@
-"""The story of tracing a cluster without code changes, on hosts of their own: from ``enable`` to a file opened elsewhere.
+"""The story of tracing a cluster without code changes, on hosts of their own: from ``enable`` to a file elsewhere.
 
 Usage: story_hosts.py [--jobs ps,mirrored] [--keep FOLDER] [--write]
 
@@ -18,22 +18,24 @@ import os
 import re
 import secrets
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from playwright.sync_api import sync_playwright
+import msgspec
+from playwright.sync_api import Error, sync_playwright
 
 import _hosts
 import _story_bed
+import _story_facts
 import _whole_hosts
 from _hosts import Network, OneWay
 from _story_bed import STEPSCOPE, Machine, wait_for
+from stepscope.model.api.timeline import Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -96,7 +98,9 @@ class Story:
     def tell(self, what: str, began: float, said: str, *, held: bool = True) -> None:
         """Note a step."""
         self.steps.append(Step(what=what, held=held, seconds=time.monotonic() - began, said=said))
-        print(f"{'yes' if held else 'NO '} {self.steps[-1].seconds:6.1f} s  {what}: {said}", file=sys.stderr, flush=True)
+        print(
+            f"{'yes' if held else 'NO '} {self.steps[-1].seconds:6.1f} s  {what}: {said}", file=sys.stderr, flush=True
+        )
 
     def shot(self, page: Page, name: str) -> None:
         """A picture of what is seen."""
@@ -111,6 +115,9 @@ class Story:
     def url(self) -> str:
         """Address of the gathering server."""
         return f"http://{self.hosts[2].place.host.address}:{_story_bed.GATHER_PORT}"
+
+    def _arrived(self) -> list[Path]:
+        return list((self.folder / "gathered").glob("*/*/complete.json"))
 
     # -- the job --
 
@@ -138,8 +145,8 @@ class Story:
                 host.start(words, f"worker-{number}", TF_CONFIG=config)
             return
         cluster = {"ps": [f"{places[0]}:{PORT}"], "worker": [f"{places[0]}:{PORT + 1}", f"{places[1]}:{PORT}"]}
-        for host, role, number in ((0, "ps", 0), (0, "worker", 0), (1, "worker", 1)):
-            machine = self.hosts[host]
+        for place, role, number in ((0, "ps", 0), (0, "worker", 0), (1, "worker", 1)):
+            machine = self.hosts[place]
             words = [machine.python, str(PROGRAMS / "cluster_task.py"), "--job", role, "--task", str(number)]
             words += ["--cluster", json.dumps(cluster), "--until", str(machine.disk / "until")]
             words += ["--side", "256", "--batch", "512", "--layers", "4"]
@@ -159,12 +166,8 @@ class Story:
         self.tell("the job ends by itself, exit codes as ever", began, f"{codes}", held=not any(codes))
         began = time.monotonic()
         wanted = 3 if self.job == "ps" else 2
-        arrived = wait_for(
-            lambda: len(found) == wanted and found
-            if (found := list((self.folder / "gathered").glob("*/*/complete.json")))
-            else None,
-            "the sessions at the gathering server",
-        )
+        wait_for(lambda: len(self._arrived()) == wanted, "the sessions at the gathering server")
+        arrived = self._arrived()
         self.tell("sessions arrive at the gathering server", began, ", ".join(sorted(p.parent.name for p in arrived)))
 
 
@@ -218,7 +221,9 @@ def _trace(story: Story, page: Page, host: int) -> None:
     page.get_by_role("link", name="Timeline").click()
     wait_for(lambda: page.evaluate(PICTURE), "a timeline")
     story.shot(page, f"live-{host}")
-    story.tell("the timeline of the running job is drawn", began, f"{len(page.locator('.tl-group').all())} groups in view")
+    story.tell(
+        "the timeline of the running job is drawn", began, f"{len(page.locator('.tl-group').all())} groups in view"
+    )
 
 
 def lossy(story: Story) -> None:
@@ -234,39 +239,19 @@ def joined(story: Story) -> Path:
     """All sessions as one."""
     began = time.monotonic()
     target = story.hosts[2].disk / "job.stepscope"
+    slow = "worker 1 holds the other back"
     said = story.hosts[2].tool("merge", story.url, "--key-file", str(story.key), "-o", str(target))
     (story.pictures / f"{story.job}-report.txt").write_text(said)
     names = ("ps 0", "worker 0", "worker 1") if story.job == "ps" else ("worker 0", "worker 1")
     story.tell(
         "merge shows one report of all tasks", began, ", ".join(names), held=all(f"{name}:" in said for name in names)
     )
+    found = [" ".join(words) for words in re.findall(r"^\d+ (\w+) +([A-Z]{3}\d{3}) ", said, re.MULTILINE)]
+    story.tell("its findings", began, ", ".join(found), held=(slow in said) == (story.job == "mirrored"))
     return target
 
 
-def facts(told: dict[str, Any], job: str) -> list[tuple[str, bool, str]]:
-    """What the joint timeline has to show."""
-    groups = sorted({track["group"] for track in told["tracks"]})
-    bounds = sorted({track["bound_ns"] for track in told["tracks"] if track["bound_ns"]})
-    unknown = [track["group"] for track in told["tracks"] if track["bound_ns"] is None]
-    links = [one["title"] for one in told["series"] if one["group"] == "network between tasks"]
-    lanes = [track for track in told["tracks"] if track["group"] == "network between tasks"]
-    lost = {track["title"]: track["spans"] for track in lanes if track["title"].endswith(": lost")}
-    sent = {track["title"]: track["spans"] for track in lanes if not track["title"].endswith(": lost")}
-    members = ("ps 0", "worker 0", "worker 1") if job == "ps" else ("worker 0", "worker 1")
-    traced = [one["trace"] for one in told["traces"]]
-    found = [
-        ("lanes of every task on one axis", all(any(g.startswith(m) for g in groups) for m in members), f"{len(groups)}"),
-        ("every clock has a bound", bool(bounds) and not unknown, f"{[round(b / 1e3) for b in bounds]} us"),
-        ("a curve for each link", len(links) > 1, "; ".join(links)),
-        ("what was lost on them", bool(lost), f"{lost}"),
-        ("traces of tasks on both hosts", len(traced) > 1, f"{len(traced)}"),
-    ]
-    if job == "ps":
-        found.append(("traced transfers", any("ps" in title and n for title, n in sent.items()), f"{sent}"))
-    return found
-
-
-def shown(story: Story, page: Page) -> list[object]:
+def shown(page: Page) -> list[object]:
     """The joint timeline, whole and at the trace, as told and as drawn."""
     page.get_by_role("link", name="Timeline").click()
     told = wait_for(lambda: (now := page.evaluate(TOLD))["state"] == "ready" and not now["renewing"] and now, "a build")
@@ -295,9 +280,10 @@ def viewed(story: Story, session: Path, name: str) -> Iterator[str]:
     """``stepscope view`` of a session on the third host."""
     host = story.hosts[2]
     server = host.start([str(STEPSCOPE), "view", str(session), "--port", "0"], name, STEPSCOPE_TOKEN=TOKEN)
-    said = wait_for(lambda: re.search(rb"(http://\S+?)/?(\?token|\s|/sessions)", host.place.out(name).read_bytes()), "view")
+    wait_for(lambda: b"http" in host.place.out(name).read_bytes(), "view")
+    said = re.search(r"(http://\S+?)/?(\?token|\s|/sessions)", host.place.out(name).read_text())
     try:
-        yield said[1].decode()
+        yield said[1] if said is not None else ""
     finally:
         server.terminate()
 
@@ -315,11 +301,9 @@ def read(story: Story, playwright: Playwright, session: Path) -> None:
         text = page.locator("main, body").first.inner_text()
         story.tell("the joint session opens in the page", began, f"{len(text)} letters")
         began = time.monotonic()
-        before = shown(story, page)
+        before = shown(page)
         story.shot(page, "trace")
-        told = before[0]
-        assert isinstance(told, dict)
-        for what, held, said in facts(told, story.job):
+        for what, held, said in _story_facts.facts(msgspec.convert(before[0], Timeline), story.job):
             story.tell(what, began, said, held=held)
         page.get_by_role("link", name="Timeline").click()
         _rests(page)
@@ -334,7 +318,7 @@ def read(story: Story, playwright: Playwright, session: Path) -> None:
         path.rename(story.folder / f"away-{number}")
     with viewed(story, packed, "elsewhere") as url, tab(playwright, story.hosts[2], f"{url}/?token={TOKEN}") as page:
         page.get_by_role("link", name="job", exact=True).first.click()
-        after = shown(story, page)
+        after = shown(page)
         story.tell("opened elsewhere, told and drawn the same", began, f"{len(after)} views", held=before == after)
 
 
@@ -355,8 +339,10 @@ def told(job: str, playwright: Playwright, keep: Path) -> list[Step]:
             lossy(story)
             story.end()
             read(story, playwright, joined(story))
-        except Exception as error:  # noqa: BLE001 - what was seen until then is the result
-            story.tell("the story goes on", time.monotonic(), f"{type(error).__name__}: {error}".splitlines()[0], held=False)
+        except (Error, OSError, RuntimeError, LookupError, ValueError) as error:  # what was seen is the result
+            story.tell(
+                "the story goes on", time.monotonic(), f"{type(error).__name__}: {error}".splitlines()[0], held=False
+            )
         finally:
             shutil.copytree(scratch, keep / job, dirs_exist_ok=True, ignore=shutil.ignore_patterns("venv", "cache"))
         return story.steps
@@ -386,7 +372,11 @@ def main() -> int:
             steps = told(job, playwright, options.keep)
             lines += table(job, steps)
             held = held and all(one.held for one in steps)
-    lines += ["", f"{os.cpu_count()} cores; load {os.getloadavg()[1]:.1f} in the last five minutes, in part the jobs.", ""]
+    lines += [
+        "",
+        f"{os.cpu_count()} cores; load {os.getloadavg()[1]:.1f} in the last five minutes, in part the jobs.",
+        "",
+    ]
     text = "\n".join(lines)
     print(text)
     if options.write:

@@ -27,10 +27,10 @@ def mirrored(work_ms: Sequence[Sequence[float]], *, waits: bool = True, device: 
     graph = tables.graph()
     threads = [made.thread(f"tf_Compute{number}") for number in range(len(work_ms))]
     for number in range(len(work_ms)):
-        at = f"/job:localhost/replica:0/task:0/device:{device}:{number}"
-        graph.op(_name(number, "MatMul"), "MatMul", line=LINE, device=at)
-        graph.op(_name(number, "extra"), "MatMul", line=MORE, device=at)
-        graph.op(_name(number, "CollectiveReduceV2"), "CollectiveReduceV2", device=at)
+        place = f"/job:localhost/replica:0/task:0/device:{device}:{number}"
+        graph.op(_name(number, "MatMul"), "MatMul", line=LINE, device=place)
+        graph.op(_name(number, "extra"), "MatMul", line=MORE, device=place)
+        graph.op(_name(number, "CollectiveReduceV2"), "CollectiveReduceV2", device=place)
     for i in range(TRACED):
         begin = STEP * i
         made.step(begin, STEP - 1, i)

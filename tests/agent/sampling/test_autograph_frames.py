@@ -14,7 +14,7 @@ pytestmark = [
     pytest.mark.tf,
     pytest.mark.skipif(importlib.util.find_spec("tensorflow") is None, reason="no TensorFlow in this environment"),
 ]
-PROGRAM = '''"""Looks at its own stack while a tf.function is traced, and for its line from another thread, as a replica's is."""
+PROGRAM = '''"""Looks at its own stack while a tf.function is traced, and from another thread for its line."""
 
 import sys
 import threading

@@ -52,9 +52,7 @@ def test_what_could_not_be_sent_is_told(tmp_path: Path) -> None:
         ("", "", True, "without --clock-hosts or --gather"),
     ],
 )
-def test_what_could_never_work_is_said_by_enable(
-    gather: str, hosts: str, key: bool, said: str, tmp_path: Path
-) -> None:
+def test_what_could_never_work_is_said_by_enable(gather: str, hosts: str, key: bool, said: str, tmp_path: Path) -> None:
     """Before any job starts, as by run."""
     from stepscope.app.gathering import asked
 

@@ -183,15 +183,13 @@ def _by_nearest(one: _Ends, two: _Ends, ends: F64, its: F64) -> _Pairs:
     return _Pairs(mine=one.numbers[mine], theirs=two.numbers[theirs], spread=spread, together=enough and spread <= most)
 
 
-def _by_order(
-    one: _Ends, two: _Ends, mine: tuple[F64, F64], theirs: tuple[F64, F64], bound: float
-) -> _Pairs | None:
+def _by_order(one: _Ends, two: _Ends, mine: tuple[F64, F64], theirs: tuple[F64, F64], bound: float) -> _Pairs | None:
     """Pairs of calls of which none ends before both have begun, where ends lie far apart: a busy machine delays them.
 
     None: it is broken, or nothing could have broken it. ``mine``, ``theirs``: entries and exits on one clock.
     """
-    calls = [stretches.Calls(entries=entries, exits=exits) for entries, exits in (mine, theirs)]
-    found = stretches.pair(*calls, one.period_ns, bound)
+    here, there = (stretches.Calls(entries=entries, exits=exits) for entries, exits in (mine, theirs))
+    found = stretches.pair(here, there, one.period_ns, bound)
     if found.causal < MIN_CAUSAL or not found.evident:
         return None
     apart = theirs[1][found.theirs] - mine[1][found.mine]

@@ -1,8 +1,8 @@
 """Pairs the calls of two members where both were recorded without a gap, by what an exchange makes impossible.
 
 No member leaves an exchange before all have entered it. So within a stretch of calls that both recorded, the same steps
-are those at the one shift at which the last entry of each comes before the first end, however late a busy machine lets a
-member leave. Members that do not wait for each other break that as soon as they have drifted apart by a call, which
+are those at the one shift at which the last entry of each comes before the first end, however late a busy machine lets
+a member leave. Members that do not wait for each other break that as soon as they have drifted apart by a call, which
 takes few steps where durations vary; where they do not vary, nothing is said.
 """
 
@@ -24,9 +24,9 @@ FAR = 4
 """Shifts that are tried around the first calls of both, which were begun near to each other."""
 DRIFTS_APART = 4.0
 """Variance by which calls that do not wait for each other would have drifted apart, in squared calls, from which their
-order is evidence: a random walk that began in the middle stays within one call by a chance of 4/pi exp(-pi^2/8 * 4), 1 %
-(first exit of Brownian motion from an interval). Of the members of benchmarks/modes.py that wait for each other, all
-steps are in order, of those that do not at most 15 %."""
+order is evidence: a random walk that began in the middle stays within one call by a chance of 4/pi exp(-pi^2/8 * 4),
+1 % (first exit of Brownian motion from an interval). Of the members of benchmarks/modes.py that wait for each other,
+all steps are in order, of those that do not at most 15 %."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,8 @@ class Calls:
     def stretches(self, period_ns: float) -> list[I64]:
         """Rows of calls between which no call is missing: it would have taken a period."""
         between = self.entries[1:] - self.exits[:-1]
-        cuts = np.flatnonzero(between > np.median(between) + period_ns) + 1 if len(between) else []
+        usual = float(np.median(between)) if len(between) else 0.0
+        cuts = np.flatnonzero(between > usual + period_ns) + 1
         return np.split(np.arange(len(self.exits)), cuts)
 
 

@@ -5,21 +5,21 @@ A device of a MirroredStrategy (or any strategy whose replicas exchange tensors 
 than those of the others in nearly every traced step, while the others wait for it in the exchange by as much.
 
 ## Why it matters
-All replicas leave an exchange together, so a step lasts as long as its slowest replica. The op trace shows the wait as a
-long collective on the replicas that are not slow.
+All replicas leave an exchange together, so a step lasts as long as its slowest replica. The op trace shows the wait as
+a long collective on the replicas that are not slow.
 
 ## Evidence
-`own_ns` and `others_own_ns`: time in which ops of the replica, other than exchanges, run in a step. `blame_ns`: the median
-step's excess over the median of the others, as far as the others waited for it. `last_ratio`: share of the steps in
-which it was the slowest. `waits_ns`: what each of the others waits. `traced_steps`.
+`own_ns` and `others_own_ns`: time in which ops of the replica, other than exchanges, run in a step. `blame_ns`: the
+median step's excess over the median of the others, of which only what the others waited for counts. `last_ratio`: share
+of the steps in which it was the slowest. `waits_ns`: what each of the others waits. `traced_steps`.
 
 ## Known limits
-Needs an op trace of the steps, and the graph's nodes with their devices. Replicas on GPUs whose work is behind their host
-are not compared. Replicas that share the CPUs slow each other down too; only what one does beyond the others counts.
+Needs an op trace of the steps, and the graph's nodes with their devices. Replicas on GPUs, whose work is behind their
+host, are not compared. Replicas that share CPUs slow each other down too; only what one does beyond the others counts.
 
 ## Remedy
-Give every replica the same to do: what depends on the replica's number, or on the data of its shard, belongs outside the
-step, or to all of them in turn.
+Give every replica the same to do: what depends on the replica's number, or on the data of its shard, belongs outside
+the step, or to all of them in turn.
 
 ## References
 Delay costs of wait states (Boehme et al., TOPC 2016).
@@ -87,9 +87,7 @@ def _finding(view: SessionView, found: Replicas, slowest: int, params: Params) -
         pipeline_stage="forward-backward",
         where=where,
         evidence=(
-            Evidence(
-                metric="own_ns", value=float(np.median(found.times.own_ns[:, slowest])), unit="ns", refs=refs
-            ),
+            Evidence(metric="own_ns", value=float(np.median(found.times.own_ns[:, slowest])), unit="ns", refs=refs),
             Evidence(metric="others_own_ns", value=float(np.median(found.times.own_ns[:, others])), unit="ns"),
             Evidence(metric="blame_ns", value=more, unit="ns", threshold=params.min_ratio * blame.period_ns),
             Evidence(
