@@ -1,14 +1,24 @@
-"""What the timeline of a job on several hosts has to show."""
+"""What the timeline of a job on several hosts has to show, and the pictures of it that are kept."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from PIL import Image
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from stepscope.model.api.timeline import Timeline
 
 NETWORK = "network between tasks"
 LOST = ": lost"
+WIDTH, HEIGHT, COLOURS = 1440, 1200, 32
+SHOWN = (
+    ("ps-timeline", "the timeline of the job with a parameter server, all hosts on one axis"),
+    ("mirrored-trace", "traced steps of worker 0, and what went over the links meanwhile"),
+)
+"""Pictures that are kept: names, and what they show."""
 
 
 def facts(told: Timeline, job: str) -> list[tuple[str, bool, str]]:
@@ -37,3 +47,11 @@ def facts(told: Timeline, job: str) -> list[tuple[str, bool, str]]:
 
 def _counts(found: dict[str, int]) -> str:
     return "; ".join(f"{title.removesuffix(LOST)}: {count}" for title, count in found.items())
+
+
+def keep_pictures(shots: Path, target: Path) -> None:
+    """The upper parts of pictures, with few colours."""
+    for name, _ in SHOWN:
+        picture = Image.open(shots / f"{name}.png").convert("RGB").crop((0, 0, WIDTH, HEIGHT))
+        few = picture.quantize(COLOURS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+        few.save(target / f"story-{name}.png", optimize=True)

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks" / "story-hosts.md"
+IMAGES = ROOT / "docs" / "images"
 PROGRAMS = ROOT / "benchmarks" / "programs"
 TOKEN = "0123456789abcdef0123456789abcdef"
 PORT = 5000
@@ -53,7 +54,6 @@ LOSS, LOSSY_S = 0.01, 20.0
 STEPS = 1500
 LOOKS = 4
 WIDTH, HEIGHT = 1440, 2200
-JOBS = ("ps", "mirrored")
 PICTURE = """() => {
   const canvas = document.querySelector('.tl-canvas');
   if (canvas?.dataset.state !== 'drawn') return null;
@@ -64,6 +64,10 @@ TOLD = """async () => {
   const { build, ...told } = await (await fetch(`/api/v1${location.pathname}`)).json();
   return told;
 }"""
+NOTES = """What is not so: nothing asks a collector of another host for anything. While the job runs, a page lists and traces the
+tasks of its host, and names those that are not there; one request never traces the same steps on several hosts. Which
+steps are the same is known all the same, from all that are recorded (an asynchronous job has none in common).
+"""
 HEAD = """# The story of tracing a cluster, on hosts of their own
 
 Printed by `make bench-story-hosts ARGS=--write` (by root). Two hosts and one that gathers: namespaces with networks,
@@ -217,6 +221,9 @@ def _trace(story: Story, page: Page, host: int) -> None:
     said = page.locator(".capture-done, .capture-failed").first.inner_text()
     story.shot(page, f"traced-{host}")
     story.tell(f"traced from the page of host {host}", began, said.replace("\n", " "), held="done" in said)
+    if host == 0:
+        whole = "not in it" not in said
+        story.tell("one click traces the tasks of both hosts", time.monotonic(), "" if whole else "named", held=whole)
     began = time.monotonic()
     page.get_by_role("link", name="Timeline").click()
     wait_for(lambda: page.evaluate(PICTURE), "a timeline")
@@ -372,15 +379,17 @@ def main() -> int:
             steps = told(job, playwright, options.keep)
             lines += table(job, steps)
             held = held and all(one.held for one in steps)
+    lines += [line for name, what in _story_facts.SHOWN for line in ("", f"![{what}](../images/story-{name}.png)")]
     lines += [
         "",
         f"{os.cpu_count()} cores; load {os.getloadavg()[1]:.1f} in the last five minutes, in part the jobs.",
         "",
     ]
-    text = "\n".join(lines)
+    text = "\n".join([*lines, NOTES])
     print(text)
     if options.write:
         PAGE.write_text(text)
+        _story_facts.keep_pictures(options.keep, IMAGES)
     return 0 if held else 1
 
 
