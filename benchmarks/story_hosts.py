@@ -64,7 +64,7 @@ TOLD = """async () => {
   const { build, ...told } = await (await fetch(`/api/v1${location.pathname}`)).json();
   return told;
 }"""
-NOTES = """What is not so: nothing asks a collector of another host for anything. While the job runs, a page lists and traces the
+NOTES = """What is not so: nothing asks a collector of another host. While the job runs, a page lists and traces the
 tasks of its host, and names those that are not there; one request never traces the same steps on several hosts. Which
 steps are the same is known all the same, from all that are recorded (an asynchronous job has none in common).
 """

@@ -11,7 +11,8 @@ from tests.detectors.replica_jobs import LINE, MORE, mirrored
 from tests.detectors.traced_jobs import TRACE
 
 from stepscope.derive.view import SessionView
-from stepscope.detectors.cluster.straggling_replica import DETECTOR, Params, detect
+from stepscope.detectors import base
+from stepscope.detectors.cluster.straggling_replica import DETECTOR
 from stepscope.store import reader
 
 
@@ -85,7 +86,7 @@ def test_one_device_has_no_replicas() -> None:
 def test_a_recorded_job_on_a_full_machine() -> None:
     """Real: six traced steps, own times that vary by a third; the line is that of what one replica adds."""
     data = Path(__file__).parents[2] / "data" / "mirrored-replicas" / "slow.stepscope"
-    (found,) = detect(SessionView(reader.read(data)), Params())
+    (found,), *_ = base.run((DETECTOR,), SessionView(reader.read(data)))
     assert found.title.startswith("the replica on CPU:1 holds the other back: its ops take 86.1 ms more")
     assert [place.line for place in found.where] == [27]
     assert (found.cost.low, found.cost.ratio) == pytest.approx((0.20, 0.51), abs=0.01)

@@ -14,7 +14,8 @@ from tests.detectors.trend_jobs import MB, hung
 
 from stepscope.app.report.analyze import report_of
 from stepscope.derive.view import SessionView
-from stepscope.detectors.system.no_progress import DETECTOR, Params, detect
+from stepscope.detectors import base
+from stepscope.detectors.system.no_progress import DETECTOR
 from stepscope.model.log.program import ThreadDied
 from stepscope.wire.kinds import Kind
 
@@ -57,11 +58,11 @@ def test_what_comes_after_the_exit_handlers_is_no_hang() -> None:
     """A program that has ended, whose runtime takes long to let go of its cluster, makes no steps any more."""
     session = hung(30).session()
     (worker,) = session.workers
-    assert len(list(detect(SessionView(session), Params()))) == 1
+    assert len(base.run((DETECTOR,), SessionView(session))[0]) == 1
     late_ns = session.manifest.ended_ns - 29 * S
     info = msgspec.structs.replace(worker.info, clean_exit=True, ended_ns=late_ns)
     ended = dataclasses.replace(session, workers=(dataclasses.replace(worker, info=info),))
-    assert list(detect(SessionView(ended), Params())) == []
+    assert base.run((DETECTOR,), SessionView(ended))[0] == ()
 
 
 def test_a_thread_that_died_is_named_where_the_job_hangs() -> None:
