@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from tests.derive.sessions import Job
-from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures, look
+from tests.detectors.fixture import CLAIMS, AnyDetector, Claim, Edge, Expected, Fixtures, look
 from tests.detectors.replica_jobs import LINE, MORE, mirrored
 from tests.detectors.traced_jobs import TRACE
 
@@ -23,6 +24,7 @@ def unread() -> Job:
     return job
 
 
+ONLY: Sequence[AnyDetector] = (DETECTOR,)
 FIXTURES = Fixtures(
     firing=lambda: mirrored([[30.0], [60.0]]),
     expected=Expected(
@@ -86,7 +88,7 @@ def test_one_device_has_no_replicas() -> None:
 def test_a_recorded_job_on_a_full_machine() -> None:
     """Real: six traced steps, own times that vary by a third; the line is that of what one replica adds."""
     data = Path(__file__).parents[2] / "data" / "mirrored-replicas" / "slow.stepscope"
-    (found,), *_ = base.run((DETECTOR,), SessionView(reader.read(data)))
+    (found,), *_ = base.run(ONLY, SessionView(reader.read(data)))
     assert found.title.startswith("the replica on CPU:1 holds the other back: its ops take 86.1 ms more")
     assert [place.line for place in found.where] == [27]
     assert (found.cost.low, found.cost.ratio) == pytest.approx((0.20, 0.51), abs=0.01)

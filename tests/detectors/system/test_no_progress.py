@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import msgspec
 import pytest
 from tests.derive.sessions import MS, POOL, SCRIPT, Frame, Job, S
 from tests.detectors.asking import codes, look
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, AnyDetector, Claim, Expected, Fixtures
 from tests.detectors.jobs import PERIOD, REPORT, nothing
 from tests.detectors.trend_jobs import MB, hung
 
@@ -19,6 +20,7 @@ from stepscope.detectors.system.no_progress import DETECTOR
 from stepscope.model.log.program import ThreadDied
 from stepscope.wire.kinds import Kind
 
+ONLY: Sequence[AnyDetector] = (DETECTOR,)
 FIXTURES = Fixtures(
     firing=lambda: hung(30),
     expected=Expected(
@@ -58,11 +60,11 @@ def test_what_comes_after_the_exit_handlers_is_no_hang() -> None:
     """A program that has ended, whose runtime takes long to let go of its cluster, makes no steps any more."""
     session = hung(30).session()
     (worker,) = session.workers
-    assert len(base.run((DETECTOR,), SessionView(session))[0]) == 1
+    assert len(base.run(ONLY, SessionView(session))[0]) == 1
     late_ns = session.manifest.ended_ns - 29 * S
     info = msgspec.structs.replace(worker.info, clean_exit=True, ended_ns=late_ns)
     ended = dataclasses.replace(session, workers=(dataclasses.replace(worker, info=info),))
-    assert base.run((DETECTOR,), SessionView(ended))[0] == ()
+    assert base.run(ONLY, SessionView(ended))[0] == ()
 
 
 def test_a_thread_that_died_is_named_where_the_job_hangs() -> None:
