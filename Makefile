@@ -324,6 +324,10 @@ bench-compare: $(VENV)/.stamp ## does compare --fail-over 5% fail a slow-down of
 bench-story: $(VENV)/.stamp ## what traced runs cost a cluster with a parameter server, enabled and unmodified
 	@$(BIN)/python benchmarks/story.py $(ARGS)
 
+.PHONY: bench-story-hosts
+bench-story-hosts: $(VENV)/.stamp ## the whole story of a cluster on hosts of their own, in a browser (by root)
+	@$(BIN)/python benchmarks/story_hosts.py $(ARGS)
+
 .PHONY: bench-stacks
 bench-stacks: $(VENV)/.stamp ## folding of stack files, noise of profiles; --flamegraph CLONE for the comparison
 	@$(BIN)/python benchmarks/stacks.py $(ARGS)

@@ -106,6 +106,12 @@ def order(folder: Path, word: str, host: int) -> None:
         fifo.write(f"{word} {host}\n")
 
 
+def lose(folder: Path, host: int, share: float) -> None:
+    """Let the relay with this folder lose a share of the packets from and to a host, from now on."""
+    with (folder / "orders").open("w") as fifo:
+        fifo.write(f"lose {host} {share}\n")
+
+
 def _relay(made: list[Host], network: Network, folder: Path) -> subprocess.Popen[str]:
     config = {
         "hosts": [[host.namespace, host.address] for host in made],

@@ -3,8 +3,8 @@
 ``_relay.py CONFIG``, by root. CONFIG is JSON: ``hosts``: [namespace, address] of each; ``paths``: {"FROM TO":
 {"delay_s", "jitter_s", "loss"}} by number of the host, "*" for all others. Makes a TUN device ``tun0`` in each
 namespace and passes packets between them; prints "ready". Packets of one path stay in order. What is written to the
-FIFO ``orders`` beside CONFIG cuts a host off and mends that: ``cut 2``, ``mend 2``. Source: tuntap.rst of the kernel,
-setns(2).
+FIFO ``orders`` beside CONFIG cuts a host off and mends that: ``cut 2``, ``mend 2``; ``lose 2 0.01`` loses a share of
+the packets from and to it. Source: tuntap.rst of the kernel, setns(2).
 """
 
 from __future__ import annotations
@@ -63,11 +63,14 @@ def devices(hosts: list[tuple[str, str]]) -> list[int]:
     return found
 
 
-def ordered(fd: int, cut: set[int]) -> None:
+def ordered(fd: int, cut: set[int], lossy: dict[int, float]) -> None:
     """Carry out what was written to the FIFO."""
     for line in os.read(fd, 4096).decode().splitlines():
-        word, _, host = line.partition(" ")
-        (cut.add if word == "cut" else cut.discard)(int(host))
+        word, host, *more = line.split()
+        if word == "lose":
+            lossy[int(host)] = float(more[0])
+        else:
+            (cut.add if word == "cut" else cut.discard)(int(host))
 
 
 def relay(
@@ -75,6 +78,7 @@ def relay(
 ) -> None:
     """Pass packets on until the process is ended."""
     cut: set[int] = set()
+    lossy: dict[int, float] = {}
     number = {address: index for index, address in enumerate(addresses)}
     place = {fd: index for index, fd in enumerate(fds)}
     waiting: list[tuple[float, int, int, bytes]] = []
@@ -85,7 +89,7 @@ def relay(
         left = max(0.0, waiting[0][0] - time.monotonic()) if waiting else None
         for fd in select.select([*fds, orders], [], [], left)[0]:  # epoll would wait whole milliseconds
             if fd == orders:
-                ordered(fd, cut)
+                ordered(fd, cut, lossy)
                 continue
             for _ in range(64):
                 try:
@@ -96,6 +100,7 @@ def relay(
                 if target is None or source in cut or target in cut:
                     continue
                 delay, jitter, loss = paths[source, target]
+                loss = max(loss, lossy.get(source, 0.0), lossy.get(target, 0.0))
                 if loss and random.random() < loss:
                     continue
                 if not delay and not jitter:

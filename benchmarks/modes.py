@@ -42,7 +42,8 @@ HEAD = """# Modes of distributed training
 
 Printed by `make bench-modes ARGS=--write` (with `--pythons` for environments that have tf_keras, JAX or Horovod). Every
 task runs under its own `stepscope run` on one host. Where members wait for each other, each program runs twice: with
-equal members, of which none may be blamed (DST001), and with member 1 sleeping 30 ms in each step, which must be named.
+equal members, of which none may be blamed (DST001, replicas: DST011), and with member 1 sleeping 30 ms in each step
+(replica 1 computing more), which must be named.
 
 | mode | versions | program | checked | result |
 |---|---|---|---|---|
@@ -56,12 +57,12 @@ What a mode can not show:
   trains is what members are compared by. Without marks the report says "no steps seen".
 - *Horovod* exchanges on a thread of its own, of which TensorFlow's op trace shows nothing: a rank alone counts its wait
   and the exchange as compute ("not scheduled" in traced steps); the joint report tells waits and exchange apart.
-- *Horovod with Keras' `fit`*, equal ranks on cores that others use: the ends of their steps lie 0.10 to 0.23 of a step
-  apart, so that the report takes them for asynchronous (not tried on a quiet machine). A slow rank is named.
+- *Horovod's `fit`*: in one of three such runs rank 0 was ended by SIGSEGV, half a second after its op trace was taken,
+  on a full machine; the cause is not known.
 - *Horovod's timeline* (`stepscope import`) is written by rank 0 alone; from the second step on, its cache of responses
   leaves out which rank came when (`HOROVOD_CACHE_CAPACITY=0` keeps it). The members' own reports do not need it.
-- *MirroredStrategy*: replicas are threads of one process, and no members. The share of gradient sharing is said; which
-  replica the others wait for is not.
+- *MirroredStrategy*: replicas are threads of one process, and no members. Which of them the others wait for is said
+  from an op trace of at least five steps.
 """
 
 

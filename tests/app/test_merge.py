@@ -17,7 +17,7 @@ from stepscope.app.bundle import open_session, pack
 from stepscope.app.report import analyze
 from stepscope.app.server.session_catalogue import SessionCatalogue
 from stepscope.errors import SessionError
-from stepscope.model.report.finding import Report
+from stepscope.model.report.finding import Diagnostic, Report
 from stepscope.model.session.session import Manifest
 from stepscope.reports import text
 from stepscope.store import layout
@@ -120,6 +120,34 @@ def test_who_is_killed_as_the_last_is_named(tmp_path: Path) -> None:
     assert [d.text for d in joint.diagnostics] == ["worker 1 was ended by SIGKILL, when the others had ended"]
     change(parts[0], exit_code=-9)
     assert read_manifest(merge.merge(parts, tmp_path / "all.stepscope")).diagnostics == ()
+
+
+def test_a_server_that_is_killed_when_all_is_done_is_no_failure(tmp_path: Path) -> None:
+    """Parameter servers serve until they are killed; one that dies before the others is named."""
+    parts = sessions(tmp_path, [[1.0], [31.0]])
+    changed_member(parts[1], role="ps", jobs={"worker": 1, "ps": 1}, index=0, rank=-1)
+    changed_member(parts[0], jobs={"worker": 1, "ps": 1})
+    change(parts[0], exit_code=0)
+    change(parts[1], exit_code=-15)
+    joint = read_manifest(merge.merge(parts, tmp_path / "job.stepscope"))
+    assert [d.text for d in joint.diagnostics if d.code == "DX194"] == []
+    change(parts[1], ended_ns=read_manifest(parts[1]).ended_ns - 2_000_000_000)
+    joint = read_manifest(merge.merge(parts, tmp_path / "early.stepscope"))
+    assert [d.code for d in joint.diagnostics].count("DX194") == 1
+
+
+def test_clocks_that_another_collector_of_the_host_compared_are_no_problem(tmp_path: Path) -> None:
+    """Each member's own report says that it compared none; the joint one knows all of them."""
+    parts = sessions(tmp_path, [[1.0], [31.0]])
+    note = Diagnostic(code="DX190", text="clocks were not compared: another collector may have it")
+    change(parts[1], diagnostics=(note,))
+    joint = merge.merge(parts, tmp_path / "job.stepscope")
+    assert note.text not in {d.text.partition(": ")[2] for d in analyze.analyze(joint).diagnostics}
+    (worker,) = read_manifest(parts[1]).workers
+    assert worker.member is not None
+    changed_member(parts[1], boot_id="another")
+    apart = merge.merge(parts, tmp_path / "apart.stepscope")
+    assert any(note.text in d.text for d in analyze.analyze(apart).diagnostics)
 
 
 def test_packed_members_are_unpacked(tmp_path: Path) -> None:

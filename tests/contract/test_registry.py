@@ -41,6 +41,7 @@ NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)+")
 NOT_KNOWN = [
     "DST001 cause",
     "DST002 cause",
+    "DST011 cause",
     "EXP002 cause",
     "EXP002 introduced_stage",
     "GPU001 cause",

@@ -144,3 +144,15 @@ def test_a_transfer_is_linked_to_both_its_ends(tmp_path: Path) -> None:
             found[text(at, row)] = ends
     assert found["matmul_1/ReadVariableOp (4 MiB)"] == [["matmul_1/ReadVariableOp:ReadVariableOp"], ["RecvTensor"]]
     assert all(came == ["RecvTensor"] for _, came in found.values())
+
+
+def test_traces_of_two_members_are_told_apart(tmp_path: Path) -> None:
+    """Each member names its first trace ops-001: choosing one of them brings only its own lanes."""
+    parts = sessions(tmp_path, [[1.0], [31.0]])
+    for part in parts:
+        optrace.write(part, "ops-001", run_metadata.read_file(RUN), worker=read_manifest(part).workers[0].key)
+    timeline = opened(tmp_path, parts).index.timeline
+    names = [trace.trace for trace in timeline.traces]
+    assert len(set(names)) == len(names) == 2
+    whose = [{track.group.partition(":")[0] for track in timeline.tracks if track.trace == name} for name in names]
+    assert [found - {link_tracks.NETWORK} for found in whose] == [{"worker 0"}, {"worker 1"}]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from stepscope.app.gathering import asked, sending
 from stepscope.app.record import python_of_job
 from stepscope.collector.always_on import pth_file, user_page
 from stepscope.errors import UsageError
@@ -34,15 +35,22 @@ class Wanted:
     page_module: str = ""
     """Module that serves the page; empty: none is served."""
     page_port: int = 0
+    gather: str = ""
+    """Where sessions are sent; empty: nowhere."""
+    clock_hosts: str = ""
+    """Hosts whose clocks are compared; empty: none."""
+    key_file: Path | None = None
+    ca_file: Path | None = None
 
 
 def enable(python: str | None, wanted: Wanted) -> str:
     """Enable an environment; returns lines for the user.
 
     Raises:
-        UsageError: a quota is too small, or rights are missing.
+        UsageError: a quota is too small, rights are missing, or sessions could never be sent, or clocks compared.
         TargetError: there is no Python, or it is too old.
     """
+    asked.check(wanted.gather, wanted.clock_hosts, wanted.key_file, wanted.ca_file)
     if wanted.job_quota_bytes < pth_file.MIN_JOB_QUOTA or wanted.quota_bytes < wanted.job_quota_bytes:
         raise UsageError(
             f"--quota {format_bytes(wanted.quota_bytes)} and --job-quota {format_bytes(wanted.job_quota_bytes)}: "
@@ -54,19 +62,27 @@ def enable(python: str | None, wanted: Wanted) -> str:
     settings = pth_file.Settings(
         python=sys.executable,
         package=str(Path(__file__).resolve().parent.parent),
-        sessions=os.path.abspath(wanted.sessions) if wanted.sessions else "",  # noqa: PTH100 - links stay
+        sessions=_absolute(wanted.sessions),
         quota_bytes=wanted.quota_bytes,
         job_quota_bytes=wanted.job_quota_bytes,
         keep_days=wanted.keep_days,
         sources=wanted.sources,
         page_module=wanted.page_module,
         page_port=wanted.page_port,
+        gather=wanted.gather if "://" in wanted.gather else _absolute(wanted.gather),
+        clock_hosts=wanted.clock_hosts,
+        key_file=_absolute(wanted.key_file),
+        ca_file=_absolute(wanted.ca_file),
     )
     pth_file.write(environment, settings)
     if settings.page_module:
         _start_page(settings)
     head = f"enabled: every TensorFlow process that {environment.python} starts from now on"
     return f"{head}\n{_terms(environment, settings)}"
+
+
+def _absolute(path: Path | str | None) -> str:
+    return os.path.abspath(path) if path else ""  # noqa: PTH100 - links stay
 
 
 def disable(python: str | None) -> str:
@@ -127,7 +143,11 @@ def describe(python: str | None) -> str:
         lines.append(
             f"but nothing is measured: stepscope was removed from {settings.python}; enable it again, or disable"
         )
-    failed = [line for folder in sessions_folder.candidates(settings.sessions) for line in trouble.read(folder)]
+    told = [line for folder in sessions_folder.candidates(settings.sessions) for line in trouble.read(folder)]
+    unsent = [text for _, where, text in told if where == sending.NOT_GATHERED]
+    if unsent:
+        lines.append(f"not sent since then: {format_number_of(str(len(unsent)), 'sessions')}; the last: {unsent[-1]}")
+    failed = [line for line in told if line[1] != sending.NOT_GATHERED]
     if failed:
         pid, where, text = failed[-1]
         many = format_number_of(str(len(failed)), "processes")
@@ -146,6 +166,10 @@ def _terms(environment: pth_file.Environment, settings: pth_file.Settings) -> st
         f"  disk      {disk}; finished sessions are deleted after {settings.keep_days:g} days",
         f"  sidecar   {settings.python}",
     ]
+    if settings.gather:
+        lines.append(f"  gather    {settings.gather}; each session is sent there after its report")
+    if settings.clock_hosts:
+        lines.append(f"  clocks    {settings.clock_hosts}: compared while a job runs")
     if settings.page_module:
         lines.append(f"  page      {user_page.address() or 'starts with the next job; stepscope ps says its address'}")
     return "\n".join(lines)

@@ -42,6 +42,8 @@ CLOCKS_NS = 60_000_000_000
 MOST_SESSIONS = 200
 """Most sessions of a folder that are looked at for other members."""
 REPORT = "report.json"
+SERVER = "ps"
+"""Role of tasks that do not end by themselves."""
 MOST_NAMES = 8
 """Missing tasks that are named; further ones are counted."""
 
@@ -368,12 +370,15 @@ def _diagnostics(parts: Sequence[Part]) -> Iterator[Diagnostic]:
 
 
 def _broken_off(parts: Sequence[Part]) -> Iterator[Diagnostic]:
-    """Tasks that failed or were killed before others had ended, or as the last where others ended well."""
+    """Tasks that failed or were killed before others had ended, or as the last where others ended well: but for
+    parameter servers, which serve until they are killed.
+    """
     last = max(part.span[1] for part in parts)
     for part in parts:
         how = failures.of(part.manifest)
         early = last - part.span[1]
-        if how and early <= 0 and any(not failures.of(other.manifest) for other in parts):
+        serves = all(member.role == SERVER for member in part.members)
+        if how and early <= 0 and not serves and any(not failures.of(other.manifest) for other in parts):
             yield Diagnostic(code=BROKEN_OFF, text=f"{part.names} {how}, when the others had ended")
         if how and early > 0:
             died = part.manifest.state == "recovered"  # when, only its newest record tells

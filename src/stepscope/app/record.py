@@ -123,16 +123,10 @@ def record(options: RecordOptions) -> int:
     """
     share = budget.parse(options.budget or budget.DEFAULT)
     clocks = None
-    if options.gather:
-        from stepscope.app.gathering import target  # most sessions stay where they are
+    if options.gather or options.clock_hosts or options.key_file is not None or options.ca_file is not None:
+        from stepscope.app.gathering import asked  # most jobs run on one host
 
-        target.check(options.gather, options.key_file, options.ca_file)
-    elif options.ca_file is not None:
-        raise UsageError("--ca-file without --gather; expected --gather https://HOST:PORT with it")
-    if options.clock_hosts or (options.key_file is not None and not options.gather):
-        from stepscope.collector.clocks import settings  # most jobs run on one host
-
-        clocks = settings.parse(options.clock_hosts, options.key_file)
+        clocks = asked.check(options.gather, options.clock_hosts, options.key_file, options.ca_file)
     outcome = launch.run(
         launch.LaunchOptions(
             argv=options.argv,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from stepscope.cli.key_file import CA_FILE, KEY_FILE
 from stepscope.errors import UsageError
 
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)I?B?", re.IGNORECASE)
@@ -56,6 +57,22 @@ _PYTHON = click.option(
     "started now and with the first job, ended half an hour after the last one. Root's shows the jobs of all users. "
     "Default port: 7330, or the next free one. `stepscope ps` prints the address.",
 )
+@click.option(
+    "--gather",
+    default="",
+    metavar="URL",
+    help="Send each session there after its report, as `run --gather` does: a folder that all hosts share, "
+    "file://FOLDER, http(s)://HOST:PORT of `stepscope gather serve`, or a store. `stepscope merge URL` joins what "
+    "arrived; `enable --status` says what could not be sent.",
+)
+@click.option(
+    "--clock-hosts",
+    default="",
+    metavar="HOST[:PORT],...",
+    help="Compare this host's clock with those of the other hosts while a job runs, as `run --clock-hosts` does.",
+)
+@KEY_FILE
+@CA_FILE
 @click.option("--status", is_flag=True, help="Only show whether it is enabled, and with which settings.")
 def enable(
     python: str | None,
@@ -64,6 +81,10 @@ def enable(
     job_quota: str,
     keep: float,
     port: int | None,
+    gather: str,
+    clock_hosts: str,
+    key_file: Path | None,
+    ca_file: Path | None,
     *,
     no_sources: bool,
     status: bool,
@@ -88,6 +109,10 @@ def enable(
         sources=not no_sources,
         page_module=_page_module() if port is not None else "",
         page_port=port or 0,
+        gather=gather,
+        clock_hosts=clock_hosts,
+        key_file=key_file,
+        ca_file=ca_file,
     )
     click.echo(always_on.enable(python, wanted))
 

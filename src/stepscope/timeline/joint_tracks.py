@@ -73,7 +73,12 @@ class Part:
             return track
         group = track.group if track.group == NETWORK else self.group(track.group)
         return replace(
-            track, key=self.key + track.key, group=group, start=self.times(track.start), bound_ns=self.bound_ns
+            track,
+            key=self.key + track.key,
+            group=group,
+            start=self.times(track.start),
+            bound_ns=self.bound_ns,
+            trace=self.key + track.trace if track.trace else "",
         )
 
     def placed_series(self, track: SeriesTrack) -> SeriesTrack:
@@ -88,7 +93,7 @@ class Part:
         if not self.label:
             return trace
         begin, end = self.times(np.array([trace.begin_ns, trace.end_ns], np.int64)).tolist()
-        return type(trace)(ref="", trace=trace.trace, begin_ns=begin, end_ns=end)
+        return type(trace)(ref="", trace=self.key + trace.trace, begin_ns=begin, end_ns=end)
 
     def rates(self, rows: TcpTable, counter: I64) -> Held:
         """Growth a second of a counter, on the timeline."""

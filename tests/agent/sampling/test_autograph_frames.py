@@ -14,16 +14,18 @@ pytestmark = [
     pytest.mark.tf,
     pytest.mark.skipif(importlib.util.find_spec("tensorflow") is None, reason="no TensorFlow in this environment"),
 ]
-PROGRAM = '''"""Looks at its own stack while a tf.function is traced."""
+PROGRAM = '''"""Looks at its own stack while a tf.function is traced, and from another thread for its line."""
 
 import sys
+import threading
 
 import tensorflow as tf
 
 from stepscope.agent import state
+from stepscope.agent.core import autograph
 from stepscope.agent.sampling.stacks import StackTable
 
-seen = []
+seen, places = [], []
 
 
 class Model:
@@ -36,13 +38,24 @@ class Model:
 @tf.autograph.experimental.do_not_convert
 def look(turn):
     seen.append(StackTable(state.CURRENT).stack(sys._getframe()))
+    frame = sys._getframe()
+    while autograph.PREFIX not in frame.f_code.co_filename:
+        frame = frame.f_back
+    place = frame.f_code.co_filename, frame.f_lineno
+    for elsewhere in (False, True):
+        thread = threading.Thread(target=lambda: places.append(autograph.place_of(*place)))
+        if elsewhere:
+            thread.start()
+            thread.join()
+        else:
+            thread.run()
     return 1.0
 
 
 tf.function(Model().grow)(tf.constant(1.0))
-print(seen[0][1])
+print(seen[0][1], places[0] == places[1], places[1][1])
 '''
-LOOP, BODY = 15, 16
+LOOP, BODY = 17, 18
 
 
 def test_stacks_name_the_users_lines(armed: Armed, tmp_path: Path) -> None:
@@ -51,7 +64,7 @@ def test_stacks_name_the_users_lines(armed: Armed, tmp_path: Path) -> None:
     program.write_text(PROGRAM)
     result = armed.start(program, env={"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"})
     assert result.returncode == 0, result.stderr
-    assert result.stdout == "True\n"
+    assert result.stdout == f"True True {BODY}\n"
     (process,) = armed.processes()
     codes = {code.id: code for code in process.of(Code)}
     frames = [

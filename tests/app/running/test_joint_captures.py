@@ -6,6 +6,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -17,6 +18,8 @@ from stepscope.model.api.capture_ask import CaptureAsk
 from stepscope.model.session.member import MemberInfo
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from stepscope.collector.recorder import Recording
 
 MS = 1_000_000
@@ -69,3 +72,21 @@ def test_a_task_that_reads_another_clock_takes_no_part() -> None:
     recording = cast("Recording", SimpleNamespace(drainer=SimpleNamespace(workers={"10-1": worker})))
     assert "its clock" in joint_captures.refusal(ASK, recording)
     assert not joint_captures.refusal(CaptureAsk(id="1"), recording)
+
+
+def test_tasks_that_are_not_on_this_host_are_named(tmp_path: Path) -> None:
+    """A capture of a task alone lacks them; servers are in a traced run, and those on this host could be asked."""
+    jobs = {"ps": 1, "worker": 3}
+    info = MemberInfo(launcher="program", role="worker", tasks=4, size=3, rank=0, job_id=str(tmp_path), jobs=jobs)
+
+    def said(*names: int) -> str:
+        workers = {
+            str(n): SimpleNamespace(closed=False, info=SimpleNamespace(member=msgspec.structs.replace(info, index=n)))
+            for n in names
+        }
+        recording = SimpleNamespace(drainer=SimpleNamespace(workers=workers), session=tmp_path)
+        return joint_captures.elsewhere(cast("Recording", recording))
+
+    assert said(0).startswith("not in it: worker 1, worker 2 (not measured on this host")
+    assert said(0, 1).startswith("not in it: worker 2 (")
+    assert said(0, 1, 2) == ""

@@ -81,15 +81,18 @@ def test_another_name_of_the_same_host_is_left_out() -> None:
 
 
 def test_one_collector_of_a_host_is_enough() -> None:
-    """The second finds the place taken, says so, and does nothing."""
+    """The second finds the place taken, says so, and does nothing until the first has ended: then it takes over."""
     hosts = [("127.0.0.1", free_ports(1)[0]), ("192.0.2.1", 7331)]
     first, second = (Prober(hosts, KEY, "11" * 8) for _ in range(2))
     first.start()
     second.start()
     assert first.problem == ""
     assert "another collector" in second.problem
-    second.close()
+    assert not second.begun
     first.close()
+    second.start()
+    assert (second.begun, second.problem) == (True, "")
+    second.close()
 
 
 def test_arrivals_are_stamped_by_the_kernel() -> None:

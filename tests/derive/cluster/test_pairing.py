@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from tests.derive.cluster.scripted import MS, Scripted, calls, noisy, without
 
-from stepscope.derive.cluster import clock
+from stepscope.derive.cluster import clock, stretches
 from stepscope.derive.cluster.clock import ClockOffset
-from stepscope.derive.cluster.pairing import pair
+from stepscope.derive.cluster.member_calls import MemberCalls
+from stepscope.derive.cluster.pairing import MAX_SPREAD, pair
 
 STEPS = 500
 HERE = clock.same()
@@ -136,9 +137,47 @@ def test_few_steps_are_not_paired() -> None:
 
 def test_workers_that_only_share_a_server_do_not_wait_for_each_other() -> None:
     """Recorded: steps of equal length on shared cores end near to each other three times of four, by no exchange."""
-    data = Path(__file__).parents[2] / "data" / "member-calls" / "asynchronous.json"
-    workers = [
+    workers = recorded("asynchronous")
+    assert sum(pair(workers, [HERE, HERE]).synchronous) == 1
+
+
+def test_ranks_that_a_busy_machine_lets_leave_late_wait_for_each_other() -> None:
+    """Recorded: ends a quarter of a step apart, most calls not recorded, and none ends before both have begun."""
+    ranks = recorded("horovod-fit")
+    found = pair(ranks, [HERE, HERE])
+    assert found.synchronous == (True, True)
+    assert max(found.spread) > MAX_SPREAD
+    both = (found.rows >= 0).all(axis=1)
+    assert both.sum() > 60
+    entries = [one.entries[found.rows[both, j]] for j, one in enumerate(ranks)]
+    exits = [one.exits[found.rows[both, j]] for j, one in enumerate(ranks)]
+    assert (np.maximum(*entries) <= np.minimum(*exits)).all()
+
+
+@pytest.mark.parametrize(("late", "synchronous"), [(0.0, True), (0.7, False)])
+def test_the_order_is_broken_by_one_step_of_many_or_it_is_none(late: float, synchronous: bool) -> None:
+    """The same ranks, of which the second does not wait in some steps: it enters when the first has left."""
+    one, two = recorded("horovod-fit")
+    rng = np.random.default_rng(6)
+    moved = np.cumsum(rng.normal(0, late * two.period_ns, len(two.exits))).astype(np.int64)
+    found = pair([one, calls(two.entries + moved, two.exits + moved)], [HERE, HERE])
+    assert all(found.synchronous) == synchronous
+
+
+def test_an_order_that_nothing_could_break_is_no_evidence() -> None:
+    """Calls of equal length, half a step apart, that never move against each other: no exchange is seen in them."""
+    exits = np.arange(1, STEPS + 1, dtype=np.float64) * 10 * MS
+    calm = stretches.Calls(entries=exits - 9 * MS, exits=exits)
+    later = stretches.Calls(entries=calm.entries + 4 * MS, exits=calm.exits + 4 * MS)
+    found = stretches.pair(calm, later, 10 * MS, 0.0)
+    assert found.causal == 1.0
+    assert not found.evident
+
+
+def recorded(name: str) -> list[MemberCalls]:
+    """Calls of two members of a real job."""
+    data = Path(__file__).parents[2] / "data" / "member-calls" / f"{name}.json"
+    return [
         calls(np.array(one["entries_us"]) * 1000, np.array(one["exits_us"]) * 1000)
         for one in json.loads(data.read_text())
     ]
-    assert sum(pair(workers, [HERE, HERE]).synchronous) == 1

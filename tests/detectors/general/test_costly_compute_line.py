@@ -110,6 +110,20 @@ def test_the_remedy_follows_the_place(function: str, weight: bool, remedy: str) 
     assert found.remedies[0].id == remedy
 
 
+def test_weights_of_a_session_are_nodes_of_its_graph() -> None:
+    """A variable that an optimizer changes there is a weight: what reads it cannot leave the step."""
+    found = Tables()
+    step = found.graph("session")
+    weights = step.op("w", "VariableV2", outputs="float32[64,64]")
+    step.op("squash", "Tanh", step.op("w/read", "Identity", weights), line=LINE, function="rank", callers=LOSS)
+    rate, slope = step.op("rate", "Const"), step.op("slope", "Const")
+    step.op("update", "ApplyGradientDescent", weights, rate, slope, line=LINE + 1, function="rank", callers=LOSS)
+    ops = (("squash:Tanh", 60_000.0), ("update:ApplyGradientDescent", 20_000.0))
+    (seen,), _ = look(DETECTOR, running(found, *ops))
+    assert seen.remedies[0].id == "compute-less"
+    assert "ApplyGradientDescent" not in seen.title
+
+
 def test_ops_that_hardly_run_are_no_part_of_the_step() -> None:
     """All op time of a step that mostly waits, for a parameter server say, is next to nothing of it."""
     found = Tables()

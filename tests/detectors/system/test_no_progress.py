@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
+import msgspec
 import pytest
 from tests.derive.sessions import MS, POOL, SCRIPT, Frame, Job, S
 from tests.detectors.asking import codes, look
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, AnyDetector, Claim, Expected, Fixtures
 from tests.detectors.jobs import PERIOD, REPORT, nothing
 from tests.detectors.trend_jobs import MB, hung
 
 from stepscope.app.report.analyze import report_of
+from stepscope.derive.view import SessionView
+from stepscope.detectors import base
 from stepscope.detectors.system.no_progress import DETECTOR
 from stepscope.model.log.program import ThreadDied
 from stepscope.wire.kinds import Kind
 
+ONLY: Sequence[AnyDetector] = (DETECTOR,)
 FIXTURES = Fixtures(
     firing=lambda: hung(30),
     expected=Expected(
@@ -49,6 +54,17 @@ SUBPROCESS = Frame("/usr/lib/python3.11/subprocess.py", "wait", 1264, own=False)
 def test_a_job_that_computes_after_its_last_step_does_not_hang() -> None:
     """Statistics after training, in Python or in C, are no hang, however they end."""
     assert "HNG001" not in codes(hung(30, cores=0.9))
+
+
+def test_what_comes_after_the_exit_handlers_is_no_hang() -> None:
+    """A program that has ended, whose runtime takes long to let go of its cluster, makes no steps any more."""
+    session = hung(30).session()
+    (worker,) = session.workers
+    assert len(base.run(ONLY, SessionView(session))[0]) == 1
+    late_ns = session.manifest.ended_ns - 29 * S
+    info = msgspec.structs.replace(worker.info, clean_exit=True, ended_ns=late_ns)
+    ended = dataclasses.replace(session, workers=(dataclasses.replace(worker, info=info),))
+    assert base.run(ONLY, SessionView(ended))[0] == ()
 
 
 def test_a_thread_that_died_is_named_where_the_job_hangs() -> None:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 PREFIX = "__autograph_generated_file"
 """Prefix of the names of generated files."""
 _API = "tensorflow.python.autograph.impl.api"
+_MAX_FILES = 256
+_FILES: dict[str, dict[int, tuple[str, int, str]]] = {}
+"""Lines of generated files that were looked for in AutoGraph's cache."""
 
 
 def origins() -> Origins:
@@ -25,6 +28,25 @@ def origins() -> Origins:
     mappers = stacks.get(get_ident())  # not by index: the dictionary belongs to TensorFlow and creates missing keys
     found: Origins = mappers[-1].get_effective_source_map() if mappers else {}
     return found
+
+
+def place_of(file: str, line: int) -> Optional[tuple[str, int, Optional[str]]]:
+    """The user's (file, line, function) behind a line of a generated file; None: unknown.
+
+    A thread that a strategy starts for a replica has no map of the function that started it: AutoGraph's cache has it.
+    """
+    found = origins().get((file, line))
+    if found is not None:
+        return found
+    lines = _FILES.get(file)
+    if lines is None:
+        made = converted(file)
+        if made is None:
+            return None
+        if len(_FILES) >= _MAX_FILES:
+            _FILES.clear()
+        lines = _FILES[file] = made[1]
+    return lines.get(line)
 
 
 def origin(file: str, first: int, last: int) -> tuple[str, int, int]:

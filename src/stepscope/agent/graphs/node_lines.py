@@ -204,7 +204,7 @@ class Lines:
     def _look(self, code: CodeType, line: int, kind: int) -> int:
         place = (code.co_filename, frames.function_name(code), line)
         if kind == GENERATED:
-            origin = autograph.origins().get((code.co_filename, line))
+            origin = autograph.place_of(code.co_filename, line)
             place = (str(origin[0]), str(origin[2] or ""), int(origin[1])) if origin is not None else NOWHERE
         if kind == GENERATED and not frames.is_own(place[0]):
             index = -1

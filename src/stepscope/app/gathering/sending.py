@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 WAIT_S = 60.0
 """Time that ``run`` gives to sending, when its job has ended and its report is shown."""
 TRIES = 5
+NOT_GATHERED = "gathering"
+"""Where a session of ``enable`` could not be sent, in the trouble file of its folder."""
 PAUSE_S = 0.5
 """Time before a part is sent again, doubled with each try: a server that is started again is back within seconds."""
 

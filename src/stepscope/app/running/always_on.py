@@ -14,13 +14,16 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stepscope.app.gathering import sending
 from stepscope.app.running import sidecar
 from stepscope.collector import sweep
 from stepscope.collector.always_on import retention, user_page
 from stepscope.collector.always_on.session_quota import Limits
+from stepscope.collector.clocks import settings as clocks
 from stepscope.collector.launch import rundir
 from stepscope.collector.recorder import Recording
 from stepscope.errors import StepscopeError
+from stepscope.wire import trouble
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
 
 _KEEP_HOUSE_NS = 600_000_000_000
 _FIRST_OWN_DESCRIPTOR = 3
+NOT_COMPARED = "DX190"
+"""Clocks of hosts could not be compared."""
 
 
 def main(argv: Sequence[str]) -> None:
@@ -48,13 +53,42 @@ def main(argv: Sequence[str]) -> None:
         return
     limits = Limits(bytes=retention.keep_house(session.parent, settings, own=session))
     recording = Recording(run, session, starts=starts, limits=limits)
+    _compare_clocks(recording, settings)
     _serve_page(settings, session.parent)
     ticks = [*sidecar.ticks_of(recording), _KeepsHouse(session, limits, settings).tick]
     sweep.sweep(run)
     sidecar.follow(recording, ticks, launcher=False)
     for problem in sidecar.complete(recording):
         sys.stderr.write(f"{problem}\n")
+    gather(session, settings)
     retention.keep_house(session.parent, settings)
+
+
+def _compare_clocks(recording: Recording, settings: Settings) -> None:
+    """Begin to compare this host's clock with others', if ``enable --clock-hosts`` asked for it."""
+    if not settings.clock_hosts:
+        return
+    try:
+        clocks.parse(settings.clock_hosts, _path(settings.key_file)).write(recording.run)
+    except (StepscopeError, OSError) as error:  # the key is gone, or was made readable for others, since then
+        recording.note(NOT_COMPARED, f"clocks were not compared: {error}")
+        return
+    recording.sampling.compare_clocks(recording.run)
+
+
+def gather(session: Path, settings: Settings) -> None:
+    """Send the session to where ``enable --gather`` said; what could not be sent, ``enable --status`` says."""
+    if not settings.gather:
+        return
+    arrived, line = sending.outcome(
+        session, settings.gather, _path(settings.key_file), str, ca_file=_path(settings.ca_file)
+    )
+    if not arrived:
+        trouble.write(str(session.parent), sending.NOT_GATHERED, line)
+
+
+def _path(text: str) -> Path | None:
+    return Path(text) if text else None
 
 
 def _serve_page(settings: Settings, sessions: Path) -> None:

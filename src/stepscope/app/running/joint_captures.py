@@ -65,6 +65,8 @@ PATIENCE_NS = 45_000_000_000
 """How long the task that leads waits for the others once it is done."""
 AIM_SECONDS = 60.0
 SERVER = "ps"
+MOST_NAMES = 4
+"""Tasks on other hosts that are named."""
 NOTE = "DX118"
 
 
@@ -220,6 +222,23 @@ def _same(same: SameSteps, ends: dict[str, I64]) -> str:
     over = min(same.first, key=lambda name: int(ends[name][-1]))
     apart = format_ns(max(0, int(ends[late][0] - ends[over][-1])))
     return f"no step is the same of all of {names}: {late} began to record {apart} after {over} had ended"
+
+
+def elsewhere(recording: Recording) -> str:
+    """What a capture of this task lacks, in words: tasks of its job that are not on this host; "": none is known."""
+    mine = next((info for _, info in members(recording)), None)
+    if mine is None or mine.tasks <= 1 or not mine.job_id:
+        return ""
+    here = {info.name for _, info in members(recording)}
+    try:
+        here.update(name for entry in host_members.running(mine.job_id, recording.session) for name in entry.names)
+    except OSError:  # the file is somebody else's: what it holds is not known
+        return ""
+    names = [name for name in mine.names if name not in here and not name.startswith(SERVER)]
+    if not names:
+        return ""
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f"not in it: {', '.join(names[:MOST_NAMES])}{more} (not measured on this host; trace each where it runs)"
 
 
 def refusal(ask: CaptureAsk, recording: Recording) -> str:

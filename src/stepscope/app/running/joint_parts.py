@@ -89,6 +89,9 @@ class JointParts:
     ) -> tuple[LiveCapture, ...]:
         """What is published of a capture that is done: nothing yet, if it is not known what became of the others."""
         joint, wanted.joint = wanted.joint, None
+        if joint is None and wanted.by.person and wanted.ask.kind == "ops" and not wanted.ask.alone:
+            said = [shown.text, joint_captures.elsewhere(self._recording)]
+            return (msgspec.structs.replace(shown, text="; ".join(filter(None, said))),)
         if joint is None or not joint.leads:
             return (shown,)
         joint.done(done, now_ns)

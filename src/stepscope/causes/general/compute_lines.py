@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 TOP_TYPES = 3
 _VENDOR = re.compile(r"^_(Mkl(Native)?)?(?=[A-Z])")
-UPDATE = re.compile(r"AssignSubVariableOp|Resource(Sparse)?Apply|ResourceScatter")
+UPDATE = re.compile(r"AssignSub(VariableOp)?$|(Resource)?(Sparse)?Apply[A-Z]|ResourceScatter|ScatterSub$")
 """Types of nodes that change variables as optimizers do."""
 MIN_NAMED = 0.3
 """Share of the compute's time from which lines found another way than by an op trace stand for it."""

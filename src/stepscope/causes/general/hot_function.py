@@ -154,6 +154,18 @@ def _function(view: SessionView, index: GraphIndex, ops: list[_Timed], depth: in
     )
 
 
+def _updated(index: GraphIndex, graphs: Iterable[int]) -> set[int]:
+    """Rows of what optimizers change in these graphs: variables of a session are nodes of its graph."""
+    table = index.table
+    found: set[int] = set()
+    for graph in graphs:
+        rows = table.rows_of(graph)
+        for row in range(rows.start, rows.stop):
+            if compute_lines.UPDATE.match(table.type_of(row)):
+                found.update(table.inputs_of(row)[:1].tolist())
+    return found - {NOT_FOUND}
+
+
 def _reads_weights(index: GraphIndex, rows: Sequence[int]) -> bool | None:
     """Whether nodes depend on variables that are trained; None if they are in graphs that others call, or in ones that
     were not read to their end.
@@ -166,7 +178,7 @@ def _reads_weights(index: GraphIndex, rows: Sequence[int]) -> bool | None:
         row
         for graph in graphs
         for row in table.rows_with(graph, [number for number, _, _, train in index.graphs[graph].variables if train])
-    }
+    } | _updated(index, graphs)
     seen, left = set(rows), list(rows)
     while left:
         row = left.pop()

@@ -89,6 +89,8 @@ def build(view: SessionView) -> Standstill | None:
     records, counted = worker.records, worker.gaps
     ends = records.start_ns + records.dur_ns
     until = session.manifest.ended_ns or int(max(ends.max(), counted.end_ns.max(initial=0)))
+    if worker.info.clean_exit and worker.info.ended_ns:  # what comes after exit handlers is the runtime's, no program's
+        until = min(until, worker.info.ended_ns)
     work = ~np.isin(records.kind, _NO_WORK)
     begun = np.concatenate([records.start_ns[work], counted.start_ns])
     spans = intervals.merge(begun, np.maximum(np.concatenate([ends[work], counted.end_ns]), begun + 1))

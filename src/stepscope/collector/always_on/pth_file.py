@@ -63,6 +63,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Module that serves the user's page (``user_page``), started with the first job; empty: no page is served."""
     page_port: int = 0
     """Its port; 0: the default, or the next free one."""
+    gather: str = ""
+    """Where each session is sent after its report; empty: nowhere."""
+    clock_hosts: str = ""
+    """HOST[:PORT],... whose clocks are compared; empty: none."""
+    key_file: str = ""
+    """File with the key that those hosts, or the server of ``gather``, share; the key itself is nowhere else."""
+    ca_file: str = ""
+    """File with the authorities that the server's certificate may be from; empty: those of the host."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,12 +83,18 @@ class Prober:
         self.problem = ""
         """Why this collector compares no clocks."""
 
+    @property
+    def begun(self) -> bool:
+        """Whether it has this host's address."""
+        return self._own is not None
+
     def start(self) -> None:
-        """Open the socket and begin; ``problem`` says if that is not possible."""
+        """Open the socket and begin; ``problem`` says if that is not possible. It may be tried again."""
         bound = datagrams.bind(self._hosts)
         if bound is None:
             self.problem = "no host named is an address of this one that is free: another collector may have it"
             return
+        self.problem = ""
         self._own, self._place = bound
         self._begun = time.monotonic()
         self._thread.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from stepscope.collector.samplers.names import Names
 
 
+AGAIN_S = 5.0
+"""Time after which an address that another collector of this host has is asked for again."""
+
+
 class ClockSampler:
     """Takes what a prober found; without settings in the run directory it does nothing."""
 
@@ -25,6 +30,7 @@ class ClockSampler:
         self._names = names
         self._prober: Prober | None = None
         self._problem = ""
+        self._next = 0.0
 
     def start(self, run: Path) -> None:
         """Begin, if the run asks for it; nothing that fails here keeps anything else from being recorded."""
@@ -44,9 +50,12 @@ class ClockSampler:
         self._prober = prober
 
     def sample(self) -> None:
-        """Take the exchanges since the last look."""
+        """Take the exchanges since the last look; take over from a collector of this host that has ended."""
         if self._prober is None:
             return
+        if not self._prober.begun and time.monotonic() >= self._next:
+            self._next = time.monotonic() + AGAIN_S
+            self._prober.start()
         for one in self._prober.take():
             self.rows.add(
                 one.sent_ns - self._origin_ns,

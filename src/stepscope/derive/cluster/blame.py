@@ -106,10 +106,28 @@ def build(members: Sequence[MemberCalls], pairing: Pairing, inside_ns: Sequence[
     own += inside
     call -= inside
     period = _periods(members[pairing.reference], pairing.rows[steps, pairing.reference])
+    return _of(own, call, period, len(members), those)
+
+
+def of_steps(own: F64, exchange: F64, period: F64) -> Blame:
+    """Whom the parts of one process wait for, by what each did alone and its time in exchanges in the same steps.
+
+    What one did longer counts where the others were as much longer in the exchange: else none waited for it.
+
+    Shapes: ``own``, ``exchange`` float64[step, part]; ``period`` float64[step]. Units: ns.
+    """
+    ordered = np.sort(own, axis=1)
+    usual = median_of_others(own, ordered)
+    waited = median_of_others(exchange, np.sort(exchange, axis=1)) - exchange
+    caused = usual + np.minimum(own - usual, np.maximum(waited, 0.0))
+    return _of(np.where(own > usual, caused, own), exchange, period, own.shape[1], np.arange(own.shape[1]))
+
+
+def _of(own: F64, call: F64, period: F64, count: int, those: I64) -> Blame:
     found = _Sums(own)
-    for first in range(0, len(steps), CHUNK):
+    for first in range(0, len(own), CHUNK):
         found.add(slice(first, first + CHUNK), own, call)
-    return found.blame(period, len(members), those)
+    return found.blame(period, count, those)
 
 
 def gain_of(

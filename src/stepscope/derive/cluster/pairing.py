@@ -2,8 +2,9 @@
 
 Steps are never paired by their number: a member may start late, restart, or lose records. Where clocks are aligned, the
 ends that lie nearest say how members are shifted; where they are not, the rhythm of the steps does, since what delays
-one delays all. If calls so paired do not stay together, each is paired with the one that ends nearest. Members whose
-calls do not end together are not synchronous: no other waits for them.
+one delays all. If calls so paired do not stay together, each is paired with the one that ends nearest; if those do not
+lie near either, the order of entries and ends decides, which an exchange forces (``stretches``). Members of which none
+of this holds are not synchronous: no other waits for them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from stepscope.derive.cluster import stretches
 from stepscope.derive.cluster.member_calls import NONE
 
 if TYPE_CHECKING:
@@ -152,7 +154,11 @@ def _pair(one: _Ends, two: _Ends, here: ClockOffset | None, there: ClockOffset |
         return replace(pairs, together=bool(causal.mean() >= MIN_CAUSAL))
 
     found = checked(_at_shift(one, two, ends, its, shift))
-    return basis, found if found.together else checked(_by_nearest(one, two, ends, its))
+    if not found.together:
+        found = checked(_by_nearest(one, two, ends, its))
+    if not found.together and entries is not None:
+        found = _by_order(one, two, (entries[0], ends), (entries[1], its), bound) or found
+    return basis, found
 
 
 def _at_shift(one: _Ends, two: _Ends, ends: F64, its: F64, shift: int) -> _Pairs:
@@ -175,6 +181,20 @@ def _by_nearest(one: _Ends, two: _Ends, ends: F64, its: F64) -> _Pairs:
     enough = len(mine) >= max(MIN_OVERLAP, MIN_MATCHED * there)
     most = MAX_SPREAD if len(mine) >= MIN_NEAREST * there else MAX_SPREAD_OF_FEW
     return _Pairs(mine=one.numbers[mine], theirs=two.numbers[theirs], spread=spread, together=enough and spread <= most)
+
+
+def _by_order(one: _Ends, two: _Ends, mine: tuple[F64, F64], theirs: tuple[F64, F64], bound: float) -> _Pairs | None:
+    """Pairs of calls of which none ends before both have begun, where ends lie far apart: a busy machine delays them.
+
+    None: it is broken, or nothing could have broken it. ``mine``, ``theirs``: entries and exits on one clock.
+    """
+    here, there = (stretches.Calls(entries=entries, exits=exits) for entries, exits in (mine, theirs))
+    found = stretches.pair(here, there, one.period_ns, bound)
+    if found.causal < MIN_CAUSAL or not found.evident:
+        return None
+    apart = theirs[1][found.theirs] - mine[1][found.mine]
+    spread = float(np.median(np.abs(apart - np.median(apart)))) / one.period_ns
+    return _Pairs(mine=one.numbers[found.mine], theirs=two.numbers[found.theirs], spread=spread, together=True)
 
 
 def _recorded(ends: F64, its: F64, period: float) -> int:

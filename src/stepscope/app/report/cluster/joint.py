@@ -18,7 +18,7 @@ from stepscope.model.report.finding import Diagnostic, Report, SessionSummary
 from stepscope.model.report.step_summary import Throughput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from stepscope.causes.cluster.member import Member
     from stepscope.derive.view import SessionView
@@ -36,6 +36,8 @@ ALONE = frozenset({"DST004"})
 """Questions of a member alone, which the joint session answers."""
 OF_MEMBERS = "DX193"
 """The diagnostic by which a member's report names the joint one."""
+NOT_COMPARED = "DX190"
+"""The one by which it says that it compared no clocks: one collector of a host does it for all."""
 OUTCOMES = ("found", "undecided", "failed", "clear", "not-applicable")
 
 
@@ -60,7 +62,8 @@ def build(view: SessionView, report_of: Callable[[Session], Report]) -> Report:
     ledger = _ledger(_critical(cluster, reports), found)
     codes = {detector.code for detector in together}
     of_members = [c for _, report in named for c in report.checked if c.detector not in codes]
-    notes = [*session.manifest.diagnostics, *failures, *_notes(named)]
+    answered = {OF_MEMBERS, *({NOT_COMPARED} if None not in of_job.clocks(everyone) else ())}
+    notes = [*session.manifest.diagnostics, *failures, *_notes(named, answered)]
     if len(reports) < len(session.peers.members):
         text = f"only {len(reports)} of {len(session.peers.members)} members were analysed each by itself"
         notes.append(Diagnostic(code="DX192", text=text))
@@ -185,12 +188,12 @@ def _anatomy(every: Sequence[tuple[Component, ...]]) -> tuple[Component, ...]:
     return tuple(sorted(means, key=lambda part: -part.ratio))
 
 
-def _notes(named: Iterable[tuple[tuple[str, ...], Report]]) -> list[Diagnostic]:
-    """Diagnostics of the members, each text once."""
+def _notes(named: Iterable[tuple[tuple[str, ...], Report]], answered: Collection[str]) -> list[Diagnostic]:
+    """Diagnostics of the members, each text once, without those that the joint session answers."""
     found: dict[tuple[str, str], list[str]] = {}
     for names, report in named:
         for one in report.diagnostics:
-            if one.code == OF_MEMBERS:
+            if one.code in answered:
                 continue
             found.setdefault((one.code, one.text), []).extend(names)
     return [
