@@ -32,8 +32,8 @@ PATIENCE_S = 120.0
 """Longest wait for a single step, in seconds."""
 HOROVOD = "horovod.tensorflow"
 UNASKED = (
-    "a rank of Horovod is traced only when somebody asks for it, since one of four jobs ended after an automatic trace, "
-    "for a reason that is not known; to take the risk: stepscope trace JOB"
+    "a rank of Horovod is traced only when somebody asks: one of four jobs ended after an automatic trace, of a cause "
+    "that is not known; to take the risk: stepscope trace JOB"
 )
 TRIES = 3
 """Number of attempts: if an evaluation begins before the first whole step, the next step starts a new trace."""
