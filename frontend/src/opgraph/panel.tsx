@@ -19,7 +19,7 @@ export function ItemPanel({ session, detail, open, toggle, go }: Props) {
   const onTimeline = detail.track && `${here}/timeline?${new URLSearchParams({ show: `span:${detail.track}@${detail.start_ns}+${detail.dur_ns}` })}`;
   const facts: [string, string][] = [
     ["Takes", detail.calls ? `${format.ns(detail.own_ns)}, ${format.percent(detail.ratio)} of op time` : "not recorded in this step"],
-    ["Critical path", detail.path_ns ? `${format.ns(detail.path_ns)}, ${format.percent(detail.path_ratio)} of the step` : "not on it: shortening it alone does not shorten the step"],
+    ["Critical path", detail.path_ns ? `${format.ns(detail.path_ns)}, ${format.percent(detail.path_ratio)} of the step` : "not on it: it ran at the same time as longer work"],
     ["What", detail.kind === "op" ? detail.about : [detail.about, detail.kind].filter(Boolean).join(", ")],
     ["Runs", detail.kind === "op" ? format.count(detail.calls) : `${format.count(detail.calls)} of ${format.plural(detail.ops, "op")}`],
     ...(detail.makes ? ([["Makes", detail.makes]] as [string, string][]) : []),

@@ -196,7 +196,7 @@ function alongPath(graph: OpGraphView, chosen: string): string | null {
 }
 
 function linksOf(detail: GraphDetail | null, items: Map<string, GraphItem>): Link[] {
-  const mine = detail && items.get(detail.id);
+  const mine = detail && seen(items, detail);
   if (!detail || !mine) return [];
   const found = new Map<string, Link>();
   for (const [ends, out] of [[detail.takes, false], [detail.gives, true]] as const)

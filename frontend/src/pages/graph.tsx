@@ -52,9 +52,10 @@ function Ready({ session, path, which, graph, query }: Shown) {
   const words = query.get("find") ?? "";
   const [problem, setProblem] = useState<Problem | null>(null);
   const items = useMemo(() => new Map(graph.items.map((item) => [item.id, item])), [graph]);
-  const item = items.get(chosen) ?? null;
   const detail = useLoaded<GraphDetail>(chosen ? `${path}/graphitem?${new URLSearchParams({ ...which, which: chosen })}` : null);
   const current = detail.value?.id === chosen ? detail.value : null;
+  /** The chosen item, or the folded group that it is in. */
+  const mark = items.get(chosen) ?? (current && seen(items, current));
   const settled = useSettled(words, 200);
   const found = useLoaded<GraphHits>(settled ? `${path}/graphsearch?${new URLSearchParams({ ...which, q: settled })}` : null);
   const hits = words && settled === words ? found.value : null;
@@ -131,8 +132,8 @@ function Ready({ session, path, which, graph, query }: Shown) {
         </span>
       </div>
       <div class={current ? "tl-row tl-beside og-row" : "tl-row og-row"}>
-        <Stage graph={graph} chosen={chosen} detail={current} hits={marked} choose={(id) => change({ at: id })} toggle={toggle} />
-        {current && <ItemPanel session={session} detail={current} open={current.kind === "op" ? null : (item?.open ?? false)} toggle={() => toggle(current.id)} go={go} />}
+        <Stage graph={graph} chosen={mark?.id ?? ""} detail={current} hits={marked} choose={(id) => change({ at: id })} toggle={toggle} />
+        {current && <ItemPanel session={session} detail={current} open={current.kind === "op" ? null : (items.get(chosen)?.open ?? false)} toggle={() => toggle(current.id)} go={go} />}
       </div>
       <Keys />
       <Legend />
@@ -154,7 +155,7 @@ function Summary({ graph, number }: { graph: OpGraphView; number: number }) {
       </p>
       <p class="og-path">
         <i /> <b>Critical path</b> {format.ns(graph.step_ns)}, the whole step: {ops ? `${format.ns(ops.ns)} (${format.percent(ops.ratio)}) in ops` : "none of it in ops"}
-        {others.length > 0 && `, ${others.map((part) => `${part.title} ${format.percent(part.ratio)}`).join(", ")}`}. Only what is on it makes the step longer.
+        {others.length > 0 && `, ${others.map((part) => `${part.title} ${format.percent(part.ratio)}`).join(", ")}`}. All else ran at the same time as it.
       </p>
     </>
   );
