@@ -79,6 +79,17 @@ def test_a_branch_does_not_take_the_condition_and_gives_its_result() -> None:
     assert found["after"] == {"then_branch": [0], "else_branch": [0]}
 
 
+def test_what_passes_many_tensors_mixes_none() -> None:
+    """Gradients of all variables pass one node of an optimizer, each to its own update."""
+    tables = Tables()
+    step = tables.graph(of=1)
+    passed = step.op("all", "IdentityN", step.op("one", "MatMul"), step.op("two", "MatMul"))
+    step.op("first", "Tanh", (passed, 0))
+    step.op("second", "Tanh", (passed, 1))
+    found = made(tables)
+    assert (found["first"], found["second"]) == ({"one": [0]}, {"two": [0]})
+
+
 def test_which_output_is_taken_is_told() -> None:
     tables = Tables()
     step = tables.graph(of=1)

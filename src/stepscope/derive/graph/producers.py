@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from stepscope.derive.graph.index import GraphIndex
 
+EACH = "IdentityN"
+"""Type whose k-th output is its k-th input: the gradients of all variables pass one of an optimizer."""
 STEPPED = frozenset({"body", "cond"})
 """Attributes by which a loop calls its graphs."""
 WHOLE = frozenset({"f", *STEPPED})
@@ -60,7 +62,8 @@ class Producers:
                 elif row in ran:
                     found.setdefault(row, []).append(slot)
                 else:
-                    near += self._inputs(row)
+                    given = self._inputs(row)
+                    near += given[slot : slot + 1] if self._index.table.type_of(row) == EACH else given
         return found
 
     def _inputs(self, row: int) -> list[Output]:
