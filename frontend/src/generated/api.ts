@@ -291,6 +291,94 @@ export interface Gate {
   text: string;
 }
 
+export interface GraphArrow {
+  source: string;
+  target: string;
+  points: number[];
+  text: string;
+  tensors: number;
+  bytes: number;
+  unknown: number;
+  back: boolean;
+  path_ns: number;
+}
+
+export interface GraphDetail {
+  id: string;
+  inside: string[];
+  title: string;
+  name: string;
+  kind: string;
+  about: string;
+  ops: number;
+  calls: number;
+  own_ns: number;
+  ratio: number;
+  path_ns: number;
+  path_ratio: number;
+  makes: string;
+  layer: string;
+  file: string;
+  line: number;
+  function: string;
+  track: string;
+  start_ns: number;
+  dur_ns: number;
+  takes: GraphEnd[];
+  takes_total: number;
+  gives: GraphEnd[];
+  gives_total: number;
+  longest: GraphEnd[];
+}
+
+export interface GraphEnd {
+  id: string;
+  inside: string[];
+  title: string;
+  about: string;
+  own_ns: number;
+  path_ns: number;
+  text: string;
+  bytes: number;
+}
+
+export interface GraphHits {
+  items: GraphEnd[];
+  total: number;
+}
+
+export interface GraphItem {
+  id: string;
+  outer: string;
+  title: string;
+  kind: string;
+  about: string;
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+  open: boolean;
+  ops: number;
+  calls: number;
+  own_ns: number;
+  ratio: number;
+  path_ns: number;
+}
+
+export interface GraphStep {
+  step: number;
+  number: number;
+  ns: number;
+}
+
+export interface GraphStretch {
+  what: string;
+  id: string;
+  title: string;
+  ns: number;
+  ratio: number;
+}
+
 export interface Hang {
   kind: string;
   state: string;
@@ -636,6 +724,29 @@ export interface MemoryShown {
   translation: string[];
   page_sizes: string[];
   free_memory: string[];
+}
+
+export interface OpGraphView {
+  trace: string;
+  traces: string[];
+  steps: GraphStep[];
+  step: number;
+  begin_ns: number;
+  end_ns: number;
+  step_ns: number;
+  device: string;
+  linked: boolean;
+  ops: number;
+  own_ns: number;
+  path: GraphStretch[];
+  stretches: GraphStretch[];
+  items: GraphItem[];
+  arrows: GraphArrow[];
+  width: number;
+  height: number;
+  open: string[];
+  left_folded: number;
+  layout_ms: number;
 }
 
 export interface OpTable {

@@ -34,6 +34,8 @@ interface Row {
   calls: number;
   ns: number;
   ratio: number;
+  /** What of the graph of a step it is. */
+  show?: Record<string, string>;
 }
 
 export function OpsPage({ brief, job, stamp, query }: View) {
@@ -132,6 +134,13 @@ function Rows({ rows, by, sort, steps, here, part }: RowsProps) {
             <tr key={`${row.name} ${row.about} ${row.file} ${row.line}`}>
               <td>
                 <b>{row.name}</b> {row.about && <span class="quiet">{row.about}</span>}
+                {row.show && (
+                  <small>
+                    <a href={`${here}/graph?${new URLSearchParams(row.show)}`} aria-label={`${row.name} in the graph`}>
+                      in the graph
+                    </a>
+                  </small>
+                )}
                 {row.file && (
                   <small>
                     <a href={`${here}/code?${new URLSearchParams({ file: row.file, line: String(row.line) })}`}>
@@ -168,14 +177,16 @@ function rowsOf(table: OpTable, by: Way, part: Part, whole: number): Row[] {
   if (by === "op")
     for (const one of asked(table.ops)) {
       const about = [one.type, one.gradient ? "gradient" : "", one.input ? "input pipeline" : "", one.layer && `layer ${one.layer}`, one.device].filter(Boolean).join(", ");
-      add(`${one.name} ${one.type} ${one.device} ${one.file} ${one.line}`, { ...one, about });
+      const show = one.input || !one.type ? {} : { show: { show: `${one.name}:${one.type}`, trace: table.trace } };
+      add(`${one.name} ${one.type} ${one.device} ${one.file} ${one.line}`, { ...one, about, ...show });
     }
   for (const one of by === "layer" || by === "line" ? asked(table.makers) : []) {
     const place = one.file ? `${one.file}:${one.line}` : "";
     const name = by === "layer" ? one.layer || (one.input ? "input pipeline" : "no layer") : place || "no known line";
     const about = by === "layer" ? one.layer_type : one.function;
     const alone = by === "layer" && !one.layer;
-    add(name, { ...one, name, about: alone ? "" : about, ...(alone ? none : {}) });
+    const show = by === "layer" && one.layer && !one.input ? { show: { find: one.layer, trace: table.trace } } : {};
+    add(name, { ...one, name, about: alone ? "" : about, ...(alone ? none : {}), ...show });
   }
   const found = [...rows.values()];
   const rest = whole - found.reduce((sum, row) => sum + row.ratio, 0);

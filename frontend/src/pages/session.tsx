@@ -6,6 +6,7 @@ import type { Job, SessionBrief } from "../generated/api";
 import { Failed, Frame, Phase, State, Waiting } from "../parts/common";
 import { CodePage } from "./code";
 import { FlamePage } from "./flame";
+import { GraphPage } from "./graph";
 import { InputPage } from "./input";
 import { MemoryPage } from "./memory";
 import { OpsPage } from "./ops";
@@ -26,6 +27,7 @@ const PAGES: [string, string, ((view: View) => JSX.Element) | null][] = [
   ["timeline", "Timeline", null],
   ["input", "Input", InputPage],
   ["ops", "Ops", OpsPage],
+  ["graph", "Graph", GraphPage],
   ["flame", "Flame graph", FlamePage],
   ["code", "Code", CodePage],
   ["memory", "Memory", MemoryPage],

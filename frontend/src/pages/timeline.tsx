@@ -133,7 +133,7 @@ function Ready({ session, path, timeline, query }: { session: string; path: stri
         </p>
       )}
       <div class="controls tl-controls" role="search">
-        <Find path={path} build={build} words={words} walk={walk} />
+        <Find words={words} walk={walk} />
         <button disabled={!query.get("from")} onClick={() => change({ from: null, to: null, first: null })}>
           Whole run
         </button>
@@ -159,6 +159,7 @@ function Ready({ session, path, timeline, query }: { session: string; path: stri
             detail={current}
             title={`${track.group}, ${track.title}`}
             among={among}
+            trace={track.trace}
             go={(at, ns) => choose(at, { ns }, 1)}
             zoom={() => change(around(current.span.start_ns, current.span.dur_ns))}
             none={() => change({ span: null })}

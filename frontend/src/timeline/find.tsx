@@ -53,7 +53,7 @@ interface Finding {
   walk: Walk;
 }
 
-export function Find({ words, walk }: Finding) {
+export function Find({ words, walk, what = "a span or an op ( / )" }: Pick<Finding, "words" | "walk"> & { what?: string }) {
   const field = useSlash();
   const { hit, go, total } = walk;
   const back = () => go(hit < 0 ? -1 : hit - 1);
@@ -65,7 +65,7 @@ export function Find({ words, walk }: Finding) {
           ref={field}
           type="search"
           value={words}
-          placeholder="a span or an op ( / )"
+          placeholder={what}
           title="Enter goes to the next hit, Shift-Enter to the one before"
           onInput={(event) => change({ find: event.currentTarget.value }, false)}
           onKeyDown={(event) => {

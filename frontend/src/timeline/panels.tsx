@@ -19,12 +19,14 @@ interface Chosen {
   title: string;
   /** Spans that the mark stood for when it was clicked on. */
   among: number;
+  /** Its op trace; empty: it comes from records. */
+  trace: string;
   go: (lane: number, ns: number) => void;
   zoom: () => void;
   none: () => void;
 }
 
-export function SpanPanel({ session, detail, title, among, go, zoom, none }: Chosen) {
+export function SpanPanel({ session, detail, title, among, trace, go, zoom, none }: Chosen) {
   const { span, name } = detail;
   const to = (words: string, lane: number, ns: number | null) => (
     <button disabled={ns === null} onClick={() => ns !== null && go(lane, ns)}>
@@ -61,6 +63,7 @@ export function SpanPanel({ session, detail, title, among, go, zoom, none }: Cho
         {to("First inside", span.lane + 1, detail.child_ns)}
         <button onClick={zoom}>Zoom to it</button>
         <button onClick={() => change({ find: name.text })}>Find all</button>
+        {trace && IN_GRAPH.has(name.category) && <a href={`/sessions/${session}/graph?${new URLSearchParams({ trace, show: name.text })}`}>In the graph</a>}
         <button onClick={none}>Close</button>
       </div>
       {detail.links_total > 0 && <Linked detail={detail} go={go} />}
@@ -77,6 +80,9 @@ export function SpanPanel({ session, detail, title, among, go, zoom, none }: Cho
     </section>
   );
 }
+
+/** What is an op of a graph, or the work of one. */
+const IN_GRAPH = new Set(["op", "python", "copy"]);
 
 /** How the step of the span divides. */
 function StepParts({ parts }: { parts: SpanDetail["step_parts"] }) {

@@ -58,6 +58,12 @@ class SessionView:
         return found if found is not None and found.steady_count > 0 else None
 
     @property
+    def step_samples(self) -> int:
+        """Samples of every steady step; 0 if unknown, or if steps differ."""
+        known = set(self.steps.samples[self.steps.steady].tolist()) if self.steps is not None else set()
+        return known.pop() if len(known) == 1 else 0
+
+    @property
     def worker(self) -> Worker | None:
         """The process that makes the steps."""
         return self.steps.worker if self.steps else None

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, get_args
 import msgspec
 
 from stepscope.app import bundle, flame
-from stepscope.app.server import browse, session_deletion
+from stepscope.app.server import browse, graph_items, op_graphs, session_deletion
 from stepscope.app.server.session_catalogue import SORTS
 from stepscope.errors import CaptureError, DamagedError, StepscopeError, TargetError, UsageError
+from stepscope.model.api.op_graph import GraphDetail, GraphHits, OpGraphView
 from stepscope.model.api.rest_api import (
     CaptureList,
     Deleted,
@@ -78,6 +79,8 @@ WINDOW = Choice(
     default="",
     words=("", *get_args(flame.Window)),
 )
+TRACE = Text(name="trace", about="Name of the op trace; empty: that of the report.", default="", most=200)
+STEP = Text(name="step", about="Position of the step; empty: the median one.", default="", pattern="[0-9]{0,9}")
 ZIP = "application/zip"
 PAGE_POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
@@ -218,8 +221,26 @@ def _resources(opened: Opened, _: Entry, arguments: Arguments) -> Answer | Serie
 def _ops(opened: Opened, _: Entry, __: Arguments) -> OpTable:
     found = browse.ops(opened)
     if found is None:
-        raise UsageError("the session has no op trace; to take one while its job runs: stepscope trace JOB")
+        raise UsageError(op_graphs.NO_TRACE)
     return found
+
+
+def _graph(opened: Opened, _: Entry, arguments: Arguments) -> OpGraphView:
+    return op_graphs.look(opened.view, *_step_of(arguments), arguments.text("open"))
+
+
+def _graph_op(opened: Opened, _: Entry, arguments: Arguments) -> GraphDetail:
+    return graph_items.detail(opened.view, *_step_of(arguments), arguments.text("which"))
+
+
+def _graph_hits(opened: Opened, _: Entry, arguments: Arguments) -> GraphHits:
+    return graph_items.find(opened.view, *_step_of(arguments), arguments.text("q"))
+
+
+def _step_of(arguments: Arguments) -> tuple[str, int | None]:
+    """The requested op trace, and step in it."""
+    step = arguments.text("step")
+    return arguments.text("trace"), int(step) if step else None
 
 
 def _source(opened: Opened, _: Entry, arguments: Arguments) -> Source:
@@ -334,6 +355,13 @@ SESSIONS = (
          media=(JSON, ARROW)),
     resource("series", "Every series of the report's charts.", lambda opened, _, __: browse.series(opened), Series),
     resource("ops", "Op time by layer and line, by op, by type.", _ops, OpTable),
+    resource("graph", "The ops of a traced step as a graph, with its critical path.", _graph, OpGraphView, TRACE, STEP,
+         Text(name="open", about="Groups to open, with commas between; empty: the usual ones; all.", default="",
+              most=20_000)),
+    resource("graphitem", "An op or a group of the graph, with what it takes and gives.", _graph_op, GraphDetail,
+         TRACE, STEP, Text(name="which", about="Its name there, or the name and type of an op.", most=2_000)),
+    resource("graphsearch", "Ops and groups of the graph whose names contain all words.", _graph_hits, GraphHits,
+         TRACE, STEP, Text(name="q", about="Words to find.")),
     resource("captures", "Stored captures, and those requested from its job.",
          lambda opened, entry, _: browse.captures(opened, entry), CaptureList, moving=True),
     resource("flames", "Events whose stacks were sampled.", lambda opened, _, __: browse.flames(opened), FlameList),

@@ -164,5 +164,6 @@ TIMELINE = (
     _ask("names", "Names of spans, by the numbers used in tiles.", _names, SpanNames, OFFSET,
          Number(name="limit", about="Maximum number of items.", default=1_000, least=1, most=10_000)),
     _ask("evidence", "Location on the timeline of a reference from a finding's evidence.", _evidence, EvidencePlace,
-         Text(name="ref", about="A reference from the evidence, such as name:12, step:3, capture:1, component:call.")),
+         Text(name="ref", about="A reference from the evidence, such as name:12, step:3, capture:1, component:call; "
+              "or a span of a track: span:TRACK@BEGIN+DURATION.")),
 )  # fmt: skip

@@ -64,6 +64,21 @@ def test_types_decide_between_graphs(index: GraphIndex) -> None:
     assert found(index, "add") == (5, "add")
 
 
+def test_a_loop_in_the_copy_of_a_differentiated_function() -> None:
+    """Its node has a number more there; where the function has a loop of that very name, that one counts."""
+    tables = Tables()
+    step, function, body = tables.graph(), tables.graph(), tables.graph("body")
+    step.call(step.op("call", "PartitionedCall"), function)
+    function.call(function.op("while", "While"), body, "body")
+    inside = body.op("while/MatMul", "MatMul")
+    name = "call/while_11/body/_40/while/MatMul"
+    assert found(GraphIndex(tables.worker()), name) == (body.id, inside.name)
+    other = tables.graph("body")
+    function.call(function.op("while_11", "While"), other, "body")
+    other.op("while/MatMul", "MatMul")
+    assert found(GraphIndex(tables.worker()), name) == (other.id, inside.name)
+
+
 def forward(tables: Tables, gradient: Node) -> str | None:
     """Name of the node whose gradient a node computes."""
     index = GraphIndex(tables.worker())

@@ -55,7 +55,7 @@ def build(view: SessionView) -> tuple[OpTable | None, tuple[Diagnostic, ...]]:
 
 
 def _of(view: SessionView, traced: OpView) -> OpTable | None:
-    index = _index(view, traced.worker)
+    index = index_of(view, traced.worker)
     lines = line_times.build(traced.trace, index)
     if not lines.total_ps:
         return None
@@ -95,8 +95,8 @@ def _of(view: SessionView, traced: OpView) -> OpTable | None:
     )
 
 
-def _index(view: SessionView, key: str) -> GraphIndex:
-    """Of the process that was traced; empty where the trace is of none of the session."""
+def index_of(view: SessionView, key: str) -> GraphIndex:
+    """The graphs of the process that was traced; empty where the trace is of none of the session."""
     if view.worker is not None and key == view.worker.info.key and view.graphs is not None:
         return view.graphs
     nobody = Worker(info=WorkerInfo(key="", pid=0), records=RecordTable.empty())

@@ -237,8 +237,8 @@ def evidence(reader: Reader, ref: str) -> EvidencePlace:
         if taken is None:
             return EvidencePlace(found=False)
         return EvidencePlace(found=True, from_ns=taken.begin_ns, to_ns=taken.end_ns)
-    if kind in {"name", "trace"}:
-        return _of_name(reader, ref)
+    if kind in {"name", "trace", "span"}:
+        return _of_span(reader, which) if kind == "span" else _of_name(reader, ref)
     steps = _steps(reader)
     if steps is None or not len(steps["start"]):
         return EvidencePlace(found=False)
@@ -253,6 +253,23 @@ def evidence(reader: Reader, ref: str) -> EvidencePlace:
     begin, end = int(steps["start"][row]), int(steps["end"][row])
     low, high = _widened(begin, end)
     return EvidencePlace(found=True, from_ns=low, to_ns=high, lane=0, start_ns=begin)
+
+
+def _of_span(reader: Reader, which: str) -> EvidencePlace:
+    """A span by its track, begin and duration, ``ops-001.7@1200+50``; of those around each other the innermost."""
+    key, _, when = which.rpartition("@")
+    begin, _, dur = when.partition("+")
+    track = next((track for track in reader.index.timeline.tracks if track.key == key), None)
+    if track is None or not begin.isdecimal() or not dur.isdecimal():
+        return EvidencePlace(found=False)
+    at, end = int(begin), int(begin) + int(dur)
+    for lane in reversed(range(track.first_lane, track.first_lane + track.lanes)):
+        base = reader.base(lane)
+        row = int(np.searchsorted(base["start"], at, "left"))
+        if row < len(base["start"]) and (int(base["start"][row]), int(base["end"][row])) == (at, end):
+            low, high = _widened(at, max(end, at + 1))
+            return EvidencePlace(found=True, from_ns=low, to_ns=high, lane=lane, start_ns=at)
+    return EvidencePlace(found=False)
 
 
 def _of_name(reader: Reader, ref: str) -> EvidencePlace:

@@ -96,17 +96,9 @@ def build(view: SessionView) -> HeavyOps | None:
     if trace is None or index is None or trace.device >= 0 or not len(trace.periods):
         return None
     shares = wall_shares.build(trace)
-    ops = _grouped(trace, index, shares, FullShapes(index, _samples(view)))
+    ops = _grouped(trace, index, shares, FullShapes(index, view.step_samples))
     step_ns = trace.periods.mean_ns
     return HeavyOps(trace=trace, ops=ops, step_ns=step_ns, compute_ns=step_ns * trace.breakdown.ratio(*COMPUTE))
-
-
-def _samples(view: SessionView) -> int:
-    """Samples of every steady step; 0 if unknown, or if steps differ."""
-    if view.steps is None:
-        return 0
-    known = np.unique(view.steps.samples[view.steps.steady])
-    return int(known[0]) if len(known) == 1 else 0
 
 
 def _grouped(trace: OpView, index: GraphIndex, shares: WallShares, shapes: FullShapes) -> tuple[HeavyOp, ...]:

@@ -19,7 +19,7 @@ from stepscope.causes.graph.operands import inward, step_inputs
 from stepscope.derive.graph.full_shapes import FullShapes
 from stepscope.derive.graph.independent_loops import ARGUMENT
 from stepscope.derive.graph.index import CALLING
-from stepscope.model.log.graph import UNKNOWN
+from stepscope.model.log.graph import ITEM_BYTES, UNKNOWN
 from stepscope.wire.replayed_ops import MAX_INPUTS, MAX_OUTPUTS
 
 if TYPE_CHECKING:
@@ -29,14 +29,6 @@ if TYPE_CHECKING:
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.model.log.graph import TensorSpec
 
-BYTES = {"float64": 8, "int64": 8, "uint64": 8, "complex64": 8, "float32": 4, "int32": 4, "uint32": 4, "float16": 2} | {
-    "bfloat16": 2,
-    "int16": 2,
-    "uint16": 2,
-    "int8": 1,
-    "uint8": 1,
-    "bool": 1,
-}
 SPLITTING = {"Split": 1, "SplitV": 0, "Unpack": 0}
 """Types that give the parts of an input as several outputs, with the place of that input."""
 _PASSING = partly_used_results.PASSING | {"Cast", "IdentityN"}
@@ -59,7 +51,7 @@ class ReadPart:
     @property
     def bytes(self) -> int:
         """Its size."""
-        return prod(self.shape) * BYTES[self.dtype]
+        return prod(self.shape) * ITEM_BYTES[self.dtype]
 
 
 def build(index: GraphIndex, samples: int, steps: Collection[int]) -> tuple[ReadPart, ...]:
@@ -75,7 +67,7 @@ def build(index: GraphIndex, samples: int, steps: Collection[int]) -> tuple[Read
     for key, position, _, spec in step_inputs.entering(index):
         graph = int(index.table.graph[key[0]])
         shape = reader.shapes.of(*key)
-        if graph not in steps or shape is None or UNKNOWN in shape or spec.dtype not in BYTES:
+        if graph not in steps or shape is None or UNKNOWN in shape or spec.dtype not in ITEM_BYTES:
             continue
         selecting: list[int] = []
         ratio = reader.ratio(key, selecting) if index.graphs[graph].state == "read" else 1.0
@@ -174,7 +166,7 @@ class _Reader:
             rows = index.table.rows_of(graph)
             arguments = [r for r in range(rows.start, rows.stop) if index.table.type_of(r) == ARGUMENT]
             specs = [spec for r in arguments[MAX_INPUTS:] for spec in index.table.specs_of(r)]
-            if any(spec.dtype in BYTES for spec in specs):
+            if any(spec.dtype in ITEM_BYTES for spec in specs):
                 return False
         return True
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.graph.operands import step_inputs
 from stepscope.derive.graph.index import NOT_FOUND
+from stepscope.model.log.graph import ITEM_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,14 +21,6 @@ if TYPE_CHECKING:
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.model.log.graph import TensorSpec
     from stepscope.model.log.program import InputSeen
-
-_BYTES = {"float64": 8, "int64": 8, "uint64": 8, "float32": 4, "int32": 4, "uint32": 4, "float16": 2, "bfloat16": 2} | {
-    "int16": 2,
-    "uint16": 2,
-    "int8": 1,
-    "uint8": 1,
-    "bool": 1,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +41,9 @@ def build(index: GraphIndex, batches: Sequence[InputSeen]) -> WideInputs | None:
     for of in dict.fromkeys(one.of for one in batches):
         given = {one.position: one for one in batches if one.of == of and of}
         cast = {at: used for at, used in _cast_down(index, of).items() if at in given}
-        lost = {at: _size(given[at]) * (1 - _BYTES[used] / _BYTES[given[at].dtype]) for at, used in cast.items()}
+        lost = {
+            at: _size(given[at]) * (1 - ITEM_BYTES[used] / ITEM_BYTES[given[at].dtype]) for at, used in cast.items()
+        }
         if sum(lost.values()) > largest:
             largest, most = sum(lost.values()), max(lost, key=lambda at: lost[at])
             whole = sum(_size(one) for one in given.values())
@@ -57,7 +52,7 @@ def build(index: GraphIndex, batches: Sequence[InputSeen]) -> WideInputs | None:
 
 
 def _size(one: InputSeen) -> int:
-    return prod(one.shape) * _BYTES.get(one.dtype, 0)
+    return prod(one.shape) * ITEM_BYTES.get(one.dtype, 0)
 
 
 def _cast_down(index: GraphIndex, of: str) -> dict[int, str]:
@@ -75,8 +70,8 @@ def _used(index: GraphIndex, row: int, slot: int, spec: TensorSpec) -> str:
     rows = table.rows_of(int(table.graph[row]))
     users = [user for user in range(rows.start, rows.stop) if (row, slot) in _inputs(index, user)]
     kinds: Sequence[str] = [table.specs_of(user)[0].dtype if table.type_of(user) == "Cast" else "" for user in users]
-    widest = max(kinds, key=lambda kind: _BYTES.get(kind, NOT_FOUND), default="")
-    down = all(0 < _BYTES.get(kind, 0) < _BYTES.get(spec.dtype, 0) for kind in kinds)
+    widest = max(kinds, key=lambda kind: ITEM_BYTES.get(kind, NOT_FOUND), default="")
+    down = all(0 < ITEM_BYTES.get(kind, 0) < ITEM_BYTES.get(spec.dtype, 0) for kind in kinds)
     return widest if kinds and down else ""
 
 

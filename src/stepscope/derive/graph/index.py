@@ -46,6 +46,8 @@ _EAGER = ("StatefulPartitionedCall/", "PartitionedCall/")
 _MARKER = re.compile(r"^(?:body|cond|then|else|branch\d+)/_\d+/")
 _OPTIMISED = re.compile(r"(?:^|/)(?:ArithmeticOptimizer|ConstantFolding|LayoutOptimizer)/(?:[A-Z]\w*_)?(?=.)")
 _SUFFIX = re.compile(r"-(?:\d+-|folded|reduction|bcast|matmul_grad)[\w-]*$|/_\d+(?:__cf__\d+)?$")
+_COPY = re.compile(r"_\d+$")
+"""Added to the name of a node in the copy of a function that is differentiated: ``while_11`` is its ``while``."""
 _ADDED = "AddN"
 """Type that adds the gradients of one tensor up, from each node that takes it."""
 _GRADIENT = re.compile(r"(?:^|/)(?:gradient_tape|gradients)/")
@@ -184,7 +186,7 @@ class GraphIndex:
             return NOT_FOUND
         at = name.find("/")
         while at > 0:
-            for inner in calls.get(name[:at], ()):
+            for inner in calls.get(name[:at], ()) or calls.get(_COPY.sub("", name[:at]), ()):
                 found = self._resolve(inner, _MARKER.sub("", name[at + 1 :]))
                 if found != NOT_FOUND:
                     return found

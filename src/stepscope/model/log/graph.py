@@ -26,6 +26,16 @@ LATER_COLUMNS = frozenset({"attributes", "callers"})
 CALLERS, FIELDS = "\n", "\t"
 """Between the lines of a text of the column ``callers``, and between file, function and line of each."""
 _GRAPH_KEY = 1 << 32
+ITEM_BYTES = {"float64": 8, "int64": 8, "uint64": 8, "complex64": 8, "float32": 4, "int32": 4, "uint32": 4} | {
+    "float16": 2,
+    "bfloat16": 2,
+    "int16": 2,
+    "uint16": 2,
+    "int8": 1,
+    "uint8": 1,
+    "bool": 1,
+}
+"""Size of an element of each type; others have none that is known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """Links from the op that makes a tensor to the ops that take it: the graph says who takes from whom, times which run.
 
 Of several runs of the maker it is the last that ended before the taker began. Nodes that do not run by themselves
-(constants, reads, what the optimizer took out or merged) are passed through. Ops of the input have no links: its
-functions run several at a time, times do not tell their runs apart, and their ops often have names of the step's.
+(constants, reads, what the optimizer took out or merged) are passed through, and functions are entered and left
+(``derive.graph.producers``). Ops of the input have no links: its functions run several at a time, times do not tell
+their runs apart, and their ops often have names of the step's.
 """
 
 from __future__ import annotations
@@ -12,30 +13,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.graph.index import NOT_FOUND
+from stepscope.derive.graph.producers import Producers
 from stepscope.derive.optrace.device.event_links import LinkKind, Links
 from stepscope.derive.optrace.host import activity
 from stepscope.model.session.optrace import Category
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.model.records import I64
     from stepscope.model.session.optrace import OpTrace
 
 OPS = (int(Category.OP), int(Category.COLLECTIVE))
 """Categories of events that are runs of a node on the host."""
-PASSED = 16
-"""Most nodes in a row that are passed through."""
 
 
 def build(trace: OpTrace, index: GraphIndex) -> Links:
     """The links of all runs in the trace."""
     runs = _runs(trace, index)
+    producers = Producers(index, turns=False)
     sources, targets = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for taker, rows in runs.items():
         starts = trace.events.start_ns[rows]
-        for maker in _makers(index, taker, runs):
+        for maker in producers.makers(taker, runs):
             made = runs[maker]
             last = np.searchsorted(trace.events.end_ns[made], starts, "right") - 1
             known = last >= 0
@@ -63,16 +62,3 @@ def _runs(trace: OpTrace, index: GraphIndex) -> dict[int, I64]:
     rows = rows[np.lexsort((trace.events.end_ns[rows], nodes[rows]))]
     found, first = np.unique(nodes[rows], return_index=True)
     return dict(zip(found.tolist(), np.split(rows, first[1:]), strict=True)) if len(rows) else {}
-
-
-def _makers(index: GraphIndex, node: int, runs: Mapping[int, I64]) -> set[int]:
-    """Nodes that ran and whose results a node takes, directly or through nodes that did not run."""
-    found, seen, near = set[int](), {node}, [node]
-    for _ in range(PASSED):
-        inputs = {int(row) for one in near for row in index.table.inputs_of(one) if row >= 0} - seen
-        seen |= inputs
-        found |= {row for row in inputs if row in runs}
-        near = [row for row in inputs if row not in runs]
-        if not near:
-            break
-    return found
