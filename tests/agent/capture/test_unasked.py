@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import cast
 
 import pytest
 from tests.agent.capture.made import GOOD
@@ -43,4 +42,4 @@ def test_a_rank_of_horovod_is_traced_when_a_person_asks(
         def _attempt(self, order: Order, watch: StepWatch, folder: str) -> dict[str, object]:
             return {"text": "traced"}
 
-    assert cast("dict[str, object]", Traced().trace(order, watch, str(tmp_path)))["text"] == text
+    assert Traced().trace(order, watch, str(tmp_path))["text"] == text
