@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from stepscope.collector.kernel import holes
 from stepscope.collector.launch import rundir
 from stepscope.collector.launch.mask import mask_command, mask_text
 from stepscope.collector.recording.recent import Recent
@@ -31,8 +32,10 @@ from stepscope.model.session.member import MemberInfo
 from stepscope.model.session.session import WorkerInfo
 from stepscope.store.writer import EventRow, LogPosition, SessionWriter
 from stepscope.wire.env import PROCS_NAME, RING_NAME
+from stepscope.wire.ring import HEADER_BYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
     from stepscope.model.log.events import AnyEvent, CaptureTaken
@@ -253,6 +256,20 @@ class WorkerDrain:
             self.info, lost_records=lost, lost_lines=self.info.lost_lines + self._tail.damaged
         )
 
+    def release(self) -> None:
+        """Give the memory of the ring back, unless something of it is not durable.
+
+        Raises:
+            OSError: its file system has no holes, or it is gone.
+        """
+        if self._ring is None or self._batches:
+            return
+        fd = os.open(self.folder / RING_NAME, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            holes.punch(fd, HEADER_BYTES, os.fstat(fd).st_size - HEADER_BYTES)
+        finally:
+            os.close(fd)
+
     def close(self, *, remove: bool) -> None:
         """Stop following; ``remove`` deletes its directory, whose content is durable."""
         self.info = self.summary()
@@ -349,6 +366,16 @@ class Drainer:
                 if not worker.info.ended_ns:
                     worker.info = msgspec.structs.replace(worker.info, ended_ns=now_ns - self._origin_ns)
                 worker.close(remove=True)
+
+    def release(self, keys: Collection[str]) -> None:
+        """Give the memory of these processes' rings back: they record no more.
+
+        Raises:
+            OSError: their file system has no holes, or one of them is gone.
+        """
+        for key in keys:
+            if key in self.workers:
+                self.workers[key].release()
 
     def alive_pids(self) -> frozenset[int]:
         """Pids of the measured processes that are followed."""
