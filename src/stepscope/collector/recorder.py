@@ -163,6 +163,7 @@ class Recording:
                 self._next_trim_ns = now_ns + _TRIM_NS
                 self.trim(now_ns)
             self._write_manifest()
+            self.drainer.remove_retired()
         except OSError as error:
             self.disk_problem = error.strerror or str(error)
         else:
@@ -276,7 +277,7 @@ class Recording:
             problems.append(f"{self.session}/manifest.json could not be completed: {error.strerror}")
         for worker in self.drainer.workers.values():
             if not worker.closed:
-                worker.close(remove=False)
+                worker.close()
         return problems
 
     def seal(self, now_ns: int, why: GaveWay) -> None:

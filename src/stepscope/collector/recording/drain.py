@@ -270,8 +270,8 @@ class WorkerDrain:
         finally:
             os.close(fd)
 
-    def close(self, *, remove: bool) -> None:
-        """Stop following; ``remove`` deletes its directory, whose content is durable."""
+    def close(self) -> None:
+        """Stop following."""
         self.info = self.summary()
         if self._ring is not None:
             self._ring.close()
@@ -280,11 +280,13 @@ class WorkerDrain:
         self._tail.close()
         self.recent.forget()
         self.closed = True
-        if remove:
-            ring = self.folder / RING_NAME
-            if ring.is_symlink():
-                rundir.forget(ring.resolve())
-            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def remove(self) -> None:
+        """Delete its directory, whose content is durable."""
+        ring = self.folder / RING_NAME
+        if ring.is_symlink():
+            rundir.forget(ring.resolve())
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def _masked(line: LogLine) -> LogLine:
@@ -321,6 +323,7 @@ class Drainer:
         self._origin_ns = origin_ns
         self._writable = writable
         self._seen_ns = -1
+        self._retired: list[WorkerDrain] = []
 
     def discover(self) -> None:
         """Find new processes. Cost: one ``stat`` if there are none."""
@@ -358,14 +361,22 @@ class Drainer:
                 worker.flush(self._writer)
 
     def retire_dead(self, now_ns: int) -> None:
-        """Finish with processes that have ended, and free their rings' memory."""
+        """Finish with processes that have ended. Their directories stay until ``remove_retired``: a collector that dies
+        before the manifest says how they ended leaves it to the next one to read that.
+        """
         for worker in self.workers.values():
             if not worker.closed and not worker.alive():
                 worker.poll(now_ns, final=True)
                 worker.flush(self._writer)
                 if not worker.info.ended_ns:
                     worker.info = msgspec.structs.replace(worker.info, ended_ns=now_ns - self._origin_ns)
-                worker.close(remove=True)
+                worker.close()
+                self._retired.append(worker)
+
+    def remove_retired(self) -> None:
+        """Free the memory of the rings of processes that have ended: the manifest has what is known of them."""
+        while self._retired:
+            self._retired.pop().remove()
 
     def release(self, keys: Collection[str]) -> None:
         """Give the memory of these processes' rings back: they record no more.
