@@ -30,7 +30,7 @@ class Surroundings:
 
     def __init__(self, run: Path, left: int) -> None:
         self.left = left
-        self.recording = SimpleNamespace(run=run, spare=False)
+        self.recording = SimpleNamespace(run=run, sampling=SimpleNamespace(spare=False))
 
     def watch(self) -> RoomWatch:
         """A watch that has looked once; its thread does not run."""
@@ -67,7 +67,7 @@ def test_the_limits_are_what_we_hold(around: Surroundings, left: int, *, spares:
     watch = around.watch()
     around.left = left
     watch.look()
-    assert (around.recording.spare, watch.leaving is not None) == (spares, leaves)
+    assert (around.recording.sampling.spare, watch.leaving is not None) == (spares, leaves)
     assert bool(select.select([watch.wakes], [], [], 0)[0]) == leaves
     if watch.leaving is not None:
         assert (watch.leaving.left_bytes, watch.leaving.own_bytes) == (left, OWN)
@@ -80,7 +80,7 @@ def test_room_that_comes_back_is_used(around: Surroundings) -> None:
     watch.look()
     around.left = 3 * OWN
     watch.look()
-    assert not around.recording.spare
+    assert not around.recording.sampling.spare
 
 
 def test_a_job_that_is_faster_than_the_store_is_not_waited_for(around: Surroundings) -> None:
@@ -120,5 +120,5 @@ def test_what_we_hold_is_memory_and_the_files_in_memory(tmp_path: Path) -> None:
     (folder / "ring").write_bytes(b"x" * MIB)
     in_memory = tmp_path.stat().st_dev == Path("/dev/shm").stat().st_dev
     assert room_watch._in_memory(tmp_path) == (MIB if in_memory else 0)
-    watch = RoomWatch(cast("Recording", SimpleNamespace(run=tmp_path, spare=False)))
+    watch = RoomWatch(cast("Recording", SimpleNamespace(run=tmp_path, sampling=SimpleNamespace(spare=False))))
     assert watch.own_bytes() > 10 * MIB

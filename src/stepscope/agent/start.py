@@ -115,7 +115,7 @@ class Running:
     def _leave(self, command: dict[str, object]) -> None:
         """The collector has given its memory back to the job."""
         del command
-        self.state.leave(state.NO_READER)
+        self.state.take_out(state.NO_READER, said=True)
 
     def register_exit(self) -> None:
         """Register ``finish`` to run before all exit handlers registered so far."""

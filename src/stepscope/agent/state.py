@@ -93,7 +93,7 @@ class AgentState:
     def _wake(self) -> None:
         """Make the ring and log of a forked child that is about to write."""
         if self.lines.dormant and os.path.exists(os.path.join(self.lines.run, GAVE_WAY_NAME)):
-            self.leave(NO_READER)
+            self.take_out(NO_READER, said=True)
         elif self.lines.dormant and self.open("fork"):
             for restart in self.hooks.children:
                 restart()
@@ -115,13 +115,10 @@ class AgentState:
         if log is not None:
             log.close()
 
-    def take_out(self, why: str) -> None:
-        """Stop measuring for good and log why."""
-        self.lines.diagnostic("DX900", "the agent stopped measuring: " + why)
-        self.leave(why)
-
-    def leave(self, why: str) -> None:
-        """Stop measuring for good, without a word."""
+    def take_out(self, why: str, *, said: bool = False) -> None:
+        """Stop measuring for good and log why, unless that is ``said`` by others."""
+        if not said:
+            self.lines.diagnostic("DX900", "the agent stopped measuring: " + why)
         self.captures.stop(why)
         self.duty_cycle.end(self.now())  # while its record still reaches the ring
         self.lines.out = True

@@ -7,7 +7,6 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -36,9 +35,6 @@ from stepscope.store.manifests import read_manifest
 from stepscope.store.segments import MAX_MERGED_BYTES
 from stepscope.store.writer import SessionWriter
 from stepscope.wire import trouble
-
-if TYPE_CHECKING:
-    from stepscope.collector.launch.give_way import GaveWay
 
 _SAMPLE_NS = 1_000_000_000
 _DRAIN_NS = 2_000_000_000
@@ -91,8 +87,6 @@ class Recording:
         self._known: dict[str, MemberInfo | None] = {}
         self.disk_problem = ""
         """Reason why nothing can currently be stored."""
-        self.spare = False
-        """Whether memory is so short in our control group that nothing is done which can be left out."""
         self._note_starts(starts)
         host = msgspec.structs.replace(host_info(), gpus=self.sampling.gpu.count, gpu_problem=self.sampling.gpu.problem)
         known = self.manifest.memory_kill_counters if self.manifest.host.boot_id in ("", host.boot_id) else {}
@@ -279,20 +273,6 @@ class Recording:
             if not worker.closed:
                 worker.close()
         return problems
-
-    def seal(self, now_ns: int, why: GaveWay) -> None:
-        """Store what there is: nothing more is recorded before the job has ended."""
-        told = give_way.read(self.run) or why
-        self.note(give_way.CODE, told.text(self._origin_ns))
-        for code, text in self.sampling.close():
-            self.note(code, text)
-        self.drainer.poll(now_ns)
-        self._store_rest()
-        self.write_notes()
-        self.native.close(now_ns)
-        self.system_calls.close(now_ns)
-        self.memory.close(now_ns)
-        self.python.close(now_ns)
 
     def _ended_ns(self, ended: rundir.Ended | None, now_ns: int, state: str) -> int:
         """When the job ended; a dead one that is completed later ended when its newest record did, not now."""

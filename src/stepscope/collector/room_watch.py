@@ -72,7 +72,7 @@ class RoomWatch:
         if tight is None:
             return 0.0
         own, left = self.own_bytes(), tight.left_bytes
-        self._recording.spare = left < 2 * own
+        self._recording.sampling.spare = left < 2 * own
         if left < own and self.leaving is None:
             now_ns = time.monotonic_ns()
             why = GaveWay(at_ns=now_ns, limit_bytes=tight.limit_bytes, left_bytes=left, own_bytes=own)
@@ -94,7 +94,7 @@ class RoomWatch:
 
     def spare(self, now_ns: int) -> None:
         """Hold as little as possible where memory is short, now and then."""
-        if self._recording.spare and now_ns >= self._next_spared_ns:
+        if self._recording.sampling.spare and now_ns >= self._next_spared_ns:
             self._next_spared_ns = now_ns + SPARE_NS
             self._recording.flush(now_ns, final=True)
             trim()
@@ -113,7 +113,7 @@ def leave(recording: Recording, why: GaveWay) -> None:
     """Have the job's processes stop recording, store what there is, give the rings' memory back, end this process."""
     until = time.monotonic() + TAKEN_S
     waiting = give_way.announce(recording.run, why)
-    recording.seal(time.monotonic_ns(), why)
+    _store(recording, give_way.read(recording.run) or why, time.monotonic_ns())
     while time.monotonic() < until and any(command.exists() for command in waiting):
         time.sleep(LEAST_S)
     with contextlib.suppress(OSError):
@@ -121,6 +121,17 @@ def leave(recording: Recording, why: GaveWay) -> None:
         recording.drainer.flush()
         recording.drainer.release({c.parent.parent.name for c in waiting if not c.exists()})
     os._exit(give_way.EXIT_CODE)
+
+
+def _store(recording: Recording, why: GaveWay, now_ns: int) -> None:
+    recording.note(give_way.CODE, why.text(recording.manifest.origin_monotonic_ns))
+    for code, text in recording.sampling.close():
+        recording.note(code, text)
+    recording.drainer.poll(now_ns)
+    recording.flush(now_ns, final=True)
+    for captures in (recording.native, recording.system_calls, recording.memory, recording.python):
+        captures.close(now_ns)
+    recording.write_notes()
 
 
 def trim() -> None:

@@ -256,20 +256,6 @@ class WorkerDrain:
             self.info, lost_records=lost, lost_lines=self.info.lost_lines + self._tail.damaged
         )
 
-    def release(self) -> None:
-        """Give the memory of the ring back, unless something of it is not durable.
-
-        Raises:
-            OSError: its file system has no holes, or it is gone.
-        """
-        if self._ring is None or self._batches:
-            return
-        fd = os.open(self.folder / RING_NAME, os.O_RDWR | os.O_CLOEXEC)
-        try:
-            holes.punch(fd, HEADER_BYTES, os.fstat(fd).st_size - HEADER_BYTES)
-        finally:
-            os.close(fd)
-
     def close(self) -> None:
         """Stop following."""
         self.info = self.summary()
@@ -281,12 +267,22 @@ class WorkerDrain:
         self.recent.forget()
         self.closed = True
 
-    def remove(self) -> None:
-        """Delete its directory, whose content is durable."""
-        ring = self.folder / RING_NAME
-        if ring.is_symlink():
-            rundir.forget(ring.resolve())
-        shutil.rmtree(self.folder, ignore_errors=True)
+
+def _remove(folder: Path) -> None:
+    """Delete the directory of a process, whose content is durable."""
+    ring = folder / RING_NAME
+    if ring.is_symlink():
+        rundir.forget(ring.resolve())
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _release(ring: Path) -> None:
+    """Give the memory of a ring back."""
+    fd = os.open(ring, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        holes.punch(fd, HEADER_BYTES, os.fstat(fd).st_size - HEADER_BYTES)
+    finally:
+        os.close(fd)
 
 
 def _masked(line: LogLine) -> LogLine:
@@ -376,7 +372,7 @@ class Drainer:
     def remove_retired(self) -> None:
         """Free the memory of the rings of processes that have ended: the manifest has what is known of them."""
         while self._retired:
-            self._retired.pop().remove()
+            _remove(self._retired.pop().folder)
 
     def release(self, keys: Collection[str]) -> None:
         """Give the memory of these processes' rings back: they record no more.
@@ -385,8 +381,8 @@ class Drainer:
             OSError: their file system has no holes, or one of them is gone.
         """
         for key in keys:
-            if key in self.workers:
-                self.workers[key].release()
+            if key in self.workers and not self.workers[key].pending:
+                _release(self.workers[key].folder / RING_NAME)
 
     def alive_pids(self) -> frozenset[int]:
         """Pids of the measured processes that are followed."""
