@@ -49,18 +49,6 @@ def test_who_asks_is_served_at_once(job: Job) -> None:
     assert (job.state(request).state, job.state(request).cost_ns) == ("done", 20 * MS)
 
 
-def test_nothing_is_captured_while_memory_is_short(job: Job) -> None:
-    """Who asks waits until there is room in the control group again."""
-    deciding = capturing(job)
-    job.ask(steps=5)
-    job.sampling.spare = True
-    deciding.tick(1 * S, "running")
-    assert job.captures.asked == []
-    job.sampling.spare = False
-    deciding.tick(2 * S, "running")
-    assert len(job.captures.asked) == 1
-
-
 def test_native_stacks_are_made_by_their_own_capture_and_alone(job: Job) -> None:
     """A native window begins where it is asked for; an op trace waits until it is over."""
     deciding = capturing(job)
