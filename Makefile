@@ -124,6 +124,10 @@ bench-diagnosis: $(VENV)/.stamp ## precision, recall and top-1 accuracy on bench
 	@scripts/system-deps.sh --all
 	@$(BIN)/python benchmarks/diagnosis.py $(ARGS)
 
+.PHONY: bench-memory-margin
+bench-memory-margin: $(VENV)/.stamp ## how near a job may come to its limit of memory; root; resumable
+	@$(BIN)/python benchmarks/memory_margin.py $(ARGS)
+
 .PHONY: bench-members
 bench-members: $(VENV)/.stamp ## pairing and blame of up to 1,000 members: time, memory, truth
 	@$(BIN)/python benchmarks/many_members.py $(ARGS)

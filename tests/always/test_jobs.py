@@ -95,13 +95,15 @@ def test_a_job_is_listed_watched_and_kept(tensorflow: Environment) -> None:
         "running",
     )
     assert job["framework"].startswith("tensorflow ")
-    assert job["top"]["code"] in {"HST004", "CFG001"}  # whichever costs more beside the other tests
+    slow = ("HST004", "GEN014")  # the callback, or its sleep where the samples on a busy machine name that
+    tops = {*slow, "CFG001"}  # whichever costs more beside the other tests, at each look
+    assert job["top"]["code"] in tops
     assert {share["component"] for share in job["anatomy"]} >= {"callbacks", "framework", "call"}
     assert {"Keras function", "Keras loop"} <= {task["kind"] for task in job["tasks"]}
     assert job["samples_per_s"] == pytest.approx(16 * job["steps_per_s"])
     table = tool("ps").stdout
     assert "train.py" in table
-    assert job["top"]["code"] in table
+    assert any(code in table for code in tops)
     once = tool("top", "--once", str(process.pid)).stdout
     assert f"pid {process.pid}" in once
     assert "costs" in once
@@ -118,7 +120,9 @@ def test_a_job_is_listed_watched_and_kept(tensorflow: Environment) -> None:
     stored = open_session(session)
     assert (stored.manifest.mode, stored.manifest.state, stored.manifest.exit_code) == ("enable", "finished", None)
     assert (session / "report.html").is_file()
-    assert "HST004" in (session / "report.txt").read_text()
+    text = (session / "report.txt").read_text()
+    assert any(code in text for code in slow)
+    assert "Until" in text
     assert [(c.outcome, c.asked_by, c.steps) for c in stored.manifest.captures] == [("done", "user", 3)]
     assert any(path.endswith("train.py") for path in stored.sources)
     assert (session.stat().st_mode & 0o077, session.parent.stat().st_mode & 0o077) == (0, 0)

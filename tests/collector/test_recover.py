@@ -84,6 +84,31 @@ def test_what_is_known_of_a_run_whose_host_died(dead: DeadRun) -> None:
     assert [one.code for one in dead.manifest.diagnostics] == ["DX109"]
 
 
+def test_a_collector_that_dies_between_store_and_manifest(dead: DeadRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How a process ended is still known to the next one, which finds its directory."""
+    first = Recording(dead.run, dead.session)
+    first.drain(time.monotonic_ns())
+    log = LogWriter(str(dead.run / PROCS_NAME / "4194303-1"))
+    log.write({"t": "end", "at": time.monotonic_ns(), "records": LIVED_S, "lost_lines": 0, "thread_cpu_ns": 0})
+    log.close()
+
+    def die(**_more: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(first.sampling, "flush", die)
+    with pytest.raises(KeyboardInterrupt):
+        first.flush(time.monotonic_ns())
+    assert not any(worker.clean_exit for worker in dead.manifest.workers)
+    second = Recording(dead.run, dead.session, starts=2)
+    second.flush(time.monotonic_ns())
+    second.tick(time.monotonic_ns())
+    second.flush(time.monotonic_ns())
+    for recording in (first, second):
+        recording.sampling.close()
+    assert [worker.clean_exit for worker in dead.manifest.workers] == [True]
+    assert not (dead.run / PROCS_NAME / "4194303-1").exists()
+
+
 def test_a_run_of_which_nothing_is_stored(dead: DeadRun) -> None:
     """Its length is 0."""
     shutil.rmtree(dead.run)

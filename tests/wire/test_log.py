@@ -151,3 +151,17 @@ def test_a_closed_descriptor_is_left_to_its_new_owner(tmp_path: Path) -> None:
     writer.close()
     os.close(theirs)
     os.close(number)
+
+
+def test_a_log_that_nobody_reads_any_more_is_not_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the collector has given way, a process that could not be told fills the file that it has, and counts."""
+    monkeypatch.setattr(log, "ROTATE_BYTES", 1000)
+    folder = tmp_path / "procs" / "1-1"
+    folder.mkdir(parents=True)
+    writer = log.LogWriter(str(folder))
+    (tmp_path / "gave-way.json").write_text("{}")
+    for number in range(100):
+        writer.write({"t": "name", "at": number, "id": number, "text": "x"})
+    assert [file.name for file in folder.iterdir()] == ["log-0001.jsonl"]
+    assert len(lines(folder)) + writer.lost == 100
+    assert writer.lost > 50

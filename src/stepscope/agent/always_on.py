@@ -18,7 +18,7 @@ import sys
 import time
 
 from stepscope.agent import bootstrap, state
-from stepscope.agent.core import daemon, process
+from stepscope.agent.core import daemon, memory_limits, process
 from stepscope.wire import run_directory, sessions_folder, trouble
 from stepscope.wire.env import CONFIG_NAME, ENABLED_NAME, JOB_NAME, PROCS_NAME, RUN_PREFIX, STATUS_NAME
 from stepscope.wire.ring import DEFAULT_SLOTS
@@ -41,6 +41,8 @@ _SILENT_S = 60.0
 """Seconds without a published status after which the sidecar counts as dead or stopped."""
 _MAX_STARTS = 4
 _MAX_ANCESTORS = 64
+SIDECAR_BYTES = 64 << 20
+"""What a sidecar takes: without so much room in the control group none is started, or started again."""
 _CODE = (
     "import sys; sys.path.append(sys.argv.pop(1)); from stepscope.app.running.always_on import main; main(sys.argv[1:])"
 )
@@ -145,6 +147,19 @@ def _job_of(run: str) -> tuple[int, int]:
         return 0, 0
 
 
+def has_room() -> bool:
+    """Whether a sidecar fits into this process's control group."""
+    limit, usage = memory_limits.control_group()
+    if not limit:
+        return True
+    try:
+        with open(usage, encoding="ascii") as stream:
+            used = int(stream.read())
+    except (OSError, ValueError):
+        return True
+    return limit - (used - (memory_limits.cache(usage) or 0)) >= SIDECAR_BYTES
+
+
 class Owner:
     """The first process of a job: its run directory and its sidecar."""
 
@@ -198,6 +213,8 @@ class Owner:
         self._next_ns = now_ns + _LOOK_NS
         current = state.CURRENT
         if current is None or self.pid != os.getpid() or self._heard():
+            return
+        if not has_room():
             return
         if self.starts >= _MAX_STARTS or not os.path.exists(os.path.join(self.run, CONFIG_NAME)):
             current.take_out("its sidecar does not live")

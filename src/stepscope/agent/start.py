@@ -15,7 +15,8 @@ from stepscope.agent.core import frames
 from stepscope.agent.probes import registry
 from stepscope.agent.sampling.sampler import Sampler
 from stepscope.wire import trouble
-from stepscope.wire.commands import ENOUGH, HELD, STACKS
+from stepscope.wire.commands import ENOUGH, HELD, LEAVE, STACKS
+from stepscope.wire.env import GAVE_WAY_NAME
 from stepscope.wire.trials import CONFIG_KEY
 
 TYPE_CHECKING = False
@@ -68,6 +69,7 @@ class Running:
         with self.state.guard("commands"):
             captures = self.state.captures
             takes = {KIND: captures.order, ENOUGH: captures.enough, STACKS: self._denser, HELD: self._held}
+            takes[LEAVE] = self._leave
             self.state.hooks.on_tick(Commands(self.state.lines, takes).tick)
         self.state.hooks.on_tick(self.state.membership.tick)
         with self.state.guard("first_look"):
@@ -110,6 +112,11 @@ class Running:
             with self.state.guard("memory_watch"):
                 self.state.hooks.held()
 
+    def _leave(self, command: dict[str, object]) -> None:
+        """The collector has given its memory back to the job."""
+        del command
+        self.state.take_out(state.NO_READER, said=True)
+
     def register_exit(self) -> None:
         """Register ``finish`` to run before all exit handlers registered so far."""
         atexit.unregister(self.finish)
@@ -127,7 +134,7 @@ class Running:
 
 def start(hook: Hook, roots: Collection[str], computes: Collection[str]) -> bool:
     """Open the state and attach the probes by callbacks. False if this process cannot be measured."""
-    if not os.path.isdir(hook.run):
+    if not os.path.isdir(hook.run) or os.path.exists(os.path.join(hook.run, GAVE_WAY_NAME)):
         return False
     frames.armed_in(hook.folder)
     current = state.AgentState(hook.run)

@@ -27,7 +27,7 @@ from stepscope.agent.core.records import Records
 from stepscope.agent.core.threads import Threads
 from stepscope.agent.duty_cycle import DutyCycle
 from stepscope.agent.membership import Membership
-from stepscope.wire.env import PROCS_NAME
+from stepscope.wire.env import GAVE_WAY_NAME, PROCS_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.core.guard import Guard
     from stepscope.agent.core.patches import Hot
+
+NO_READER = "the collector gave its memory back to the job"
 
 CURRENT: AgentState | None = None
 """The state of this process; None when it is not measured."""
@@ -90,7 +92,9 @@ class AgentState:
 
     def _wake(self) -> None:
         """Make the ring and log of a forked child that is about to write."""
-        if self.lines.dormant and self.open("fork"):
+        if self.lines.dormant and os.path.exists(os.path.join(self.lines.run, GAVE_WAY_NAME)):
+            self.take_out(NO_READER, said=True)
+        elif self.lines.dormant and self.open("fork"):
             for restart in self.hooks.children:
                 restart()
 
@@ -111,10 +115,11 @@ class AgentState:
         if log is not None:
             log.close()
 
-    def take_out(self, why: str) -> None:
-        """Stop measuring for good and log why."""
-        self.lines.diagnostic("DX900", "the agent stopped measuring: " + why)
-        self.captures.stop("the agent took itself out")
+    def take_out(self, why: str, *, said: bool = False) -> None:
+        """Stop measuring for good and log why, unless that is ``said`` by others."""
+        if not said:
+            self.lines.diagnostic("DX900", "the agent stopped measuring: " + why)
+        self.captures.stop(why)
         self.duty_cycle.end(self.now())  # while its record still reaches the ring
         self.lines.out = True
         self.lines.dormant = False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import platform
 import signal
 import time
 from pathlib import Path
@@ -19,18 +18,18 @@ from stepscope.collector.captures.op_captures import OpCaptures
 from stepscope.collector.captures.python_captures import PythonCaptures
 from stepscope.collector.cgroups import memory_kills
 from stepscope.collector.cgroups.kill_watch import KillWatch
-from stepscope.collector.clocks import clock_domain
-from stepscope.collector.launch import apply, rundir
+from stepscope.collector.launch import apply, give_way, rundir
 from stepscope.collector.launch.mask import mask_text
 from stepscope.collector.memory import allocator
 from stepscope.collector.memory.look_schedule import LookSchedule
 from stepscope.collector.recording import signals, sources
 from stepscope.collector.recording.drain import Drainer
+from stepscope.collector.recording.host_info import host_info
 from stepscope.collector.recording.sampling import Sampling
 from stepscope.model.report.finding import Diagnostic
 from stepscope.model.session.hang import Hang
 from stepscope.model.session.member import MemberInfo
-from stepscope.model.session.session import CaptureInfo, HostInfo, WorkerInfo
+from stepscope.model.session.session import CaptureInfo, WorkerInfo
 from stepscope.store import newest
 from stepscope.store.manifests import read_manifest
 from stepscope.store.segments import MAX_MERGED_BYTES
@@ -88,12 +87,7 @@ class Recording:
         self._known: dict[str, MemberInfo | None] = {}
         self.disk_problem = ""
         """Reason why nothing can currently be stored."""
-        if starts > 1:
-            self.note(
-                "DX101",
-                f"the sidecar died and was restarted (restarts: {starts - 1}); nothing that it had read from the rings "
-                "was lost, but the host samples have gaps",
-            )
+        self._note_starts(starts)
         host = msgspec.structs.replace(host_info(), gpus=self.sampling.gpu.count, gpu_problem=self.sampling.gpu.problem)
         known = self.manifest.memory_kill_counters if self.manifest.host.boot_id in ("", host.boot_id) else {}
         kills = known or memory_kills.counters()
@@ -105,6 +99,18 @@ class Recording:
             self._write_manifest()
         except OSError as error:  # a full disk: there may be room later
             self.disk_problem = error.strerror or str(error)
+
+    def _note_starts(self, starts: int) -> None:
+        gave_way = give_way.read(self.run)
+        if gave_way is not None:
+            self.note(give_way.CODE, gave_way.text(self._origin_ns))
+        restarts = starts - 1 - (gave_way is not None)
+        if restarts > 0:
+            self.note(
+                "DX101",
+                f"the sidecar died and was restarted (restarts: {restarts}); nothing that it had read from the rings "
+                "was lost, but the host samples have gaps",
+            )
 
     def note(self, code: str, text: str) -> None:
         """Add a diagnostic to the manifest, once."""
@@ -128,7 +134,7 @@ class Recording:
         if now_ns >= self._next_flush_ns or (self.drainer.pending() >= _FLUSH_RECORDS and not self.disk_problem):
             early = now_ns - self._origin_ns < _SOON_NS
             self._next_flush_ns = now_ns + (_FLUSH_NS if early else _FLUSH_LATER_NS)
-            self._flush(now_ns)
+            self.flush(now_ns)
 
     def drain(self, now_ns: int) -> None:
         """Take the processes' data so far."""
@@ -139,17 +145,19 @@ class Recording:
             self._known = known
             self.write_notes()
 
-    def _flush(self, now_ns: int) -> None:
+    def flush(self, now_ns: int, *, final: bool = False) -> None:
+        """Make what there is durable; ``final``: also what is not due yet."""
         try:
             self.drainer.flush()
             self.drainer.retire_dead(now_ns)
             self._look_at_allocators()
             self._copy_sources()
-            self.sampling.flush()
+            self.sampling.flush(final=final)
             if self.quota is not None and now_ns >= self._next_trim_ns:
                 self._next_trim_ns = now_ns + _TRIM_NS
                 self.trim(now_ns)
             self._write_manifest()
+            self.drainer.remove_retired()
         except OSError as error:
             self.disk_problem = error.strerror or str(error)
         else:
@@ -263,7 +271,7 @@ class Recording:
             problems.append(f"{self.session}/manifest.json could not be completed: {error.strerror}")
         for worker in self.drainer.workers.values():
             if not worker.closed:
-                worker.close(remove=False)
+                worker.close()
         return problems
 
     def _ended_ns(self, ended: rundir.Ended | None, now_ns: int, state: str) -> int:
@@ -363,33 +371,3 @@ def _joined(earlier: WorkerInfo | None, now: WorkerInfo) -> WorkerInfo:
         allocator=now.allocator or earlier.allocator,
         member=now.member or earlier.member,
     )
-
-
-def host_info() -> HostInfo:
-    """The machine of this run."""
-    uname = platform.uname()
-    return HostInfo(
-        name=uname.node,
-        kernel=uname.release,
-        machine=uname.machine,
-        cpu=_field("/proc/cpuinfo", "model name"),
-        cpus=os.cpu_count() or 0,
-        memory_bytes=int(_field("/proc/meminfo", "MemTotal").split(" ")[0] or 0) * 1024,
-        boot_id=_text("/proc/sys/kernel/random/boot_id").strip(),
-        time_namespace=clock_domain.time_namespace(),
-    )
-
-
-def _text(path: str) -> str:
-    try:
-        return Path(path).read_text("utf-8", "replace")
-    except OSError:
-        return ""
-
-
-def _field(path: str, name: str) -> str:
-    for line in _text(path).splitlines():
-        key, _, value = line.partition(":")
-        if key.strip() == name:
-            return value.strip()
-    return ""

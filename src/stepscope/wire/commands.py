@@ -24,6 +24,8 @@ ENOUGH = "enough"
 """Kind of the command that ends the op trace whose id is ``capture``, with what has been traced."""
 HELD = "held"
 """Kind of the command that makes a process log what its variables hold."""
+LEAVE = "leave"
+"""Kind of the command that makes a process stop recording for good."""
 MAX_BYTES = 8_192
 MAX_FILES = 16
 """Maximum number of commands taken in one look; the rest are taken in the next."""

@@ -7,6 +7,7 @@ The run directory (on /dev/shm, else a local temporary directory) belongs to one
     RUN/status.json          the live status that the sidecar publishes, for ``ps`` and ``top``
     RUN/first-look           made by the process that takes the first look (``agent.capture.first_look``)
     RUN/signalled            made by the launcher: a signal that ends jobs was passed on
+    RUN/gave-way.json        made when the collector has given its memory back to the job (``collector.launch``)
     RUN/peers.jsonl          peers that processes of a trial want to reach (``wire.peers``); absent if it is none
     RUN/clocks.json          hosts to compare clocks with (``collector.clocks.settings``); absent if there are none
     RUN/trouble.jsonl        one line for each process that could not be armed or measured
@@ -40,6 +41,8 @@ LOOKED_NAME = "first-look"
 """File that the process makes which takes the first look; the others then take none."""
 SIGNALLED_NAME = "signalled"
 """File that the launcher makes when it passes on a signal that ends jobs."""
+GAVE_WAY_NAME = "gave-way.json"
+"""File that is there when no collector reads any more what the job's processes record."""
 TROUBLE_NAME = "trouble.jsonl"
 PEERS_NAME = "peers.jsonl"
 CLOCKS_NAME = "clocks.json"

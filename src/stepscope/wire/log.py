@@ -14,6 +14,8 @@ import json
 import os
 import threading
 
+from stepscope.wire.env import GAVE_WAY_NAME
+
 ROTATE_BYTES = 8 << 20
 MAX_FILES = 64
 """Maximum number of unread files (512 MB); beyond it lines are dropped and counted."""
@@ -80,6 +82,8 @@ class LogWriter:
         oldest = os.path.join(self.folder, log_name(max(1, self.index - MAX_FILES)))
         if self.index > MAX_FILES and os.path.exists(oldest):
             raise OSError("the log is not being read")
+        if os.path.exists(os.path.join(self.folder, os.pardir, os.pardir, GAVE_WAY_NAME)):
+            raise OSError("the collector has gone")
         self._size = 0
         self.index += 1
         fresh = self._open()

@@ -107,6 +107,7 @@ class Job:
         default_factory=lambda: Manifest(mode="run", budget="1%", origin_monotonic_ns=1, cwd="/job")
     )
     drainer: Drainer = field(default_factory=Drainer)
+    sampling: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(spare=False))
     captures: Captures = field(default_factory=Captures)
     native: Captures = field(default_factory=Captures)
     system_calls: Captures = field(default_factory=Captures)

@@ -113,7 +113,7 @@ class Capturing:
         for wanted in self._open():
             if wanted.moment is not None:
                 wanted.moment.look(now_ns)
-        if not any(captures.busy for captures in self._captures.values()):
+        if not self._recording.sampling.spare and not any(captures.busy for captures in self._captures.values()):
             self._begin_next(now_ns)
         self._past += self._joint.results(now_ns)
         self._show(now_ns)

@@ -121,6 +121,8 @@ class Live:
     def tick(self, now_ns: int, state: str) -> None:
         """What is due at this moment."""
         fired = [self._fires(trigger, now_ns) for trigger in self._triggers]
+        if self._recording.sampling.spare:  # analysed as soon as there is room again
+            fired, self._next_analysis_ns = [], max(self._next_analysis_ns, now_ns + 1)
         young = now_ns - self._began_ns < YOUNG_NS
         if now_ns >= self._next_analysis_ns or any(fired):
             self.refresh(now_ns)

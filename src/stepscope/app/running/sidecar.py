@@ -17,9 +17,10 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stepscope.collector import sweep
+from stepscope.collector import room_watch, sweep
 from stepscope.collector.launch import own_python, rundir
 from stepscope.collector.recorder import Recording
+from stepscope.collector.room_watch import RoomWatch
 from stepscope.errors import StepscopeError
 
 if TYPE_CHECKING:
@@ -105,19 +106,23 @@ def follow(recording: Recording, ticks: Sequence[Callable[[int, str], object]], 
         launcher: whether there is one to tell that the job has ended.
     """
     ended = False
+    watch = RoomWatch(recording)
     while not ended:
         woken = False
-        if launcher:
-            ready, _, _ = select.select([_STDIN], [], [], recording.sampling.pause_s(_POLL_S))
-            if ready:
-                launcher = woken = bool(os.read(_STDIN, 64))
-        else:
-            time.sleep(recording.sampling.pause_s(_ORPHAN_POLL_S if recording.manifest.mode == "run" else _POLL_S))
+        usual_s = _POLL_S if launcher or recording.manifest.mode != "run" else _ORPHAN_POLL_S
+        waited = [_STDIN, watch.wakes] if launcher else [watch.wakes]
+        ready, _, _ = select.select(waited, [], [], recording.sampling.pause_s(usual_s))
+        if _STDIN in ready:
+            launcher = woken = bool(os.read(_STDIN, 64))
         now_ns = time.monotonic_ns()
-        recording.tick(now_ns)
         ended = woken or recording.job_ended(launcher=launcher)
+        if watch.leaving is not None and not ended:
+            room_watch.leave(recording, watch.leaving)
+        recording.tick(now_ns)
         for tick in ticks:
             tick(now_ns, "ending" if ended else "running")
+        watch.spare(now_ns)
+    watch.close()
 
 
 def _replay(recording: Recording) -> None:

@@ -30,6 +30,11 @@ def counters(pid: int | str = "self", host: Path = cgroup.HOST) -> dict[str, int
     return {file: kills for file, kills in found.items() if kills is not None}
 
 
+def of_group(host: Path = cgroup.HOST) -> int:
+    """Kills so far in this process's own control group; 0 if it has no counter."""
+    return next((kills for file, kills in counters("self", host).items() if file != host_file(host)), 0)
+
+
 def host_file(host: Path = cgroup.HOST) -> str:
     """The file with the host's counter."""
     return str(host / "proc/vmstat")

@@ -322,7 +322,7 @@ def _stand_between(
     """Pass signals on and keep the sidecar alive until the job ends; return its exit code, negative for a signal."""
     while True:
         timeout = patience.look(job) if patience is not None else None
-        if sidecar is not None and not sidecar.pid and not sidecar.given_up:
+        if sidecar is not None and not sidecar.pid and not sidecar.given_up and not sidecar.gave_way:
             if sidecar.due() <= 0:
                 sidecar.start()
             timeout = max(0.01, sidecar.due() if timeout is None else min(timeout, sidecar.due()))

@@ -90,7 +90,8 @@ def write_json(path: Path, data: dict[str, object]) -> None:
     run_directory.write_json(str(path), data)
 
 
-def _read_json(path: Path) -> dict[str, object] | None:
+def read_json(path: Path) -> dict[str, object] | None:
+    """The object in a JSON file; None if it is missing, or was cut."""
     try:
         data = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
@@ -118,7 +119,7 @@ def write_job(run: Path, job: Job) -> None:
 
 def read_job(run: Path) -> Job | None:
     """Read the file of ``write_job``; None if it is missing, or was cut."""
-    data = _read_json(run / JOB_NAME)
+    data = read_json(run / JOB_NAME)
     try:
         return data and Job(**{**data, "command": tuple(data["command"])})  # type: ignore[arg-type,return-value]
     except (TypeError, KeyError):
@@ -131,7 +132,7 @@ def arm_first_look(run: Path, bound_ns: int) -> None:
     Raises:
         OSError: no space, or no rights.
     """
-    write_json(run / CONFIG_NAME, {**(_read_json(run / CONFIG_NAME) or {}), "first_look_ns": bound_ns})
+    write_json(run / CONFIG_NAME, {**(read_json(run / CONFIG_NAME) or {}), "first_look_ns": bound_ns})
 
 
 def arm_peers(run: Path) -> None:
@@ -149,13 +150,13 @@ def arm_trial(run: Path, trial: Trial) -> None:
     Raises:
         OSError: no space, or no rights.
     """
-    config = {**(_read_json(run / CONFIG_NAME) or {}), "duty_cycle": False, CONFIG_KEY: trial.settings()}
+    config = {**(read_json(run / CONFIG_NAME) or {}), "duty_cycle": False, CONFIG_KEY: trial.settings()}
     write_json(run / CONFIG_NAME, config)
 
 
 def is_trial(run: Path) -> bool:
     """Whether the run is a trial."""
-    return CONFIG_KEY in (_read_json(run / CONFIG_NAME) or {})
+    return CONFIG_KEY in (read_json(run / CONFIG_NAME) or {})
 
 
 def write_signalled(run: Path) -> None:
@@ -173,7 +174,7 @@ def write_ended(run: Path, exit_code: int) -> None:
 
 def read_ended(run: Path) -> Ended | None:
     """Read the file of ``write_ended``; None while the job runs."""
-    data = _read_json(run / ENDED_NAME)
+    data = read_json(run / ENDED_NAME)
     try:
         return data and Ended(**data)  # type: ignore[arg-type,return-value]
     except TypeError:
@@ -225,13 +226,13 @@ def forget(ring: Path) -> None:
 
 def ring_directories(run: Path) -> list[Path]:
     """Every directory that a run's processes write rings to, itself included."""
-    found = (_read_json(run / CONFIG_NAME) or {}).get("ring_dirs")
+    found = (read_json(run / CONFIG_NAME) or {}).get("ring_dirs")
     return [run, *(Path(str(path)) for path in found)] if isinstance(found, list) else [run]
 
 
 def session_of(run: Path) -> str | None:
     """The session that a run directory was made for."""
-    session = (_read_json(run / CONFIG_NAME) or {}).get("session")
+    session = (read_json(run / CONFIG_NAME) or {}).get("session")
     return session if isinstance(session, str) else None
 
 
@@ -241,10 +242,10 @@ def set_session(run: Path, session: Path) -> None:
     Raises:
         OSError: no space, or no rights.
     """
-    write_json(run / CONFIG_NAME, {**(_read_json(run / CONFIG_NAME) or {}), "session": str(session)})
+    write_json(run / CONFIG_NAME, {**(read_json(run / CONFIG_NAME) or {}), "session": str(session)})
 
 
 def origin_of(run: Path) -> int:
     """CLOCK_MONOTONIC nanoseconds that are the session's zero."""
-    origin = (_read_json(run / CONFIG_NAME) or {}).get("origin_ns")
+    origin = (read_json(run / CONFIG_NAME) or {}).get("origin_ns")
     return origin if isinstance(origin, int) else time.monotonic_ns()

@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import json
 import os
+import signal
 import time
 from typing import TYPE_CHECKING
 
-from stepscope.collector.launch import own_python, rundir
+from stepscope.collector.cgroups import memory_kills
+from stepscope.collector.launch import give_way, own_python, rundir
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +36,12 @@ class SidecarProcess:
         """Flag: it cannot run here and is not restarted."""
         self.finished = False
         """Flag: it has ended normally, and the report is written."""
+        self.gave_way = False
+        """Flag: it has left its memory to the job, and is not restarted before that has ended."""
         self.output = b""
+        self._kills = 0
+        """Processes that the kernel had killed in our control group when it was started."""
+        self._job_ended = False
         self._tell = -1
         self._hear = -1
 
@@ -47,6 +54,7 @@ class SidecarProcess:
         os.set_blocking(self._tell, False)
         self.starts += 1
         self.started_at = time.monotonic()
+        self._kills = memory_kills.of_group()
         log = str(self.run / rundir.SIDECAR_LOG)
         actions = [
             (os.POSIX_SPAWN_DUP2, read_end, 0),
@@ -89,6 +97,16 @@ class SidecarProcess:
         self.deaths = self.deaths + 1 if quick and status else 0
         self.given_up = self.deaths >= _MAX_QUICK_DEATHS
         self.finished = status == 0
+        self.gave_way = os.waitstatus_to_exitcode(status) == give_way.EXIT_CODE or self._killed_for_memory(status)
+        return True
+
+    def _killed_for_memory(self, status: int) -> bool:
+        """Whether the kernel has killed it because memory ran out; then the job's processes learn that."""
+        before, self._kills = self._kills, memory_kills.of_group()
+        by_kill = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+        if not by_kill or self._kills <= before or self._job_ended:
+            return False
+        give_way.killed(self.run)
         return True
 
     def due(self) -> float:
@@ -97,6 +115,7 @@ class SidecarProcess:
 
     def tell_ended(self) -> None:
         """Notify it that the job has ended."""
+        self._job_ended = True
         try:
             os.write(self._tell, b"ended\n")
         except OSError as error:

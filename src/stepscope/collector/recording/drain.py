@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from stepscope.collector.kernel import holes
 from stepscope.collector.launch import rundir
 from stepscope.collector.launch.mask import mask_command, mask_text
 from stepscope.collector.recording.recent import Recent
@@ -31,8 +32,10 @@ from stepscope.model.session.member import MemberInfo
 from stepscope.model.session.session import WorkerInfo
 from stepscope.store.writer import EventRow, LogPosition, SessionWriter
 from stepscope.wire.env import PROCS_NAME, RING_NAME
+from stepscope.wire.ring import HEADER_BYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
     from stepscope.model.log.events import AnyEvent, CaptureTaken
@@ -253,8 +256,8 @@ class WorkerDrain:
             self.info, lost_records=lost, lost_lines=self.info.lost_lines + self._tail.damaged
         )
 
-    def close(self, *, remove: bool) -> None:
-        """Stop following; ``remove`` deletes its directory, whose content is durable."""
+    def close(self) -> None:
+        """Stop following."""
         self.info = self.summary()
         if self._ring is not None:
             self._ring.close()
@@ -263,11 +266,23 @@ class WorkerDrain:
         self._tail.close()
         self.recent.forget()
         self.closed = True
-        if remove:
-            ring = self.folder / RING_NAME
-            if ring.is_symlink():
-                rundir.forget(ring.resolve())
-            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _remove(folder: Path) -> None:
+    """Delete the directory of a process, whose content is durable."""
+    ring = folder / RING_NAME
+    if ring.is_symlink():
+        rundir.forget(ring.resolve())
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _release(ring: Path) -> None:
+    """Give the memory of a ring back."""
+    fd = os.open(ring, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        holes.punch(fd, HEADER_BYTES, os.fstat(fd).st_size - HEADER_BYTES)
+    finally:
+        os.close(fd)
 
 
 def _masked(line: LogLine) -> LogLine:
@@ -304,6 +319,7 @@ class Drainer:
         self._origin_ns = origin_ns
         self._writable = writable
         self._seen_ns = -1
+        self._retired: list[WorkerDrain] = []
 
     def discover(self) -> None:
         """Find new processes. Cost: one ``stat`` if there are none."""
@@ -341,14 +357,32 @@ class Drainer:
                 worker.flush(self._writer)
 
     def retire_dead(self, now_ns: int) -> None:
-        """Finish with processes that have ended, and free their rings' memory."""
+        """Finish with processes that have ended. Their directories stay until ``remove_retired``: a collector that dies
+        before the manifest says how they ended leaves it to the next one to read that.
+        """
         for worker in self.workers.values():
             if not worker.closed and not worker.alive():
                 worker.poll(now_ns, final=True)
                 worker.flush(self._writer)
                 if not worker.info.ended_ns:
                     worker.info = msgspec.structs.replace(worker.info, ended_ns=now_ns - self._origin_ns)
-                worker.close(remove=True)
+                worker.close()
+                self._retired.append(worker)
+
+    def remove_retired(self) -> None:
+        """Free the memory of the rings of processes that have ended: the manifest has what is known of them."""
+        while self._retired:
+            _remove(self._retired.pop().folder)
+
+    def release(self, keys: Collection[str]) -> None:
+        """Give the memory of these processes' rings back: they record no more.
+
+        Raises:
+            OSError: their file system has no holes, or one of them is gone.
+        """
+        for key in keys:
+            if key in self.workers and not self.workers[key].pending:
+                _release(self.workers[key].folder / RING_NAME)
 
     def alive_pids(self) -> frozenset[int]:
         """Pids of the measured processes that are followed."""

@@ -80,6 +80,8 @@ class Sampling:
         self._now_ns = self._resources_due_ns = self._looked_ns = 0
         self._pids: frozenset[int] = frozenset()
         self._finely = False
+        self.spare = False
+        """Whether memory is so short in our control group that nothing is done which can be left out."""
 
     def pause_s(self, usual_s: float) -> float:
         """Time until the next look: ``usual_s``, or less while a burst or a capture runs."""
