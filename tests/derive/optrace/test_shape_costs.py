@@ -63,3 +63,14 @@ def test_nodes_of_a_loop_count_in_each_turn() -> None:
         assert found.known is known
         assert found.turns([row]) == (limit if known else 1)
         assert found.costliest([row, row + 100_000][:1]) == [row]
+
+
+@pytest.mark.parametrize(("kind", "known"), [("Unpack", True), ("While", False)])
+def test_an_output_beyond_those_that_were_read(kind: str, known: bool) -> None:
+    """Of a node with many outputs the first are read: those of an Unpack are alike, others may be anything."""
+    tables = Tables()
+    step = tables.graph()
+    many = step.op("many", kind, outputs="float32[512,512];float32[512,512]")
+    far = step.op("far", "Placeholder", outputs="float32[512,512]")
+    step.op("product", "MatMul", (many, 8), far, outputs="float32[512,512]", attributes=PLAIN)
+    assert costs(tables).known is known

@@ -9,6 +9,7 @@ from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
 from tests.detectors.jobs import CALL, MAIN_CALL, PERIOD, STEPS, keras_fit, retraced
 
 from stepscope.detectors.graph.repeated_retracing import DETECTOR
+from stepscope.wire.kinds import Kind
 
 FIXTURES = Fixtures(
     firing=lambda: retraced(60 * MS, traces=49),
@@ -80,3 +81,13 @@ def test_retraces_of_the_warm_up_do_not_make_a_steady_one_many() -> None:
             job.trace(at, tracing, cause="shape" if i in {1, 2, 50} else "first", argument="x")
         at += PERIOD + tracing
     assert find(job) == ()
+
+
+def test_traces_in_gaps_of_the_recording_count() -> None:
+    """Traces are recorded all the time; a long step that traces seldom lies wholly between two gaps."""
+    job = retraced(60 * MS, traces=49)
+    for step in range(1, 48):
+        job.gap(step * 2 * PERIOD + 90 * MS, 5 * MS, 0, Kind.FUNCTION)
+    (found,) = (one for one in find(job) if one.code == "GRF001")
+    assert "49 of 98 steps" in found.title
+    assert found.cost.ratio == pytest.approx(0.3, abs=0.02)

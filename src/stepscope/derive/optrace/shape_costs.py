@@ -155,10 +155,18 @@ class ShapeCosts:
 
     def _tensor(self, row: int, slot: int) -> Tensor | None:
         specs = self.index.table.specs_of(int(row)) if row >= 0 else ()
-        if not specs or slot >= len(specs) or specs[slot].dtype in {"resource", "variant", "string"}:
-            return Tensor(dtype="float32", shape=(0,)) if specs or row >= 0 else None
+        if slot >= len(specs) > 0:  # the agent reads the first outputs only
+            if self.index.table.type_of(int(row)) not in _ALIKE:
+                return None
+            slot = 0
+        if not specs or specs[slot].dtype in {"resource", "variant", "string"}:
+            return Tensor(dtype="float32", shape=(0,)) if row >= 0 else None
         shape = self._shapes.of(int(row), int(slot))
         return Tensor(dtype=specs[slot].dtype, shape=shape) if shape is not None else None
+
+
+_ALIKE = frozenset({"Unpack", "Split", "ShapeN"})
+"""Ops whose outputs all have the same shape."""
 
 
 def _odds(share: float, factor: float) -> float:

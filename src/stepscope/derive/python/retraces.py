@@ -1,4 +1,7 @@
-"""Tracing within the steady steps, grouped by function and by the reason for tracing again."""
+"""Tracing within the steady steps, grouped by function and by the reason for tracing again.
+
+Traces are recorded also in gaps of the duty cycle: steps of which only a part was observed count as well.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from stepscope.model.log.events import Traced
 from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
+    from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.records import I64, Bool
 
@@ -28,7 +32,10 @@ class RetraceGroup:
     traced_ns: int
     """Wall time of the tracing alone: the lower bound of its cost."""
     steps: int
-    """Number of steady steps with such a trace."""
+    """Number of steps with such a trace, ``of`` so many."""
+    of: int
+    of_ns: int
+    """Wall time of the steps."""
 
     @property
     def example(self) -> Traced:
@@ -39,7 +46,7 @@ class RetraceGroup:
 def build(steps: Steps) -> tuple[RetraceGroup, ...]:
     """Groups of repeated traces, the most costly first. A function's first trace does not count."""
     records = steps.worker.records
-    windows = steps.windows
+    windows = steps.whole_windows
     if len(windows[0]) == 0:
         return ()
     events = {t.id: t for t in steps.worker.all(Traced)}
@@ -58,7 +65,7 @@ def build(steps: Steps) -> tuple[RetraceGroup, ...]:
         groups.setdefault(key, []).append(int(row))
     found = []
     for (_, cause, argument), rows in groups.items():
-        kept = np.array(rows)[_in_windows(steps, np.array(rows))]
+        kept = np.array(rows)[_in_windows(steps, np.array(rows), windows)]
         if len(kept) == 0:
             continue
         alone = intervals.merge(records.start_ns[kept], records.start_ns[kept] + records.dur_ns[kept])
@@ -77,14 +84,16 @@ def build(steps: Steps) -> tuple[RetraceGroup, ...]:
                 cost_ns=cost,
                 traced_ns=intervals.total(intervals.clip(alone, windows)),
                 steps=len(hit),
+                of=len(windows[0]),
+                of_ns=intervals.total(windows),
             )
         )
     return tuple(sorted(found, key=lambda g: -g.cost_ns))
 
 
-def _in_windows(steps: Steps, rows: I64) -> Bool:
-    """Which traces begin within a steady step."""
-    lo, hi = steps.windows
+def _in_windows(steps: Steps, rows: I64, windows: Intervals) -> Bool:
+    """Which traces begin within one of the steps."""
+    lo, hi = windows
     starts = steps.worker.records.start_ns[rows]
     at = np.searchsorted(lo, starts, side="right") - 1
     inside: Bool = (at >= 0) & (starts < hi[np.maximum(at, 0)])

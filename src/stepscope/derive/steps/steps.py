@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import gaps
 from stepscope.model.log.events import Name
@@ -60,6 +62,18 @@ class Steps:
     def windows(self) -> Intervals:
         """The steady steps as disjoint sorted intervals."""
         return self.starts[self.steady], self.ends[self.steady]
+
+    @property
+    def whole_windows(self) -> Intervals:
+        """The steady steps and, between them, those of which only a part was observed, as disjoint sorted intervals.
+
+        For what is recorded all the time, such as traces: a long step seldom lies between two gaps.
+        """
+        index = np.flatnonzero(self.steady)
+        taken = self.steady.copy()
+        if len(index):
+            taken[index[0] : index[-1]] |= self.unobserved[index[0] : index[-1]]
+        return self.starts[taken], self.ends[taken]
 
     @property
     def span(self) -> tuple[int, int]:

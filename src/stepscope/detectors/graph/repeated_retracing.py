@@ -71,23 +71,20 @@ REMEDIES = {
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield one finding per function and cause."""
-    steps = view.steps
     for group in retraces.build(view.steps) if view.steps else ():
-        ratio = group.cost_ns / steps.steady_ns
+        ratio = group.cost_ns / group.of_ns
         if ratio >= params.min_ratio and len(group.traces) >= params.min_traces:
             yield _finding(view, group, ratio, params)
 
 
 def _finding(view: StepsView, group: RetraceGroup, ratio: float, params: Params) -> Seen:
-    steps = view.steps
-    count = steps.steady_count
     trace = group.example
     stage = _stage(trace.function, trace.owner)
     remedy, text = REMEDIES.get(group.cause, REMEDIES["other"])
     argument = group.argument or "the argument"
     each = format_ns(group.cost_ns / len(group.traces))
     return Seen(
-        title=f"{trace.function} is retraced in {group.steps} of {count} steps, {each} each, because "
+        title=f"{trace.function} is retraced in {group.steps:,} of {group.of:,} steps, {each} each, because "
         f"{_reason(group)}: {format_ratio(ratio)} of the time",
         confidence=0.97,
         introduced_stage=stage,
