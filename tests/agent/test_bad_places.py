@@ -48,12 +48,14 @@ def test_file_size_limit(armed: Armed, limit: int) -> None:
 
 
 @pytest.fixture
-def tiny() -> Iterator[Path]:
-    """A file system of its own, too small for any ring."""
+def tiny(request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A file system of its own, too small for any ring, or of the size that a test asks for."""
     if os.geteuid() != 0:
         pytest.skip("mounting a small tmpfs needs root")
     folder = Path(tempfile.mkdtemp())
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1200k", "tmpfs", folder], check=False).returncode:
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={getattr(request, 'param', '1200k')}", "tmpfs", folder], check=False
+    ).returncode:
         pytest.skip("mounting is not allowed here")
     yield folder
     subprocess.run(["umount", folder], check=True)
@@ -72,6 +74,7 @@ def test_full_disk(armed: Armed, tiny: Path) -> None:
     assert len(armed.processes()[1].kinds(Kind.STEP)) == 99
 
 
+@pytest.mark.parametrize("tiny", ["4m"], indirect=True)
 def test_run_directory_on_a_full_disk(tiny: Path) -> None:
     """A run directory that fills up takes no record and does no harm."""
     run = make_run(tiny)

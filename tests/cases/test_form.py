@@ -39,7 +39,7 @@ def _known(folder: Path) -> dict[str, Any]:
 def test_a_case_is_complete(folder: Path) -> None:
     """A case has every field, the codebook's words, culprit lines that exist, and a measured ratio that matters."""
     known = _known(folder)
-    assert set(known) - {"also_causes"} == FIELDS
+    assert set(known) - {"also_causes", "needs_libraries"} == FIELDS
     assert known["id"] == folder.name
     if not known["finding"]:
         assert (folder / "clean.py").exists() or (folder / "clean.sh").exists()

@@ -198,7 +198,8 @@ def seen(worker: Worker) -> SimpleNamespace:
 
 def status_of(session: Session, run: Path) -> Status:
     """What the sidecar of a job publishes that has done what the session holds."""
-    tables = SimpleNamespace(tables=dict, rival_names=list, resource_names=list, spare=False)
+    gpu = SimpleNamespace(now=())
+    tables = SimpleNamespace(tables=dict, rival_names=list, resource_names=list, spare=False, gpu=gpu)
     recording = SimpleNamespace(
         manifest=msgspec.structs.replace(session.manifest, mode="enable"),
         job=None,
