@@ -9,6 +9,7 @@ from tests.reports.samples import clean, finding
 from stepscope.errors import UsageError
 from stepscope.experiments import plan, proofs
 from stepscope.model.report.finding import Component, Evidence, Place, Report, StepMaker
+from stepscope.model.report.input_bound import InputBound
 from stepscope.model.report.ledger import LedgerEntry
 
 
@@ -199,3 +200,25 @@ def test_what_findings_say_of_compute_comes_before_guesses() -> None:
     assert tried.index("small-kernels") < tried.index("xla-on")
     assert tried[0] != "xla-on"
     assert plan.candidates(_report(call=1.0))[0].trial == "xla-on"
+
+
+def test_the_edits_of_the_input_are_tried_by_what_they_gain() -> None:
+    """What the model of the stages says counts for all edits together."""
+    bound = InputBound(
+        text="",
+        unit="samples",
+        now_per_s=100.0,
+        best_per_s=400.0,
+        without_cache_per_s=400.0,
+        binds="cores",
+        cores=1.0,
+        step_ns=1,
+        step_cpu_ns=1,
+        memory_bytes=0.0,
+        trial="input-edits:a.py:filter@9<map@8",
+    )
+    found = plan.candidates(msgspec.structs.replace(_report(input_wait=0.9), input_bound=bound))
+    assert ("gain", 0.75) in {(one.kind, one.expected_ratio) for one in found if one.trial == bound.trial}
+    little = msgspec.structs.replace(bound, best_per_s=103.0)
+    tried = plan.candidates(msgspec.structs.replace(_report(input_wait=0.9), input_bound=little))
+    assert bound.trial not in {one.trial for one in tried}

@@ -10,6 +10,11 @@ import tensorflow as tf
 
 LONGEST = 8
 """Wall time of a measurement over its CPU time, at most."""
+STEADY = 0.5
+"""Part of a measurement's time for which a pipeline runs before it: its buffers are then as they stay, not full."""
+LOOK_S, IDLE, REST_S = 0.05, 0.05, 10.0
+"""A pipeline that was measured goes on to fill its buffers. The next one waits until the process takes less of a CPU than
+IDLE over LOOK_S, for REST_S at most."""
 
 
 @tf.function
@@ -42,11 +47,26 @@ class Consumer:
 
     def measure(self, seconds):
         """Samples a second of wall time, and of CPU; for so many seconds of CPU, or four times that of waits."""
-        samples, began, used = self.take(1), time.perf_counter(), time.process_time()
-        samples = 0
+        rest()
+        self._for(STEADY * seconds)
+        samples, wall, cpu = self._for(seconds)
+        return samples / wall, samples / cpu
+
+    def _for(self, seconds):
+        samples, began, used = 0, time.perf_counter(), time.process_time()
         while time.process_time() - used < seconds and time.perf_counter() - began < LONGEST * seconds:
             samples += self.take(1)
-        return samples / (time.perf_counter() - began), samples / (time.process_time() - used)
+        return samples, time.perf_counter() - began, time.process_time() - used
+
+
+def rest():
+    """Wait until the pipelines that were measured before have filled their buffers."""
+    until = time.perf_counter() + REST_S
+    while time.perf_counter() < until:
+        began, used = time.perf_counter(), time.process_time()
+        time.sleep(LOOK_S)
+        if time.process_time() - used < IDLE * (time.perf_counter() - began):
+            return
 
 
 def pipeline_of(path):

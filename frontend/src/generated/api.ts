@@ -464,6 +464,8 @@ export interface InputBound {
   memory_bytes: number;
   too_large_bytes: number;
   edits: InputEdit[];
+  trial: string;
+  what_if: string | null;
   diff: string;
   no_diff: string;
   by_cores: RateOnCores[];

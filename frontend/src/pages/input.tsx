@@ -208,6 +208,11 @@ function Bound({ bound, here }: { bound: InputBound; here: string }) {
         </div>
       )}
       {bound.diff && <Diff text={bound.diff} />}
+      {bound.what_if && (
+        <p>
+          Prove it: <code>{bound.what_if}</code>
+        </p>
+      )}
       {bound.no_diff && <p class="quiet">Not in a diff: {bound.no_diff}.</p>}
     </>
   );

@@ -229,6 +229,18 @@ ALL: tuple[Intervention, ...] = (
     ),
     made(
         "gain",
+        "input-edits",
+        "input-wait",
+        argument="FILE:EDIT;EDIT..., as the part Input of a report gives them: filter@16<map@15, map@15+cache",
+        text="Makes the program's tf.data chains with edits: calls in another order, with a cache, a prefetch or "
+        "parallel calls, or left out.",
+        limits="Only where the calls stand in one chain that fit or a loop consumes, and the elements keep their types "
+        "and shapes. Whether a filter needs what a map makes, and whether data are the same in each pass, is not "
+        "checked. Caches are filled before the first step.",
+        lasting="the diff of the report's part Input, which has these edits: ARGUMENT",
+    ),
+    made(
+        "gain",
         "private-threads",
         "input-wait",
         "call",

@@ -101,7 +101,7 @@ def candidates(report: Report) -> tuple[Candidate, ...]:
     called = any(GC_CALL in finding.title for finding in report.findings)
     told = [*_of_findings(report.findings)]
     sized = any(trials.split(one.trial)[0] == BATCH for one in told)
-    for candidate in (*told, *_of_ledger(report), *_of_components(report)):
+    for candidate in (*told, *_of_bound(report), *_of_ledger(report), *_of_components(report)):
         name = trials.split(candidate.trial)[0]
         if sized and name == BATCH and candidate not in told:
             continue  # a finding says how many times the batch
@@ -185,6 +185,21 @@ def _of_findings(findings: Iterable[Finding]) -> Iterable[Candidate]:
 def _expected(finding: Finding) -> float:
     ratio = finding.cost.ratio or UNKNOWN * finding.cost.high
     return ratio * (SUSPECTED if finding.severity == "ask" else 1.0)
+
+
+def _of_bound(report: Report) -> Iterable[Candidate]:
+    """The edits of the input, by what the model of its stages says of them."""
+    bound = report.input_bound
+    if bound is None or not bound.trial or not bound.best_per_s:
+        return
+    expected = 1 - bound.now_per_s / bound.best_per_s
+    if expected >= MIN_RATIO:
+        yield Candidate(
+            trial=bound.trial,
+            kind=kind_of(bound.trial),
+            expected_ratio=expected,
+            reason="the model of the input's stages",
+        )
 
 
 def _of_ledger(report: Report) -> Iterable[Candidate]:

@@ -54,6 +54,7 @@ FAMILIES = {
     "cache-input": "inputs.pipelines",
     "private-threads": "inputs.pipelines",
     "without-stage": "inputs.stages",
+    "input-edits": "inputs.edits",
     "feeds-kept": "inputs.feeds_kept",
     "checks-off": "switches",
     "determinism-off": "switches",

@@ -89,6 +89,10 @@ class InputBound(Struct, frozen=True, kw_only=True):
     """Size of a cache that would help and does not fit; 0: there is none."""
     edits: tuple[InputEdit, ...] = ()
     """The edits that reach it, in their order."""
+    trial: str = ""
+    """The intervention that makes all edits in the running job; empty: none does."""
+    what_if: str | None = None
+    """Command that measures them together; null: no intervention does."""
     diff: str = ""
     """The edits as a unified diff of the user's sources."""
     no_diff: str = ""

@@ -51,6 +51,8 @@ def short(bound: InputBound | None) -> list[str]:
         said.append("the edit as a diff: report.json, input_bound.diff; report.html, Input")
     elif bound.no_diff:
         said.append(f"no diff: {words.printable(bound.no_diff)}")
+    if bound.what_if is not None:
+        said.append(f"prove it: {words.printable(bound.what_if)}")
     return said
 
 
@@ -161,6 +163,8 @@ def _bound(bound: InputBound | None) -> str:
         said += f"<p>{escape(by_cores(bound))}.</p>"
     if bound.diff:
         said += f"<pre><code>{escape(bound.diff)}</code></pre>"
+    if bound.what_if is not None:
+        said += f"<p>Prove it: <code>{escape(bound.what_if)}</code></p>"
     if bound.no_diff:
         said += f"<p>Not in a diff: {escape(bound.no_diff)}.</p>"
     body = [

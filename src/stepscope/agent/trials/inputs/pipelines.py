@@ -8,8 +8,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from stepscope.agent.core.weak_ids import WeakIds
 from stepscope.agent.trials.inputs import feeds, held
+from stepscope.agent.trials.inputs.chain import Chains
 from stepscope.agent.trials.support import DATASETS, Given, called_by_program, replace
 
 if TYPE_CHECKING:
@@ -24,11 +24,6 @@ if TYPE_CHECKING:
 AUTOTUNE = -1
 FILL_S = 30.0
 """Time to fill a cache with an epoch of the input."""
-STAGES = (
-    *("map", "filter", "batch", "padded_batch", "ragged_batch", "unbatch", "shuffle", "repeat", "take", "skip"),
-    *("prefetch", "cache", "with_options", "enumerate", "flat_map", "interleave", "ignore_errors"),
-)
-"""Transformations that can be put over a cache again as the program put them over its last map."""
 
 
 def targets(effect: Effect) -> list[tuple[str, Attach]]:
@@ -40,9 +35,8 @@ def targets(effect: Effect) -> list[tuple[str, Attach]]:
         return feeds.targets(effect, functools.partial(_prefetched, effect))
     if effect.name == "private-threads":
         return feeds.targets(effect, functools.partial(_apart, effect))
-    made = WeakIds()
-    change = functools.partial(_cached, effect, made)
-    return [(DATASETS, functools.partial(_attach_stages, made)), *feeds.targets(effect, change)]
+    chains = Chains()
+    return [*chains.targets, *feeds.targets(effect, functools.partial(_cached, effect, chains))]
 
 
 def _attach_maps(effect: Effect, state: AgentState, module: Foreign) -> None:
@@ -88,51 +82,31 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _attach_stages(made: WeakIds, state: AgentState, module: Foreign) -> None:
-    """Remember how the program made each dataset."""
-
-    def make(name: str, original: Foreign) -> Foreign:
-        def stage(self: Foreign, *args: Foreign, **kwargs: Foreign) -> Foreign:
-            result = original(self, *args, **kwargs)
-            if result is not self and called_by_program():  # in debug mode, prefetch gives the dataset itself
-                made.set(result, (name, functools.partial(_again, original, args, kwargs), self))
-            return result
-
-        return stage
-
-    for name in STAGES:
-        if name in vars(module.DatasetV2):  # not in every version
-            replace(state, module.DatasetV2, name, functools.partial(make, name))
-
-
-def _again(original: Foreign, args: tuple[Foreign, ...], kwargs: dict[str, Foreign], dataset: Foreign) -> Foreign:
-    return original(dataset, *args, **kwargs)
-
-
-def _cached(effect: Effect, made: WeakIds, dataset: Foreign) -> Foreign:
+def _cached(effect: Effect, chains: Chains, dataset: Foreign) -> Foreign:
     """``dataset`` with a full cache after its last map; None if that cannot be."""
-    above: list[Callable[[Foreign], Foreign]] = []
-    known = made.get(dataset)
-    while known is not None and known[0] not in ("map", "cache"):
-        above.append(known[1])
-        dataset = known[2]
-        known = made.get(dataset)
-    if known is None:
+    above: list[Callable[..., Foreign]] = []
+    known = chains.last(dataset)
+    while known is not None and known.remake is not None and known.method not in ("map", "cache"):
+        above.append(known.remake)
+        dataset = known.before
+        known = chains.last(dataset)
+    if known is None or known.remake is None:
         effect.missed("the dataset has no map")
-    elif known[0] == "cache":
+    elif known.method == "cache":
         effect.missed("the dataset is cached after its last map already")
     elif int(dataset.cardinality()) == held.INFINITE:
         effect.missed("the dataset repeats before its last map: a cache would never be full")
     else:
         cached = dataset.cache()
-        if _filled(effect, cached):
+        if filled(effect, cached):
             for again in reversed(above):
                 cached = again(cached)
             return cached
     return None
 
 
-def _filled(effect: Effect, cached: Foreign) -> bool:
+def filled(effect: Effect, cached: Foreign) -> bool:
+    """Fill a cache by a pass; whether one ended in time."""
     ends = time.monotonic() + FILL_S
     for _ in cached:
         if time.monotonic() > ends:

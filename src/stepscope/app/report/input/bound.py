@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from stepscope.app.report.input import chains
+from stepscope.app.report.input import chains, edits_trial
 from stepscope.causes.input import input_bound
 from stepscope.derive import steps_view
 from stepscope.derive.input import bound as model
@@ -64,6 +64,7 @@ def _build(view: SessionView) -> InputBound | None:
     best = found.best
     stage = found.work.stages[best.stage].name if best.stage >= 0 else ""
     edits = tuple(_edit(view, one, rate(one.after.ns)) for one in found.edits)
+    trial = edits_trial.of(view, found.edits)
     without = max(now, rate(found.without_cache.ns))
     return InputBound(
         text=_text(edits, unit, (now, without, max(now, rate(best.ns))), _binds(best.binds, stage), consumer.cores),
@@ -79,6 +80,8 @@ def _build(view: SessionView) -> InputBound | None:
         memory_bytes=float(view.session.manifest.host.memory_bytes),
         too_large_bytes=found.too_large,
         edits=edits,
+        trial=trial,
+        what_if=_what_if(view, trial),
         diff=text_of_changes,
         no_diff=why,
         by_cores=tuple(_on_cores(found, rate, cores) for cores in model.core_counts(found.work.layout, found.layout)),
@@ -115,8 +118,6 @@ def _place(view: SessionView, made: tuple[DatasetMade, ...]) -> Place | None:
 
 def _edit(view: SessionView, edit: Edit, per_s: float) -> InputEdit:
     place = view.dataset_place(edit.made) if edit.made is not None else None
-    manifest = view.session.manifest
-    known = edit.trial and manifest.mode == "run" and manifest.command
     return InputEdit(
         kind=edit.kind,
         text=edit.text,
@@ -126,8 +127,16 @@ def _edit(view: SessionView, edit: Edit, per_s: float) -> InputEdit:
         binds=edit.after.binds,
         note=edit.note,
         bytes=edit.bytes,
-        what_if=f"stepscope whatif --try {edit.trial} -- {shlex.join(manifest.command)}" if known else None,
+        what_if=_what_if(view, edit.trial or edits_trial.of(view, (edit,))),
     )
+
+
+def _what_if(view: SessionView, trial: str) -> str | None:
+    """The command that makes a trial; None if there is no trial or no command."""
+    manifest = view.session.manifest
+    if not trial or manifest.mode != "run" or not manifest.command:
+        return None
+    return shlex.join(["stepscope", "whatif", "--try", trial, "--", *manifest.command])
 
 
 def _binds(binds: str, stage: str) -> str:

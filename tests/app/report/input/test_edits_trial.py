@@ -1,0 +1,57 @@
+"""The edits of the input as a trial."""
+
+from __future__ import annotations
+
+import pytest
+from tests.detectors.jobs import train_loop
+
+from stepscope.agent.trials.inputs.edits import Edits
+from stepscope.app.report.input import edits_trial
+from stepscope.causes.input.input_bound import Edit, EditKind, SourceChange
+from stepscope.derive.input.bound import Pace
+from stepscope.derive.view import SessionView
+from stepscope.experiments import interventions
+from stepscope.model.log.events import DatasetMade
+
+FILE = "/job/train.py"
+MAP = DatasetMade(at=0, id=1, cls="ParallelMapDataset", file=FILE, line=15)
+FILTER = DatasetMade(at=0, id=2, cls="FilterDataset", file=FILE, line=16)
+ELSEWHERE = DatasetMade(at=0, id=3, cls="BatchDataset", file="/job/data.py", line=4)
+MOVE = SourceChange(kind="move", made=FILTER, other=MAP)
+CACHE = SourceChange(kind="insert", made=MAP, text="cache()")
+
+
+def edit(kind: EditKind, *changes: SourceChange) -> Edit:
+    """An edit with its changes of the text."""
+    return Edit(kind=kind, text="", made=None, changes=changes, after=Pace(ns=1.0, binds="cores"))
+
+
+@pytest.fixture(scope="module")
+def view() -> SessionView:
+    """A session without sources."""
+    return SessionView(train_loop(10_000_000).session())
+
+
+def test_all_edits_are_one_trial_that_the_agent_reads(view: SessionView) -> None:
+    parallel = SourceChange(kind="keyword", made=MAP, text="num_parallel_calls=tf.data.AUTOTUNE")
+    prefetch = SourceChange(kind="insert", made=FILTER, text="prefetch(tf.data.AUTOTUNE)")
+    removed = SourceChange(kind="remove", made=MAP)
+    found = edits_trial.of(view, [edit("earlier", MOVE), edit("cache", CACHE, removed), edit("prefetch", prefetch)])
+    assert found.endswith("train.py:filter@16<map@15;map@15+cache;-map@15;filter@16+prefetch")
+    assert edits_trial.of(view, [edit("parallel", parallel)]).endswith(":map@15+parallel")
+    intervention, argument = interventions.parse(found)
+    assert intervention.name == edits_trial.NAME
+    assert Edits(argument).missing([]) == "filter at line 16 isn't called"
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        [],
+        [edit("earlier", MOVE), edit("prefetch")],
+        [edit("earlier", MOVE), edit("cache", SourceChange(kind="insert", made=ELSEWHERE, text="cache()"))],
+    ],
+    ids=["none", "one at no call", "two files"],
+)
+def test_edits_that_no_trial_can_make(view: SessionView, edits: list[Edit]) -> None:
+    assert edits_trial.of(view, edits) == ""
