@@ -1,9 +1,10 @@
 """Does the model of the input say what the best of a grid reaches, and does its diff reach it?
 
-Ten programs with a badly made input (benchmarks/programs/input_bound). Each runs once under stepscope, whose report
-says a rate at best and a diff. Then one process measures, in turn, the pipeline as it is, a grid of others, and the one
-with the diff. Predicted: the rate as it is, measured there, times the report's gain. On a machine with other work,
-rates are per second of CPU time of the process, except where the input or the step waits for something else.
+Programs with a badly made input (``--programs``: benchmarks/programs/input_bound, or ten by a stranger in
+input_bound_by_strangers). Each runs once under stepscope, whose report says a rate at best and a diff. Then one process
+measures, in turn, the pipeline as it is, a grid of others, and the one with the diff. Predicted: the rate as it is,
+measured there, times the report's gain. On a machine with other work, rates are per second of CPU time of the process,
+except where the input or the step waits for something else.
 
 Asked of each: the prediction is within 15 % of the grid's best, and the diff reaches 90 % of that.
 """
@@ -27,12 +28,9 @@ import msgspec
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / "benchmarks" / "programs" / "input_bound"
 PAGE = ROOT / "docs" / "benchmarks" / "input-bound.md"
-NAMES = (
-    *("no_cache", "cache_before_map", "map_before_batch", "filter_last", "shard_last"),
-    *("augmented", "cut_cache", "parsed_records", "python_rows", "no_prefetch"),
-)
-WAITING = frozenset({"no_prefetch"})
-"""Programs whose rate is that of wall time."""
+HARNESS = "harness.py"
+WAITS = "device_s="
+"""Argument of a program whose step waits for a device: its rate is that of wall time."""
 NEAR, REACHED = 0.15, 0.9
 MARKS = {True: "yes", False: "NO"}
 
@@ -62,6 +60,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     said: Said
     measured: tuple[Measured, ...]
+    waits: bool = False
+    """Whether its step waits for a device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class Row:
         """Rate of each pipeline."""
         by_point: dict[str, list[float]] = {}
         for one in self.result.measured:
-            rate = one.wall if self.result.name in WAITING else one.cpu
+            rate = one.wall if self.result.waits else one.cpu
             by_point.setdefault(one.point, []).append(rate)
         return {point: median(rates) for point, rates in by_point.items()}
 
@@ -101,9 +101,7 @@ class Row:
 
     def spread(self) -> str:
         """Rates of the best pipeline over the rounds."""
-        rates = [
-            m.wall if self.result.name in WAITING else m.cpu for m in self.result.measured if m.point == self.best[0]
-        ]
+        rates = [m.wall if self.result.waits else m.cpu for m in self.result.measured if m.point == self.best[0]]
         return f"{min(rates):,.0f}-{max(rates):,.0f}"
 
     def line(self) -> str:
@@ -126,13 +124,13 @@ HEAD = (
 )
 
 
-def predict(name: str, python: str, seconds: float, session: Path) -> Said | None:
+def predict(program: Path, python: str, seconds: float, session: Path) -> Said | None:
     """What the report of one run says; None if it says nothing of the input. A session that is there is asked again."""
     if not session.exists():
         run = [sys.executable, "-m", "stepscope", "run", "--quiet", "--session", str(session), "--"]
         subprocess.run(
-            [*run, python, f"{name}.py", "--seconds", str(seconds)],
-            cwd=PROGRAMS,
+            [*run, python, program.name, "--seconds", str(seconds)],
+            cwd=program.parent,
             env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
             check=True,
             stdout=subprocess.DEVNULL,
@@ -151,19 +149,19 @@ def predict(name: str, python: str, seconds: float, session: Path) -> Said | Non
     )
 
 
-def measure(name: str, python: str, said: Said, seconds: float, rounds: int) -> tuple[Measured, ...]:
+def measure(program: Path, python: str, said: Said, seconds: float, rounds: int) -> tuple[Measured, ...]:
     """The grid, and the program with the diff, in one process."""
     with tempfile.TemporaryDirectory(prefix="stepscope-input-bound-") as scratch:
         arguments = ["--grid", "--seconds", str(seconds), "--rounds", str(rounds)]
         if said.diff:
-            shutil.copy(PROGRAMS / f"{name}.py", scratch)
+            shutil.copy(program, scratch)
             subprocess.run(
                 ["patch", "-p1"], cwd=scratch, input=said.diff, text=True, check=True, stdout=subprocess.DEVNULL
             )
-            arguments += ["--edited", f"{scratch}/{name}.py"]
+            arguments += ["--edited", f"{scratch}/{program.name}"]
         done = subprocess.run(
-            [python, f"{name}.py", *arguments],
-            cwd=PROGRAMS,
+            [python, program.name, *arguments],
+            cwd=program.parent,
             env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
             check=True,
             stdout=subprocess.PIPE,
@@ -186,11 +184,11 @@ def page(rows: Sequence[Row]) -> str:
     near, reached = sum(r.near for r in rows), sum(r.reached >= REACHED for r in rows)
     head = (
         "# Does the model of the input say what it could reach?\n\n"
-        "Printed by `make bench-input-bound ARGS=--write`. Ten badly made inputs; the bound and the diff of one report "
+        "Printed by `make bench-input-bound ARGS=--write`. Badly made inputs; the bound and the diff of one report "
         "each, against a grid of pipelines measured in turn in one process (medians of the rounds). Rates are samples "
-        "per second of CPU time, with one core; for no_prefetch, of wall time. Predicted: the rate as it is times the "
-        f"report's gain.\n\nWithin 15 % of the grid's best: {near} of {len(rows)}. The diff reaches 90 % of it: "
-        f"{reached} of {len(rows)}.\n\n"
+        "per second of CPU time, with one core; where the step waits for a device, of wall time. Predicted: the rate "
+        f"as it is times the report's gain.\n\nWithin 15 % of the grid's best: {near} of {len(rows)}. The diff "
+        f"reaches 90 % of it: {reached} of {len(rows)}.\n\n"
     )
     return head + HEAD + "\n" + "".join(row.line() + "\n" for row in rows)
 
@@ -198,6 +196,7 @@ def page(rows: Sequence[Row]) -> str:
 def main() -> int:
     """Measure what is not measured yet, print the table."""
     parser = argparse.ArgumentParser(description="the input's bound against the best of a grid")
+    parser.add_argument("--programs", type=Path, default=PROGRAMS, help="folder of the programs")
     parser.add_argument("--only", default="", help="programs, comma-separated")
     parser.add_argument("--results", type=Path, default=Path("input-bound.jsonl"), help="results; those in it are kept")
     parser.add_argument(
@@ -209,19 +208,21 @@ def main() -> int:
     parser.add_argument("--python", default=sys.executable, help="the job's Python")
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks/input-bound.md")
     options = parser.parse_args()
-    names = [name for name in NAMES if not options.only or name in options.only.split(",")]
+    found = sorted(path for path in options.programs.resolve().glob("*.py") if path.name != HARNESS)
+    programs = [path for path in found if not options.only or path.stem in options.only.split(",")]
     known = load(options.results)
     print(HEAD, flush=True)
     rows = []
-    for name in names:
+    for program in programs:
+        name = program.stem
         session = options.sessions.resolve() / f"{name}.stepscope"
-        said = predict(name, options.python, options.run_seconds, session)
+        said = predict(program, options.python, options.run_seconds, session)
         if said is None:
             print(f"| {name} | the report says nothing of the input |", flush=True)
             continue
         if name not in known or known[name].said.diff != said.diff:
-            measured = measure(name, options.python, said, options.seconds, options.rounds)
-            known[name] = Result(name=name, said=said, measured=measured)
+            measured = measure(program, options.python, said, options.seconds, options.rounds)
+            known[name] = Result(name=name, said=said, measured=measured, waits=WAITS in program.read_text())
             with options.results.open("ab") as file:
                 file.write(msgspec.json.encode(known[name]) + b"\n")
         rows.append(Row(result=msgspec.structs.replace(known[name], said=said)))
@@ -229,7 +230,7 @@ def main() -> int:
     if options.write:
         after = PAGE.read_text().partition("\n## ") if PAGE.exists() else ("", "", "")
         PAGE.write_text(page(rows) + after[1] + after[2])
-    return 0 if sum(row.near and row.reached >= REACHED for row in rows) >= 0.8 * len(names) else 1
+    return 0 if sum(row.near and row.reached >= REACHED for row in rows) >= 0.8 * len(programs) else 1
 
 
 if __name__ == "__main__":
