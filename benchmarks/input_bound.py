@@ -124,6 +124,11 @@ HEAD = (
 )
 
 
+def programs_of(folder: Path) -> list[Path]:
+    """The programs of a folder."""
+    return sorted(path for path in folder.resolve().glob("*.py") if path.name != HARNESS)
+
+
 def predict(program: Path, python: str, seconds: float, session: Path) -> Said | None:
     """What the report of one run says; None if it says nothing of the input. A session that is there is asked again."""
     if not session.exists():
@@ -208,7 +213,7 @@ def main() -> int:
     parser.add_argument("--python", default=sys.executable, help="the job's Python")
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks/input-bound.md")
     options = parser.parse_args()
-    found = sorted(path for path in options.programs.resolve().glob("*.py") if path.name != HARNESS)
+    found = programs_of(options.programs)
     programs = [path for path in found if not options.only or path.stem in options.only.split(",")]
     known = load(options.results)
     print(HEAD, flush=True)

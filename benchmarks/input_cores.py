@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from input_bound import NAMES, PROGRAMS, ROOT
+from input_bound import PROGRAMS, ROOT, programs_of
 
 PAGE = ROOT / "docs" / "benchmarks" / "input-cores.md"
 NEAR, UNSTEADY = 0.15, 1.25
@@ -142,7 +142,9 @@ def main() -> int:
     before = os.getloadavg()[0]
     print(HEAD, end="")
     rows = []
-    for name in (name for name in NAMES if not options.only or name in options.only.split(",")):
+    for name in (
+        path.stem for path in programs_of(PROGRAMS) if not options.only or path.stem in options.only.split(",")
+    ):
         found = said(name, options.python, options.seconds, options.sessions.resolve())
         if found is None:
             print(f"| {name} | the report has no rates by cores |", flush=True)

@@ -208,7 +208,7 @@ function Bound({ bound, here }: { bound: InputBound; here: string }) {
         </div>
       )}
       {bound.diff && <Diff text={bound.diff} />}
-      {bound.what_if && (
+      {bound.what_if && bound.edits.length > 1 && (
         <p>
           Prove it: <code>{bound.what_if}</code>
         </p>

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.report.finding import Checked, Finding, JobEnd
+    from stepscope.model.report.input_bound import InputBound
     from stepscope.model.report.op_summary import TracedSteps
     from stepscope.model.session.session import Session
 
@@ -129,7 +130,7 @@ def report_of_view(view: SessionView) -> Report:
         overhead=capture_account.with_captures(overhead.account(view), session.manifest, traces, view.traces.others),
         anatomy=anatomy,
         stages=stage_shares.build(view),
-        findings=known_defects.annotated(_annotated(settled.findings, session, anatomy), view),
+        findings=known_defects.annotated(_annotated(settled.findings, session, anatomy, reach), view),
         checked=(*checked, *settled.checked),
         diagnostics=_diagnostics(
             view,
@@ -160,10 +161,12 @@ def report_of_view(view: SessionView) -> Report:
     )
 
 
-def _annotated(findings: tuple[Finding, ...], session: Session, anatomy: tuple[Component, ...]) -> tuple[Finding, ...]:
+def _annotated(
+    findings: tuple[Finding, ...], session: Session, anatomy: tuple[Component, ...], bound: InputBound | None
+) -> tuple[Finding, ...]:
     """Findings with what several cost together, the captures that they rest on, and the trials that prove them."""
     accounted = capture_account.annotated(findings, session.manifest)
-    return proofs.annotated(exclusive.annotated(accounted, anatomy), session.manifest)
+    return proofs.annotated(exclusive.annotated(accounted, anatomy), session.manifest, bound)
 
 
 def _line_heat(view: SessionView, lines: HotLines) -> tuple[LineHeat, ...]:

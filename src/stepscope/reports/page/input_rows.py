@@ -163,7 +163,7 @@ def _bound(bound: InputBound | None) -> str:
         said += f"<p>{escape(by_cores(bound))}.</p>"
     if bound.diff:
         said += f"<pre><code>{escape(bound.diff)}</code></pre>"
-    if bound.what_if is not None:
+    if bound.what_if is not None and len(bound.edits) > 1:
         said += f"<p>Prove it: <code>{escape(bound.what_if)}</code></p>"
     if bound.no_diff:
         said += f"<p>Not in a diff: {escape(bound.no_diff)}.</p>"
