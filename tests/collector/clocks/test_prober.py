@@ -105,7 +105,7 @@ def test_arrivals_are_stamped_by_the_kernel() -> None:
     sent_ns, _ = datagrams.both_clocks()
     while datagrams.both_clocks()[0] < sent_ns + 20_000_000:
         pass  # the CPU is busy, as that of a training host
-    came = bound[0].receive()
+    came = bound[0].receive(packet.SIZE)
     bound[0].close()
     sender.close()
     assert came is not None

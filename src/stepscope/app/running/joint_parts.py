@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stepscope.app.running import joint_captures
+from stepscope.app.running import capture_target, joint_captures
 from stepscope.app.running.joint_captures import JointCapture
+from stepscope.collector.captures.reason import USER
 from stepscope.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class JointParts:
         """Whether the job has other tasks, which are asked for the same steps: it begins later, when they do."""
         if not self._possible(wanted):
             return False
+        wanted.ask = msgspec.structs.replace(wanted.ask, task="")
         began_ns = time.monotonic_ns()
         self._live.refresh(now_ns, FRESH_NS if self._live.steps is not None else 0)
         at_ns = time.monotonic_ns()
@@ -66,7 +68,16 @@ class JointParts:
         if wanted.joint is not None or wanted.moment is not None or not wanted.by.person or ask.kind != "ops":
             return False
         several = any(info.tasks > 1 and info.job_id for _, info in joint_captures.members(self._recording))
-        return several and not ask.task and not ask.alone
+        return several and not ask.alone and (not ask.task or self._of_steps(ask))
+
+    def _of_steps(self, ask: CaptureAsk) -> bool:
+        """Whether the task that is asked for is what makes the job's steps, which all tasks have."""
+        try:
+            named = capture_target.resolve(ask, USER, self._recording, self._live)
+            steps = capture_target.resolve(msgspec.structs.replace(ask, task=""), USER, self._recording, self._live)
+        except CaptureError:
+            return False
+        return (named.worker, named.anchors) == (steps.worker, steps.anchors) and bool(steps.anchors)
 
     def aimed(self, wanted: WantedCapture, asked: Asked) -> Asked:
         """A capture at the moment that all tasks share, if it is a joint one."""
@@ -102,6 +113,8 @@ class JointParts:
         """Captures of which it is known now what became of all tasks; ``final``: of all, with what is known."""
         ready = [pair for pair in self._done if pair[0].complete(now_ns) or final]
         self._done = [pair for pair in self._done if pair not in ready]
+        for joint, _ in ready:
+            joint.close()
         return [msgspec.structs.replace(one, text=joint.summary(self._recording, one.text)) for joint, one in ready]
 
     def going(self) -> list[LiveCapture]:
