@@ -98,6 +98,13 @@ def asking(places: Sequence[tuple[str, int]], job: str = "job", ahead_ns: int = 
         one.close()
 
 
+def asked(*there: Host) -> Asking:
+    """They are asked, until it is known what became of all."""
+    with asking([one.place for one in there]) as one:
+        until(one.settled)
+    return one
+
+
 def until(what: Callable[[], bool], patience_s: float = 60.0) -> None:
     """Wait for something that comes."""
     end = time.monotonic() + patience_s
@@ -163,11 +170,11 @@ def test_who_does_not_answer_delays_nobody_and_is_named() -> None:
 def test_our_own_tasks_and_other_names_of_a_host_are_not_asked() -> None:
     """Who reaches the same tasks is the same host, whatever its address."""
     with hosts("worker 0", reach=MINE) as (mine,), hosts("worker 1", "worker 1", reach=b"o" * 8) as (first, second):
-        with asking([mine.place, first.place, second.place]) as one:
-            assert all_of(one).keys() == {"worker 1"}
-            assert mine.tasks.led == []
-            assert len(first.tasks.led) + len(second.tasks.led) == 1
-            assert one.silent() == {}
+        one = asked(mine, first, second)
+        assert all_of(one).keys() == {"worker 1"}
+        assert mine.tasks.led == []
+        assert len(first.tasks.led) + len(second.tasks.led) == 1
+        assert one.silent() == {}
 
 
 def test_a_host_that_is_cut_off_after_it_has_taken_the_request_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

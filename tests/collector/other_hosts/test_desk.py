@@ -199,9 +199,7 @@ def test_whatever_comes_nothing_fails(data: bytes, kind: int) -> None:
     """Bytes of strangers, and of somebody with the key who makes no sense."""
     host = Host()
     assert host.desk.answer(data, host.now_ns) is None
-    sent = Message(
-        kind=kind, domain=HERE, nonce=NONCE, challenge=host.challenge(), payload=data[: message.PAYLOAD]
-    )
+    sent = Message(kind=kind, domain=HERE, nonce=NONCE, challenge=host.challenge(), payload=data[: message.PAYLOAD])
     assert host.desk.answer(message.encode(sent, KEY), host.now_ns) is None
     assert (host.desk.wrong, host.tasks.led) == (2, [])
 

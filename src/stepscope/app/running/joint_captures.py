@@ -1,11 +1,11 @@
 """Captures of all tasks of a job at the same time: of the same steps, where the tasks step together.
 
 The sidecar that is asked leads. It knows the other tasks on its host by the file that their collectors share, other
-processes of its session, and those of other hosts if collectors there compare clocks with it (``far_captures``). It asks
-each for a capture that begins at one moment some steps ahead, and says at the end which steps all have in common and
-who missed. All record from that moment on, and the first step that counts begins a little later, when every profiler
-runs. A task whose step ended just before that moment, where it ended just after it for the others, is one step ahead:
-so each traces one step more than was asked for.
+processes of its session, and those of other hosts if collectors there compare clocks with it (``far_captures``). It
+asks each for a capture that begins at one moment some steps ahead, and says at the end which steps all have in common
+and who missed. All record from that moment on, and the first step that counts begins a little later, when every
+profiler runs. A task whose step ended just before that moment, where it ended just after it for the others, is one step
+ahead: so each traces one step more than was asked for.
 
 Tasks that share parameter servers without waiting for each other have no step in common; they trace the same time.
 """
@@ -192,7 +192,11 @@ class JointCapture:
         ends = {self.name: np.array(mine.ends_ns if mine is not None else (), np.int64) + origin_ns}
         ends |= {task.name: task.ends + origin_ns if task.worker else task.ends for task in there}
         unsure = {task.name: task.unsure_ns for task in there}
-        said = [common(ends, unsure, serves=_serves(recording)), f"missed: {', '.join(missed)}" if missed else "", remark]
+        said = [
+            common(ends, unsure, serves=_serves(recording)),
+            f"missed: {', '.join(missed)}" if missed else "",
+            remark,
+        ]
         return "; ".join(filter(None, said))
 
 

@@ -144,7 +144,7 @@ class Asking:
                     continue
                 going += 1
                 ways = self._ways.get(host.name)
-                if ways is None and now_ns < host.wanted.begin_ns or sent >= MOST_AT_ONCE:
+                if (ways is None and now_ns < host.wanted.begin_ns) or sent >= MOST_AT_ONCE:
                     continue
                 if not ways:
                     host.stop("its name is not known, or no route leads to it")

@@ -102,4 +102,6 @@ def _dropped(prober: Prober, desk: Desk | None) -> str:
     counts = [(wrong, "had not the key, or made no sense"), (stale, "were repeated or too old")]
     said = [f"{count} {what}" for count, what in counts if count]
     problem = f"; leading a request failed: {desk.problem}" if desk is not None and desk.problem else ""
-    return f"datagrams of other hosts that were dropped: {', '.join(said) or 'none'}{problem}" if said or problem else ""
+    return (
+        f"datagrams of other hosts that were dropped: {', '.join(said) or 'none'}{problem}" if said or problem else ""
+    )
