@@ -67,19 +67,8 @@ TOLD = """async () => {
   const { build, ...told } = await (await fetch(`/api/v1${location.pathname}`)).json();
   return told;
 }"""
-SAME = {
-    "ps": re.compile(r"the same time of worker \d, worker \d"),
-    "mirrored": re.compile(r"the same \d+ steps of worker \d, worker \d"),
-}
-"""What is said of a capture of all tasks."""
-JOINT = {
-    "ps": re.compile(r"op traces of the same time of worker 0, worker 1; no step is the same"),
-    "mirrored": re.compile(r"joint op trace of the same \d+ steps of worker 0, worker 1, [\d,]+ to [\d,]+ of the job"),
-}
-"""The same in the report of all tasks."""
-NOTES = """What is not so: a page lists the tasks of its host, not those of others. Tasks of an asynchronous job have no
-step in common: what is the same is the time. How a host that is cut off, or a task that is killed, is said:
-[far-captures](far-captures.md).
+NOTES = """What is not so: a page lists the tasks of its host. Tasks of an asynchronous job have no step in common: the
+same is the time. What is said of a host that is cut off, or a task that is killed: [far-captures](far-captures.md).
 """
 HEAD = """# The story of tracing a cluster, on hosts of their own
 
@@ -232,20 +221,17 @@ def _trace(story: Story, page: Page, host: int) -> None:
     results = page.locator(".capture-done, .capture-failed")
     before = Counter(results.all_inner_texts())
     button.click()
-    (said,) = wait_for(lambda: Counter(results.all_inner_texts()) - before, "a result")
+    said = wait_for(lambda: _story_facts.of_request(Counter(results.all_inner_texts()) - before), "a result")
     story.shot(page, f"traced-{host}")
     story.tell(f"traced from the page of host {host}", began, said.replace("\n", " "), held="done" in said)
-    same = SAME[story.job].search(said)
-    held = same is not None and "missed" not in said and "not in it" not in said
-    what = same[0] if same is not None else "named"
-    story.tell(f"one click on host {host} traces the tasks of both hosts", time.monotonic(), what, held=held)
+    what, held = _story_facts.together(said, story.job)
+    story.tell(f"one click on host {host} traces the tasks of both", began, what, held=held)
     began = time.monotonic()
     page.get_by_role("link", name="Timeline").click()
     wait_for(lambda: page.evaluate(PICTURE), "a timeline")
     story.shot(page, f"live-{host}")
-    story.tell(
-        "the timeline of the running job is drawn", began, f"{len(page.locator('.tl-group').all())} groups in view"
-    )
+    groups = f"{len(page.locator('.tl-group').all())} groups in view"
+    story.tell("the timeline of the running job is drawn", began, groups)
 
 
 def lossy(story: Story) -> None:
@@ -268,8 +254,8 @@ def joined(story: Story) -> Path:
     story.tell(
         "merge shows one report of all tasks", began, ", ".join(names), held=all(f"{name}:" in said for name in names)
     )
-    same = [found[0] for found in JOINT[story.job].finditer(said)]
-    story.tell("it says which steps are the same over the hosts", began, "; ".join(same), held=len(same) > 1)
+    same, held = _story_facts.joint(said, story.job)
+    story.tell("it says what is the same over the hosts", began, same, held=held)
     found = [" ".join(words) for words in re.findall(r"^\d+ (\w+) +([A-Z]{3}\d{3}) ", said, re.MULTILINE)]
     story.tell("its findings", began, ", ".join(found), held=(slow in said) == (story.job == "mirrored"))
     return target

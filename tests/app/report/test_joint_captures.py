@@ -77,8 +77,8 @@ def test_hosts_with_clocks_of_their_own(
     changed_member(parts[1], boot_id="another")
     ahead_ns = 100_000 * MS
     change(parts[1], origin_monotonic_ns=read_manifest(parts[1]).origin_monotonic_ns + ahead_ns)
-    one = np.zeros(1, np.int64)
-    compared = ClockOffset(times_ns=one, offset_ns=one - float(ahead_ns), bound_ns=one + float(bound_ns))
+    offset, bound = np.array([-float(ahead_ns)]), np.array([float(bound_ns)])
+    compared = ClockOffset(times_ns=np.zeros(1, np.int64), offset_ns=offset, bound_ns=bound)
     monkeypatch.setattr("stepscope.causes.cluster.members.clocks", lambda _: (clock.same(), compared))
     found, said = joint_of(tmp_path, parts)
     assert found.steps == (COUNT if together else 0)

@@ -21,7 +21,7 @@ from stepscope.collector.other_hosts.asking import FarTask
 from stepscope.collector.other_hosts.message import Wanted
 from stepscope.model.api.capture_ask import CaptureAsk
 from stepscope.model.session.member import MemberInfo
-from stepscope.model.session.session import CaptureInfo, Manifest
+from stepscope.model.session.session import CaptureInfo, Manifest, WorkerInfo
 from stepscope.store import layout
 from stepscope.wire.commands import REQUESTS_NAME
 
@@ -86,6 +86,28 @@ def test_what_became_of_them_is_read_from_their_sessions(tmp_path: Path) -> None
     assert (two.outcome, two.text[:31]) == ("missed", "its sidecar takes no requests: ")
     assert (three.outcome, three.text) == ("missed", "it has ended")
     assert TasksHere().look("job", "j")[0] == one
+
+
+def test_several_tasks_of_one_session_are_asked_at_once_and_told_apart(tmp_path: Path) -> None:
+    """Each by its own process."""
+    entry = msgspec.structs.replace(entered(tmp_path, 1, "job", "worker 1"), names=("worker 1", "worker 2"))
+    host_members.register("job", entry, tmp_path / "joint")
+    tasks = TasksHere()
+    assert tasks.lead(WANTED) == ""
+    assert len(asked(entry)) == 1
+    workers = tuple(
+        WorkerInfo(key=f"k{n}", pid=n, member=MemberInfo(launcher="TF_CONFIG", role="worker", index=n))
+        for n in (1, 2)
+    )
+    captures = (
+        CaptureInfo(id="a", joint="j", worker="k2", outcome="failed", text="no space"),
+        CaptureInfo(id="b", joint="j", worker="k1", outcome="done", steps=11, ends_ns=ENDS),
+    )
+    Path(entry.session).mkdir()
+    manifest = Manifest(workers=workers, captures=captures)
+    Path(entry.session, layout.MANIFEST).write_bytes(msgspec.json.encode(manifest))
+    said = [(task.name, task.outcome, task.text, task.steps) for task in tasks.look("job", "j")]
+    assert said == [("worker 1", "done", "", 11), ("worker 2", "missed", "no space", 0)]
 
 
 class Asked:

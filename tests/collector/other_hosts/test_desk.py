@@ -22,6 +22,7 @@ KEY, NONCE = b"k" * 32, b"n" * 16
 HERE, THERE = b"h" * 8, b"t" * 8
 S = 1_000_000_000
 ENDS = tuple(range(100))
+FIRST = TaskState(name="worker 1", outcome="done", steps=99, ends=ENDS)
 
 
 class Tasks:
@@ -41,8 +42,7 @@ class Tasks:
         """Both, of which one has failed."""
         assert job
         assert joint
-        first = TaskState(name="worker 1", outcome="done", steps=99, ends=ENDS)
-        return [first, TaskState(name="worker 2", outcome="missed", text="no space")]
+        return [FIRST, TaskState(name="worker 2", outcome="missed", text="no space")]
 
 
 class Host:
@@ -113,16 +113,12 @@ def test_a_request_is_led_once_however_often_it_comes() -> None:
     host.until("tasks")
     assert host.tasks.led == [host.wanted()]
     state = host.looked()
-    assert (state.tasks, state.ends, state.state) == (2, 100, message.part(TaskState(**_first()), 0))
+    assert (state.tasks, state.ends, state.state) == (2, 100, message.part(FIRST, 0))
     told = [end for first in (0, 40, 80) for end in _ends(host.looked(first=first))]
     assert told == list(ENDS)
     assert host.looked(task=1).state == TaskState(name="worker 2", outcome="missed", text="no space")
     assert host.looked(task=2).state is None
     host.desk.close()
-
-
-def _first() -> dict[str, object]:
-    return {"name": "worker 1", "outcome": "done", "steps": 99, "ends": ENDS}
 
 
 def _ends(state: HostState) -> tuple[int, ...]:
@@ -158,7 +154,7 @@ def test_a_recorded_request_is_nothing_later() -> None:
 def test_requests_are_bounded(changed: dict[str, object], said: str) -> None:
     """What is beyond the bounds is refused, and said."""
     host = Host()
-    assert said in host.state(host.wanted(**changed)).refused
+    assert said in host.state(msgspec.structs.replace(host.wanted(), **changed)).refused
     assert host.tasks.led == []
 
 

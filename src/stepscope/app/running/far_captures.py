@@ -1,8 +1,8 @@
 """Joint captures over several hosts: who is asked there, and how a request from there is led to the tasks here.
 
 A collector that compares clocks with other hosts (``--clock-hosts``, with a key) asks all of these, and takes requests
-of them. It leads one to every task of the job on its host, of its own session or not, as a task of this host that is
-asked leads those beside it: what a host does not measure it names.
+of them. It leads one to every task of the job on its host, in its session or not, as a task of this host that is asked
+leads the others on it.
 """
 
 from __future__ import annotations
@@ -44,8 +44,7 @@ class TasksHere:
         Raises:
             OSError: there is no place for the file of members.
         """
-        entries = [entry for entry in host_members.known(wanted.job) if entry.runs]
-        tasks = [joint_tasks.of_entry(entry) for entry in entries]
+        tasks = joint_tasks.of_entries(entry for entry in host_members.known(wanted.job) if entry.runs)
         tasks = [task for task in tasks if wanted.servers or not task.serves]
         if not tasks:
             return "no task of the job is measured there"
@@ -62,9 +61,7 @@ class TasksHere:
             span_ns=wanted.span_ns,
             clock=_domain(),
         )
-        for task in tasks:
-            if task.entry is not None:
-                task.missed = joint_tasks.send(task.entry, ask)
+        joint_tasks.ask_all(tasks, ask)
         self._led[wanted.joint] = tasks
         return ""
 
@@ -75,7 +72,7 @@ class TasksHere:
             OSError: there is no place for the file of members.
         """
         if joint not in self._led:
-            self._led[joint] = [joint_tasks.of_entry(entry) for entry in host_members.known(job)]
+            self._led[joint] = joint_tasks.of_entries(host_members.known(job))
         for task in self._led[joint]:
             if task.open and task.entry is not None:
                 joint_tasks.look(task, task.entry, joint)

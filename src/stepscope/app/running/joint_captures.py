@@ -83,6 +83,8 @@ class JointCapture:
         """Those on other hosts; None: they cannot be asked."""
         self.absent: frozenset[str] = frozenset()
         """Tasks that are not on this host."""
+        self._runs = False
+        """Whether runs of a session are traced, which hold what the servers did for them."""
         self.ahead_ns = 0
         """How far ahead it began when it was decided."""
         self.mine: CaptureInfo | None = None
@@ -104,7 +106,7 @@ class JointCapture:
     def aimed(self, asked: Asked) -> Asked:
         """A capture of this task, at the common moment."""
         ask = self.ask
-        self.worker = self.worker or asked.worker
+        self.worker, self._runs = self.worker or asked.worker, asked.task is not None
         aim = Aim(begin_ns=ask.begin_ns, mark_ns=ask.mark_ns, seconds=AIM_SECONDS)
         made = replace(asked, aim=aim, at_once=True, joint=ask.joint, leads=self.leads and asked.worker == self.worker)
         if asked.task is not None:
@@ -118,7 +120,10 @@ class JointCapture:
         return replace(made, steps=min(MAX_STEPS, steps + SPARE))
 
     def begin_others(self, recording: Recording, live: Live, now_ns: int) -> None:
-        """Ask the other processes of this session."""
+        """Ask the other processes of this session; where another task leads, they are found now."""
+        info = recording.drainer.workers[self.worker].info.member if self.worker in recording.drainer.workers else None
+        if not self.leads and info is not None:
+            self.tasks = [task for task in _processes(recording, info) if not (self._runs and task.serves)]
         for task in self.tasks:
             if task.entry is not None:
                 continue
@@ -157,12 +162,12 @@ class JointCapture:
         return f"waits for {', '.join(task.name for task in self._others() if task.open) or 'other hosts'}"
 
     def close(self) -> None:
-        """Ask nobody any more."""
+        """Ask no more."""
         if self.far is not None:
             self.far.close()
 
     def _others(self) -> list[Task]:
-        """The other tasks, as far as they are known by now."""
+        """The other tasks that are known by now."""
         here = {self.name, *(name for task in self.tasks for name in task.name.split(", "))}
         far = self.far.tasks() if self.far is not None else []
         return [*self.tasks, *(task for task in far if here.isdisjoint(task.name.split(", ")))]
@@ -304,9 +309,7 @@ def lead(
     joint = msgspec.structs.replace(joint, joint=joint.id)
     found = JointCapture(joint, mine.name)
     found.tasks, found.ahead_ns = tasks, ahead_ns
-    for task in tasks:
-        if task.entry is not None:
-            task.missed = joint_tasks.send(task.entry, joint)
+    joint_tasks.ask_all(tasks, joint)
     if hosts:
         found.absent = frozenset(absent)
         found.far = far_captures.begin(recording, mine.job_id, joint, servers=asked.task is None)
@@ -317,22 +320,27 @@ def _others(recording: Recording, asked: Asked, mine: MemberInfo | None) -> list
     """The other tasks of the job on this host."""
     if mine is None or mine.tasks <= 1 or not mine.job_id:
         return []
+    tasks = _processes(recording, mine)
+    try:
+        entries = host_members.running(mine.job_id, recording.session)
+    except OSError as error:
+        recording.note(NOTE, f"other members of the job on this host cannot be found: {error}")
+        entries = ()
+    tasks += joint_tasks.of_entries(entry for entry in entries if mine.name not in entry.names)
+    if asked.task is not None:  # a traced run of a session holds what the servers did for it
+        tasks = [task for task in tasks if not task.serves]
+    return tasks
+
+
+def _processes(recording: Recording, mine: MemberInfo) -> list[Task]:
+    """The other tasks of the job that are processes of this session."""
     here: dict[str, WorkerDrain] = {}
     for worker, info in members(recording):
         if info.job_id == mine.job_id and info.name != mine.name:
             known = here.get(info.name)
             if known is None or worker.recent.records > known.recent.records:  # a child may be the same task
                 here[info.name] = worker
-    tasks = [Task(name=name, worker=worker.key) for name, worker in here.items()]
-    try:
-        entries = host_members.running(mine.job_id, recording.session)
-    except OSError as error:
-        recording.note(NOTE, f"other members of the job on this host cannot be found: {error}")
-        entries = ()
-    tasks += [joint_tasks.of_entry(entry) for entry in entries if mine.name not in entry.names]
-    if asked.task is not None:  # a traced run of a session holds what the servers did for it
-        tasks = [task for task in tasks if not task.serves]
-    return tasks
+    return [Task(name=name, worker=worker.key) for name, worker in here.items()]
 
 
 def members(recording: Recording) -> Iterator[tuple[WorkerDrain, MemberInfo]]:

@@ -34,6 +34,8 @@ class JointParts:
         self._live = live
         self._done: list[tuple[JointCapture, LiveCapture]] = []
         """Captures that are done here, and wait for those of the other tasks."""
+        self._followed: list[JointCapture] = []
+        """Those that another task leads, of which other processes of this session are not done."""
 
     def refusal(self, ask: CaptureAsk) -> str:
         """Why this task cannot take part in a joint capture; "" if it can, or it is none."""
@@ -90,7 +92,8 @@ class JointParts:
 
     def take(self, done: CaptureInfo, now: WantedCapture | None) -> bool:
         """Whether a capture is that of another process of this session, in the one being made, or just made."""
-        going = [joint for joint, _ in self._done]
+        self._followed = [joint for joint in self._followed if any(task.open for task in joint.tasks)]
+        going = [*(joint for joint, _ in self._done), *self._followed]
         if now is not None and now.joint is not None:
             going.append(now.joint)
         return any(joint.takes(done) for joint in going)
@@ -103,6 +106,8 @@ class JointParts:
         if joint is None and wanted.by.person and wanted.ask.kind == "ops" and not wanted.ask.alone:
             said = [shown.text, joint_captures.elsewhere(self._recording)]
             return (msgspec.structs.replace(shown, text="; ".join(filter(None, said))),)
+        if joint is not None and not joint.leads:
+            self._followed.append(joint)
         if joint is None or not joint.leads:
             return (shown,)
         joint.done(done, now_ns)

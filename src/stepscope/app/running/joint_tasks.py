@@ -15,6 +15,8 @@ from stepscope.store.manifests import read_manifest
 from stepscope.wire import commands
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from stepscope.collector.host_members import Entry
     from stepscope.model.api.capture_ask import CaptureAsk
     from stepscope.model.records import I64
@@ -51,16 +53,26 @@ class Task:
     @property
     def serves(self) -> bool:
         """Whether it is a parameter server, or several of them."""
-        return all(name.startswith(SERVER) for name in self.name.split(", "))
+        return self.name.startswith(SERVER)
 
 
-def of_entry(entry: Entry) -> Task:
-    """The tasks of another session on this host."""
-    return Task(name=", ".join(entry.names), entry=entry)
+def of_entries(entries: Iterable[Entry]) -> list[Task]:
+    """The tasks of other sessions on this host: a session may have several."""
+    return [Task(name=name, entry=entry) for entry in entries for name in dict.fromkeys(entry.names)]
 
 
-def send(entry: Entry, ask: CaptureAsk) -> str:
-    """Hand the request to another sidecar; return why that failed, or ""."""
+def ask_all(tasks: Iterable[Task], ask: CaptureAsk) -> None:
+    """Hand the request to the sidecars of other sessions, once to each."""
+    asked: dict[str, str] = {}
+    for task in tasks:
+        if task.entry is not None:
+            if task.entry.run not in asked:
+                asked[task.entry.run] = _send(task.entry, ask)
+            task.missed = asked[task.entry.run]
+
+
+def _send(entry: Entry, ask: CaptureAsk) -> str:
+    """Return why that failed, or ""."""
     try:
         commands.send(str(Path(entry.run) / commands.REQUESTS_NAME), msgspec.to_builtins(ask), ask.id)
     except (OSError, ValueError) as error:
@@ -75,6 +87,9 @@ def look(task: Task, entry: Entry, joint: str) -> None:
     except SessionError:  # it is written at this moment, or has gone
         manifest = None
     made = [capture for capture in (manifest.captures if manifest is not None else ()) if capture.joint == joint]
+    if manifest is not None and len(entry.names) > 1:
+        keys = {info.key for info in manifest.workers if info.member is not None and info.member.name == task.name}
+        made = [capture for capture in made if capture.worker in keys]
     if made and manifest is not None:
         note(task, made[0], manifest.origin_monotonic_ns)
         return

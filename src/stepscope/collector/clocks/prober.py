@@ -90,7 +90,7 @@ class Prober:
         self.others: Callable[[bytes, int], bytes | None] | None = None
         """Answers datagrams that are no exchanges: bytes, and when they came; None: there are no others."""
         self.dropped = 0
-        """Datagrams of nobody who has the key."""
+        """Datagrams that were not signed with the key."""
 
     @property
     def begun(self) -> bool:

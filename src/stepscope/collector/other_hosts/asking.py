@@ -1,7 +1,7 @@
 """Asks the collectors of other hosts for a joint capture, all at once: a thread of the collector of who leads.
 
-A host that does not answer, or whose name takes long to look up, delays none of the others. It sends from ports of its
-own, bound to the address that leads to each host; only answers that carry the key and a number of this request count.
+A host that does not answer, or whose name takes long to look up, delays none of the others. It sends from free
+ports, bound to the address that leads to each host; only answers that carry the key and a number of this request count.
 """
 
 from __future__ import annotations

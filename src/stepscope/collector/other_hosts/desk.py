@@ -1,4 +1,4 @@
-"""Takes requests of collectors of other hosts: answers at once, and leads them to this host's tasks in its own thread.
+"""Takes requests of collectors of other hosts: answers at once, and leads them to this host's tasks in another thread.
 
 What it answers comes from the thread that reads the socket, so nothing there waits for a file. A request is taken if
 its challenge is the sender's and new, its moment is near, it is bounded, and not too many came before it; repetitions
@@ -56,7 +56,7 @@ class Host(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class _Held:
-    """A request, as far as it has come."""
+    """A request, and what has become of it."""
 
     job: str
     asked: bool = False
