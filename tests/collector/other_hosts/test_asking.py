@@ -12,13 +12,17 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.collector.clocks.test_prober import free_ports
 
+from stepscope.collector.clocks import settings
 from stepscope.collector.clocks.prober import Prober
 from stepscope.collector.other_hosts.asking import Asking, FarTask
 from stepscope.collector.other_hosts.desk import Desk
 from stepscope.collector.other_hosts.message import TaskState, Wanted
+from stepscope.collector.samplers.clocks import ClockSampler
+from stepscope.collector.samplers.names import Names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
 KEY, OTHER_KEY = b"k" * 32, b"x" * 32
 MINE = b"m" * 8
@@ -175,6 +179,22 @@ def test_our_own_tasks_and_other_names_of_a_host_are_not_asked() -> None:
         assert mine.tasks.led == []
         assert len(first.tasks.led) + len(second.tasks.led) == 1
         assert one.silent() == {}
+
+
+def test_what_was_dropped_is_said_at_the_end(tmp_path: Path) -> None:
+    """A collector that takes requests counts those of strangers, and goes on."""
+    (tmp_path / "key").write_bytes(OTHER_KEY)
+    (tmp_path / "key").chmod(0o600)
+    places = [("127.0.0.1", port) for port in free_ports(2)]
+    settings.ClockSettings(hosts=tuple(places), key_file=str(tmp_path / "key")).write(tmp_path)
+    sampler, tasks = ClockSampler(0, Names()), Tasks("worker 1")
+    sampler.start(tmp_path)
+    sampler.lead(tasks, b"r" * 8)
+    with asking(places[:1]) as one:
+        assert all_of(one) == {}
+    sampler.close()
+    assert "had not the key" in sampler.dropped
+    assert tasks.led == []
 
 
 def test_a_host_that_is_cut_off_after_it_has_taken_the_request_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from stepscope.collector.recorder import Recording
 
 NOTE = "DX118"
+KEPT = 64
+"""Requests of other hosts that are remembered."""
 MOST_NAMES = 4
 """Tasks, or hosts, that are named."""
 
@@ -62,7 +64,7 @@ class TasksHere:
             clock=_domain(),
         )
         joint_tasks.ask_all(tasks, ask)
-        self._led[wanted.joint] = tasks
+        self._keep(wanted.joint, tasks)
         return ""
 
     def look(self, job: str, joint: str) -> Sequence[TaskState]:
@@ -72,11 +74,16 @@ class TasksHere:
             OSError: there is no place for the file of members.
         """
         if joint not in self._led:
-            self._led[joint] = joint_tasks.of_entries(host_members.known(job))
+            self._keep(joint, joint_tasks.of_entries(host_members.known(job)))
         for task in self._led[joint]:
             if task.open and task.entry is not None:
                 joint_tasks.look(task, task.entry, joint)
         return [_state(task) for task in self._led[joint]]
+
+    def _keep(self, joint: str, tasks: list[Task]) -> None:
+        self._led[joint] = tasks
+        while len(self._led) > KEPT:
+            self._led.pop(next(iter(self._led)))
 
 
 class FarTasks:
