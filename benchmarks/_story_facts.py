@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from PIL import Image
 
+from stepscope.timeline import joint_steps
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
@@ -53,6 +55,11 @@ def facts(told: Timeline, job: str) -> list[tuple[str, bool, str]]:
         ("what was sent again on them", bool(lost), _counts(lost)),
         ("traces of tasks on both hosts, told apart", len(traces) > 1, f"{len(traces)}"),
     ]
+    same = [track for track in told.tracks if track.group == joint_steps.GROUP]
+    if job == "mirrored":
+        found.append(
+            ("the steps that are the same on a lane", bool(same), _counts({one.title: one.spans for one in same}))
+        )
     if job == "ps":
         found.append(("traced transfers", any("ps" in title and n for title, n in sent.items()), _counts(sent)))
     return found
