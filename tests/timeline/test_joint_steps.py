@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.app.joint_sessions import COUNT, FIRST, MS, capture, ends_of
 from tests.app.member_sessions import change, changed_member, sessions
-from tests.app.report.test_joint_captures import COUNT, FIRST, capture, ends_of
-from tests.timeline.test_joint_tracks import opened
+from tests.timeline.joint_timelines import opened
 
 from stepscope.derive.cluster import clock
 from stepscope.derive.cluster.clock import ClockOffset
@@ -16,7 +16,6 @@ from stepscope.model.api.timeline import Track
 from stepscope.store.manifests import read_manifest
 from stepscope.timeline.joint_steps import GROUP
 
-MS = 1_000_000
 AHEAD_NS = 100_000 * MS
 
 

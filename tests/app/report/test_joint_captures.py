@@ -4,39 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import numpy as np
-import numpy.typing as npt
 import pytest
+from tests.app.joint_sessions import COUNT, FIRST, MS, capture, ends_of
 from tests.app.member_sessions import change, changed_member, sessions
 
 from stepscope.app import merge
-from stepscope.app.bundle import open_session
 from stepscope.app.report import analyze
 from stepscope.derive.cluster import clock
 from stepscope.derive.cluster.clock import ClockOffset
-from stepscope.derive.view import SessionView
 from stepscope.model.report.cluster import JointCapture
-from stepscope.model.session.session import CaptureInfo
 from stepscope.reports import text
 from stepscope.store.manifests import read_manifest
-
-FIRST, COUNT = 20, 5
-MS = 1_000_000
-
-
-def ends_of(session: Path) -> npt.NDArray[np.int64]:
-    """When the calls of its steps ended."""
-    steps = SessionView(open_session(session)).steps
-    assert steps is not None
-    return steps.call_ends
-
-
-def capture(session: Path, ends: npt.NDArray[np.int64], **fields: object) -> None:
-    """Give a session a joint capture with these ends."""
-    (worker,) = read_manifest(session).workers
-    info = CaptureInfo(id=f"c-{session.stem}", joint="j", worker=worker.key, outcome="done", steps=len(ends) - 1)
-    change(session, captures=(msgspec.structs.replace(info, ends_ns=tuple(ends.tolist()), **fields),))
 
 
 def joint_of(folder: Path, parts: list[Path]) -> tuple[JointCapture, str]:

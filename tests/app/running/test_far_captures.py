@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 import numpy as np
 import pytest
-from tests.collector.test_host_members import member
+from tests.collector.host_entries import member
 
 from stepscope.app.running import joint_captures
 from stepscope.app.running.far_captures import FarTasks, TasksHere
@@ -96,8 +96,7 @@ def test_several_tasks_of_one_session_are_asked_at_once_and_told_apart(tmp_path:
     assert tasks.lead(WANTED) == ""
     assert len(asked(entry)) == 1
     workers = tuple(
-        WorkerInfo(key=f"k{n}", pid=n, member=MemberInfo(launcher="TF_CONFIG", role="worker", index=n))
-        for n in (1, 2)
+        WorkerInfo(key=f"k{n}", pid=n, member=MemberInfo(launcher="TF_CONFIG", role="worker", index=n)) for n in (1, 2)
     )
     captures = (
         CaptureInfo(id="a", joint="j", worker="k2", outcome="failed", text="no space"),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.collector.clocks.test_prober import free_ports
+from tests.collector.clocks.ports import free_ports
 
 from stepscope.collector.clocks import settings
 from stepscope.collector.clocks.prober import Prober
