@@ -49,8 +49,7 @@ Printed by `make bench-far-captures ARGS=--write` (by root). Two hosts, namespac
 and clocks of their own (100 s apart), 1 ms of round trip between them; a parameter server and worker 0 on host 0,
 worker 1 on host 1, TensorFlow, asynchronous: worker 1 pauses 40 ms longer. Each row is one `stepscope trace` of worker
 0, once. The step of worker 0 is the mean over the time that the command took, and, in brackets, over ten seconds
-before all. A host whose last collector ended with its task answers no more, as one that is cut off; the joint report
-says which of both it was.
+before all. A host whose last collector ended with its task answers no more, as one that is cut off.
 """
 
 
