@@ -332,6 +332,10 @@ bench-story: $(VENV)/.stamp ## what traced runs cost a cluster with a parameter 
 bench-story-hosts: $(VENV)/.stamp ## the whole story of a cluster on hosts of their own, in a browser (by root)
 	@$(BIN)/python benchmarks/story_hosts.py $(ARGS)
 
+.PHONY: bench-far-captures
+bench-far-captures: $(VENV)/.stamp ## a joint capture, and another host that is cut off, loses packets, is killed (by root)
+	@$(BIN)/python benchmarks/far_captures.py $(ARGS)
+
 .PHONY: bench-stacks
 bench-stacks: $(VENV)/.stamp ## folding of stack files, noise of profiles; --flamegraph CLONE for the comparison
 	@$(BIN)/python benchmarks/stacks.py $(ARGS)

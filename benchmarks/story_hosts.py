@@ -21,6 +21,7 @@ import shutil
 import sys
 import tempfile
 import time
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,6 +54,8 @@ ONE_WAY_S = 0.0005
 LOSS, LOSSY_S = 0.01, 20.0
 STEPS = 1500
 LOOKS = 4
+SETTLES_MS = 2_000
+"""A page lists captures that were asked for elsewhere a moment after it is opened."""
 WIDTH, HEIGHT = 1440, 2200
 PICTURE = """() => {
   const canvas = document.querySelector('.tl-canvas');
@@ -64,9 +67,8 @@ TOLD = """async () => {
   const { build, ...told } = await (await fetch(`/api/v1${location.pathname}`)).json();
   return told;
 }"""
-NOTES = """What is not so: nothing asks a collector of another host. While the job runs, a page lists and traces the
-tasks of its host, and names those that are not there; one request never traces the same steps on several hosts. Which
-steps are the same is known all the same, from all that are recorded (an asynchronous job has none in common).
+NOTES = """What is not so: a page lists the tasks of its host. Tasks of an asynchronous job have no step in common: the
+same is the time. What is said of a host that is cut off, or a task that is killed: [far-captures](far-captures.md).
 """
 HEAD = """# The story of tracing a cluster, on hosts of their own
 
@@ -213,24 +215,23 @@ def _trace(story: Story, page: Page, host: int) -> None:
     began = time.monotonic()
     page.get_by_role("row").filter(has_text=f"worker {host}").get_by_role("link").first.click()
     page.get_by_role("link", name="Tasks").click()
-    if story.job == "ps":
-        page.get_by_role("button", name=f"Trace {TRAIN}").click()
-    else:
-        page.get_by_role("button", name="Capture now").click()
-    page.locator(".capture-done, .capture-failed").first.wait_for()
-    said = page.locator(".capture-done, .capture-failed").first.inner_text()
+    button = page.get_by_role("button", name=f"Trace {TRAIN}" if story.job == "ps" else "Capture now")
+    button.wait_for()
+    page.wait_for_timeout(SETTLES_MS)
+    results = page.locator(".capture-done, .capture-failed")
+    before = Counter(results.all_inner_texts())
+    button.click()
+    said = wait_for(lambda: _story_facts.of_request(Counter(results.all_inner_texts()) - before), "a result")
     story.shot(page, f"traced-{host}")
     story.tell(f"traced from the page of host {host}", began, said.replace("\n", " "), held="done" in said)
-    if host == 0:
-        whole = "not in it" not in said
-        story.tell("one click traces the tasks of both hosts", time.monotonic(), "" if whole else "named", held=whole)
+    what, held = _story_facts.together(said, story.job)
+    story.tell(f"one click on host {host} traces the tasks of both", began, what, held=held)
     began = time.monotonic()
     page.get_by_role("link", name="Timeline").click()
     wait_for(lambda: page.evaluate(PICTURE), "a timeline")
     story.shot(page, f"live-{host}")
-    story.tell(
-        "the timeline of the running job is drawn", began, f"{len(page.locator('.tl-group').all())} groups in view"
-    )
+    groups = f"{len(page.locator('.tl-group').all())} groups in view"
+    story.tell("the timeline of the running job is drawn", began, groups)
 
 
 def lossy(story: Story) -> None:
@@ -253,6 +254,8 @@ def joined(story: Story) -> Path:
     story.tell(
         "merge shows one report of all tasks", began, ", ".join(names), held=all(f"{name}:" in said for name in names)
     )
+    same, held = _story_facts.joint(said, story.job)
+    story.tell("it says what is the same over the hosts", began, same, held=held)
     found = [" ".join(words) for words in re.findall(r"^\d+ (\w+) +([A-Z]{3}\d{3}) ", said, re.MULTILINE)]
     story.tell("its findings", began, ", ".join(found), held=(slow in said) == (story.job == "mirrored"))
     return target

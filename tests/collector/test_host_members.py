@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
+from tests.collector.host_entries import S, member
 
 from stepscope.collector import host_members
 from stepscope.collector.host_members import Entry, Members
 from stepscope.collector.launch import rundir
-
-S = 1_000_000_000
 
 
 @pytest.fixture(autouse=True)
 def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of members are in the test's folder."""
     monkeypatch.setattr(rundir, "temporary_directories", lambda: [tmp_path])
-
-
-def member(folder: Path, number: int, *, began_s: int = 0) -> Entry:
-    """A session whose run directory is that of this process: it lives."""
-    run = folder / f"run-{number}"
-    run.mkdir(exist_ok=True)
-    config = {
-        "owner_pid": os.getpid(),
-        "owner_ticks": rundir.start_ticks(os.getpid()),
-        "pid_namespace": str(Path("/proc/self/ns/pid").readlink()),
-    }
-    rundir.write_json(run / "config.json", config)
-    session = folder / f"w{number}.stepscope"
-    return Entry(session=str(session), run=str(run), names=(f"worker {number}",), began_ns=began_s * S)
 
 
 def dead(entry: Entry) -> None:

@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 from tests.app.member_sessions import change, changed_member, sessions
 from tests.derive.sessions import S, filled
+from tests.timeline.joint_timelines import opened
 
-from stepscope.app import merge
-from stepscope.app.timelines import timeline_build
 from stepscope.derive.view import SessionView
 from stepscope.formats import run_metadata
 from stepscope.model.network_tables import PacketTable, TcpTable
@@ -23,13 +22,6 @@ from stepscope.timeline.span_track import Names
 
 LATER_NS = 3 * S
 RUN = Path(__file__).parents[1] / "data" / "run-metadata-2.21" / "ps-worker.pb"
-
-
-def opened(folder: Path, parts: list[Path]) -> Reader:
-    """The timeline of their joint session."""
-    joint = merge.merge(parts, folder / "job.stepscope")
-    timeline_build.build(joint, folder / "cache", lambda _ratio, _words: None)
-    return Reader(folder / "cache")
 
 
 def begins(reader: Reader) -> dict[str, int]:

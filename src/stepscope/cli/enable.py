@@ -69,7 +69,8 @@ _PYTHON = click.option(
     "--clock-hosts",
     default="",
     metavar="HOST[:PORT],...",
-    help="Compare this host's clock with those of the other hosts while a job runs, as `run --clock-hosts` does.",
+    help="Compare this host's clock with those of the other hosts while a job runs, and let one request trace "
+    "all of them, as `run --clock-hosts` does.",
 )
 @KEY_FILE
 @CA_FILE

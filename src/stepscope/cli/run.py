@@ -57,7 +57,8 @@ def _beside(port: str | None) -> beside.BesideJob | None:
     default="",
     metavar="HOST[:PORT],...",
     help="Compare this host's clock with those of the job's other hosts: the same list on each, the reference first. "
-    "The collector of each host listens at its own entry (UDP; default port 7331) and answers who has the key.",
+    "The collector of each host listens at its own entry (UDP; default port 7331) and answers who has the key. One "
+    "`stepscope trace` then traces the same steps on all of them.",
 )
 @click.option(
     "--gather",

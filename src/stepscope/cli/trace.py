@@ -41,7 +41,7 @@ from stepscope.model.api.capture_ask import DEFAULT_WAIT_S, DEFAULT_WHEN_WAIT_S,
     "whose part of the step it shows. Captures are repeated until then; what comes at a regular distance is aimed at.",
 )
 @click.option("--force", is_flag=True, help="Do not wait for the budget.")
-@click.option("--alone", is_flag=True, help="Of this task only, where the job has several tasks on this host.")
+@click.option("--alone", is_flag=True, help="Of this task only, where the job has several.")
 @click.option("--timeout", type=click.FloatRange(min=1), default=300, show_default=True, metavar="SECONDS")
 def trace(job: str, timeout: float, **asked: str | float | None) -> None:
     """Record every op of some steps of JOB: the pid, session or script of a job that `stepscope ps` lists.
@@ -49,8 +49,8 @@ def trace(job: str, timeout: float, **asked: str | float | None) -> None:
     The job needs no change and no restart, opens no port, and keeps running. The cost of the capture is measured
     against neighbouring steps, printed, and charged to the budget of `run --budget`.
     For a Session or MonitoredSession, the task's next run is traced in full.
-    Where JOB is a task of a cluster, all tasks on this host trace the same steps, which begin some seconds later
-    (--alone: only this one).
+    Where JOB is a task of a cluster, all tasks on this host trace the same steps, which begin some seconds later; with
+    --clock-hosts of `run` or `enable` those of the other hosts too (--alone: only this one).
 
     With --when, captures without the condition are discarded, counted and charged to the budget, which spaces them
     (--force does not wait for it). If nothing is caught within --wait seconds, the exit code is 75.

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from stepscope.collector.clocks import clock_domain
 from stepscope.collector.launch import run_directories, rundir
 
 if TYPE_CHECKING:
@@ -57,6 +58,10 @@ class Members(msgspec.Struct, kw_only=True):
     def others(self, session: str) -> tuple[Entry, ...]:
         """Entries of the other sessions."""
         return tuple(entry for entry in self.entries if entry.session != session)
+
+
+_MEMBERS = msgspec.json.Decoder(Members)
+"""Made at import, by one thread: two threads that first decode a type at the same time crash (msgspec 0.22)."""
 
 
 def register(job_id: str, entry: Entry, joint: Path) -> Members:
@@ -119,6 +124,31 @@ def running(job_id: str, session: Path) -> tuple[Entry, ...]:
         return tuple(entry for entry in members.others(str(session)) if entry.runs)
 
 
+def known(job_id: str) -> tuple[Entry, ...]:
+    """All members of the job that are known on this host.
+
+    Raises:
+        OSError: there is no place for the file.
+    """
+    with _opened(job_id) as members:
+        return members.entries
+
+
+def reach() -> bytes:
+    """Says whose members are found from here: equal for two collectors that share their files of members, 8 bytes.
+
+    Containers on one machine have one clock, and often folders for such files of their own.
+    """
+    for place in rundir.temporary_directories():
+        try:
+            about = place.stat()
+        except OSError:
+            continue
+        named = f"{clock_domain.boot_id()} {os.getuid()} {about.st_dev} {about.st_ino}"
+        return hashlib.sha256(named.encode()).digest()[:8]
+    return os.urandom(8)
+
+
 def path_of(job_id: str, place: Path) -> Path:
     """The file of a job in a folder for temporary files."""
     digest = hashlib.sha256(job_id.encode("utf-8", "replace")).hexdigest()[:16]
@@ -132,7 +162,7 @@ def _opened(job_id: str) -> Iterator[Members]:
     try:
         data = os.pread(fd, MAX_BYTES, 0)
         try:
-            members = msgspec.json.decode(data, type=Members) if data else Members()
+            members = _MEMBERS.decode(data) if data else Members()
         except msgspec.DecodeError:  # the last writer was killed
             members = Members()
         yield members
@@ -197,7 +227,7 @@ def _remove_old(path: Path) -> None:
         return
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        members = msgspec.json.decode(os.pread(fd, MAX_BYTES, 0), type=Members)
+        members = _MEMBERS.decode(os.pread(fd, MAX_BYTES, 0))
         late_ns = time.monotonic_ns() - LATE_NS
         if not any(entry.runs or entry.ended_ns > late_ns for entry in members.entries):
             path.unlink(missing_ok=True)

@@ -70,7 +70,7 @@ def _communication(task: JointTask) -> str:
         whole = task.communication.exposed_ns + task.communication.hidden_ns
         items.append(f"communication {format_ns(whole)}, {format_ns(task.communication.hidden_ns)} of it hidden")
     if task.apart:
-        items.append("its steps do not end with those of the others")
+        items.append("its steps are not known to end with those of the others")
     return ", ".join(items) or words.plural(task.traced, "step")
 
 

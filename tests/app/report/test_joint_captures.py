@@ -4,35 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import numpy as np
-import numpy.typing as npt
-from tests.app.member_sessions import change, sessions
+import pytest
+from tests.app.joint_sessions import COUNT, FIRST, MS, capture, ends_of
+from tests.app.member_sessions import change, changed_member, sessions
 
 from stepscope.app import merge
-from stepscope.app.bundle import open_session
 from stepscope.app.report import analyze
-from stepscope.derive.view import SessionView
+from stepscope.derive.cluster import clock
+from stepscope.derive.cluster.clock import ClockOffset
 from stepscope.model.report.cluster import JointCapture
-from stepscope.model.session.session import CaptureInfo
 from stepscope.reports import text
 from stepscope.store.manifests import read_manifest
-
-FIRST, COUNT = 20, 5
-
-
-def ends_of(session: Path) -> npt.NDArray[np.int64]:
-    """When the calls of its steps ended."""
-    steps = SessionView(open_session(session)).steps
-    assert steps is not None
-    return steps.call_ends
-
-
-def capture(session: Path, ends: npt.NDArray[np.int64], **fields: object) -> None:
-    """Give a session a joint capture with these ends."""
-    (worker,) = read_manifest(session).workers
-    info = CaptureInfo(id=f"c-{session.stem}", joint="j", worker=worker.key, outcome="done", steps=len(ends) - 1)
-    change(session, captures=(msgspec.structs.replace(info, ends_ns=tuple(ends.tolist()), **fields),))
 
 
 def joint_of(folder: Path, parts: list[Path]) -> tuple[JointCapture, str]:
@@ -59,6 +42,26 @@ def test_the_same_steps_their_number_and_who_missed(tmp_path: Path) -> None:
     assert found.missed == ("worker 2 (no space)", "worker 3 (no capture)")
     assert f"the same {COUNT - 1} steps of worker 0, worker 1, {FIRST + 1} to {FIRST + COUNT - 1} of the job" in said
     assert "missed: worker 2 (no space), worker 3 (no capture)" in said
+
+
+@pytest.mark.parametrize(("bound_ns", "together"), [(MS // 10, True), (100 * MS, False)])
+def test_hosts_with_clocks_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound_ns: int, *, together: bool
+) -> None:
+    """The second host's clock is 100 s ahead: by what was compared its steps are the same, if that was close enough."""
+    parts = sessions(tmp_path, [[1.0], [31.0]])
+    ends = [ends_of(part) for part in parts]
+    capture(parts[0], ends[0][FIRST : FIRST + COUNT + 1], leads=True)
+    capture(parts[1], ends[1][FIRST : FIRST + COUNT + 1])
+    changed_member(parts[1], boot_id="another")
+    ahead_ns = 100_000 * MS
+    change(parts[1], origin_monotonic_ns=read_manifest(parts[1]).origin_monotonic_ns + ahead_ns)
+    offset, bound = np.array([-float(ahead_ns)]), np.array([float(bound_ns)])
+    compared = ClockOffset(times_ns=np.zeros(1, np.int64), offset_ns=offset, bound_ns=bound)
+    monkeypatch.setattr("stepscope.causes.cluster.members.clocks", lambda _: (clock.same(), compared))
+    found, said = joint_of(tmp_path, parts)
+    assert found.steps == (COUNT if together else 0)
+    assert (f"the same {COUNT} steps of worker 0, worker 1" in said) is together
 
 
 def test_tasks_that_do_not_step_together_have_no_step_in_common(tmp_path: Path) -> None:

@@ -47,9 +47,10 @@ def test_a_task_whose_steps_are_others_traces_the_same_time() -> None:
     assert joint.aimed(replace(ASKED, task="train_op", steps=1)).steps == 1
 
 
-def common(serves: bool = False, **ends: npt.NDArray[np.int64]) -> str:
-    """What is said of some tasks."""
-    return joint_captures.common({name.replace("_", " "): times for name, times in ends.items()}, serves=serves)
+def common(serves: bool = False, unsure_ns: int = 0, **ends: npt.NDArray[np.int64]) -> str:
+    """What is said of some tasks, of which worker 1 is on another host."""
+    named = {name.replace("_", " "): times for name, times in ends.items()}
+    return joint_captures.common(named, {"worker 1": unsure_ns}, serves=serves)
 
 
 def test_what_is_the_same_is_said() -> None:
@@ -62,6 +63,16 @@ def test_what_is_the_same_is_said() -> None:
     serves = common(serves=True, worker_0=none, worker_1=none)
     assert (
         serves == "the same time of worker 0, worker 1: tasks of a job with parameter servers have no steps in common"
+    )
+
+
+def test_steps_are_not_said_to_be_the_same_where_clocks_do_not_tell() -> None:
+    """A bound of more than a quarter of a step says nothing about which step it is."""
+    assert common(worker_0=ENDS, worker_1=ENDS, unsure_ns=2 * MS) == "the same 11 steps of worker 0, worker 1"
+    vague = common(worker_0=ENDS, worker_1=ENDS, worker_2=ENDS, unsure_ns=3 * MS)
+    assert vague == (
+        "the same 11 steps of worker 0, worker 2; "
+        "the same time of worker 1: the clock of the host is only known to 3 ms"
     )
 
 

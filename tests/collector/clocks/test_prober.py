@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from tests.collector.clocks.ports import free_ports
 
 from stepscope.collector.clocks import clock_domain, datagrams, packet, prober, settings
 from stepscope.collector.clocks.prober import Exchange, Prober
@@ -22,17 +23,6 @@ from stepscope.model.session.session import HostInfo, Manifest, Peers, Session
 
 KEY = b"k" * 32
 BOOTS = ("first", "second", "third")
-
-
-def free_ports(count: int) -> list[int]:
-    """UDP ports of the loopback interface that nobody uses."""
-    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [int(one.getsockname()[1]) for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 def exchanged(count: int, keys: list[bytes] | None = None) -> list[list[Exchange]]:
@@ -105,7 +95,7 @@ def test_arrivals_are_stamped_by_the_kernel() -> None:
     sent_ns, _ = datagrams.both_clocks()
     while datagrams.both_clocks()[0] < sent_ns + 20_000_000:
         pass  # the CPU is busy, as that of a training host
-    came = bound[0].receive()
+    came = bound[0].receive(packet.SIZE)
     bound[0].close()
     sender.close()
     assert came is not None

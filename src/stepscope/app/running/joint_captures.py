@@ -1,10 +1,11 @@
-"""Captures of all tasks of a job on this host at the same time: of the same steps, where the tasks step together.
+"""Captures of all tasks of a job at the same time: of the same steps, where the tasks step together.
 
-The sidecar that is asked leads. It knows the other tasks by the file that their collectors share, and other processes
-of its session; it asks each for a capture that begins at one moment some steps ahead, and says at the end which
-steps all have in common and who missed. All record from that moment on, and the first step that counts begins a little
-later, when every profiler runs. A task whose step ended just before that moment, where it ended just after it for the
-others, is one step ahead: so each traces one step more than was asked for.
+The sidecar that is asked leads. It knows the other tasks on its host by the file that their collectors share, other
+processes of its session, and those of other hosts if collectors there compare clocks with it (``far_captures``). It
+asks each for a capture that begins at one moment some steps ahead, and says at the end which steps all have in common
+and who missed. All record from that moment on, and the first step that counts begins a little later, when every
+profiler runs. A task whose step ended just before that moment, where it ended just after it for the others, is one step
+ahead: so each traces one step more than was asked for.
 
 Tasks that share parameter servers without waiting for each other have no step in common; they trace the same time.
 """
@@ -12,31 +13,31 @@ Tasks that share parameter servers without waiting for each other have no step i
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
-from stepscope.app import jobs
-from stepscope.app.running import capture_target, live_makers
+from stepscope.app.running import capture_target, far_captures, joint_tasks, live_makers
+from stepscope.app.running.far_captures import MOST_NAMES, NOTE
+from stepscope.app.running.joint_tasks import SERVER, Task
 from stepscope.collector import host_members
 from stepscope.collector.captures.asked import Aim
 from stepscope.collector.captures.reason import USER
 from stepscope.derive.cluster import same_steps
 from stepscope.derive.view import SessionView
-from stepscope.errors import CaptureError, SessionError
+from stepscope.errors import CaptureError
 from stepscope.model.api.capture_ask import MAX_STEPS
 from stepscope.model.session import clock_domain
 from stepscope.reports.words import plural
-from stepscope.store.manifests import read_manifest
 from stepscope.units import format_ns
 from stepscope.wire import commands
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from stepscope.app.running.far_captures import FarTasks
     from stepscope.app.running.live import Live
     from stepscope.collector.captures.asked import Asked
     from stepscope.collector.captures.reason import Reason
@@ -64,31 +65,7 @@ ALIKE = 2.0
 PATIENCE_NS = 45_000_000_000
 """How long the task that leads waits for the others once it is done."""
 AIM_SECONDS = 60.0
-SERVER = "ps"
-MOST_NAMES = 4
-"""Tasks on other hosts that are named."""
-NOTE = "DX118"
-
-
-@dataclass(slots=True, kw_only=True)
-class _Task:
-    """Another task of the job."""
-
-    name: str
-    entry: host_members.Entry | None = None
-    """Its session; None: it is a process of this one."""
-    worker: str = ""
-    """Key of that process."""
-    missed: str = ""
-    """Why it is not in the capture."""
-    ends: I64 = field(default_factory=lambda: np.empty(0, np.int64))
-    steps: int = -1
-    """Number of steps that it traced; -1: not known yet."""
-
-    @property
-    def open(self) -> bool:
-        """Whether what became of it is not known yet."""
-        return self.steps < 0 and not self.missed
+UNSEEN = "with run or enable --clock-hosts on all hosts one request traces them too"
 
 
 class JointCapture:
@@ -100,8 +77,14 @@ class JointCapture:
         self.name = name
         self.worker = ""
         """Key of this session's process that was asked first."""
-        self.tasks: list[_Task] = []
-        """The other tasks, where this one leads."""
+        self.tasks: list[Task] = []
+        """The other tasks on this host, where this one leads."""
+        self.far: FarTasks | None = None
+        """Those on other hosts; None: they cannot be asked."""
+        self.absent: frozenset[str] = frozenset()
+        """Tasks that are not on this host."""
+        self._runs = False
+        """Whether runs of a session are traced, which hold what the servers did for them."""
         self.ahead_ns = 0
         """How far ahead it began when it was decided."""
         self.mine: CaptureInfo | None = None
@@ -117,12 +100,13 @@ class JointCapture:
     def says(self) -> str:
         """What is going on before it begins."""
         names = ", ".join(task.name for task in self.tasks)
-        return f"begins in {self.ahead_ns / 1e9:.1g} s, together with {names}"
+        others = " and ".join(filter(None, (names, "the tasks of other hosts" if self.far is not None else "")))
+        return f"begins in {self.ahead_ns / 1e9:.1g} s, together with {others}"
 
     def aimed(self, asked: Asked) -> Asked:
         """A capture of this task, at the common moment."""
         ask = self.ask
-        self.worker = self.worker or asked.worker
+        self.worker, self._runs = self.worker or asked.worker, asked.task is not None
         aim = Aim(begin_ns=ask.begin_ns, mark_ns=ask.mark_ns, seconds=AIM_SECONDS)
         made = replace(asked, aim=aim, at_once=True, joint=ask.joint, leads=self.leads and asked.worker == self.worker)
         if asked.task is not None:
@@ -136,7 +120,10 @@ class JointCapture:
         return replace(made, steps=min(MAX_STEPS, steps + SPARE))
 
     def begin_others(self, recording: Recording, live: Live, now_ns: int) -> None:
-        """Ask the other processes of this session."""
+        """Ask the other processes of this session; where another task leads, they are found now."""
+        info = recording.drainer.workers[self.worker].info.member if self.worker in recording.drainer.workers else None
+        if not self.leads and info is not None:
+            self.tasks = [task for task in _processes(recording, info) if not (self._runs and task.serves)]
         for task in self.tasks:
             if task.entry is not None:
                 continue
@@ -153,7 +140,7 @@ class JointCapture:
         task = next((one for one in self.tasks if one.worker and one.worker == done.worker), None)
         if task is None or done.joint != self.ask.joint:
             return False
-        _note(task, done, 0)
+        joint_tasks.note(task, done, 0)
         return True
 
     def done(self, mine: CaptureInfo, now_ns: int) -> None:
@@ -165,37 +152,65 @@ class JointCapture:
         """Whether it is known what became of all others; looks at those that it is not known of."""
         for task in self.tasks:
             if task.open and task.entry is not None:
-                _look(task, task.entry, self.ask.joint)
+                joint_tasks.look(task, task.entry, self.ask.joint)
             if task.open and now_ns >= self._deadline_ns:
                 task.missed = "it did not answer in time"
-        return not any(task.open for task in self.tasks)
+        return not any(task.open for task in self.tasks) and (now_ns >= self._deadline_ns or self._far_known())
 
     def waits(self) -> str:
         """Whom it waits for."""
-        return f"waits for {', '.join(task.name for task in self.tasks if task.open)}"
+        return f"waits for {', '.join(task.name for task in self._others() if task.open) or 'other hosts'}"
+
+    def close(self) -> None:
+        """Ask no more."""
+        if self.far is not None:
+            self.far.close()
+
+    def _others(self) -> list[Task]:
+        """The other tasks that are known by now."""
+        here = {self.name, *(name for task in self.tasks for name in task.name.split(", "))}
+        far = self.far.tasks() if self.far is not None else []
+        return [*self.tasks, *(task for task in far if here.isdisjoint(task.name.split(", ")))]
+
+    def _far_known(self) -> bool:
+        """Whether it is known what became of the tasks on other hosts."""
+        if self.far is None or self.far.settled():
+            return True
+        there = {name for task in self.far.tasks() if not task.open for name in task.name.split(", ")}
+        return self.absent <= there
 
     def summary(self, recording: Recording, remark: str) -> str:
         """Which steps all have in common, who missed, and the remark on this task's capture; who missed is noted in the
         session.
         """
         origin_ns, mine = recording.manifest.origin_monotonic_ns, self.mine
-        there = [task for task in self.tasks if not task.missed]
-        missed = [f"{task.name} ({task.missed})" for task in self.tasks if task.missed]
-        missed += [f"{name} (not measured on this host)" for name in _absent(recording, self.name, self.tasks)]
+        others = self._others()
+        for task in others:
+            if task.open:
+                task.missed = f"{task.host or 'it'} did not answer in time"
+        there = [task for task in others if not task.missed]
+        missed = [f"{task.name} ({task.missed})" for task in others if task.missed]
+        why = self.far.why() if self.far is not None else f"not measured on this host; {UNSEEN}"
+        missed += [f"{name} ({why})" for name in _absent(recording, self.name, others)]
         if missed:
             recording.note(NOTE, f"not in the joint capture of {self.name}: {', '.join(missed)}")
         ends = {self.name: np.array(mine.ends_ns if mine is not None else (), np.int64) + origin_ns}
-        ends |= {task.name: task.ends for task in there if task.entry is not None}
-        ends |= {task.name: task.ends + origin_ns for task in there if task.entry is None}
-        said = [common(ends, serves=_serves(recording)), f"missed: {', '.join(missed)}" if missed else "", remark]
+        ends |= {task.name: task.ends + origin_ns if task.worker else task.ends for task in there}
+        unsure = {task.name: task.unsure_ns for task in there}
+        said = [
+            common(ends, unsure, serves=_serves(recording)),
+            f"missed: {', '.join(missed)}" if missed else "",
+            remark,
+        ]
         return "; ".join(filter(None, said))
 
 
-def common(ends: dict[str, I64], *, serves: bool) -> str:
+def common(ends: Mapping[str, I64], unsure: Mapping[str, int], *, serves: bool) -> str:
     """What the tasks of a joint capture have in common, in words.
 
     Args:
         ends: by task, begin of its first step and end of each; empty where it traced no whole steps.
+        unsure: how far these may be off, in nanoseconds; not named: not at all.
         serves: whether parameter servers are tasks of the job.
     """
     names, stepping = list(ends), {name: times for name, times in ends.items() if len(times) > 1}
@@ -204,8 +219,14 @@ def common(ends: dict[str, I64], *, serves: bool) -> str:
             return f"of {names[0]} alone"
         why = ": tasks of a job with parameter servers have no steps in common" if serves else ""
         return f"the same time of {', '.join(names)}{why}"
-    same = same_steps.of(stepping)
+    first = next(iter(stepping.values()))
+    known = int(same_steps.MAX_APART * float(np.median(np.diff(first))))
+    vague = [name for name in stepping if unsure.get(name, 0) > known]
+    same = same_steps.of({name: times for name, times in stepping.items() if name not in vague})
     said = [_same(same, stepping)] if len(same.first) > 1 else []
+    if vague:
+        bound = format_ns(max(unsure[name] for name in vague))
+        said.append(f"the same time of {', '.join(vague)}: the clock of the host is only known to {bound}")
     if same.apart:
         said.append(f"the same time of {', '.join(same.apart)}, whose steps do not end with those of {names[0]}")
     rest = [name for name in names if name not in stepping]
@@ -238,7 +259,7 @@ def elsewhere(recording: Recording) -> str:
     if not names:
         return ""
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return f"not in it: {', '.join(names[:MOST_NAMES])}{more} (not measured on this host; trace each where it runs)"
+    return f"not in it: {', '.join(names[:MOST_NAMES])}{more} (not measured on this host; {UNSEEN})"
 
 
 def refusal(ask: CaptureAsk, recording: Recording) -> str:
@@ -251,7 +272,7 @@ def refusal(ask: CaptureAsk, recording: Recording) -> str:
 def lead(
     ask: CaptureAsk, by: Reason, recording: Recording, live: Live, now_ns: int, took_ns: int
 ) -> JointCapture | None:
-    """Ask the other tasks of the job on this host for the same steps; None if there are none.
+    """Ask the other tasks of the job for the same steps; None if there are none that can be asked.
 
     Args:
         ask: what a person asks of this task.
@@ -267,7 +288,9 @@ def lead(
     asked = capture_target.resolve(ask, by, recording, live)
     mine = recording.drainer.workers[asked.worker].info.member
     tasks = _others(recording, asked, mine)
-    if mine is None or not tasks:
+    absent = frozenset(_absent(recording, mine.name, tasks, servers=asked.task is None)) if mine is not None else ()
+    hosts = bool(absent) and far_captures.possible(recording)
+    if mine is None or not (tasks or hosts):
         return None
     ahead_ns = AHEAD_NS + LOOKS * took_ns
     begin_ns = now_ns + ahead_ns
@@ -286,41 +309,38 @@ def lead(
     joint = msgspec.structs.replace(joint, joint=joint.id)
     found = JointCapture(joint, mine.name)
     found.tasks, found.ahead_ns = tasks, ahead_ns
-    for task in tasks:
-        if task.entry is not None:
-            task.missed = _send(task.entry, joint)
+    joint_tasks.ask_all(tasks, joint)
+    if hosts:
+        found.absent = frozenset(absent)
+        found.far = far_captures.begin(recording, mine.job_id, joint, servers=asked.task is None)
     return found
 
 
-def _send(entry: host_members.Entry, ask: CaptureAsk) -> str:
-    """Hand the request to another sidecar; return why that failed, or ""."""
-    try:
-        commands.send(str(Path(entry.run) / commands.REQUESTS_NAME), msgspec.to_builtins(ask), ask.id)
-    except (OSError, ValueError) as error:
-        return f"its sidecar takes no requests: {error}"
-    return ""
-
-
-def _others(recording: Recording, asked: Asked, mine: MemberInfo | None) -> list[_Task]:
+def _others(recording: Recording, asked: Asked, mine: MemberInfo | None) -> list[Task]:
     """The other tasks of the job on this host."""
     if mine is None or mine.tasks <= 1 or not mine.job_id:
         return []
+    tasks = _processes(recording, mine)
+    try:
+        entries = host_members.running(mine.job_id, recording.session)
+    except OSError as error:
+        recording.note(NOTE, f"other members of the job on this host cannot be found: {error}")
+        entries = ()
+    tasks += joint_tasks.of_entries(entry for entry in entries if mine.name not in entry.names)
+    if asked.task is not None:  # a traced run of a session holds what the servers did for it
+        tasks = [task for task in tasks if not task.serves]
+    return tasks
+
+
+def _processes(recording: Recording, mine: MemberInfo) -> list[Task]:
+    """The other tasks of the job that are processes of this session."""
     here: dict[str, WorkerDrain] = {}
     for worker, info in members(recording):
         if info.job_id == mine.job_id and info.name != mine.name:
             known = here.get(info.name)
             if known is None or worker.recent.records > known.recent.records:  # a child may be the same task
                 here[info.name] = worker
-    tasks = [_Task(name=name, worker=worker.key) for name, worker in here.items()]
-    try:
-        entries = host_members.running(mine.job_id, recording.session)
-    except OSError as error:
-        recording.note(NOTE, f"other members of the job on this host cannot be found: {error}")
-        entries = ()
-    tasks += [_Task(name=", ".join(entry.names), entry=entry) for entry in entries if mine.name not in entry.names]
-    if asked.task is not None:  # a traced run of a session holds what the servers did for it
-        tasks = [task for task in tasks if not task.name.startswith(SERVER)]
-    return tasks
+    return [Task(name=name, worker=worker.key) for name, worker in here.items()]
 
 
 def members(recording: Recording) -> Iterator[tuple[WorkerDrain, MemberInfo]]:
@@ -338,36 +358,12 @@ def _serves(recording: Recording) -> bool:
     return any(SERVER in info.jobs for _, info in members(recording))
 
 
-def _absent(recording: Recording, mine: str, tasks: Iterable[_Task]) -> list[str]:
-    """Tasks of the job of which nothing is known on this host."""
+def _absent(recording: Recording, mine: str, tasks: Iterable[Task], *, servers: bool = False) -> list[str]:
+    """Tasks of the job that are not among these, with ``servers`` parameter servers too."""
     info = next((info for _, info in members(recording) if info.name == mine), None)
     known = {mine, *(name for task in tasks for name in task.name.split(", "))}
-    return [name for name in info.names if name not in known and not name.startswith(SERVER)] if info else []
-
-
-def _look(task: _Task, entry: host_members.Entry, joint: str) -> None:
-    """See what has become of the capture of another session."""
-    try:
-        manifest = read_manifest(Path(entry.session))
-    except SessionError:  # it is written at this moment, or has gone
-        manifest = None
-    made = [capture for capture in (manifest.captures if manifest is not None else ()) if capture.joint == joint]
-    if made and manifest is not None:
-        _note(task, made[0], manifest.origin_monotonic_ns)
-        return
-    job = jobs.Looks().read(Path(entry.run))
-    if job is None:
-        task.missed = "it has ended"
-        return
-    task.missed = next((c.text for c in job.status.captures if c.request == joint and c.state == "failed"), "")
-
-
-def _note(task: _Task, done: CaptureInfo, origin_ns: int) -> None:
-    if done.outcome != "done":
-        task.missed = done.text or done.outcome
-        return
-    task.steps = done.steps
-    task.ends = np.array(done.ends_ns, np.int64) + origin_ns
+    names = info.names if info is not None else ()
+    return [name for name in names if name not in known and (servers or not name.startswith(SERVER))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stepscope.app.running import joint_captures
+from stepscope.app.running import capture_target, joint_captures
 from stepscope.app.running.joint_captures import JointCapture
+from stepscope.collector.captures.reason import USER
 from stepscope.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ class JointParts:
         self._live = live
         self._done: list[tuple[JointCapture, LiveCapture]] = []
         """Captures that are done here, and wait for those of the other tasks."""
+        self._followed: list[JointCapture] = []
+        """Those that another task leads, of which other processes of this session are not done."""
 
     def refusal(self, ask: CaptureAsk) -> str:
         """Why this task cannot take part in a joint capture; "" if it can, or it is none."""
@@ -47,6 +50,7 @@ class JointParts:
         """Whether the job has other tasks, which are asked for the same steps: it begins later, when they do."""
         if not self._possible(wanted):
             return False
+        wanted.ask = msgspec.structs.replace(wanted.ask, task="")
         began_ns = time.monotonic_ns()
         self._live.refresh(now_ns, FRESH_NS if self._live.steps is not None else 0)
         at_ns = time.monotonic_ns()
@@ -66,7 +70,16 @@ class JointParts:
         if wanted.joint is not None or wanted.moment is not None or not wanted.by.person or ask.kind != "ops":
             return False
         several = any(info.tasks > 1 and info.job_id for _, info in joint_captures.members(self._recording))
-        return several and not ask.task and not ask.alone
+        return several and not ask.alone and (not ask.task or self._of_steps(ask))
+
+    def _of_steps(self, ask: CaptureAsk) -> bool:
+        """Whether the task that is asked for is what makes the job's steps, which all tasks have."""
+        try:
+            named = capture_target.resolve(ask, USER, self._recording, self._live)
+            steps = capture_target.resolve(msgspec.structs.replace(ask, task=""), USER, self._recording, self._live)
+        except CaptureError:
+            return False
+        return (named.worker, named.anchors) == (steps.worker, steps.anchors) and bool(steps.anchors)
 
     def aimed(self, wanted: WantedCapture, asked: Asked) -> Asked:
         """A capture at the moment that all tasks share, if it is a joint one."""
@@ -79,7 +92,8 @@ class JointParts:
 
     def take(self, done: CaptureInfo, now: WantedCapture | None) -> bool:
         """Whether a capture is that of another process of this session, in the one being made, or just made."""
-        going = [joint for joint, _ in self._done]
+        self._followed = [joint for joint in self._followed if any(task.open for task in joint.tasks)]
+        going = [*(joint for joint, _ in self._done), *self._followed]
         if now is not None and now.joint is not None:
             going.append(now.joint)
         return any(joint.takes(done) for joint in going)
@@ -92,6 +106,8 @@ class JointParts:
         if joint is None and wanted.by.person and wanted.ask.kind == "ops" and not wanted.ask.alone:
             said = [shown.text, joint_captures.elsewhere(self._recording)]
             return (msgspec.structs.replace(shown, text="; ".join(filter(None, said))),)
+        if joint is not None and not joint.leads:
+            self._followed.append(joint)
         if joint is None or not joint.leads:
             return (shown,)
         joint.done(done, now_ns)
@@ -102,6 +118,8 @@ class JointParts:
         """Captures of which it is known now what became of all tasks; ``final``: of all, with what is known."""
         ready = [pair for pair in self._done if pair[0].complete(now_ns) or final]
         self._done = [pair for pair in self._done if pair not in ready]
+        for joint, _ in ready:
+            joint.close()
         return [msgspec.structs.replace(one, text=joint.summary(self._recording, one.text)) for joint, one in ready]
 
     def going(self) -> list[LiveCapture]:

@@ -17,7 +17,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stepscope.collector import room_watch, sweep
+from stepscope.collector import host_members, room_watch, sweep
 from stepscope.collector.launch import own_python, rundir
 from stepscope.collector.recorder import Recording
 from stepscope.collector.room_watch import RoomWatch
@@ -51,8 +51,9 @@ def main(argv: Sequence[str]) -> None:
 
 def ticks_of(recording: Recording) -> list[Callable[[int, str], object]]:
     """What is due while a job is followed; its modules are loaded now, not at the end, when the user waits."""
-    from stepscope.app.running import capturing, hangs, joining, live
+    from stepscope.app.running import capturing, far_captures, hangs, joining, live
 
+    recording.sampling.lead(far_captures.TasksHere(), host_members.reach())
     now_ns = time.monotonic_ns()
     shown = live.Live(recording, now_ns)
     watch = hangs.Hangs(recording, shown)

@@ -19,7 +19,7 @@ from stepscope.derive.view import SessionView
 from stepscope.errors import StepscopeError
 from stepscope.model.api.timeline import LeftOut, Timeline, TimelineSeries, TraceRange, Track
 from stepscope.store import span_cache
-from stepscope.timeline import joint_tracks, levels, series_tracks
+from stepscope.timeline import joint_steps, joint_tracks, levels, series_tracks
 from stepscope.timeline.span_track import Names
 from stepscope.timeline.tracks import Spans
 
@@ -76,7 +76,7 @@ def build(session: Path, folder: Path, say: Say) -> None:
                 writer.add_links(*linked.placed())
             left_out += [LeftOut(what=part.group(left.what), count=left.count) for left in spans.left_out]
             traces += [part.placed_trace(trace) for trace in spans.traces]
-        for track in joint_tracks.lost(parts, names):
+        for track in chain(joint_tracks.lost(parts, names), joint_steps.tracks(parts, names)):
             tracks.append(_add(writer, track)[0])
         resources = joint_tracks.links(parts)
         resources += [part.placed_series(one) for part in parts for one in series_tracks.tracks(part.view.session)]

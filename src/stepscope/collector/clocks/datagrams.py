@@ -11,8 +11,6 @@ import socket
 import struct
 import time
 
-from stepscope.collector.clocks import packet
-
 _TIMESTAMPNS = 35
 """SO_TIMESTAMPNS and SCM_TIMESTAMPNS of asm-generic/socket.h; Python has no name for it."""
 _STAMP = struct.Struct("@ll")
@@ -52,10 +50,12 @@ class Datagrams:
         except OSError:  # no route, or the buffer is full: as if it was lost on the way
             return
 
-    def receive(self) -> tuple[bytes, Address, int, int] | None:
-        """A waiting datagram: bytes, sender, arrival by CLOCK_MONOTONIC, REALTIME minus MONOTONIC; None: none waits."""
+    def receive(self, most: int) -> tuple[bytes, Address, int, int] | None:
+        """A waiting datagram: at most so many of its bytes, sender, arrival by CLOCK_MONOTONIC, REALTIME minus
+        MONOTONIC; None: none waits.
+        """
         try:
-            data, control, _, sender = self._socket.recvmsg(packet.SIZE + 1, socket.CMSG_SPACE(_STAMP.size))
+            data, control, _, sender = self._socket.recvmsg(most, socket.CMSG_SPACE(_STAMP.size))
         except OSError:  # nothing there, or an ICMP error for what was sent before
             return None
         now_ns, ahead_ns = both_clocks()

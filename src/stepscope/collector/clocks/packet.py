@@ -12,7 +12,7 @@ import struct
 from dataclasses import dataclass
 
 REQUEST, ANSWER = 1, 2
-_MAGIC = b"SSC1"
+MAGIC = b"SSC1"
 _BODY = struct.Struct("!4sB8sQI8sqqq")
 _MAC_BYTES = 16
 SIZE = _BODY.size + _MAC_BYTES
@@ -42,7 +42,7 @@ class Packet:
 def encode(packet: Packet, key: bytes) -> bytes:
     """The bytes of a datagram."""
     body = _BODY.pack(
-        _MAGIC,
+        MAGIC,
         packet.kind,
         packet.domain,
         packet.nonce,
@@ -57,7 +57,7 @@ def encode(packet: Packet, key: bytes) -> bytes:
 
 def decode(data: bytes, key: bytes) -> Packet | None:
     """A datagram of somebody who has the key; None for all others."""
-    if len(data) != SIZE or not data.startswith(_MAGIC):
+    if len(data) != SIZE or not data.startswith(MAGIC):
         return None
     body = data[: _BODY.size]
     if not hmac.compare_digest(hmac.digest(key, body, "sha256")[:_MAC_BYTES], data[_BODY.size :]):

@@ -15,9 +15,12 @@ import struct
 import threading
 import time
 from collections import deque
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from stepscope.collector.clocks import datagrams, packet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 BURST = 32
 """Exchanges of a burst. Source: best of 32 is within 45 us at a round trip of 1 ms, of 64 no better (benchmarks)."""
@@ -37,6 +40,8 @@ _SILENT = 4
 _PAUSE_S = 0.001
 _NAME_S = 300.0
 """Time after which a name is looked up again."""
+MOST_BYTES = 2_048
+"""Longest datagram that is read whole."""
 _MAX_ANSWERS = 2_000
 """Datagrams read in a second; what comes faster waits in the kernel, and is dropped there."""
 _KEPT = 100_000
@@ -82,6 +87,10 @@ class Prober:
         self._thread = threading.Thread(target=self._run, name="stepscope-clocks", daemon=True)
         self.problem = ""
         """Why this collector compares no clocks."""
+        self.others: Callable[[bytes, int], bytes | None] | None = None
+        """Answers datagrams that are no exchanges: bytes, and when they came; None: there are no others."""
+        self.dropped = 0
+        """Datagrams that were not signed with the key."""
 
     @property
     def begun(self) -> bool:
@@ -204,15 +213,31 @@ class Prober:
             ready.poll(max(1, int(left * 1000)))
             if asked is None and self._ending.is_set() and left > _PAUSE_S:
                 return None
-            while (came := own.receive()) is not None:
+            while (came := own.receive(MOST_BYTES)) is not None:
                 data, sender, arrived_ns, ahead_ns = came
-                known = packet.decode(data, self._key) if self._may_read() else None
+                known = self._read_one(own, data, sender, arrived_ns) if self._may_read() else None
                 if known is None:
                     continue
                 if known.kind == packet.REQUEST:
                     self._answer(own, known, sender, arrived_ns, ahead_ns)
                 elif asked is not None and (known.nonce, known.number) == (asked.nonce, asked.number):
                     return known, arrived_ns, ahead_ns
+
+    def _read_one(
+        self, own: datagrams.Datagrams, data: bytes, sender: datagrams.Address, arrived_ns: int
+    ) -> packet.Packet | None:
+        """A datagram of an exchange; any other goes to who answers those."""
+        if data.startswith(packet.MAGIC):
+            known = packet.decode(data, self._key)
+            self.dropped += known is None
+            return known
+        if self.others is None:
+            self.dropped += 1
+            return None
+        answer = self.others(data, arrived_ns)
+        if answer is not None:
+            own.send(answer, sender)
+        return None
 
     def _may_read(self) -> bool:
         second = int(time.monotonic())

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stepscope.collector.launch.rundir import Job
+    from stepscope.collector.other_hosts.desk import Host
     from stepscope.model.records import Table
     from stepscope.store.writer import SessionWriter
 
@@ -132,9 +133,15 @@ class Sampling:
         """Begin to compare this host's clock with others', if the run asks for it."""
         self._clocks.start(run)
 
+    def lead(self, host: Host, reach: bytes) -> None:
+        """Take requests of other hosts for captures of this one's tasks, if clocks are compared with these."""
+        self._clocks.lead(host, reach)
+
     def close(self) -> list[tuple[str, str]]:
         """End what runs by itself; return diagnostics (code, text)."""
         found = [("DX190", text) for text in [self._clocks.close()] if text]
+        if self._clocks.dropped:
+            found.append(("DX196", self._clocks.dropped))
         if self._sockets.unnamed:
             found.append(("DX191", f"{MAX_NAMES} TCP connections of the job were followed, its later ones were not"))
         self._sockets.close()

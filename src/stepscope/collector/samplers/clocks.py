@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 from stepscope.collector.clocks import clock_domain, settings
 from stepscope.collector.clocks.prober import Prober
+from stepscope.collector.other_hosts.desk import Desk
 from stepscope.collector.samplers.base import Rows
 from stepscope.model.network_tables import ClockProbeTable
 from stepscope.model.session import clock_domain as domains
 
 if TYPE_CHECKING:
+    from stepscope.collector.other_hosts.desk import Host
     from stepscope.collector.samplers.names import Names
 
 
@@ -29,7 +31,12 @@ class ClockSampler:
         self._origin_ns = origin_ns
         self._names = names
         self._prober: Prober | None = None
+        self._desk: Desk | None = None
+        self._key = b""
+        self._domain = ""
         self._problem = ""
+        self.dropped = ""
+        """What came from other hosts and was not taken, once closed."""
         self._next = 0.0
 
     def start(self, run: Path) -> None:
@@ -42,12 +49,19 @@ class ClockSampler:
             self._problem = "clocks were not compared: this kernel does not say which boot it is"
             return
         try:
-            prober = Prober(list(asked.hosts), settings.key_of(Path(asked.key_file)), own)
+            self._key, self._domain = settings.key_of(Path(asked.key_file)), own
+            prober = Prober(list(asked.hosts), self._key, own)
             prober.start()
         except (OSError, ValueError, RuntimeError) as error:
             self._problem = f"clocks were not compared: {error}"
             return
         self._prober = prober
+
+    def lead(self, host: Host, reach: bytes) -> None:
+        """Take requests of other hosts for captures of this host's tasks, if clocks are compared with these."""
+        if self._prober is not None:
+            self._desk = Desk(self._key, bytes.fromhex(self._domain), reach, host)
+            self._prober.others = self._desk.answer
 
     def sample(self) -> None:
         """Take the exchanges since the last look; take over from a collector of this host that has ended."""
@@ -74,5 +88,20 @@ class ClockSampler:
             self._prober.close()
             self.sample()
             self._problem = f"clocks were not compared: {self._prober.problem}" if self._prober.problem else ""
+            self.dropped = _dropped(self._prober, self._desk)
             self._prober = None
+        if self._desk is not None:
+            self._desk.close()
+            self._desk = None
         return self._problem
+
+
+def _dropped(prober: Prober, desk: Desk | None) -> str:
+    """What came from other hosts and was not taken, in words; "" if all was."""
+    wrong, stale = prober.dropped + (desk.wrong if desk is not None else 0), desk.stale if desk is not None else 0
+    counts = [(wrong, "had not the key, or made no sense"), (stale, "were repeated or too old")]
+    said = [f"{count} {what}" for count, what in counts if count]
+    problem = f"; leading a request failed: {desk.problem}" if desk is not None and desk.problem else ""
+    return (
+        f"datagrams of other hosts that were dropped: {', '.join(said) or 'none'}{problem}" if said or problem else ""
+    )

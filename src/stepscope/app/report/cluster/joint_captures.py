@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.app.report import traced_steps
+from stepscope.causes.cluster import members as of_job
 from stepscope.derive.cluster import same_steps
 from stepscope.derive.steps import gaps
 from stepscope.model.report.cluster import JointCapture, JointTask
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from stepscope.causes.cluster.member import Member
     from stepscope.causes.cluster.waits import Waits
+    from stepscope.derive.cluster.clock import ClockOffset
     from stepscope.derive.cluster.same_steps import SameSteps
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
@@ -45,7 +47,8 @@ def build(members: Sequence[Member], names: Sequence[str], waits: Waits | None) 
             if capture.joint and capture.worker in keys:
                 found.setdefault(capture.joint, {})[member.name] = (member, capture)
     apart = _apart(waits)
-    return tuple(_of(identity, found[identity], names, apart) for identity in sorted(found)[-MOST:])
+    clocks = dict(zip((member.name for member in members), of_job.clocks(members), strict=True)) if found else {}
+    return tuple(_of(identity, found[identity], names, apart, clocks) for identity in sorted(found)[-MOST:])
 
 
 def _apart(waits: Waits | None) -> frozenset[str]:
@@ -57,12 +60,17 @@ def _apart(waits: Waits | None) -> frozenset[str]:
 
 
 def _of(
-    identity: str, taken: Mapping[str, tuple[Member, CaptureInfo]], names: Sequence[str], apart: frozenset[str]
+    identity: str,
+    taken: Mapping[str, tuple[Member, CaptureInfo]],
+    names: Sequence[str],
+    apart: frozenset[str],
+    clocks: Mapping[str, ClockOffset | None],
 ) -> JointCapture:
     done = {name: pair for name, pair in taken.items() if pair[1].outcome == "done"}
     order = sorted(done, key=lambda name: not done[name][1].leads)
     ends = {name: _ends(*done[name]) for name in order if name not in apart}
-    same = same_steps.of(ends)
+    one = _on_one_clock(done, ends, clocks)
+    same = same_steps.of(one)
     served = any(capture.way == RUNS for _, capture in done.values())
     missed = [_why(name, taken) for name in names if name not in done and not (served and name.startswith(SERVER))]
     first = next((name for name in names if name in same.first), "")
@@ -86,6 +94,25 @@ def _why(name: str, taken: Mapping[str, tuple[Member, CaptureInfo]]) -> str:
 def _ends(member: Member, capture: CaptureInfo) -> I64:
     """Begin of the first step and end of each, on the host's monotonic clock."""
     return np.array(capture.ends_ns, np.int64) + member.open().session.manifest.origin_monotonic_ns
+
+
+def _on_one_clock(
+    done: Mapping[str, tuple[Member, CaptureInfo]],
+    ends: Mapping[str, I64],
+    clocks: Mapping[str, ClockOffset | None],
+) -> dict[str, I64]:
+    """The ends on the clock of one host; without tasks whose host's clock is not known well enough to tell steps."""
+    hosts = {done[name][0].info.clock_domain for name in ends}
+    if len(hosts) <= 1:
+        return dict(ends)
+    found: dict[str, I64] = {}
+    for name, times in ends.items():
+        clock = clocks.get(name)
+        if clock is None or len(times) <= 1:
+            continue
+        if float(clock.at(times)[1].max()) <= same_steps.MAX_APART * float(np.median(np.diff(times))):
+            found[name] = clock.aligned(times).astype(np.int64)
+    return found
 
 
 def _number(view: SessionView, at_ns: int) -> int | None:

@@ -1,0 +1,25 @@
+"""Members of a job on this host, whose run directories are those of this process: they live."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from stepscope.collector.host_members import Entry
+from stepscope.collector.launch import rundir
+
+S = 1_000_000_000
+
+
+def member(folder: Path, number: int, *, began_s: int = 0) -> Entry:
+    """A session whose run directory is that of this process: it lives."""
+    run = folder / f"run-{number}"
+    run.mkdir(exist_ok=True)
+    config = {
+        "owner_pid": os.getpid(),
+        "owner_ticks": rundir.start_ticks(os.getpid()),
+        "pid_namespace": str(Path("/proc/self/ns/pid").readlink()),
+    }
+    rundir.write_json(run / "config.json", config)
+    session = folder / f"w{number}.stepscope"
+    return Entry(session=str(session), run=str(run), names=(f"worker {number}",), began_ns=began_s * S)

@@ -1,0 +1,19 @@
+"""The timeline of a joint session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepscope.app import merge
+from stepscope.app.timelines import timeline_build
+from stepscope.store.span_cache import Reader
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def opened(folder: Path, parts: list[Path]) -> Reader:
+    """The timeline of their joint session."""
+    joint = merge.merge(parts, folder / "job.stepscope")
+    timeline_build.build(joint, folder / "cache", lambda _ratio, _words: None)
+    return Reader(folder / "cache")
