@@ -57,8 +57,6 @@ What a mode can not show:
   trains is what members are compared by. Without marks the report says "no steps seen".
 - *Horovod* exchanges on a thread of its own, of which TensorFlow's op trace shows nothing: a rank alone counts its wait
   and the exchange as compute ("not scheduled" in traced steps); the joint report tells waits and exchange apart.
-- *Horovod's `fit`*: in one of three such runs rank 0 was ended by SIGSEGV, half a second after its op trace was taken,
-  on a full machine; the cause is not known.
 - *Horovod's timeline* (`stepscope import`) is written by rank 0 alone; from the second step on, its cache of responses
   leaves out which rank came when (`HOROVOD_CACHE_CAPACITY=0` keeps it). The members' own reports do not need it.
 - *MirroredStrategy*: replicas are threads of one process, and no members. Which of them the others wait for is said

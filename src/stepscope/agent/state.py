@@ -22,6 +22,7 @@ from stepscope.agent.core import process
 from stepscope.agent.core.guard import MAX_FAILURES, Failures
 from stepscope.agent.core.hooks import Hooks
 from stepscope.agent.core.lines import Lines
+from stepscope.agent.core.other_frames import STEADY
 from stepscope.agent.core.patches import Patches
 from stepscope.agent.core.records import Records
 from stepscope.agent.core.threads import Threads
@@ -100,6 +101,7 @@ class AgentState:
 
     def after_fork(self) -> None:
         """In a forked child: leave the parent's ring and log to the parent. Cheap: makes nothing."""
+        STEADY.after_fork()
         if self.lines.out:
             return
         self.records.after_fork()

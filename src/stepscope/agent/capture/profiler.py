@@ -30,11 +30,6 @@ USERS = "the user's own profiler runs"
 STARTED = "the user's own profiler has started"
 PATIENCE_S = 120.0
 """Longest wait for a single step, in seconds."""
-HOROVOD = "horovod.tensorflow"
-UNASKED = (
-    "a rank of Horovod is traced only when somebody asks: one of four jobs ended after an automatic trace, of a cause "
-    "that is not known; to take the risk: stepscope trace JOB"
-)
 TRIES = 3
 """Number of attempts: if an evaluation begins before the first whole step, the next step starts a new trace."""
 NO_STEPS = "no complete step was seen between evaluations, or no step within %g s" % PATIENCE_S
@@ -102,8 +97,6 @@ class Profiler:
 
     def trace(self, order: Order, watch: StepWatch, folder: str) -> dict[str, object]:
         """Record the steps of ``order`` and write them into ``folder``; returns the fields of the ``capture`` line."""
-        if HOROVOD in sys.modules and order.echo["asked_by"] not in ("user", "schedule"):
-            return {"outcome": "refused", "text": UNASKED}
         free = os.statvfs(folder)
         if free.f_bavail * free.f_frsize < MIN_FREE_BYTES:
             return {"outcome": "refused", "text": "less than %d MB are free in %s" % (MIN_FREE_BYTES >> 20, folder)}

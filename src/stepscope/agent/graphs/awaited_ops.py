@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 
 from stepscope.agent.core import frames
+from stepscope.agent.core.other_frames import STEADY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,13 +46,14 @@ class AwaitedOps:
         if now_ns < self._next_ns or sys.is_finalizing() or len(self._told) >= MAX_TOLD:
             return
         self._next_ns = now_ns + EVERY_NS
-        for frame in list(sys._current_frames().values()):
-            run = self._run_of(frame)
-            start = run.f_locals.get("start") if run is not None else None
-            if run is None or start is None or now_ns - start < LONG_NS or start in self._told:
+        with STEADY:
+            runs = [run.f_locals for run in map(self._run_of, sys._current_frames().values()) if run is not None]
+            known = [(run.get("start"), run.get("fetches")) for run in runs]
+        for start, fetches in known:
+            if start is None or now_ns - start < LONG_NS or start in self._told:
                 continue
             self._told.add(start)
-            self._tell(run.f_locals.get("fetches"), start)
+            self._tell(fetches, start)
 
     def _run_of(self, frame: FrameType | None) -> FrameType | None:
         """The innermost run that is under way."""

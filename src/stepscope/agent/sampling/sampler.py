@@ -35,6 +35,7 @@ from collections import deque
 
 from stepscope.agent.core import side_thread
 from stepscope.agent.core.guard import MAX_FAILURES
+from stepscope.agent.core.other_frames import STEADY
 from stepscope.agent.duty_cycle import NOTE_NS
 from stepscope.agent.sampling.calibrate import Calibration
 from stepscope.agent.sampling.cpu_timer import HZ, CpuTimer
@@ -181,7 +182,8 @@ class Sampler:
                 self._usual()
             detached = state.duty_cycle.detached
             if not detached:
-                self._sample(now, now - last)
+                with STEADY:
+                    self._sample(now, now - last)
             last = now
             ticks += 1
             self._turn(now)
@@ -311,10 +313,11 @@ class Sampler:
             return
         lock = self._locks.look(self._main)
         self._look_due = now + _LOOKS_NS
-        frame = sys._current_frames().get(self._main)
-        if frame is not None:
-            stack, _ = self._stacks.stack(frame)
-            self._state.write(now, 0, lock, stack, _SAMPLE, 0, self._state.threads.of(self._main))
+        with STEADY:
+            frame = sys._current_frames().get(self._main)
+            if frame is not None:
+                stack, _ = self._stacks.stack(frame)
+                self._state.write(now, 0, lock, stack, _SAMPLE, 0, self._state.threads.of(self._main))
 
     def _look_for_pauses(self, now: int) -> None:
         """In a gap: sample the main thread if no call was counted since the last look, because it then does something
@@ -323,10 +326,11 @@ class Sampler:
         since, before = self._noted
         calls = self._state.duty_cycle.note()
         self._noted = (now, calls)
-        frame = sys._current_frames().get(self._main) if calls == before else None
-        if frame is not None:
-            stack, _ = self._stacks.stack(frame)
-            self._state.write(now, now - since, 0, stack, _SAMPLE, 0, self._state.threads.of(self._main))
+        with STEADY:
+            frame = sys._current_frames().get(self._main) if calls == before else None
+            if frame is not None:
+                stack, _ = self._stacks.stack(frame)
+                self._state.write(now, now - since, 0, stack, _SAMPLE, 0, self._state.threads.of(self._main))
 
     def _idle(self, now: int, ident: int, frame: FrameType, wait: int) -> None:
         """Sample a thread that waits in user code and may compute whenever we cannot look: the sample stands for no

@@ -17,6 +17,7 @@ import threading
 import time
 
 from stepscope.agent.core import frames, held, memory_limits
+from stepscope.agent.core.other_frames import STEADY
 from stepscope.agent.probes.common import shared
 from stepscope.agent.probes.support import drop_our_frame
 
@@ -145,6 +146,13 @@ class Watch:
 
     def look(self, reason: str, own: int, space: int, before: tuple[int, int], leaf: Optional[FrameType]) -> None:
         """Log what the job's variables hold. ``leaf``: the innermost frame of an exception's traceback."""
+        with STEADY:
+            line = self._line(reason, own, space, before, leaf)
+        self._state.log(line)
+
+    def _line(
+        self, reason: str, own: int, space: int, before: tuple[int, int], leaf: Optional[FrameType]
+    ) -> dict[str, object]:
         began = time.thread_time_ns()
         stacks = sys._current_frames()
         main = threading.main_thread().ident or 0
@@ -163,7 +171,7 @@ class Watch:
         self._series, self._every = [], 1
         line["spent_ns"] = time.thread_time_ns() - began
         self._state.hooks.apart_ns += time.thread_time_ns() - began
-        self._state.log(line)
+        return line
 
     def asked(self) -> None:
         """A look on request, on the agent's thread."""

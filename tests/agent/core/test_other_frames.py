@@ -1,0 +1,113 @@
+"""No collection begins while frames of other threads are walked, and collections are afterwards as the program set."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+import stepscope.agent
+from stepscope.agent.core import other_frames
+from stepscope.agent.core.other_frames import STEADY, Steady
+
+DEEP = 40
+
+
+@pytest.fixture
+def collects_often() -> Iterator[list[int]]:
+    """Collections begin after a few objects; the threads in which they began."""
+    threads: list[int] = []
+
+    def began(phase: str, _info: dict[str, int]) -> None:
+        threads.append(threading.get_ident() if phase == "start" else 0)
+
+    before = gc.get_threshold()
+    gc.callbacks.append(began)
+    gc.set_threshold(5)
+    yield threads
+    gc.set_threshold(*before)
+    gc.callbacks.remove(began)
+
+
+@pytest.fixture
+def needed(monkeypatch: pytest.MonkeyPatch) -> Steady:
+    """One of our own, on any Python."""
+    monkeypatch.setattr(other_frames, "NEEDED", True)
+    return Steady()
+
+
+def walked(steady: AbstractContextManager[object], began: list[int]) -> int:
+    """Collections that began in this thread while it walked the frames of another, for the first time."""
+    ready, over = threading.Event(), threading.Event()
+
+    def wait(depth: int) -> None:
+        if depth:
+            wait(depth - 1)
+        else:
+            ready.set()
+            over.wait(30)
+
+    other = threading.Thread(target=wait, args=(DEEP,))
+    other.start()
+    assert ready.wait(30)
+    try:
+        with steady:
+            began.clear()
+            frame: FrameType | None = sys._current_frames()[other.ident or 0]
+            met = 0
+            while frame is not None:
+                frame, met = frame.f_back, met + 1
+            found = began.count(threading.get_ident())
+    finally:
+        over.set()
+        other.join()
+    assert met > DEEP
+    return found
+
+
+@pytest.mark.skipif(not other_frames.NEEDED, reason="this Python does not collect while it makes a frame's object")
+def test_python_3_11_collects_while_frames_are_walked(collects_often: list[int]) -> None:
+    """The mechanism: asking for a frame of another thread begins collections, unless they are kept from it."""
+    assert walked(nullcontext(), collects_often) > 0
+    assert walked(STEADY, collects_often) == 0
+    assert gc.isenabled()
+
+
+def test_collections_are_left_as_the_program_set_them(needed: Steady) -> None:
+    """On again after the last thread has left; off where the program has them off."""
+    with needed:
+        with needed:
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with needed:
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_a_child_forked_meanwhile_collects(needed: Steady) -> None:
+    """The thread that would switch collections on again is not in the child."""
+    with needed:
+        child = os.fork()
+        if not child:
+            needed.after_fork()
+            os._exit(0 if gc.isenabled() else 1)
+        assert os.waitpid(child, 0)[1] == 0
+
+
+def test_whoever_asks_for_frames_of_other_threads_keeps_collections_away() -> None:
+    """Each module of the agent that asks the interpreter for them uses the context."""
+    sources = {path.name: path.read_text() for path in Path(stepscope.agent.__path__[0]).rglob("*.py")}
+    asking = {name for name, text in sources.items() if "sys._current_frames()" in text}
+    assert asking == {name for name, text in sources.items() if "with STEADY:" in text} != set()
