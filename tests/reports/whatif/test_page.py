@@ -5,7 +5,7 @@ import re
 import msgspec
 from tests.reports.whatif_samples import REPORT, RESULT
 
-from stepscope.model.report.whatif import WhatIfNoise, WhatIfPart, WhatIfPeer
+from stepscope.model.report.whatif import WhatIfNoise, WhatIfPart, WhatIfPeer, WhatIfRun
 from stepscope.reports.whatif import page as whatif_page
 from stepscope.reports.whatif.page import Flames
 
@@ -55,3 +55,16 @@ def test_nothing_on_the_page_runs_or_loads() -> None:
     assert "<script" not in page
     assert "<img" not in page
     assert not re.search(r"""<[^>]* (src|href)=.?(https?:|//)""", page)
+
+
+def test_a_run_is_named_by_what_was_in_effect() -> None:
+    """What is kept counts: a run that is only sampled has no trial of its own."""
+    runs = [
+        WhatIfRun(round=1, remedy="", ns=3, session="a"),
+        WhatIfRun(round=0, remedy="", ns=2, session="b", kept=("glibc-malloc",)),
+        WhatIfRun(round=1, remedy="batch:4", ns=1, session="c", kept=("glibc-malloc",)),
+    ]
+    page = whatif_page.render(msgspec.structs.replace(REPORT, runs=tuple(runs)))
+    named = re.findall(r'<td class="n">[01]</td><td>(.*?)</td>', page)
+    malloc = "<code>glibc-malloc</code>"
+    assert named == ["unchanged", malloc, f"{malloc}, <code>batch:4</code>"]

@@ -20,7 +20,7 @@ from stepscope.reports.whatif import way_page as whatif_way_page
 from stepscope.units import format_ns
 
 if TYPE_CHECKING:
-    from stepscope.model.report.whatif import WhatIfPart, WhatIfReport, WhatIfResult
+    from stepscope.model.report.whatif import WhatIfPart, WhatIfReport, WhatIfResult, WhatIfRun
 
 MOST_RATIO = 1.5
 """Time of a trial over the unchanged job's at which its bar ends; what is slower than this has the same bar."""
@@ -216,13 +216,17 @@ def _not_measured(report: WhatIfReport) -> str:
 
 def _runs(report: WhatIfReport) -> str:
     rows = [
-        f'<td class="n">{run.round}</td><td>{code(run.remedy) or "unchanged"}'
-        f"{' on and off' if run.switched else ''}</td>"
+        f'<td class="n">{run.round}</td><td>{_changes(run)}{" on and off" if run.switched else ""}</td>'
         f'<td class="n">{format_ns(run.ns) if run.ns else ""}</td><td>{escape(", ".join(run.findings))}</td>'
         f"<td>{code(run.session)}</td>"
         for run in report.runs
     ]
     return f'<div class="card">{table(("Round", "Trial", "Time", "Findings", "Session"), rows, numeric=(0, 2))}</div>'
+
+
+def _changes(run: WhatIfRun) -> str:
+    """What was in effect in a run."""
+    return ", ".join(code(change) for change in (*run.kept, run.remedy) if change) or "unchanged"
 
 
 def _how(report: WhatIfReport) -> str:
