@@ -16,13 +16,16 @@ PERIOD, LONGER = 100 * MS, 50 * MS
 ONE, TWO = "10.0.0.1:5000", "10.0.0.2:6000"
 
 
-def losing(every: int, longer: int = LONGER, *, lost: bool = True, other: str = TWO, dropped: bool = False) -> Job:
+def losing(
+    every: int, longer: int = LONGER, *, lost: bool = True, here: str = ONE, other: str = TWO, dropped: bool = False
+) -> Job:
     """Two members whose exchange takes longer in every so-many-th step, in which a packet is sent again.
 
     Args:
         every: how many steps lie between two such.
         longer: by how much it takes longer.
         lost: whether a packet is.
+        here: the first member's end of the connection.
         other: the other end of the connection.
         dropped: whether this host dropped each before.
     """
@@ -48,7 +51,11 @@ def losing(every: int, longer: int = LONGER, *, lost: bool = True, other: str = 
     first.others = [second]
     first.ended_ns = at + PERIOD
     first.resources["peers"] = Peers(tcp=rows, packets=packets)
-    first.resources["resource_names"] = (f"tcp:{ONE} {other}", f"tcp:{TWO} {ONE}", "drop:QDISC_DROP")
+    first.resources["resource_names"] = (
+        f"tcp:{here} {other}",
+        f"tcp:{other if here != ONE else TWO} {here}",
+        "drop:QDISC_DROP",
+    )
     return first
 
 
@@ -83,6 +90,67 @@ def test_other_connections_do_not_count() -> None:
     """What was sent again to somebody who is no member delays no exchange."""
     found, _ = look(DETECTOR, losing(5, other="192.0.2.1:443"))
     assert not found
+
+
+@pytest.mark.parametrize("dropped", [True, False])
+def test_within_a_host_only_what_it_drops_is_lost(*, dropped: bool) -> None:
+    """What else is sent again there came, and was acknowledged late."""
+    job = losing(5, here="127.0.0.1:5000", other="127.0.0.1:6000", dropped=dropped)
+    assert len(look(DETECTOR, job)[0]) == dropped
+
+
+def apart(*, longer: int = LONGER, by_server: bool = False, compared: bool = True, from_step: int = 0) -> Job:
+    """Two workers that a server serves, each at its own pace; both become slow in the second half of the run, in
+    different ways. Each fifth call of the second worker takes longer, with a packet sent again in it.
+
+    Args:
+        longer: by how much.
+        by_server: whether the server sends it again, not the worker.
+        compared: whether the server reads the workers' clock.
+        from_step: the first such call.
+    """
+    server = MemberJob(pid=103, info=member(0, 1, role="ps", boot_id="boot" if compared else "other"))
+    jobs, times, end = [MemberJob(pid=101 + index, info=member(index, 2)) for index in range(2)], [], 0
+    for index, job in enumerate(jobs):
+        call, at = job.function(call_file="/job/train.py", call_line=20, call_function="main"), 0
+        for n in range(STEPS):
+            noise = int(np.random.default_rng(n + STEPS * index).integers(0, 20 * MS))
+            hit = index == 1 and n % 5 == 4 and n >= from_step
+            dur = (100 + 31 * index) * MS + noise + (n > STEPS // 2) * 60 * MS + hit * longer
+            call.at(at + MS, dur)
+            times += [at + 2 * MS] * hit
+            at += MS + dur
+        end = max(end, at)
+    ends = [f"10.0.0.{n}:5000" for n in (1, 2, 3)]
+    pids, names = (
+        np.array([101, 102, 103]),
+        (f"tcp:{ends[0]} {ends[2]}", f"tcp:{ends[1]} {ends[2]}", f"tcp:{ends[2]} {ends[1]}"),
+    )
+    rows = filled(TcpTable, 3, at_ns=np.full(3, end), pid=pids, connection=np.arange(3))
+    again = np.array(times, np.int64)
+    packets = filled(PacketTable, len(again), at_ns=again, reason=0 * again - 1, connection=0 * again + 1 + by_server)
+    first, second = jobs
+    first.others, first.ended_ns = [second, server], end + PERIOD
+    first.resources |= {"peers": Peers(tcp=rows, packets=packets), "resource_names": names}
+    return first
+
+
+@pytest.mark.parametrize("by_server", [True, False])
+def test_members_that_do_not_step_together(*, by_server: bool) -> None:
+    """The calls with such packets against those nearest to them, whichever end sent them again."""
+    (found,), _ = look(DETECTOR, apart(by_server=by_server))
+    link = "ps 0 to worker 1" if by_server else "worker 1 to ps 0"
+    assert found.title.startswith(
+        f"packets from {link} are lost and sent again: in 22 of 114 steps of worker 1 its call takes"
+    )
+    assert found.cost is not None
+    assert found.cost.ratio == pytest.approx(0.2 * LONGER / (182 * MS), abs=0.01)
+
+
+def test_members_that_do_not_step_together_and_lose_no_time() -> None:
+    """A call is not compared with those of another part of the run, in which all is faster."""
+    assert not look(DETECTOR, apart(longer=0, from_step=STEPS // 2))[0]
+    assert not look(DETECTOR, apart(by_server=True, compared=False))[0]
 
 
 def test_with_a_loss_in_every_step_there_is_nothing_to_compare() -> None:

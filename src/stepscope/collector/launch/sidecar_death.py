@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _NAME = "sidecar-death.json"
 _MOST_LETTERS = 200
-"""Letters of its log's last line that are told."""
+"""Letters of its log's last line that are kept."""
 _TAIL_BYTES = 16_384
 
 
