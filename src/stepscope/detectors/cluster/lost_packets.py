@@ -17,8 +17,8 @@ that do not step together: steps and calls of the one that loses most.
 
 ## Known limits
 Needs to see which packets were sent again, which takes rights and Linux; transfers that do not use TCP are not seen.
-Between members on one host nothing is lost but what that host drops: what else is sent again there was acknowledged
-late, by a member without a CPU, and does not count.
+Where most of what a connection sent again had arrived (the receiver says so), nothing was lost: it was acknowledged
+late, because a member or something on the path got no CPU. It does not count.
 Where nearly every step has one there is nothing to compare it with: DST005 then names the link. Of members that do not
 step together only what they sent themselves counts where the clocks of the hosts were not compared: steps that wait for
 what a server sends again stand among the others, and the cost is a lower bound.
@@ -28,7 +28,8 @@ Mend the link: its cable, a switch that drops, a queue that is too short, a limi
 or exchange less at once.
 
 ## References
-RFC 6298 (retransmission timer); Linux, net.ipv4.tcp_retries1 and tracepoint tcp_retransmit_skb.
+RFC 6298 (retransmission timer); Linux, net.ipv4.tcp_retries1 and tracepoint tcp_retransmit_skb. RFC 2883
+(duplicates that the receiver reports).
 """
 
 from __future__ import annotations
