@@ -13,15 +13,17 @@ from tests.detectors.member_jobs import PERIOD, STEPS, MemberJob, exchanging, me
 from tests.web.recorded import write
 
 from stepscope.app import merge, redacting
-from stepscope.app.bundle import open_session, pack
+from stepscope.app.bundle import open_session, pack, unpack
 from stepscope.app.report import analyze
 from stepscope.app.server.session_catalogue import SessionCatalogue
 from stepscope.errors import SessionError
 from stepscope.model.report.finding import Diagnostic, Report
+from stepscope.model.session import clock_domain
 from stepscope.model.session.session import Manifest
 from stepscope.reports import text
 from stepscope.store import layout
 from stepscope.store.manifests import read_manifest
+from stepscope.store.writer import SessionWriter
 
 
 def report_of(session: Path) -> Report:
@@ -291,11 +293,30 @@ def test_no_folder_leaves_the_session(tmp_path: Path) -> None:
         merge.merge([joint], tmp_path / "again.stepscope")
 
 
-def test_a_joint_session_is_not_redacted(tmp_path: Path) -> None:
-    """Its members are, before they are joined."""
-    joint = merge.merge(sessions(tmp_path, [[1.0], [31.0]]), tmp_path / "job.stepscope")
-    with pytest.raises(SessionError, match="redact each of them"):
-        redacting.pack(joint)
+def test_a_joint_session_is_redacted(tmp_path: Path) -> None:
+    """The copy says of the job and of each task what the session said, and links name its own hosts' clocks."""
+    parts = sessions(tmp_path, [[1.0], [31.0]])
+    hosts = [msgspec.structs.replace(read_manifest(part).host, boot_id=f"b007{n}") for n, part in enumerate(parts)]
+    for part, host in zip(parts, hosts, strict=True):
+        change(part, host=host)
+    link = f"clock:{clock_domain.key(hosts[1].boot_id, hosts[1].time_namespace)}"
+    SessionWriter(parts[0]).write_resource_names(1, [f"{link} zebra.example:7332"])
+    said = Diagnostic(code="DX198", text="left out: /home/ann/zebra.stepscope")
+    joint = merge.merge(parts, tmp_path / "zebra.stepscope", joined_by="run", notes=[said])
+    packed, _, _ = redacting.pack(joint, tmp_path / "packed.stepscope.zip")
+    before, after = report_of(joint), report_of(unpack(packed))
+    found = [[(f.code, f.severity, f.cost) for f in report.findings] for report in (before, after)]
+    assert found[0] == found[1]
+    assert before.cluster is not None
+    assert after.cluster is not None
+    rows = [[(row.name, row.gain, row.waits_ns) for row in one.members] for one in (before.cluster, after.cluster)]
+    assert rows[0] == rows[1]
+    copy = read_manifest(unpack(packed, tmp_path / "copy.stepscope"))
+    assert copy.joined_by == "run"
+    assert [(d.code, "zebra" in d.text, "ann" in d.text) for d in copy.diagnostics] == [("DX198", False, False)]
+    first, second = (open_session(folder) for folder in sorted((tmp_path / "copy.stepscope/members").iterdir()))
+    copied = clock_domain.key(second.manifest.host.boot_id, second.manifest.host.time_namespace)
+    assert f"clock:{copied}" in {name.partition(" ")[0] for name in first.resource_names}
 
 
 def test_a_job_without_an_id(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.collector import recover
-from stepscope.collector.launch import rundir
+from stepscope.collector.launch import rundir, sidecar_death
 from stepscope.collector.recorder import Recording
 from stepscope.model.session.session import Manifest
 from stepscope.store import layout
@@ -107,6 +108,17 @@ def test_a_collector_that_dies_between_store_and_manifest(dead: DeadRun, monkeyp
         recording.sampling.close()
     assert [worker.clean_exit for worker in dead.manifest.workers] == [True]
     assert not (dead.run / PROCS_NAME / "4194303-1").exists()
+
+
+def test_a_collector_that_died_is_told_with_how(dead: DeadRun) -> None:
+    """By its launcher's mark, if there is one; under ``enable`` there is no launcher."""
+    for how in ("", "SIGSEGV"):
+        if how:
+            sidecar_death.leave(dead.run, int(signal.SIGSEGV), 0)
+        Recording(dead.run, dead.session, starts=2).sampling.close()
+        notes = [note.text for note in dead.manifest.diagnostics if note.code == "DX101"]
+        began = "the sidecar died (SIGSEGV, no word in its log) and" if how else "the sidecar died and"
+        assert notes[-1].startswith(f"{began} was restarted (restarts: 1); ")
 
 
 def test_a_run_of_which_nothing_is_stored(dead: DeadRun) -> None:

@@ -100,6 +100,27 @@ def test_arguments() -> None:
     assert names.argument("train") != "train"
 
 
+def test_what_stays_somewhere_is_not_looked_for() -> None:
+    """A name that is part of a replaced one, but stays where it is of Python, a short folder, or an id, is no leak."""
+    names = pseudonyms()
+    names.learn("/home/ann/_bootstrap/train.py", "fit")
+    names.learn("/usr/lib/python3.11/threading.py", "Thread._bootstrap")
+    assert names.text("<frozen importlib._bootstrap_external>:10") == "<frozen importlib._bootstrap_external>:10"
+    assert "zebra" not in names.text("<frozen zebra.train>")
+    names.text("/work/wt/train.py was work/wt/train.py")
+    names.text("/home/ann/captures/.native-1a21ceb7a69-a46867e5/perf.data is of 1a21ceb7a69-a46867e5")
+    assert names.left == {"ann", "zebra"}
+    assert words_of("1a21ceb7a69-a46867e5") & names.hidden == set()
+
+
+def test_a_clock_domain_is_that_of_the_copy() -> None:
+    """Links between hosts name a hash of what the copy has other words for."""
+    names = pseudonyms()
+    names.domains["00112233445566aa"] = "ffeeddccbbaa9988"
+    assert names.text("clock:00112233445566aa 2").startswith("clock:ffeeddccbbaa9988 ")
+    assert "00112233445566ab" not in names.text("clock:00112233445566ab 2")
+
+
 def test_hidden_words_are_known() -> None:
     """What was replaced can be looked for afterwards, whatever number it ends in."""
     names = pseudonyms()

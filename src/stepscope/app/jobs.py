@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import pwd
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,8 @@ import msgspec
 from stepscope.collector.launch import mask, run_directories, rundir
 from stepscope.errors import TargetError, UsageError
 from stepscope.model.api.status import MAX_BYTES, Status
-from stepscope.wire.env import STATUS_NAME
+from stepscope.units import format_ns
+from stepscope.wire.env import GAVE_WAY_NAME, STATUS_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +42,9 @@ class RunningJob:
     status: Status
     user: str
     age_s: float
-    """Modification time of the status; -1: none has been published yet."""
+    """Age of the status; -1: none has been published yet."""
+    left: bool = False
+    """Flag: its collector has given its memory back to the job, and publishes no more."""
 
     @property
     def name(self) -> str:
@@ -53,7 +56,7 @@ class RunningJob:
         """starting, running, ending, or silent if the sidecar no longer publishes."""
         if self.age_s < 0 and time.time() - self.status.started_unix_s < STALE_S:
             return "starting"
-        if self.age_s < 0:
+        if self.age_s < 0 or self.left:
             return "silent"
         return self.status.state if self.age_s < STALE_S else "silent"
 
@@ -104,7 +107,39 @@ class Looks:
             status = Status(mode=job.mode, command=tuple(mask.mask_command(job.command)), cwd=job.cwd)
             status = msgspec.structs.replace(status, started_unix_s=_made(run), session=rundir.session_of(run) or "")
             status = _of_job(status, run, job)
-        return RunningJob(run=run, status=status, user=_user(status.uid), age_s=age_s)
+        found = RunningJob(run=run, status=status, user=_user(status.uid), age_s=age_s, left=_left(run, age_s))
+        return _without_now(found) if found.state == "silent" else found
+
+
+def _left(run: Path, age_s: float) -> bool:
+    """Whether a collector gave way since it last published; the one that stores the rest at the end publishes again."""
+    try:
+        return age_s > time.time() - (run / GAVE_WAY_NAME).stat().st_mtime
+    except OSError:
+        return False
+
+
+def _without_now(job: RunningJob) -> RunningJob:
+    """The job without figures that were of the last seconds when its collector last published, and since when."""
+    old = job.status
+    why = "its collector has left its memory to the job" if job.left else "its collector publishes no more"
+    since = f"nothing is known of the last {format_ns(job.age_s * 1e9)}: {why}" if job.age_s >= 0 else why
+    status = msgspec.structs.replace(
+        old,
+        phase="",
+        progress=None,
+        hang=None,
+        steps_per_s=None,
+        samples_per_s=None,
+        anatomy=(),
+        tasks=tuple(msgspec.structs.replace(task, per_s=None) for task in old.tasks),
+        makers=tuple(msgspec.structs.replace(maker, rate=None) for maker in old.makers),
+        sidecar_core_ratio=0.0,
+        bytes_per_hour=None,
+        gpus=(),
+        problems=(*old.problems, since),
+    )
+    return replace(job, status=status)
 
 
 def _status(run: Path, job: rundir.Job) -> Status:

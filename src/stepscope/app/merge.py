@@ -73,7 +73,12 @@ class Part:
 
 
 def merge(
-    paths: Sequence[Path], target: Path | None = None, *, joined_by: str = "user", gathered: bool = False
+    paths: Sequence[Path],
+    target: Path | None = None,
+    *,
+    joined_by: str = "user",
+    gathered: bool = False,
+    notes: Sequence[Diagnostic] = (),
 ) -> Path:
     """Join sessions; return the joint session's directory. A joint session among them stands for its members.
 
@@ -82,6 +87,7 @@ def merge(
         target: path of the joint one; None: named after the job, in the current directory.
         joined_by: who wants it (``Manifest.joined_by``).
         gathered: whether these are all that were gathered of a job: one alone is then no mistake.
+        notes: what was said of these when they were joined before; what is not found again is said again.
 
     Raises:
         SessionError: they do not belong together, one cannot be read or is still written, or the target exists.
@@ -89,8 +95,7 @@ def merge(
     """
     parts, left_out = _found(paths)
     _check(parts, alone=gathered or bool(left_out))
-    first = parts[0]
-    target = target or Path(f"job-{(first.members[0].job_id or first.manifest.id)[:8]}{layout.SUFFIX}")
+    target = target or Path(f"job-{(parts[0].members[0].job_id or parts[0].manifest.id)[:8]}{layout.SUFFIX}")
     if target.exists():
         raise SessionError(f"{target} already exists; choose another name with --output")
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
@@ -101,8 +106,9 @@ def merge(
             _place(part.path, temporary / layout.MEMBERS / folder)
             entries.append(MergedMember(folder=folder, id=part.manifest.id, name=part.names))
         manifest = _manifest(parts, tuple(entries), target.name.removesuffix(layout.SUFFIX))
-        notes = (*manifest.diagnostics, *left_out)
-        manifest = msgspec.structs.replace(manifest, joined_by=joined_by, diagnostics=notes)
+        said = (*manifest.diagnostics, *left_out)
+        said += tuple(note for note in notes if note.code not in {one.code for one in said})
+        manifest = msgspec.structs.replace(manifest, joined_by=joined_by, diagnostics=said)
         data = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
         layout.write_atomic(temporary / layout.MANIFEST, data + b"\n")
         temporary.rename(target)
@@ -138,6 +144,14 @@ def gathered(
 def is_gathered(source: str) -> bool:
     """Whether this names a place of gathered sessions: an address, or a folder that is no session."""
     return "://" in source or (Path(source).is_dir() and not layout.is_session(Path(source)))
+
+
+def folders_of(joint: Path, manifest: Manifest) -> list[Path]:
+    """The members' folders in a joint session; SessionError if one would leave it."""
+    for entry in manifest.members:
+        if not layout.MEMBER_PATTERN.fullmatch(entry.folder):
+            raise SessionError(f"damaged: {joint}: the member {entry.folder!r} leaves the session")
+    return [joint / layout.MEMBERS / entry.folder for entry in manifest.members]
 
 
 def joint_of(session: Path) -> Path | None:
@@ -244,10 +258,8 @@ def _parts(path: Path, *, completed: bool = True) -> Iterator[Part]:
     if manifest.members:
         if not path.is_dir():
             raise SessionError(f"{path} is a packed joint session; unpack it first: stepscope unpack {path}")
-        for entry in manifest.members:
-            if not layout.MEMBER_PATTERN.fullmatch(entry.folder):
-                raise SessionError(f"damaged: {path}: the member {entry.folder!r} leaves the session")
-            yield from _parts(path / layout.MEMBERS / entry.folder)
+        for folder in folders_of(path, manifest):
+            yield from _parts(folder)
         return
     if manifest.state == "running":
         raise SessionError(f"{path} is still being written; join the sessions when the job has ended")

@@ -8,9 +8,13 @@ import tempfile
 from pathlib import Path
 
 from stepscope.app import bundle as app_bundle
+from stepscope.app import merge
 from stepscope.app.report import analyze
 from stepscope.errors import SessionError
+from stepscope.model.report.finding import Diagnostic
+from stepscope.model.session import clock_domain
 from stepscope.store import bundle, layout, pseudonyms, redaction
+from stepscope.store.manifests import read_manifest
 from stepscope.wire import sessions_folder
 
 KEY = "pseudonyms.key"
@@ -27,8 +31,6 @@ def pack(session: Path, target: Path | None = None) -> tuple[Path, int, list[str
     """
     if not layout.is_session(session):
         raise SessionError(f"{session}: no such session; expected a NAME{layout.SUFFIX} directory")
-    if (session / layout.MEMBERS).is_dir():
-        raise SessionError(f"{session} is a joint session; expected its members: redact each of them, then merge these")
     app_bundle.complete(session)
     names = pseudonyms.Pseudonyms(_key())
     stem = names.of(session.name.removesuffix(layout.SUFFIX))
@@ -36,11 +38,30 @@ def pack(session: Path, target: Path | None = None) -> tuple[Path, int, list[str
         target = session.absolute().with_name(f"redacted-{stem}{layout.PACKED_SUFFIX}")
     with tempfile.TemporaryDirectory(prefix="stepscope-redact-") as folder:
         copied = Path(folder) / f"{stem}{layout.SUFFIX}"
-        left_out = redaction.copy(session, copied, names)
+        redaction.learn(session, names)
+        joint = (session / layout.MEMBERS).is_dir()
+        left_out = (_copy_joint if joint else redaction.copy)(session, copied, names)
         analyze.write_reports(copied)
-        for name, words in redaction.found_again(copied, names.hidden - names.shown, pseudonyms.words_of).items():
+        for name, words in redaction.found_again(copied, names.left, pseudonyms.words_of).items():
             raise SessionError(f"not packed: {name} of the redacted copy still holds {', '.join(sorted(words)[:3])}")
         return target, bundle.pack(copied, target), left_out
+
+
+def _copy_joint(session: Path, target: Path, names: pseudonyms.Pseudonyms) -> list[str]:
+    """Redacted copies of a joint session's members, joined again; their clocks are compared as before."""
+    joint = read_manifest(session)
+    folders = merge.folders_of(session, joint)
+    for host in (read_manifest(folder).host for folder in folders):
+        copied = clock_domain.key(names.text(host.boot_id), names.text(host.time_namespace))
+        names.domains[clock_domain.key(host.boot_id, host.time_namespace)] = copied
+    copies, left_out = [], []
+    for folder in folders:
+        name = names.of(folder.name.removesuffix(layout.SUFFIX)) + layout.SUFFIX
+        copies.append(target.parent / layout.MEMBERS / name)
+        left_out += [f"{folder.name}/{name}" for name in redaction.copy(folder, copies[-1], names)]
+    notes = [Diagnostic(code=note.code, text=names.text(note.text)) for note in joint.diagnostics]
+    merge.merge(copies, target, joined_by=joint.joined_by, gathered=True, notes=notes)
+    return left_out
 
 
 def _key() -> bytes:

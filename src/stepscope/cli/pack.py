@@ -17,7 +17,8 @@ from stepscope.units import format_bytes
     "--redact",
     is_flag=True,
     help="Replace paths, names and arguments by pseudonyms, leave out the sources, and make the reports again. "
-    "Equal words get equal pseudonyms, in all packs of this user. Default file: redacted-PSEUDONYM.stepscope.zip.",
+    "Equal words get equal pseudonyms, in all packs of this user. Of a joint session, each member is redacted. "
+    "Default file: redacted-PSEUDONYM.stepscope.zip.",
 )
 def pack(session: Path, output: Path | None, *, redact: bool) -> None:
     """Pack a session into one file, to send or archive it."""

@@ -18,7 +18,7 @@ from stepscope.collector.captures.op_captures import OpCaptures
 from stepscope.collector.captures.python_captures import PythonCaptures
 from stepscope.collector.cgroups import memory_kills
 from stepscope.collector.cgroups.kill_watch import KillWatch
-from stepscope.collector.launch import apply, give_way, rundir
+from stepscope.collector.launch import apply, give_way, rundir, sidecar_death
 from stepscope.collector.launch.mask import mask_text
 from stepscope.collector.memory import allocator
 from stepscope.collector.memory.look_schedule import LookSchedule
@@ -106,10 +106,11 @@ class Recording:
             self.note(give_way.CODE, gave_way.text(self._origin_ns))
         restarts = starts - 1 - (gave_way is not None)
         if restarts > 0:
+            how = sidecar_death.read(self.run)
             self.note(
                 "DX101",
-                f"the sidecar died and was restarted (restarts: {restarts}); nothing that it had read from the rings "
-                "was lost, but the host samples have gaps",
+                f"the sidecar died{f' ({how})' if how else ''} and was restarted (restarts: {restarts}); nothing that "
+                "it had read from the rings was lost, but the host samples have gaps",
             )
 
     def note(self, code: str, text: str) -> None:

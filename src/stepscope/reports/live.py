@@ -110,10 +110,11 @@ def _cells(row: Row, *, wide: bool, indent: str = "") -> list[str]:
     command += f" (trace waits for {words.printable(', '.join(waits))})" if waits else ""
     rates = [f"{status.steps:,}" if status.steps else "-", _rate(status.steps_per_s), _rate(status.samples_per_s)]
     step = shares(status, count=_SHOWN_SHARES if wide else 1)
+    silent = row.state == "silent" and status.problems
+    found = words.printable(status.problems[-1]) if silent else _finding(status)
     if wide:
-        tail = [_finding(status), _session(status)]
-        return [str(status.pid), row.user, command, framework(status), *rates, step, *tail]
-    return [str(status.pid), row.user, command, *rates, step, _finding(status).split(":")[0]]
+        return [str(status.pid), row.user, command, framework(status), *rates, step, found, _session(status)]
+    return [str(status.pid), row.user, command, *rates, step, found.split(":")[0]]
 
 
 def _awaited(status: Status) -> list[LiveCapture]:

@@ -15,6 +15,10 @@ import re
 import sys
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _HEX = 8
 _SHORT = 2
@@ -25,9 +29,15 @@ _PATH = r"(?<![\w.<])/(?:[^\s/:;,'\"()<>|*?]+/?)+"
 _FILE = r"[^\s/:;,'\"()<>|*?=]+\.pyw?\b"
 _ADDRESS = r"\b\d{1,3}(?:\.\d{1,3}){3}\b|\b[0-9a-fA-F]{1,4}(?::[0-9a-fA-F]{0,4}){3,7}\b"
 _SHAPE = r"\[\d+(?:,\d+)*\]"
+_ID = r"\b[0-9a-f]{11}-[0-9a-f]{8}\b"
+"""The id of a command (``wire.commands.new_id``): stepscope names captures, and their folders, after it."""
+_DOMAIN = r"\b[0-9a-f]{16}\b"
+"""A clock domain (``model.session.clock_domain``)."""
+_FROZEN = r"<frozen (?P<root>[^\W\d]\w*)[\w.]*>"
+"""The file of a module that is part of an interpreter."""
 _TEXT = re.compile(
-    rf"(?P<kept>{_DEVICE}|{_SHAPE})|(?P<path>{_PATH})|(?P<file>{_FILE})|(?P<address>{_ADDRESS})"
-    r"|(?P<word>[^\W\d]\w*)|(?P<number>\d{5,})"
+    rf"(?P<kept>{_DEVICE}|{_SHAPE})|(?P<made>{_ID}|{_DOMAIN})|(?P<frozen>{_FROZEN})|(?P<path>{_PATH})|(?P<file>{_FILE})"
+    rf"|(?P<address>{_ADDRESS})|(?P<word>[^\W\d]\w*)|(?P<number>\d{{5,}})"
 )
 _NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>(?:_\d{1,4})*)")
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -73,19 +83,27 @@ class Pseudonyms:
         self.hidden: set[str] = set()
         """Words that were replaced and are not public."""
         self.shown: set[str] = set()
-        """Words of the paths of public packages, which stay."""
+        """Words of the paths of public packages and of Python's own functions, which stay."""
+        self.domains: dict[str, str] = {}
+        """What clock domains of the session are in the copy."""
         self._done: dict[str, str] = {}
         self._learnt: set[str] = set()
 
     def learn(self, file: str, name: str) -> None:
         """A function of a file: its name says nothing of the user if the file is of Python or of a public package."""
         if Path(self.path(file)).name == Path(file).name:
-            self._learnt |= words_of(name)
+            found = words_of(name)
+            self._learnt |= found
+            self.shown |= found
+
+    @property
+    def left(self) -> set[str]:
+        """Words that the copy may not hold: those that were replaced and stay nowhere."""
+        return self.hidden - self.shown
 
     def of(self, word: str) -> str:
         """The pseudonym of any word."""
-        if word not in public_words():
-            self.hidden.add(word)
+        self._hide({word})
         return "w" + hmac.new(self._key, word.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:_HEX]
 
     def text(self, text: str) -> str:
@@ -106,7 +124,8 @@ class Pseudonyms:
 
     def path(self, path: str) -> str:
         """A path: folders of the system stay, and what lies in Python's library or in a public package."""
-        if path.startswith(_PUBLIC_ROOTS):
+        frozen = re.fullmatch(_FROZEN, path)
+        if path.startswith(_PUBLIC_ROOTS) or (frozen is not None and frozen["root"] in sys.stdlib_module_names):
             return self._public(path)
         parts = path.split("/")
         made: list[str] = []
@@ -134,20 +153,23 @@ class Pseudonyms:
             stem, dot, ending = part, "", ""
         if not stem:
             return part
-        for word in _WORD.findall(stem):
-            if len(word) > _SHORT and word not in public_words():
-                self.hidden.add(word)
+        self._hide(words_of(re.sub(_ID, "", stem)))
         return f"{self.of(stem)}{dot}{ending}"
+
+    def _hide(self, words: Iterable[str]) -> None:
+        self.hidden |= {
+            word for word in words if len(word) > _SHORT and _WORD.fullmatch(word) and word not in public_words()
+        }
 
     def _replace(self, found: re.Match[str]) -> str:
         kind, text = found.lastgroup, found[0]
-        if kind == "path":
+        if kind in {"path", "frozen"}:
             return self.path(text)
         if kind == "file":
             return self.part(text)
         if kind == "word":
             return self._word(text)
-        return text if kind == "kept" else self.of(text)
+        return text if kind == "kept" else self.domains.get(text) or self.of(text)
 
     def is_public(self, word: str) -> bool:
         """Whether a word says nothing of the user."""

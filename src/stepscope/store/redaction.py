@@ -39,12 +39,16 @@ _REPORTS = "report"
 def copy(session: Path, target: Path, names: Pseudonyms) -> list[str]:
     """Write the copy into the folder ``target``; return the names of files that were left out.
 
+    Args:
+        session: folder of the session.
+        target: folder of the copy.
+        names: those that have learnt what the session holds (``learn``).
+
     Raises:
         SessionError: a file cannot be read.
         OSError: no space, or no rights.
     """
     left_out = []
-    _learn(session, names)
     for name in bundle.portable_names(session):
         source, made = session / name, target / name
         if name.startswith((layout.SOURCES, _REPORTS)):
@@ -66,7 +70,7 @@ def copy(session: Path, target: Path, names: Pseudonyms) -> list[str]:
     return left_out
 
 
-def _learn(session: Path, names: Pseudonyms) -> None:
+def learn(session: Path, names: Pseudonyms) -> None:
     """Names of functions of public files, wherever the session holds them; a log that cannot be read fails later."""
     for name in bundle.portable_names(session):
         if name.endswith(".parquet"):

@@ -18,7 +18,9 @@ SECONDS = 60
 SERVER = 900
 
 
-def served(exchange: float, cpu: float, *, unread: int = 0, quota: float = 0.0, waiting: float = 0.0) -> Job:
+def served(
+    exchange: float, cpu: float, *, unread: int = 0, quota: float = 0.0, waiting: float = 0.0, full: str = ""
+) -> Job:
     """A worker whose traced steps lie in exchanges for a share, and a server on two CPUs.
 
     Args:
@@ -27,6 +29,7 @@ def served(exchange: float, cpu: float, *, unread: int = 0, quota: float = 0.0, 
         unread: bytes that it has not read, at each look.
         quota: CPUs that its cgroup has; 0: no quota.
         waiting: threads of it that wait for a CPU.
+        full: to which end the worker finds the window full for half of the time.
     """
     job = exchanging(exchange, roles=JOBS, tasks=2)
     assert isinstance(job, MemberJob)
@@ -59,8 +62,18 @@ def served(exchange: float, cpu: float, *, unread: int = 0, quota: float = 0.0, 
         min_rtt_ns=np.full(SECONDS, MS // 10),
         rtt_ns=np.full(SECONDS, MS // 10),
     )
-    job.resources["peers"] = Peers(tcp=rows)
-    job.resources["resource_names"] = ("tcp:10.0.0.1:5000 10.0.0.2:6000",)
+    sent = filled(
+        TcpTable,
+        SECONDS,
+        at_ns=at,
+        connection=np.ones(SECONDS, np.int64),
+        pid=np.full(SECONDS, job.pid),
+        acked_bytes=at // 1_000,
+        busy_ns=(at * 0.7).astype(np.int64),
+        rwnd_limited_ns=at // 2,
+    )
+    job.resources["peers"] = Peers(tcp=TcpTable.concat([rows, sent]) if full else rows)
+    job.resources["resource_names"] = ("tcp:10.0.0.1:5000 10.0.0.2:6000", f"tcp:10.0.0.2:6000 {full}")
     return job
 
 
@@ -105,6 +118,13 @@ def test_a_server_that_reads_late_is_overloaded() -> None:
     (found,), _ = look(DETECTOR, served(0.6, 0.5, unread=1_000_000))
     assert "it reads what 10.0.0.2 sends late" in found.title
     assert "unread_ratio" in {one.metric for one in found.evidence}
+
+
+def test_a_worker_sees_that_the_server_reads_late() -> None:
+    """Short pauses fill its window, while looks at the server's end rarely meet unread data."""
+    (found,), _ = look(DETECTOR, served(0.6, 0.5, full="10.0.0.1:5000"))
+    assert "it reads what 10.0.0.2 sends late" in found.title
+    assert not look(DETECTOR, served(0.6, 0.5, full="10.0.0.9:5000"))[0]
 
 
 def test_a_server_whose_cpus_others_use_is_named() -> None:

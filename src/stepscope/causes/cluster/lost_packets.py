@@ -2,7 +2,9 @@
 
 A member's own clock tells whether a packet was sent again within its call, so no clocks are compared.
 What it costs is the difference between the mean exchange of both kinds of steps: the longest steps alone would count
-what else made them long.
+what else made them long. Members that do not step together (workers of a parameter server) are judged one by one: a
+call with such packets against the calls without that are nearest to it, because what else holds a member comes and goes
+over minutes, and no other member's waits tell it from the exchange.
 
 Serves DST005, DST006 and the report's part on the members.
 """
@@ -14,8 +16,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.causes.cluster import members as of_job
 from stepscope.causes.cluster import waits
-from stepscope.derive.cluster import blame
+from stepscope.derive.cluster import blame, clock
 from stepscope.derive.machine import tcp_links
 
 if TYPE_CHECKING:
@@ -23,11 +26,18 @@ if TYPE_CHECKING:
 
     from stepscope.causes.cluster.member import Member
     from stepscope.derive.cluster.blame import Share
+    from stepscope.derive.cluster.clock import ClockOffset
     from stepscope.derive.view import SessionView
     from stepscope.model.records import I64
+    from stepscope.model.session.session import Session
 
 MIN_STEPS = 10
 """Fewest steps with and without, of which means are compared."""
+NEAR = 10
+"""Calls without, nearest to one with such packets, that it is compared with where members do not step together."""
+MOST_ARRIVED = 0.5
+"""Share of what a connection sent again that may have arrived all the same. Measured: all of it where members or the
+path got no CPU and nothing was lost, 0 to 7 % where a path lost 1 %."""
 AGAIN = -1
 """Reason of what was sent again."""
 _DROP = "drop:"
@@ -38,12 +48,14 @@ End = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LostPackets:
-    """What was lost between the synchronous members, and what their steps waited for it."""
+    """What was lost between the members, and what their steps waited for it."""
 
     steps: int
     """Number of common steps with a packet that was sent again."""
     of: int
     """Number of common steps of which that is known."""
+    alone: str
+    """Where the members do not step together: the one whose steps these are, and its calls the exchange; else ""."""
     share: Share
     """Share of the period that the exchange takes longer for it."""
     period_ns: float
@@ -65,7 +77,9 @@ class LostPackets:
 def build(view: SessionView) -> LostPackets | None:
     """The packets; None if nothing was lost, or there are too few steps with or without."""
     found = view.get(waits.build)
-    if found is None or found.blame is None:
+    if found is None or (found.blame is None and sum(found.pairing.synchronous) <= 1):
+        return _of_one(view.get(of_job.build))
+    if found.blame is None:
         return None
     owners = _owners(found.members)
     there = found.pairing.synchronous
@@ -91,6 +105,7 @@ def build(view: SessionView) -> LostPackets | None:
     return LostPackets(
         steps=int(hit.sum()),
         of=int(hit.sum() + others.sum()),
+        alone="",
         share=blame.share_of(longer, period),
         period_ns=float(period.mean()),
         with_ns=float(transfer[hit].mean()),
@@ -105,6 +120,59 @@ def build(view: SessionView) -> LostPackets | None:
             int(counts[worst]),
         ),
     )
+
+
+def _of_one(members: Sequence[Member]) -> LostPackets | None:
+    """Of the member that loses most by it, where each steps for itself."""
+    owners, clocks = _owners(members), of_job.clocks(members)
+    lost = [_lost(j, member, owners) for j, member in enumerate(members)]
+    every = (_of_member(j, members, clocks, lost) for j, member in enumerate(members) if member.calls)
+    return max((one for one in every if one is not None), key=lambda one: one.share.low, default=None)
+
+
+def _of_member(
+    j: int, members: Sequence[Member], clocks: Sequence[ClockOffset | None], lost: Sequence[Mapping[int, I64]]
+) -> LostPackets | None:
+    own = clocks[j] or clock.same()
+    links = {(j, other): own.aligned(at) for other, at in lost[j].items()}
+    for other, offset in enumerate(clocks):  # what was sent to it: by the sender's clock, if both are known
+        if j in lost[other] and offset is not None and clocks[j] is not None:
+            links[other, j] = offset.aligned(lost[other][j])
+    calls = members[j].calls[0]
+    durations, period = calls.call_ns, np.diff(calls.exits, prepend=calls.exits[:1]).astype(np.float64)
+    known = np.isfinite(durations) & (np.arange(len(durations)) >= blame.FIRST_STEPS)
+    counts = np.zeros(len(durations), np.int64)
+    for at in links.values():
+        counts += np.searchsorted(at, own.aligned(calls.exits)) - np.searchsorted(at, own.aligned(calls.entries))
+    hit, others = np.flatnonzero(known & (counts > 0)), np.flatnonzero(known & (counts == 0))
+    if min(len(hit), len(others)) < MIN_STEPS:
+        return None
+    usual = np.array([durations[_nearest(others, row)].mean() for row in hit.tolist()])
+    longer = np.zeros(len(durations))
+    longer[hit] = durations[hit] - usual
+    worst = int(hit[np.argmax(durations[hit])])
+    sender, target = max(links, key=lambda link: len(links[link]))
+    return LostPackets(
+        steps=len(hit),
+        of=len(hit) + len(others),
+        alone=members[j].name,
+        share=blame.share_of(longer[known], period[known]),
+        period_ns=float(period[known].mean()),
+        with_ns=float(durations[hit].mean()),
+        without_ns=float(usual.mean()),
+        packets=int(counts[hit].sum()),
+        link=(members[sender].name, members[target].name),
+        link_packets=len(links[sender, target]),
+        reason=_reason(members[sender].open(), len(links[sender, target])),
+        worst=(worst, float(durations[worst]), int(counts[worst])),
+    )
+
+
+def _nearest(others: I64, row: int) -> I64:
+    """The ``NEAR`` of these that are nearest to a row. Shapes: ``others`` int64[step], sorted."""
+    at = int(np.searchsorted(others, row))
+    around = others[max(0, at - NEAR) : at + NEAR]
+    return around[np.argsort(np.abs(around - row), kind="stable")[:NEAR]]
 
 
 def _owners(members: Sequence[Member]) -> dict[End, int]:
@@ -140,10 +208,19 @@ def _lost(mine: int, member: Member, owners: Mapping[End, int]) -> dict[int, I64
         ends = _ends(member, number)
         if ends is None or owners.get(ends[0]) != mine or owners.get(ends[1], mine) == mine:
             continue
+        if _arrived(session, number) > MOST_ARRIVED:
+            continue
         at = table.at_ns[(table.connection == number) & (table.reason == AGAIN)]
         found.setdefault(owners[ends[1]], []).append(at + session.manifest.origin_monotonic_ns)
     joined = {other: np.sort(np.concatenate(parts)) for other, parts in found.items()}
     return {other: at for other, at in joined.items() if len(at)}
+
+
+def _arrived(session: Session, number: int) -> float:
+    """Share of what a connection sent again that had arrived all the same, as the receiver says (DSACK)."""
+    rows = session.peers.tcp.take(session.peers.tcp.connection == number)
+    again = int(rows.retrans.max(initial=0))
+    return float(rows.dsack_dups.max(initial=0)) / again if again else 0.0
 
 
 def _reason(view: SessionView, again: int) -> str:

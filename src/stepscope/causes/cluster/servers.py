@@ -8,7 +8,7 @@ Serves DST007.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +18,7 @@ from stepscope.causes.system import link_limits
 from stepscope.derive.machine import counters, tcp_links
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from stepscope.causes.cluster.member import Member
     from stepscope.causes.system.link_limits import LinkLimit
@@ -63,7 +63,7 @@ def build(view: SessionView) -> tuple[Server, ...]:
     if span is None:
         return ()
     client = max(workers, key=lambda member: member.exchange_ratio or 0.0)
-    found = [_server(member, client, *span) for member in everyone if member.info.role == ROLE]
+    found = [_server(member, client, workers, *span) for member in everyone if member.info.role == ROLE]
     return tuple(sorted((one for one in found if one is not None), key=lambda one: -one.cpu_ratio))
 
 
@@ -78,7 +78,9 @@ def _span(workers: Sequence[Member]) -> tuple[int, int] | None:
     return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
 
 
-def _server(member: Member, client: Member, first_unix_ns: int, last_unix_ns: int) -> Server | None:
+def _server(
+    member: Member, client: Member, workers: Sequence[Member], first_unix_ns: int, last_unix_ns: int
+) -> Server | None:
     session = member.open().session
     first, last = (at - session.manifest.started_unix_ns for at in (first_unix_ns, last_unix_ns))
     own = session.process.take(session.process.pid == member.pid)
@@ -91,6 +93,7 @@ def _server(member: Member, client: Member, first_unix_ns: int, last_unix_ns: in
     cpus = float(host.cpus[-1])
     limits = link_limits.limits(tcp_links.of(session, first, last))
     held = [limit for limit in limits if limit.reason in HELD]
+    held = held or list(_read_late(limits, workers, first_unix_ns, last_unix_ns))
     return Server(
         name=member.name,
         cores=(_growth(own.cpu_user_ns) + _growth(own.cpu_system_ns)) / 1e9 / seconds,
@@ -100,6 +103,27 @@ def _server(member: Member, client: Member, first_unix_ns: int, last_unix_ns: in
         client=client.name,
         exchange_ratio=client.exchange_ratio or 0.0,
     )
+
+
+def _read_late(
+    limits: Sequence[LinkLimit], workers: Sequence[Member], first_unix_ns: int, last_unix_ns: int
+) -> Iterator[LinkLimit]:
+    """The server's links whose other end, a worker's, finds its window full.
+
+    Looks for unread data, once a second, are too few for short pauses.
+    """
+    full = set[tuple[str, str]]()
+    for worker in workers:
+        session = worker.open().session
+        first, last = (at - session.manifest.started_unix_ns for at in (first_unix_ns, last_unix_ns))
+        for link in tcp_links.of(session, first, last):
+            full |= {
+                (use.there, use.here) for use in link.connections if link_limits.reason_of(use) == "peer-reads-slowly"
+            }
+    for limit in limits:
+        for use in limit.link.connections:
+            if (use.here, use.there) in full:
+                yield replace(limit, reason="we-read-slowly", use=use)
 
 
 def _growth(counter: I64) -> float:

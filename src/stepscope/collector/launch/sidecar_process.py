@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from stepscope.collector.cgroups import memory_kills
-from stepscope.collector.launch import give_way, own_python, rundir
+from stepscope.collector.launch import give_way, own_python, rundir, sidecar_death
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,6 +41,7 @@ class SidecarProcess:
         self.output = b""
         self._kills = 0
         """Processes that the kernel had killed in our control group when it was started."""
+        self._log_from = 0
         self._job_ended = False
         self._tell = -1
         self._hear = -1
@@ -55,6 +56,7 @@ class SidecarProcess:
         self.starts += 1
         self.started_at = time.monotonic()
         self._kills = memory_kills.of_group()
+        self._log_from = sidecar_death.log_bytes(self.run)
         log = str(self.run / rundir.SIDECAR_LOG)
         actions = [
             (os.POSIX_SPAWN_DUP2, read_end, 0),
@@ -88,7 +90,7 @@ class SidecarProcess:
         try:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
         except ChildProcessError:
-            pid, status = self.pid, 1
+            pid, status = self.pid, 1 << 8
         if not pid:
             return False
         self._read_output()
@@ -98,6 +100,8 @@ class SidecarProcess:
         self.given_up = self.deaths >= _MAX_QUICK_DEATHS
         self.finished = status == 0
         self.gave_way = os.waitstatus_to_exitcode(status) == give_way.EXIT_CODE or self._killed_for_memory(status)
+        if not self.finished and not self.gave_way:
+            sidecar_death.leave(self.run, status, self._log_from)
         return True
 
     def _killed_for_memory(self, status: int) -> bool:
@@ -150,8 +154,4 @@ class SidecarProcess:
 
     def last_words(self) -> str:
         """The last line of its log, for the user."""
-        try:
-            lines = (self.run / rundir.SIDECAR_LOG).read_text("utf-8", "replace").strip().splitlines()
-        except OSError:
-            return ""
-        return lines[-1] if lines else ""
+        return sidecar_death.said(self.run)

@@ -1,27 +1,35 @@
-"""Steps of a synchronous job wait for packets between its members that were lost and sent again.
+"""Steps wait for packets between the members of a job that were lost and sent again.
 
 ## What it detects
 A job whose members step together, and whose exchange takes clearly longer in the steps in which a packet between two
-of them was sent again than in the others.
+of them was sent again than in the others. Or members that do not step together, as workers of a parameter server: one
+whose calls take clearly longer in such steps than in the others that are nearest to them.
 
 ## Why it matters
 A collective ends when the last of its bytes has come. A lost packet is sent again after a round trip at best, and
-after 200 ms or more where nothing follows it; all members wait for it.
+after 200 ms or more where nothing follows it; all members wait for it. A call that reads from a parameter server or
+writes to it ends no sooner.
 
 ## Evidence
 `lost_steps`: common steps with such a packet, of `common_steps`. `exchange_ns` and `usual_ns`: the exchange of these
-steps and of the others, waits for slower members taken off. `packets`: how many were sent again in them.
+steps and of the others, waits for slower members taken off. `packets`: how many were sent again in them. Of members
+that do not step together: steps and calls of the one that loses most.
 
 ## Known limits
 Needs to see which packets were sent again, which takes rights and Linux; transfers that do not use TCP are not seen.
-Where nearly every step has one there is nothing to compare it with: DST005 then names the link.
+Where most of what a connection sent again had arrived (the receiver says so), nothing was lost: it was acknowledged
+late, because a member or something on the path got no CPU. It does not count.
+Where nearly every step has one there is nothing to compare it with: DST005 then names the link. Of members that do not
+step together only what they sent themselves counts where the clocks of the hosts were not compared: steps that wait for
+what a server sends again stand among the others, and the cost is a lower bound.
 
 ## Remedy
 Mend the link: its cable, a switch that drops, a queue that is too short, a limit of the rate. Place the members nearer,
 or exchange less at once.
 
 ## References
-RFC 6298 (retransmission timer); Linux, net.ipv4.tcp_retries1 and tracepoint tcp_retransmit_skb.
+RFC 6298 (retransmission timer); Linux, net.ipv4.tcp_retries1 and tracepoint tcp_retransmit_skb. RFC 2883
+(duplicates that the receiver reports).
 """
 
 from __future__ import annotations
@@ -58,11 +66,12 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen]:
 
 def _finding(found: LostPackets, params: Params) -> Seen:
     source, target = found.link
+    whose, what = (f"steps of {found.alone}", "its call") if found.alone else ("steps", "the exchange")
     number, longest, packets = found.worst
     here = f"; this host drops them ({found.reason})" if found.reason else ""
     return Seen(
         title=f"packets from {source} to {target} are lost and sent again{here}: in {found.steps:,} of {found.of:,} "
-        f"steps the exchange takes {format_ns(found.with_ns)} instead of {format_ns(found.without_ns)}",
+        f"{whose} {what} takes {format_ns(found.with_ns)} instead of {format_ns(found.without_ns)}",
         confidence=0.8,
         evidence=(
             Evidence(metric="lost_steps", value=float(found.steps), unit="steps"),
@@ -85,7 +94,8 @@ def _finding(found: LostPackets, params: Params) -> Seen:
                 "switch; or place the members where they reach each other better",
             ),
         ),
-        explanation=f"The longest of these exchanges was in step {number:,}: {format_ns(longest)}, with {packets:,} "
+        explanation=f"The longest of these {'calls' if found.alone else 'exchanges'} was in step {number:,}: "
+        f"{format_ns(longest)}, with {packets:,} "
         f"packets that were sent again. {found.link_packets:,} were, from {source} to {target}, in all.",
     )
 

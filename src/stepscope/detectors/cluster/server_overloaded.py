@@ -12,7 +12,8 @@ each of them slower, and the job no faster.
 ## Evidence
 `exchange_ratio`: share of the traced steps of the worker that waits most. `server_cpu_ratio`: share of its CPUs that
 the server uses during these steps; `waiting_threads`: its threads that wait for a CPU which others use. Of a link:
-`busy_ratio`, the share of the time with data under way, or `unread_ratio`, that of the looks that found unread data.
+`busy_ratio`, the share of the time with data under way, or `unread_ratio`, that of the looks that found unread data; a
+worker that finds the server's window full shows the same.
 
 ## Known limits
 Needs an op trace of a worker, and the server's own session. What part of the exchange the limit makes is not known: the
