@@ -314,6 +314,7 @@ def _cache(view: StepsView, work: InputWork) -> tuple[_Candidate | None, float]:
     changes = [SourceChange(kind="move", made=made, other=d) for d in moved[-1:] if SHUFFLES in d.cls]
     gone = list(dict.fromkeys(d.id for d in moved if d.cls == cut_caches.CACHES))
     changes += [SourceChange(kind="remove", made=next(d for d in moved if d.id == one)) for one in gone]
+    across = ", can work on whole batches" if mixed and any(stages[i].family == "Unbatch" for i in inside) else ""
     read = 1.0 if whole else stage.elements
     batch = stage.bytes if stage.family == "MapAndBatch" and not whole else 0.0
     word = "from_generator" if any(s.family == "Generator" and made in s.datasets for s in stages) else method(made)
@@ -325,7 +326,7 @@ def _cache(view: StepsView, work: InputWork) -> tuple[_Candidate | None, float]:
             made=made,
             changes=(*changes, SourceChange(kind="insert", made=made, text="cache()")),
             change=lambda layout: bound.cached(layout, place, read=read, batch_bytes=batch, shuffled=mixed),
-            note="if it gives the same in each pass" + ("" if size else ", and a pass fits into memory"),
+            note="if it gives the same in each pass" + across + ("" if size else ", and a pass fits into memory"),
             bytes=size,
             trial="cache-input",
         ),

@@ -62,17 +62,21 @@ def test_calls_move_go_and_change(edits: str, order: list[str]) -> None:
 @pytest.mark.parametrize(
     ("argument", "missing"),
     [
-        ("train.py:take@9<map@8", "take at line 9 isn't called"),
-        ("other.py:filter@9<map@8", "filter at line 9 isn't called"),
-        ("train.py:filter@9<map@7", "map at line 7 isn't called"),
+        ("train.py:take@9<map@8", "take@9 isn't called"),
+        ("other.py:filter@9<map@8", "filter@9 isn't called"),
+        ("train.py:filter@9<map@7", "map@7 isn't called"),
     ],
 )
 def test_a_call_that_the_chain_lacks_is_named(argument: str, missing: str) -> None:
     assert Edits(argument).missing(CHAIN) == missing
 
 
-def test_two_calls_of_one_line_cannot_be_told_apart() -> None:
-    assert Edits("train.py:-map@8").missing([*CHAIN, call("map", 8)]) == "map at line 8 is called more than once"
+def test_two_calls_of_one_line_are_told_apart_by_their_turn() -> None:
+    calls = [*CHAIN, call("map", 8)]
+    assert Edits("train.py:-map@8").missing(calls) == "map@8 is called more than once"
+    second = Edits("train.py:map@8#2+parallel")
+    assert second.missing(calls) == ""
+    assert [stage.name for stage in second.made(calls) if stage.parallel] == ["map@8#2"]
 
 
 @pytest.mark.parametrize("argument", ["filter@9<map@8", "train.py:", "train.py:map@8+faster", "train.py:map<filter@9"])

@@ -6,7 +6,7 @@ import pytest
 from tests.detectors.jobs import train_loop
 
 from stepscope.agent.trials.inputs.edits import Edits
-from stepscope.app.report.input import edits_trial
+from stepscope.app.report.input import chains, edits_trial
 from stepscope.causes.input.input_bound import Edit, EditKind, SourceChange
 from stepscope.derive.input.bound import Pace
 from stepscope.derive.view import SessionView
@@ -36,12 +36,12 @@ def test_all_edits_are_one_trial_that_the_agent_reads(view: SessionView) -> None
     parallel = SourceChange(kind="keyword", made=MAP, text="num_parallel_calls=tf.data.AUTOTUNE")
     prefetch = SourceChange(kind="insert", made=FILTER, text="prefetch(tf.data.AUTOTUNE)")
     removed = SourceChange(kind="remove", made=MAP)
-    found = edits_trial.of(view, [edit("earlier", MOVE), edit("cache", CACHE, removed), edit("prefetch", prefetch)])
+    found = edits_trial.of(view, [edit("earlier", MOVE), edit("cache", CACHE, removed), edit("prefetch", prefetch)], {})
     assert found.endswith("train.py:filter@16<map@15;map@15+cache;-map@15;filter@16+prefetch")
-    assert edits_trial.of(view, [edit("parallel", parallel)]).endswith(":map@15+parallel")
+    assert edits_trial.of(view, [edit("parallel", parallel)], {}).endswith(":map@15+parallel")
     intervention, argument = interventions.parse(found)
     assert intervention.name == edits_trial.NAME
-    assert Edits(argument).missing([]) == "filter at line 16 isn't called"
+    assert Edits(argument).missing([]) == "filter@16 isn't called"
 
 
 @pytest.mark.parametrize(
@@ -54,4 +54,21 @@ def test_all_edits_are_one_trial_that_the_agent_reads(view: SessionView) -> None
     ids=["none", "one at no call", "two files"],
 )
 def test_edits_that_no_trial_can_make(view: SessionView, edits: list[Edit]) -> None:
-    assert edits_trial.of(view, edits) == ""
+    assert edits_trial.of(view, edits, {}) == ""
+
+
+def test_the_second_of_two_maps_on_a_line_is_told_from_the_first(view: SessionView) -> None:
+    """Calls of a chain are made in the order in which it is written."""
+    second = DatasetMade(at=0, id=9, cls="MapDataset", file=FILE, line=15)
+    ordinals = chains.ordinals((second, MAP, FILTER), {1: "map", 2: "filter", 9: "map"})
+    assert ordinals == {1: (1, 2), 9: (2, 2), 2: (1, 1)}
+    change = SourceChange(kind="insert", made=second, text="cache()")
+    assert edits_trial.of(view, [edit("cache", change)], ordinals).endswith("train.py:map@15#2+cache")
+    text = "rows = source().map(prepare).map(jitter)\n"
+    moved = chains.edited(
+        text,
+        [SourceChange(kind="insert", made=DatasetMade(at=0, id=1, cls="", file=FILE, line=1), text="cache()")],
+        {1: "map"},
+        {1: (1, 2)},
+    )
+    assert moved == "rows = source().map(prepare).cache().map(jitter)\n"

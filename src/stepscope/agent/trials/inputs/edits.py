@@ -1,6 +1,6 @@
 """input-edits:FILE:EDIT;EDIT...: the calls that make a tf.data dataset in another order, and with others.
 
-An edit names calls of the program by method and line:
+An edit names calls of the program by method and line, the second of several alike on a line by ``map@15#2``:
 
 - ``filter@16<map@15``: the first call comes before the second one;
 - ``map@15+cache``, ``batch@17+prefetch``: a cache, or a prefetch, after the call;
@@ -21,14 +21,13 @@ from stepscope.agent.trials.inputs.pipelines import AUTOTUNE, filled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Optional, Union
 
     from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.state import AgentState
     from stepscope.agent.trials.effect import Effect
     from stepscope.agent.trials.inputs.chain import Call
 
-_CALL = r"([a-z_]+)@([0-9]+)"
+_CALL = r"([a-z_]+)(@[0-9]+(?:#[0-9]+)?)"
 _MOVE, _ADD, _REMOVE = (re.compile(text + r"\Z") for text in (_CALL + "<" + _CALL, _CALL + r"\+(\w+)", "-" + _CALL))
 _WORDS = ("cache", "prefetch", "parallel")
 _ALIKE = {SOURCE: "flat_map"}
@@ -36,7 +35,7 @@ _ALIKE = {SOURCE: "flat_map"}
 
 
 class Edit:
-    """One edit: what is done with which call. ``other``: the call before which it moves."""
+    """One edit: what is done with which call. ``other``: the call before which it moves; "": it stays."""
 
     __slots__ = ("call", "other", "what")
 
@@ -49,8 +48,8 @@ class Edit:
                 "input-edits: %s; expected METHOD@LINE<METHOD@LINE, METHOD@LINE+cache, +prefetch or +parallel, or "
                 "-METHOD@LINE" % text
             )
-        self.call = _name(found.group(1), found.group(2))
-        self.other: Optional[tuple[str, int]] = _name(moved.group(3), moved.group(4)) if moved else None
+        self.call = _same_method(found.group(1)) + found.group(2)
+        self.other = _same_method(moved.group(3)) + moved.group(4) if moved else ""
         self.what = "move" if moved else "remove" if added is None else added.group(3)
 
 
@@ -59,7 +58,7 @@ class _Stage:
 
     __slots__ = ("again", "name", "parallel")
 
-    def __init__(self, name: tuple[str, int], again: Callable[..., Foreign]) -> None:
+    def __init__(self, name: str, again: Callable[..., Foreign]) -> None:
         self.name = name
         self.again = again
         self.parallel = False
@@ -81,24 +80,19 @@ class Edits:
 
     def missing(self, calls: list[Call]) -> str:
         """The first call that is named and not in a chain, or there more than once; "" if there is none."""
-        mine = [_name(call.method, call.line) for call in calls if self._is_file(call.file)]
+        mine = self._names(calls)
         for edit in self._edits:
             for wanted in filter(None, (edit.call, edit.other)):
                 if wanted not in mine:
-                    return "%s at line %d isn't called" % wanted
-                if mine.count(wanted) > 1:
-                    return "%s at line %d is called more than once" % wanted
+                    return wanted + (" is called more than once" if wanted + "#1" in mine else " isn't called")
         return ""
 
     def made(self, calls: list[Call]) -> list[_Stage]:
         """The calls as they are with the edits. Those are in the chain, see ``missing``."""
-        stages = [
-            _Stage(_name(call.method, call.line if self._is_file(call.file) else 0), call.remake or _same)
-            for call in calls
-        ]
+        stages = [_Stage(name, calls[at].remake or _same) for at, name in enumerate(self._names(calls))]
         for edit in self._edits:
             at = next(i for i, stage in enumerate(stages) if stage.name == edit.call)
-            if edit.other is not None:
+            if edit.other:
                 stage = stages.pop(at)
                 stages.insert(next(i for i, other in enumerate(stages) if other.name == edit.other), stage)
             elif edit.what == "remove":
@@ -106,8 +100,19 @@ class Edits:
             elif edit.what == "parallel":
                 stages[at].parallel = True
             else:
-                stages.insert(at + 1, _Stage((edit.what, 0), _cache if edit.what == "cache" else _prefetch))
+                stages.insert(at + 1, _Stage(edit.what, _cache if edit.what == "cache" else _prefetch))
         return stages
+
+    def _names(self, calls: list[Call]) -> list[str]:
+        """What each call is named; those of other files cannot be named."""
+        plain = [
+            "%s@%d" % (_same_method(call.method), call.line) if self._is_file(call.file) else call.method
+            for call in calls
+        ]
+        return [
+            name + ("#%d" % (plain[:at].count(name) + 1) if "@" in name and plain.count(name) > 1 else "")
+            for at, name in enumerate(plain)
+        ]
 
     def _is_file(self, path: str) -> bool:
         return path == self._file or path.endswith(os.sep + self._file.lstrip("./"))
@@ -128,7 +133,11 @@ def _edited(effect: Effect, edits: Edits, chains: Chains, dataset: Foreign) -> F
         return None
     for stage in edits.made(calls):
         made = stage.made(made)
-        if stage.name[0] == "cache" and int(made.cardinality()) != held.INFINITE and not filled(effect, made):
+        if (
+            stage.name.partition("@")[0] == "cache"
+            and int(made.cardinality()) != held.INFINITE
+            and not filled(effect, made)
+        ):
             return None
     if made.element_spec != dataset.element_spec:
         effect.missed("with the edits, the elements are others: %s" % (made.element_spec,))
@@ -136,8 +145,8 @@ def _edited(effect: Effect, edits: Edits, chains: Chains, dataset: Foreign) -> F
     return made
 
 
-def _name(method: str, line: Union[str, int]) -> tuple[str, int]:
-    return (_ALIKE.get(method, method), int(line))
+def _same_method(method: str) -> str:
+    return _ALIKE.get(method, method)
 
 
 def _same(dataset: Foreign) -> Foreign:

@@ -15,7 +15,7 @@ from stepscope.model.report.input_bound import InputBound, InputEdit, InputStage
 from stepscope.units import format_bytes, format_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from stepscope.causes.input.input_bound import Edit
     from stepscope.causes.input.input_bound import InputBound as Found
@@ -59,12 +59,15 @@ def _build(view: SessionView) -> InputBound | None:
     def rate(ns: float) -> float:
         return each * 1e9 / ns if ns > 0 else 0.0
 
-    text_of_changes, why = _diff(view, found.edits)
+    datasets = steps.pipeline.datasets if steps is not None else ()
+    methods = {made.id: input_bound.method(made) for made in datasets}
+    ordinals = chains.ordinals(datasets, methods)
+    text_of_changes, why = _diff(view, found.edits, methods, ordinals)
     now = rate(found.now_ns)
     best = found.best
     stage = found.work.stages[best.stage].name if best.stage >= 0 else ""
-    edits = tuple(_edit(view, one, rate(one.after.ns)) for one in found.edits)
-    trial = edits_trial.of(view, found.edits)
+    edits = tuple(_edit(view, one, rate(one.after.ns), ordinals) for one in found.edits)
+    trial = edits_trial.of(view, found.edits, ordinals)
     without = max(now, rate(found.without_cache.ns))
     return InputBound(
         text=_text(edits, unit, (now, without, max(now, rate(best.ns))), _binds(best.binds, stage), consumer.cores),
@@ -116,7 +119,7 @@ def _place(view: SessionView, made: tuple[DatasetMade, ...]) -> Place | None:
     return next((p for d in made if (p := view.dataset_place(d)) is not None), None)
 
 
-def _edit(view: SessionView, edit: Edit, per_s: float) -> InputEdit:
+def _edit(view: SessionView, edit: Edit, per_s: float, ordinals: Mapping[int, tuple[int, int]]) -> InputEdit:
     place = view.dataset_place(edit.made) if edit.made is not None else None
     return InputEdit(
         kind=edit.kind,
@@ -127,7 +130,7 @@ def _edit(view: SessionView, edit: Edit, per_s: float) -> InputEdit:
         binds=edit.after.binds,
         note=edit.note,
         bytes=edit.bytes,
-        what_if=_what_if(view, edit.trial or edits_trial.of(view, (edit,))),
+        what_if=_what_if(view, edit.trial or edits_trial.of(view, (edit,), ordinals)),
     )
 
 
@@ -167,12 +170,16 @@ def _edit_text(edit: InputEdit) -> str:
     return f"{said} {edit.note}".rstrip()
 
 
-def _diff(view: SessionView, edits: tuple[Edit, ...]) -> tuple[str, str]:
+def _diff(
+    view: SessionView,
+    edits: tuple[Edit, ...],
+    methods: Mapping[int, str],
+    ordinals: Mapping[int, tuple[int, int]],
+) -> tuple[str, str]:
     """The edits as a diff, and why some are not in it. An edit that cannot be made in the text is left out whole."""
     texts: dict[str, str] = {}
     why: list[str] = []
     changes = [(edit, change) for edit in edits for change in edit.changes]
-    methods = {d.id: input_bound.method(d) for _, c in changes for d in (c.made, c.other) if d is not None}
     files = list(dict.fromkeys(change.made.file for _, change in changes))
     found = ""
     for file in files:
@@ -182,7 +189,7 @@ def _diff(view: SessionView, edits: tuple[Edit, ...]) -> tuple[str, str]:
             continue
         mine = [change for _, change in changes if change.made.file == file]
         try:
-            texts[file] = chains.edited(source, mine, methods)
+            texts[file] = chains.edited(source, mine, methods, ordinals)
         except chains.RefusedError as error:
             why.append(str(error))
             continue

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from stepscope.causes.input.input_bound import SourceChange
     from stepscope.model.log.events import DatasetMade
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _COMMENT = re.compile(r"[ \t]*#[^\r\n]*")
 _ALIKE = {"flat_map": ("flat_map", "from_generator")}
 """Methods that make datasets of one class."""
+NO_ORDINALS: Mapping[int, tuple[int, int]] = {}
 CONTEXT = 3
 """Lines around a change."""
 
@@ -56,13 +57,19 @@ class _Chain:
     """Number of the function that it stands in."""
 
 
-def edited(text: str, changes: Iterable[SourceChange], method: Mapping[int, str]) -> str:
+def edited(
+    text: str,
+    changes: Iterable[SourceChange],
+    method: Mapping[int, str],
+    ordinal: Mapping[int, tuple[int, int]] = NO_ORDINALS,
+) -> str:
     """The text after changes.
 
     Args:
         text: a Python file.
         changes: what to do, in this order.
         method: name of the method that made each dataset, by its id.
+        ordinal: which of the calls alike on its line made a dataset, from 1, and how many did; by its id.
 
     Raises:
         RefusedError: a call is not found, or two of one change stand in different statements.
@@ -71,7 +78,7 @@ def edited(text: str, changes: Iterable[SourceChange], method: Mapping[int, str]
         tree = ast.parse(text)
     except (SyntaxError, ValueError) as error:
         raise RefusedError("the source does not parse") from error
-    file = _File(text, tree, method)
+    file = _File(text, tree, method, ordinal)
     for change in changes:
         file.make(change)
     after = file.text()
@@ -85,8 +92,11 @@ def edited(text: str, changes: Iterable[SourceChange], method: Mapping[int, str]
 class _File:
     """The chains of a file, while they are edited."""
 
-    def __init__(self, text: str, tree: ast.Module, method: Mapping[int, str]) -> None:
+    def __init__(
+        self, text: str, tree: ast.Module, method: Mapping[int, str], ordinal: Mapping[int, tuple[int, int]]
+    ) -> None:
         self._text = text
+        self._ordinal = ordinal
         self._tree = tree
         self._method = method
         self._chains = _chains(text, tree)
@@ -128,8 +138,16 @@ class _File:
 
     def _find(self, made: DatasetMade) -> tuple[_Chain, _Call]:
         if made.id not in self._found:
-            self._found[made.id] = _find(self._chains, made, self._method[made.id])
+            self._found[made.id] = _find(self._chains, made, self._method[made.id], self._ordinal.get(made.id, (1, 1)))
         return self._found[made.id]
+
+
+def ordinals(datasets: Sequence[DatasetMade], method: Mapping[int, str]) -> dict[int, tuple[int, int]]:
+    """Of each dataset that a pipeline is made of: which of the calls alike on its line made it, and how many did."""
+    by_call: dict[tuple[str, int, str], list[int]] = {}
+    for made in sorted(datasets, key=lambda d: d.id):
+        by_call.setdefault((made.file, made.line, method[made.id]), []).append(made.id)
+    return {one: (at, len(ids)) for ids in by_call.values() for at, one in enumerate(ids, 1)}
 
 
 def diff(name: str, before: str, after: str) -> str:
@@ -200,16 +218,20 @@ def _placed(tree: ast.AST) -> dict[int, tuple[str, int]]:
     return found
 
 
-def _find(chains: list[_Chain], made: DatasetMade, method: str) -> tuple[_Chain, _Call]:
-    """The call that made a dataset: on its line, or, before Python 3.11, in the only chain that begins there."""
+def _find(chains: list[_Chain], made: DatasetMade, method: str, ordinal: tuple[int, int]) -> tuple[_Chain, _Call]:
+    """The call that made a dataset: on its line, or, before Python 3.11, in the only chain that begins there.
+
+    Of several calls alike the one in its turn, if all of them were made.
+    """
+    at, count = ordinal
     words = _ALIKE.get(method, (method,))
     exact = [(chain, c) for chain in chains for c in chain.calls if c.method in words and c.line == made.line]
-    if len(exact) == 1:
-        return exact[0]
+    if exact and len(exact) == count:
+        return exact[at - 1]
     first = [(c, call) for c in chains if c.first_line == made.line for call in c.calls if call.method in words]
-    if len(first) == 1 and not exact:
-        return first[0]
-    raise RefusedError(f"line {made.line} has {len(exact) or len(first)} calls of {method}, expected 1")
+    if first and len(first) == count and not exact:
+        return first[at - 1]
+    raise RefusedError(f"line {made.line} has {len(exact) or len(first)} calls of {method}, expected {count}")
 
 
 def _with_argument(text: str, argument: str) -> str:
