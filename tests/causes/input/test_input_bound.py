@@ -119,6 +119,54 @@ def test_a_shuffle_stays_after_the_cache() -> None:
     ]
 
 
+def chained(*names: str, busy: str = "Map") -> Job:
+    """A chain of stages from the source on, one a line from 71 on, whose ``busy`` one takes 60 ms for a batch."""
+    job = Job()
+    made = job.dataset("TFRecordDatasetV2", line=70, cardinality=640)
+    for at, name in enumerate(names, 71):
+        made = job.dataset(f"{name}Dataset", made, line=at, cardinality=640, batch=ROWS if name == "Batch" else 0)
+    batched = names.index("Batch")
+    order = [*reversed(names), "TFRecord"]
+    nodes = [
+        node(
+            at,
+            name,
+            *([at + 1] if at < len(order) else []),
+            elements=90 * (1 if at <= len(names) - batched else ROWS),
+            busy=90 * (60 * MS if name == busy else 1 * US),
+            produced=90 * ROWS * 1000,
+        )
+        for at, name in enumerate(order, 1)
+    ]
+    return job_of(job, made, *nodes)
+
+
+def moves(job: Job) -> list[tuple[str, int, int]]:
+    """The changes of the text for a cache, with the lines of both calls; [] if no cache is proposed."""
+    edits = [e for e in bound(job).edits if e.kind == "cache"]
+    return [(c.kind, c.made.line, c.other.line if c.other else 0) for e in edits for c in e.changes]
+
+
+def test_all_calls_since_the_shuffle_come_before_it() -> None:
+    """A map below the cached one would else work on what that one gives; the repeat comes later as well."""
+    assert moves(chained("Shuffle", "Repeat", "Filter", "Map", "Batch")) == [
+        ("move", 73, 71),
+        ("move", 74, 71),
+        ("insert", 74, 0),
+    ]
+
+
+def test_a_cache_behind_a_repeat_is_never_full() -> None:
+    """It is put where a pass ends."""
+    assert moves(chained("Repeat", "Map", "Cache", "Batch")) == [("move", 72, 71), ("remove", 73, 0), ("insert", 72, 0)]
+    assert not moves(chained("Map", "Cache", "Repeat", "Batch"))
+
+
+def test_no_shuffle_of_rows_becomes_one_of_batches() -> None:
+    """The map over batches stays where it is."""
+    assert not moves(chained("Shuffle", "Batch", "Map", "Repeat"))
+
+
 def test_one_pass_needs_no_cache() -> None:
     """What is read once is not kept."""
     assert not [e for e in bound(mapped(again=False)).edits if e.kind == "cache"]

@@ -15,7 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from stepscope.causes.input import cut_caches, input_work, random_input
+from stepscope.causes.input import cache_place, cut_caches, input_work, random_input
+from stepscope.causes.input.source_change import SourceChange, family_of, method, own
 from stepscope.derive.input import bound
 from stepscope.derive.steps import epochs
 
@@ -37,24 +38,6 @@ MAX_LEFT = 0.9
 THROWING = frozenset({"Filter", "Shard", "Skip", "Take"})
 CALLS_RATIO = 2.0
 """A function takes mostly the time of its call if it takes at most this times as long."""
-MAKING = frozenset({"Map", "MapAndBatch", "Filter", "Interleave", "FlatMap", "Generator", "Csv"})
-"""Stages worth a cache, with readers of files."""
-REPEATS = "Repeat"
-SHUFFLES = "Shuffle"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceChange:
-    """A change of the program's chain of transformations.
-
-    insert: ``text`` as a call after ``made``. move: the call of ``made`` before that of ``other``. keyword: ``text`` as
-    a further argument of ``made``. remove: the call of ``made``.
-    """
-
-    kind: Literal["insert", "move", "keyword", "remove"]
-    made: DatasetMade
-    other: DatasetMade | None = None
-    text: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +204,7 @@ def _candidates(view: StepsView, work: InputWork) -> Iterator[_Candidate]:
 
 
 def _parallel(work: InputWork, at: int, stage: Stage) -> Iterator[_Candidate]:
-    made = next((d for d in stage.datasets if d.file and stage.family.startswith(_family(d))), None)
+    made = next((d for d in stage.datasets if d.file and stage.family.startswith(family_of(d))), None)
     blocked = work.layout.stages[at].blocked_ns > 0
     if stage.family not in input_work.ANY or work.layout.stages[at].most > 1 or (work.python and not blocked):
         return
@@ -244,13 +227,13 @@ def _earlier(stages: Sequence[Stage], at: int) -> Iterator[_Candidate]:
     if not stage.elements or "Map" not in stage.name or stage.name.startswith("Flat"):
         return
     above = at - 1
-    while above >= 0 and stages[above].family in {SHUFFLES, "Prefetch", "Map"} and stages[above].elements:
+    while above >= 0 and stages[above].family in {cache_place.SHUFFLES, "Prefetch", "Map"} and stages[above].elements:
         above -= 1
     thrower = stages[above] if above >= 0 else None
     if thrower is None or thrower.family not in THROWING:
         return
     left = thrower.elements / stage.elements
-    mine, its = _own(stage), _own(thrower)
+    mine, its = own(stage), own(thrower)
     if left > MAX_LEFT or mine is None or its is None:
         return
     word = method(its)
@@ -272,8 +255,8 @@ def _batch_first(view: StepsView, work: InputWork, at: int) -> Iterator[_Candida
         return
     if mine.cpu_ns > CALLS_RATIO * mine.calls_ns:
         return
-    mapped = next((d for d in stage.datasets if _family(d) == "Map"), None)
-    batch = next((d for s in reversed(work.stages[: at + 1]) for d in s.datasets if _family(d) == "Batch"), None)
+    mapped = next((d for d in stage.datasets if family_of(d) == "Map"), None)
+    batch = next((d for s in reversed(work.stages[: at + 1]) for d in s.datasets if family_of(d) == "Batch"), None)
     between = [s for s in work.stages[:at] if s.family in {"Filter", "Unbatch", "FlatMap"}]
     if mapped is None or batch is None or between or random_input.of_datasets(view, stage.datasets) is not None:
         return
@@ -290,111 +273,30 @@ def _batch_first(view: StepsView, work: InputWork, at: int) -> Iterator[_Candida
 
 def _cache(view: StepsView, work: InputWork) -> tuple[_Candidate | None, float]:
     """A cache over what is the same in each pass; and the bytes of one that does not fit."""
-    stages = work.stages
-    if not _again(view) or (any(d.cls == cut_caches.CACHES for d in view.pipeline.datasets) and _is_cached(stages)):
+    found = cache_place.build(view, work) if _again(view) else None
+    if found is None:
         return None, 0.0
-    whole = not any(SHUFFLES in d.cls for d in view.pipeline.datasets)
-    place = next(
-        (at for at, s in enumerate(stages) if _is_making(s, whole=whole) and _is_same(view, stages, at, work)), None
-    )
-    if place is None:
-        return None, 0.0
-    stage = stages[place]
-    whole = whole and "Batch" in stage.name
-    made = next((d for d in stage.datasets if d.file and whole == ("Batch" in d.cls)), None)
-    if made is None or not stage.elements:
-        return None, 0.0
-    passed = _cardinality(stages, place)
-    size, memory = passed * stage.bytes / stage.elements, float(view.session.manifest.host.memory_bytes)
-    if memory > 0 and size > MAX_MEMORY * memory:
-        return None, size
-    inside = bound.below(work.layout.stages, place)
-    moved = [d for i in inside if stages[i].family in {SHUFFLES, "Cache"} for d in stages[i].datasets if d.file]
-    mixed = sum(stages[i].elements for i in inside if stages[i].family == SHUFFLES)
-    changes = [SourceChange(kind="move", made=made, other=d) for d in moved[-1:] if SHUFFLES in d.cls]
-    gone = list(dict.fromkeys(d.id for d in moved if d.cls == cut_caches.CACHES))
-    changes += [SourceChange(kind="remove", made=next(d for d in moved if d.id == one)) for one in gone]
-    across = ", can work on whole batches" if mixed and any(stages[i].family == "Unbatch" for i in inside) else ""
-    read = 1.0 if whole else stage.elements
-    batch = stage.bytes if stage.family == "MapAndBatch" and not whole else 0.0
-    word = "from_generator" if any(s.family == "Generator" and made in s.datasets for s in stages) else method(made)
+    memory = float(view.session.manifest.host.memory_bytes)
+    if memory > 0 and found.bytes > MAX_MEMORY * memory:
+        return None, found.bytes
     return (
         _Candidate(
             kind="cache",
-            at=frozenset({place, *inside}),
-            text=f"cache() after {word}{', shuffle after it' if mixed else ''}",
-            made=made,
-            changes=(*changes, SourceChange(kind="insert", made=made, text="cache()")),
-            change=lambda layout: bound.cached(layout, place, read=read, batch_bytes=batch, shuffled=mixed),
-            note="if it gives the same in each pass" + across + ("" if size else ", and a pass fits into memory"),
-            bytes=size,
-            trial="cache-input",
+            at=found.at,
+            text=found.text,
+            made=found.made,
+            changes=found.changes,
+            change=lambda layout: bound.cached(
+                layout, found.place, read=found.read, batch_bytes=found.batch_bytes, shuffled=found.shuffled
+            ),
+            note=found.note,
+            bytes=found.bytes,
+            trial="" if found.moves else "cache-input",
         ),
         0.0,
     )
 
 
-def _is_making(stage: Stage, *, whole: bool = False) -> bool:
-    """Whether a cache over it spares work. ``whole``: or over the batches, because nothing is shuffled."""
-    return stage.family in MAKING or stage.reads or (whole and "Batch" in stage.family)
-
-
-def _is_same(view: StepsView, stages: Sequence[Stage], at: int, work: InputWork) -> bool:
-    """Whether a stage gives the same elements in each pass: nothing below it draws or repeats."""
-    for i in (at, *bound.below(work.layout.stages, at)):
-        stage = stages[i]
-        if stage.family == REPEATS or "Random" in stage.name:
-            return False
-        if random_input.of_datasets(view, stage.datasets) is not None:
-            return False
-    return True
-
-
-def _is_cached(stages: Sequence[Stage]) -> bool:
-    """Whether a cache stands over the last stage that makes something."""
-    making = next((at for at, s in enumerate(stages) if _is_making(s)), len(stages))
-    return any(s.family == "Cache" for s in stages[:making])
-
-
 def _again(view: StepsView) -> bool:
     """Whether there is more than one pass."""
-    return any(REPEATS in d.cls for d in view.pipeline.datasets) or epochs.ended(view.steps) > 0
-
-
-def _cardinality(stages: Sequence[Stage], at: int) -> float:
-    """Elements of a pass that a stage gives: by its construction, or by the nearest stage that knows.
-
-    Sources first; else what follows, up to a repeat.
-    """
-    ratio = stages[at].elements
-    above = []
-    for stage in reversed(stages[:at]):
-        if stage.family == REPEATS:
-            break
-        above.append(stage)
-    for stage in (*stages[at:], *above):
-        known = max((d.cardinality for d in stage.datasets if "Batch" not in d.cls), default=-2)
-        if known > 0 and stage.elements:
-            return known * ratio / stage.elements
-    return 0.0
-
-
-def _own(stage: Stage) -> DatasetMade | None:
-    return next((d for d in stage.datasets if d.file and _family(d) != "Batch"), None)
-
-
-def _family(made: DatasetMade) -> str:
-    name = made.cls.removesuffix("Dataset").removesuffix("V2")
-    for part in ("Parallel", "_"):
-        name = name.removeprefix(part)
-    return name.removesuffix("Dataset")
-
-
-_METHODS = {"FlatMap": "flat_map", "PaddedBatch": "padded_batch", "Generator": "from_generator"}
-"""Methods that are not their family in small letters."""
-
-
-def method(made: DatasetMade) -> str:
-    """The method that makes a dataset."""
-    family = _family(made)
-    return _METHODS.get(family, family.lower())
+    return any(cache_place.REPEATS in d.cls for d in view.pipeline.datasets) or epochs.ended(view.steps) > 0

@@ -21,6 +21,8 @@ Key = tuple[tuple[int, str], ...]
 """A stage: the path to it from the consumer, (place among its parent's inputs, name) each."""
 INJECTED = frozenset({"Root", "Model", "MaxIntraOpParallelism", "PrivateThreadPool", "Options"})
 """Nodes that tf.data inserts and that are no stage of the user's."""
+FUSED = {"MapAndBatch": ("Batch", "Map"), "ShuffleAndRepeat": ("Repeat", "Shuffle")}
+"""Nodes that stand for two of the user's transformations, consumer first."""
 
 
 def family(name: str) -> str:
@@ -33,9 +35,7 @@ def family(name: str) -> str:
 
 def families(name: str) -> tuple[str, ...]:
     """The user's transformations that a node stands for, consumer first."""
-    if family(name) == "MapAndBatch":
-        return ("Batch", "Map")
-    return (family(name),)
+    return FUSED.get(family(name), (family(name),))
 
 
 def _remade_from(name: str) -> int | None:

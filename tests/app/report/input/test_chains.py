@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stepscope.app.report.input import chains
-from stepscope.causes.input.input_bound import SourceChange
+from stepscope.causes.input.source_change import SourceChange
 from stepscope.model.log.events import DatasetMade
 
 FILE = "/job/train.py"
@@ -87,3 +87,12 @@ def test_a_diff_says_what_changes() -> None:
     said = chains.diff("train.py", ONE_CHAIN, after).splitlines()
     assert said[:2] == ["--- a/train.py", "+++ b/train.py"]
     assert [line for line in said[2:] if line.startswith(("+", "-"))] == ["+        .cache()"]
+
+
+def test_a_statement_whose_calls_have_all_moved_goes() -> None:
+    """What would only give a name its own value is left out."""
+    text = "rows = source().shuffle(9)\nrows = rows.map(decode)\nrows = rows.batch(8)\n"
+    moved = SourceChange(kind="move", made=made(2, 2), other=made(1, 1))
+    cached = SourceChange(kind="insert", made=made(2, 2), text="cache()")
+    after = chains.edited(text, [moved, cached], {1: "shuffle", 2: "map"})
+    assert after == "rows = source().map(decode).cache().shuffle(9)\nrows = rows.batch(8)\n"

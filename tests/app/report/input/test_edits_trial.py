@@ -7,7 +7,8 @@ from tests.detectors.jobs import train_loop
 
 from stepscope.agent.trials.inputs.edits import Edits
 from stepscope.app.report.input import chains, edits_trial
-from stepscope.causes.input.input_bound import Edit, EditKind, SourceChange
+from stepscope.causes.input.input_bound import Edit, EditKind
+from stepscope.causes.input.source_change import SourceChange
 from stepscope.derive.input.bound import Pace
 from stepscope.derive.view import SessionView
 from stepscope.experiments import interventions

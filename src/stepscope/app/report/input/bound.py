@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from stepscope.app.report.input import chains, edits_trial
-from stepscope.causes.input import input_bound
+from stepscope.causes.input import input_bound, source_change
 from stepscope.derive import steps_view
 from stepscope.derive.input import bound as model
 from stepscope.errors import DamagedError, StepscopeError
@@ -60,7 +60,7 @@ def _build(view: SessionView) -> InputBound | None:
         return each * 1e9 / ns if ns > 0 else 0.0
 
     datasets = steps.pipeline.datasets if steps is not None else ()
-    methods = {made.id: input_bound.method(made) for made in datasets}
+    methods = {made.id: source_change.method(made) for made in datasets}
     ordinals = chains.ordinals(datasets, methods)
     text_of_changes, why = _diff(view, found.edits, methods, ordinals)
     now = rate(found.now_ns)

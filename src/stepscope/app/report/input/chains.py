@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from stepscope.causes.input.input_bound import SourceChange
+    from stepscope.causes.input.source_change import SourceChange
     from stepscope.model.log.events import DatasetMade
 
 _COMMENT = re.compile(r"[ \t]*#[^\r\n]*")
@@ -109,6 +109,8 @@ class _File:
         used = {id(chain): chain for chain in (*self._touched, *(chain for chain, _ in self._found.values()))}
         for chain in sorted(used.values(), key=lambda c: -c.start):
             text = text[: chain.start] + "".join(c.text + c.comment for c in chain.calls) + text[chain.end :]
+            if not chain.calls and chain.target == chain.root:
+                text = _without_line(text, chain)
         return text
 
     def make(self, change: SourceChange) -> None:
@@ -140,6 +142,14 @@ class _File:
         if made.id not in self._found:
             self._found[made.id] = _find(self._chains, made, self._method[made.id], self._ordinal.get(made.id, (1, 1)))
         return self._found[made.id]
+
+
+def _without_line(text: str, chain: _Chain) -> str:
+    """The text without the line of a chain all of whose calls are gone, if it only gives a name its own value."""
+    begin, end = text.rfind("\n", 0, chain.start) + 1, text.find("\n", chain.start) + 1
+    if end and text[begin:end].strip() == f"{chain.target} = {chain.root}":
+        return text[:begin] + text[end:]
+    return text
 
 
 def ordinals(datasets: Sequence[DatasetMade], method: Mapping[int, str]) -> dict[int, tuple[int, int]]:

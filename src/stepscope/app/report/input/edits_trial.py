@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.causes.input import input_bound
+from stepscope.causes.input import source_change
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from stepscope.causes.input.input_bound import Edit, SourceChange
+    from stepscope.causes.input.input_bound import Edit
+    from stepscope.causes.input.source_change import SourceChange
     from stepscope.derive.view import SessionView
     from stepscope.model.log.events import DatasetMade
 
@@ -43,4 +44,4 @@ def _text(change: SourceChange, ordinals: Mapping[int, tuple[int, int]]) -> str:
 
 def _call(made: DatasetMade, ordinals: Mapping[int, tuple[int, int]]) -> str:
     at, count = ordinals.get(made.id, (1, 1))
-    return f"{input_bound.method(made)}@{made.line}{f'#{at}' if count > 1 else ''}"
+    return f"{source_change.method(made)}@{made.line}{f'#{at}' if count > 1 else ''}"

@@ -1,0 +1,49 @@
+"""A change of the program's chain of transformations, and what its text calls a transformation.
+
+Serves the report's input bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from stepscope.derive.input.stages import Stage
+    from stepscope.model.log.events import DatasetMade
+
+_METHODS = {"FlatMap": "flat_map", "PaddedBatch": "padded_batch", "Generator": "from_generator"}
+"""Methods that are not their family in small letters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceChange:
+    """A change of the program's chain of transformations.
+
+    insert: ``text`` as a call after ``made``. move: the call of ``made`` before that of ``other``. keyword: ``text`` as
+    a further argument of ``made``. remove: the call of ``made``.
+    """
+
+    kind: Literal["insert", "move", "keyword", "remove"]
+    made: DatasetMade
+    other: DatasetMade | None = None
+    text: str = ""
+
+
+def own(stage: Stage) -> DatasetMade | None:
+    """The construction of a stage that the user's text has, but for a batch that is fused with it."""
+    return next((d for d in stage.datasets if d.file and family_of(d) != "Batch"), None)
+
+
+def family_of(made: DatasetMade) -> str:
+    """Class of a construction without version and parallel prefix: Map, Batch."""
+    name = made.cls.removesuffix("Dataset").removesuffix("V2")
+    for part in ("Parallel", "_"):
+        name = name.removeprefix(part)
+    return name.removesuffix("Dataset")
+
+
+def method(made: DatasetMade) -> str:
+    """The method that makes a dataset."""
+    family = family_of(made)
+    return _METHODS.get(family, family.lower())
