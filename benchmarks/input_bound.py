@@ -18,7 +18,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -27,8 +26,9 @@ import msgspec
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / "benchmarks" / "programs" / "input_bound"
-PAGE = ROOT / "docs" / "benchmarks" / "input-bound.md"
 HARNESS = "harness.py"
+ENVIRONMENT = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": str(PROGRAMS)}
+"""Of the programs: those of every folder find the harness."""
 WAITS = "device_s="
 """Argument of a program whose step waits for a device: its rate is that of wall time."""
 NEAR, REACHED = 0.15, 0.9
@@ -136,7 +136,7 @@ def predict(program: Path, python: str, seconds: float, session: Path) -> Said |
         subprocess.run(
             [*run, python, program.name, "--seconds", str(seconds)],
             cwd=program.parent,
-            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+            env=ENVIRONMENT,
             check=True,
             stdout=subprocess.DEVNULL,
             timeout=900,
@@ -167,7 +167,7 @@ def measure(program: Path, python: str, said: Said, seconds: float, rounds: int)
         done = subprocess.run(
             [python, program.name, *arguments],
             cwd=program.parent,
-            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+            env=ENVIRONMENT,
             check=True,
             stdout=subprocess.PIPE,
             text=True,
@@ -184,20 +184,6 @@ def load(path: Path) -> dict[str, Result]:
     return {result.name: result for result in found}
 
 
-def page(rows: Sequence[Row]) -> str:
-    """The page, without what was written by hand after it."""
-    near, reached = sum(r.near for r in rows), sum(r.reached >= REACHED for r in rows)
-    head = (
-        "# Does the model of the input say what it could reach?\n\n"
-        "Printed by `make bench-input-bound ARGS=--write`. Badly made inputs; the bound and the diff of one report "
-        "each, against a grid of pipelines measured in turn in one process (medians of the rounds). Rates are samples "
-        "per second of CPU time, with one core; where the step waits for a device, of wall time. Predicted: the rate "
-        f"as it is times the report's gain.\n\nWithin 15 % of the grid's best: {near} of {len(rows)}. The diff "
-        f"reaches 90 % of it: {reached} of {len(rows)}.\n\n"
-    )
-    return head + HEAD + "\n" + "".join(row.line() + "\n" for row in rows)
-
-
 def main() -> int:
     """Measure what is not measured yet, print the table."""
     parser = argparse.ArgumentParser(description="the input's bound against the best of a grid")
@@ -211,7 +197,6 @@ def main() -> int:
     parser.add_argument("--run-seconds", type=float, default=4.0, help="CPU time of the run under stepscope")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--python", default=sys.executable, help="the job's Python")
-    parser.add_argument("--write", action="store_true", help="write docs/benchmarks/input-bound.md")
     options = parser.parse_args()
     found = programs_of(options.programs)
     programs = [path for path in found if not options.only or path.stem in options.only.split(",")]
@@ -232,9 +217,8 @@ def main() -> int:
                 file.write(msgspec.json.encode(known[name]) + b"\n")
         rows.append(Row(result=msgspec.structs.replace(known[name], said=said)))
         print(rows[-1].line(), flush=True)
-    if options.write:
-        after = PAGE.read_text().partition("\n## ") if PAGE.exists() else ("", "", "")
-        PAGE.write_text(page(rows) + after[1] + after[2])
+    near, reached = sum(r.near for r in rows), sum(r.reached >= REACHED for r in rows)
+    print(f"within 15 %: {near} of {len(rows)}; the diff reaches 90 %: {reached}")
     return 0 if sum(row.near and row.reached >= REACHED for row in rows) >= 0.8 * len(programs) else 1
 
 
