@@ -29,6 +29,6 @@ def test_a_rate_that_no_edit_reaches_is_said_to_be_one() -> None:
     """A sentence does not end where the edits would begin."""
     said = bound._text((), "samples", (591.0, 685.0, 685.0), "MapAndBatch binds", 2.0)
     assert said == (
-        "591 samples/s now, 685 at best on 2 cores with the code of its functions as it is (MapAndBatch binds); no "
-        "edit of the pipeline alone that is known here reaches it"
+        "591 samples/s now, 685 at best on 2 cores with the code of its functions as it is (modelled; MapAndBatch "
+        "binds); no edit of the pipeline alone that is known here reaches it"
     )

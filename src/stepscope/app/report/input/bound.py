@@ -152,7 +152,7 @@ def _text(edits: tuple[InputEdit, ...], unit: str, rates: tuple[float, float, fl
     on = f"{cores:.3g} core{'' if cores == 1 else 's'}"
     if best < MIN_GAIN * now:
         return f"{format_rate(now)} {unit}/s; no edit of the pipeline that is known here gains on {on}: {binds}"
-    most = f"{format_rate(best)} at best on {on} with the code of its functions as it is ({binds})"
+    most = f"{format_rate(best)} at best on {on} with the code of its functions as it is (modelled; {binds})"
     said = f"{format_rate(now)} {unit}/s now, {most}"
     if not edits:
         return f"{said}; no edit of the pipeline alone that is known here reaches it"
