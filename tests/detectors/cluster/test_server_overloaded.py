@@ -120,6 +120,15 @@ def test_a_server_that_reads_late_is_overloaded() -> None:
     assert "unread_ratio" in {one.metric for one in found.evidence}
 
 
+@pytest.mark.parametrize(("cpu", "outcome"), [(1.95, "undecided"), (0.5, "clear")])
+def test_without_a_trace_nothing_says_whether_workers_wait(cpu: float, outcome: str) -> None:
+    """A server at its limit is undecided then; of one with CPUs left nothing is asked."""
+    job = served(0.6, cpu)
+    del job.resources["op_traces"]
+    found, checked = look(DETECTOR, job)
+    assert (found, checked.outcome) == ((), outcome)
+
+
 def test_a_worker_sees_that_the_server_reads_late() -> None:
     """Short pauses fill its window, while looks at the server's end rarely meet unread data."""
     (found,), _ = look(DETECTOR, served(0.6, 0.5, full="10.0.0.1:5000"))

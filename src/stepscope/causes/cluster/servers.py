@@ -45,9 +45,9 @@ class Server:
     limit: LinkLimit | None
     """The busiest link that it holds; None: none."""
     client: str
-    """The worker that waits most."""
-    exchange_ratio: float
-    """Share of that worker's traced steps in which it exchanges data and none of its ops runs."""
+    """The worker that waits most; "": no worker has an op trace."""
+    exchange_ratio: float | None
+    """Share of that worker's traced steps in which it exchanges data and none of its ops runs; None: unknown."""
 
     @property
     def cpu_ratio(self) -> float:
@@ -56,13 +56,18 @@ class Server:
 
 
 def build(view: SessionView) -> tuple[Server, ...]:
-    """The servers of whose workers a trace shows what they exchange; those that use most of their CPUs first."""
+    """The servers of workers that step; those that use most of their CPUs first.
+
+    The time that is looked at is that of the workers with an op trace, if there is one.
+    """
     everyone = view.get(of_job.build)
-    workers = [member for member in everyone if member.exchange_ratio is not None and member.info.role != ROLE]
+    workers = [member for member in everyone if member.info.role != ROLE]
+    traced = [member for member in workers if member.exchange_ratio is not None]
+    workers = traced or workers
     span = _span(workers)
     if span is None:
         return ()
-    client = max(workers, key=lambda member: member.exchange_ratio or 0.0)
+    client = max(traced, key=lambda member: member.exchange_ratio or 0.0, default=None)
     found = [_server(member, client, workers, *span) for member in everyone if member.info.role == ROLE]
     return tuple(sorted((one for one in found if one is not None), key=lambda one: -one.cpu_ratio))
 
@@ -79,7 +84,7 @@ def _span(workers: Sequence[Member]) -> tuple[int, int] | None:
 
 
 def _server(
-    member: Member, client: Member, workers: Sequence[Member], first_unix_ns: int, last_unix_ns: int
+    member: Member, client: Member | None, workers: Sequence[Member], first_unix_ns: int, last_unix_ns: int
 ) -> Server | None:
     session = member.open().session
     first, last = (at - session.manifest.started_unix_ns for at in (first_unix_ns, last_unix_ns))
@@ -100,8 +105,8 @@ def _server(
         allowed=min(cpus, quota) if quota > 0 else cpus,
         waiting=_growth(own.wait_ns) / 1e9 / seconds,
         limit=max(held, key=lambda limit: limit.use.busy_ratio, default=None),
-        client=client.name,
-        exchange_ratio=client.exchange_ratio or 0.0,
+        client=client.name if client is not None else "",
+        exchange_ratio=client.exchange_ratio if client is not None else None,
     )
 
 

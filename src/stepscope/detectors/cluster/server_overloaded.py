@@ -16,8 +16,8 @@ the server uses during these steps; `waiting_threads`: its threads that wait for
 worker that finds the server's window full shows the same.
 
 ## Known limits
-Needs an op trace of a worker, and the server's own session. What part of the exchange the limit makes is not known: the
-share is an upper bound. Wall clocks of the hosts say which time is meant.
+Needs the server's own session; without an op trace of a worker it is undecided. What part of the exchange the limit
+makes is not known: the share is an upper bound. Wall clocks of the hosts say which time is meant.
 
 ## Remedy
 More servers, with large variables in parts on all of them; more CPUs or a faster link for this one; fewer bytes.
@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.cluster import members, servers
-from stepscope.detectors.base import Detector, Seen, Signal, severity_of
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, severity_of
 from stepscope.model.report.finding import Cost, Evidence, Remedy
 from stepscope.units import Ratio, format_rate, format_ratio
 
@@ -56,17 +56,20 @@ class Params:
     """Threads of it that wait for a CPU in the mean, and at least as many as run, where others use its CPUs."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen]:
-    """Yield a finding for each server that is at its limit."""
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+    """Yield a finding for each server that is at its limit, or that whether workers wait for it is unknown."""
     for server in view.get(servers.build):
-        why = _why(server, params)
-        if server.exchange_ratio >= params.min_ratio and why:
-            yield _finding(server, params, why)
+        why, waits = _why(server, params), server.exchange_ratio
+        if why and waits is None:
+            hint = f"{server.name} is at its limit, {why}; whether workers wait for it, an op trace of one would say"
+            yield Undecided(missing=Signal.OP_TRACE, hint=hint)
+        elif why and waits is not None and waits >= params.min_ratio:
+            yield _finding(server, params, why, waits)
 
 
-def _finding(server: Server, params: Params, why: str) -> Seen:
+def _finding(server: Server, params: Params, why: str, waits: float) -> Seen:
     evidence = [
-        Evidence(metric="exchange_ratio", value=server.exchange_ratio, unit="ratio", threshold=params.min_ratio),
+        Evidence(metric="exchange_ratio", value=waits, unit="ratio", threshold=params.min_ratio),
         Evidence(metric="server_cpu_ratio", value=server.cpu_ratio, unit="ratio", threshold=params.min_cpu),
     ]
     if _starved(server, params):
@@ -79,11 +82,11 @@ def _finding(server: Server, params: Params, why: str) -> Seen:
         evidence.append(Evidence(metric=name, value=value, unit="ratio"))
     return Seen(
         title=f"{server.name} is at its limit, {why}: {server.client} spends "
-        f"{format_ratio(server.exchange_ratio)} of its step exchanging data with servers, and does not compute",
+        f"{format_ratio(waits)} of its step exchanging data with servers, and does not compute",
         confidence=0.8,
-        severity=severity_of(server.exchange_ratio),
+        severity=severity_of(waits),
         evidence=tuple(evidence),
-        cost=Cost(ratio=0.0, low=0.0, high=server.exchange_ratio, basis="unknown"),
+        cost=Cost(ratio=0.0, low=0.0, high=waits, basis="unknown"),
         remedies=(
             Remedy(
                 id="more-servers",
