@@ -9,7 +9,7 @@ from tests.reports.samples import clean, finding
 from stepscope.errors import UsageError
 from stepscope.experiments import plan, proofs
 from stepscope.model.report.finding import Component, Evidence, Place, Report, StepMaker
-from stepscope.model.report.input_bound import InputBound
+from stepscope.model.report.input_bound import InputBound, InputEdit
 from stepscope.model.report.ledger import LedgerEntry
 
 
@@ -219,6 +219,10 @@ def test_the_edits_of_the_input_are_tried_by_what_they_gain() -> None:
     )
     found = plan.candidates(msgspec.structs.replace(_report(input_wait=0.9), input_bound=bound))
     assert ("gain", 0.75) in {(one.kind, one.expected_ratio) for one in found if one.trial == bound.trial}
+    cache = InputEdit(kind="cache", text="", per_s=400.0, binds="cores")
+    unsure = msgspec.structs.replace(bound, edits=(cache,))
+    found = plan.candidates(msgspec.structs.replace(_report(input_wait=0.9), input_bound=unsure))
+    assert [one.expected_ratio for one in found if one.trial == bound.trial] == [0.375]
     little = msgspec.structs.replace(bound, best_per_s=103.0)
     tried = plan.candidates(msgspec.structs.replace(_report(input_wait=0.9), input_bound=little))
     assert bound.trial not in {one.trial for one in tried}

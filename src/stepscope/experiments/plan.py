@@ -28,6 +28,8 @@ MIN_RATIO = 0.05
 """Share of the step below which what a trial may remove is not worth it: the smallest change that a few short runs
 show is of this size (ratios of equal runs lie between 0.9 and 1.15)."""
 BATCH = "batch"
+CACHE = "cache"
+"""Kind of an edit of the input."""
 ARGUMENTS: Mapping[str, str] = {BATCH: "4", "steps-per-execution": "10"}
 """Arguments with which an intervention is tried if none is given."""
 FIT_ONLY = frozenset(
@@ -193,6 +195,8 @@ def _of_bound(report: Report) -> Iterable[Candidate]:
     if bound is None or not bound.trial or not bound.best_per_s:
         return
     expected = 1 - bound.now_per_s / bound.best_per_s
+    if any(edit.kind == CACHE and not edit.bytes for edit in bound.edits):
+        expected *= UNKNOWN  # a pass may be too long, or too large, to fill it
     if expected >= MIN_RATIO:
         yield Candidate(
             trial=bound.trial,
