@@ -107,7 +107,7 @@ def test_what_stays_somewhere_is_not_looked_for() -> None:
     names.learn("/usr/lib/python3.11/threading.py", "Thread._bootstrap")
     assert names.text("<frozen importlib._bootstrap_external>:10") == "<frozen importlib._bootstrap_external>:10"
     assert "zebra" not in names.text("<frozen zebra.train>")
-    names.text("/work/wt/train.py was work/wt/train.py")
+    names.text("/home/zq/train.py was home/zq/train.py")
     names.text("/home/ann/captures/.native-1a21ceb7a69-a46867e5/perf.data is of 1a21ceb7a69-a46867e5")
     assert names.left == {"ann", "zebra"}
     assert words_of("1a21ceb7a69-a46867e5") & names.hidden == set()
