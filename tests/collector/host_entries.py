@@ -7,13 +7,14 @@ from pathlib import Path
 
 from stepscope.collector.host_members import Entry
 from stepscope.collector.launch import rundir
+from stepscope.wire.env import RUN_PREFIX
 
 S = 1_000_000_000
 
 
 def member(folder: Path, number: int, *, began_s: int = 0) -> Entry:
     """A session whose run directory is that of this process: it lives."""
-    run = folder / f"run-{number}"
+    run = folder / f"{RUN_PREFIX}{os.getuid()}-{number}"
     run.mkdir(exist_ok=True)
     config = {
         "owner_pid": os.getpid(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -29,9 +30,9 @@ def register(folder: Path, entry: Entry) -> Members:
     return host_members.register("job", entry, folder / f"{entry.names[0]}-job.stepscope")
 
 
-def leave(folder: Path, entry: Entry, at_s: int) -> Members | None:
+def leave(folder: Path, entry: Entry, at_s: int, *, tasks: int = 2) -> Members | None:
     """End a session."""
-    return host_members.leave("job", folder / entry.session, entry.names, at_s * S)
+    return host_members.leave("job", folder / entry.session, entry.names, at_s * S, tasks)
 
 
 def test_the_last_to_end_gets_all(tmp_path: Path) -> None:
@@ -62,6 +63,18 @@ def test_a_member_that_says_late_that_it_is_one(tmp_path: Path) -> None:
     assert len(register(tmp_path, member(tmp_path, 1, began_s=12)).entries) == 1
 
 
+def test_the_only_member_leaves_nothing(tmp_path: Path) -> None:
+    """Where the other tasks are on other hosts; and where all are in its session, whoever else runs here."""
+    one = member(tmp_path, 0)
+    register(tmp_path, one)
+    assert leave(tmp_path, one, 10) is None
+    assert not list(tmp_path.glob(f"{host_members.PREFIX}*"))
+    member(tmp_path, 1)
+    register(tmp_path, one)
+    assert leave(tmp_path, one, 10, tasks=1) is None
+    assert not list(tmp_path.glob(f"{host_members.PREFIX}*"))
+
+
 def test_a_collector_that_died_is_not_waited_for(tmp_path: Path) -> None:
     """Its session is one of those to join; opening it completes it."""
     one, two = member(tmp_path, 0), member(tmp_path, 1)
@@ -90,12 +103,27 @@ def test_a_file_of_somebody_else_is_not_used(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_old_files_are_swept(tmp_path: Path) -> None:
-    """Those of members that ended long ago without others."""
-    one = member(tmp_path, 0)
+def test_files_of_jobs_that_are_over_are_swept(tmp_path: Path) -> None:
+    """Not while a member runs, nor while somebody may come late; and where all were killed, at once."""
+    one, other = member(tmp_path, 0), member(tmp_path, 1)
     register(tmp_path, one)
     host_members.sweep()
     assert list(tmp_path.glob(f"{host_members.PREFIX}*"))
-    leave(tmp_path, one, 1)
+    leave(tmp_path, one, time.monotonic_ns() // S)
+    host_members.sweep()
+    assert list(tmp_path.glob(f"{host_members.PREFIX}*"))
+    dead(other)
+    host_members.sweep()
+    assert not list(tmp_path.glob(f"{host_members.PREFIX}*"))
+    register(tmp_path, one)
+    dead(one)
+    host_members.sweep()
+    assert not list(tmp_path.glob(f"{host_members.PREFIX}*"))
+
+
+@pytest.mark.parametrize("left", [b"", b'{"entries": ['])
+def test_what_a_killed_writer_left_is_swept(tmp_path: Path, left: bytes) -> None:
+    """Nobody holds its lock, and it names nobody who runs."""
+    host_members.path_of("job", tmp_path).write_bytes(left)
     host_members.sweep()
     assert not list(tmp_path.glob(f"{host_members.PREFIX}*"))

@@ -2,7 +2,9 @@
 
 The file is named after the user and the job, is private to the user, and is locked while it is read and changed. It
 holds the sessions of the members, and which of them still run; the collector that ends last learns that it is the last,
-and the file goes. What a collector that died has left in it is recognised by its run directory.
+and the file goes. It also goes when the only one that is known has ended, if that has all tasks or nothing else is
+measured here that could say late that it is a member. What a collector that died has left in it is recognised by its
+run directory.
 """
 
 from __future__ import annotations
@@ -84,8 +86,15 @@ def register(job_id: str, entry: Entry, joint: Path) -> Members:
         return Members(joint=members.joint, entries=members.entries)
 
 
-def leave(job_id: str, session: Path, names: Sequence[str], ended_ns: int) -> Members | None:
+def leave(job_id: str, session: Path, names: Sequence[str], ended_ns: int, tasks: int) -> Members | None:
     """A session and its report are complete. Return all members if no other runs any more, else None.
+
+    Args:
+        job_id: what only members of this job share.
+        session: path of the session.
+        names: names of its tasks.
+        ended_ns: when it was complete.
+        tasks: number of tasks that the job has, on all hosts.
 
     Raises:
         OSError: there is no place for the file.
@@ -97,11 +106,22 @@ def leave(job_id: str, session: Path, names: Sequence[str], ended_ns: int) -> Me
             return None
         entry = msgspec.structs.replace(mine, names=tuple(names), ended_ns=ended_ns)
         members.entries = (*others, entry)
-        if not others or any(one.runs for one in others):  # alone: who has not said yet that it is a member may come
+        if any(one.runs for one in others):
+            return None
+        if not others:
+            whole = len(set(names)) >= tasks
+            members.entries = () if whole or not _may_come(members) else members.entries
             return None
         found = Members(joint=members.joint, entries=members.entries)
         members.entries = ()
         return found
+
+
+def _may_come(members: Members) -> bool:
+    """Whether somebody is measured here who is not known as a member of the job: it may say so late."""
+    known = {entry.run for entry in members.entries}
+    runs = run_directories.listed(os.getuid())
+    return any(str(run) not in known and not run_directories.abandoned(run) for run in runs)
 
 
 def others_run(job_id: str, session: Path) -> bool:
@@ -210,7 +230,7 @@ def _lock(path: Path) -> int:
 
 
 def sweep() -> None:
-    """Remove files of this user's jobs whose members ended long ago without others; their sessions stay as they are."""
+    """Remove files of this user's jobs whose members have ended, if none can come any more; their sessions stay."""
     for place in rundir.temporary_directories():
         try:
             found = sorted(place.glob(f"{PREFIX}{os.getuid()}-*.json"))
@@ -227,11 +247,21 @@ def _remove_old(path: Path) -> None:
         return
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        members = _MEMBERS.decode(os.pread(fd, MAX_BYTES, 0))
-        late_ns = time.monotonic_ns() - LATE_NS
-        if not any(entry.runs or entry.ended_ns > late_ns for entry in members.entries):
+        if not _awaited(os.pread(fd, MAX_BYTES, 0)):
             path.unlink(missing_ok=True)
-    except (OSError, msgspec.DecodeError):  # in use
+    except OSError:  # in use
         return
     finally:
         os.close(fd)
+
+
+def _awaited(data: bytes) -> bool:
+    """Whether a member in the file runs, or another may come; not if its writer was killed."""
+    try:
+        members = _MEMBERS.decode(data)
+    except msgspec.DecodeError:
+        return False
+    late_ns = time.monotonic_ns() - LATE_NS
+    if any(entry.runs for entry in members.entries):
+        return True
+    return any(entry.ended_ns > late_ns for entry in members.entries) and _may_come(members)

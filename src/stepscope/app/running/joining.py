@@ -68,7 +68,8 @@ def join(recording: Recording) -> Path | None:
         return None
     names = [member.name for member in members]
     try:
-        known = host_members.leave(members[0].job_id, recording.session, names, time.monotonic_ns())
+        tasks = len(members[0].names)
+        known = host_members.leave(members[0].job_id, recording.session, names, time.monotonic_ns(), tasks)
         if known is None:
             return None
         paths = [Path(entry.session) for entry in known.entries if layout.is_session(Path(entry.session))]
