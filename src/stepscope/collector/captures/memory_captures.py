@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stepscope.collector.captures import window_steps
 from stepscope.collector.captures.native_captures import NativeCaptures
 from stepscope.collector.kernel import perf
 from stepscope.collector.native.memory_window import MemoryWindow
@@ -53,13 +54,8 @@ class MemoryCaptures(NativeCaptures):
         return info
 
     def _ask_held(self, key: str) -> None:
-        worker = self._recording.drainer.workers.get(key)
-        if worker is None or worker.closed:
-            return
-        try:
-            commands.send(str(worker.folder / commands.COMMANDS_NAME), {"kind": commands.HELD})
-        except (OSError, ValueError) as error:
-            self._recording.note("DX147", f"what variables hold is not known in a window of memory: {error}")
+        lost = "what variables hold is not known in a window of memory"
+        window_steps.tell(self._recording, key, {"kind": commands.HELD}, lost)
 
     def _window(self, pid: int, folder: Path, can: Abilities, rates: Rates, seconds: float) -> NativeWindow:
         return MemoryWindow(pid, folder, can, rates, seconds)

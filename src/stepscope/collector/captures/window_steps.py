@@ -151,14 +151,34 @@ def keep_awake(recording: Owner, worker: str, seconds: float, *, hz: int = 0) ->
         seconds: how long, from its start, without the time until the process notices.
         hz: rate at which it is to sample its Python stacks, which are spliced in; 0: the usual one.
     """
+    command: dict[str, object] = {"kind": commands.STACKS, "hz": hz, "seconds": seconds + _MARGIN_S}
+    lost = "Python stacks could not be sampled more often during a window"
+    tell(recording, worker, command, lost, needed=hz > 0)
+
+
+def tell(recording: Owner, worker: str, command: dict[str, object], lost: str, *, needed: bool = True) -> None:
+    """Ask a process for something during a window; what is ``lost`` if it cannot be asked becomes a note.
+
+    Args:
+        recording: the recording.
+        worker: the process's key.
+        command: what is asked for.
+        lost: the note's words.
+        needed: whether something is lost if the process has no thread of the agent (PyTorch, JAX).
+    """
     found = recording.drainer.workers.get(worker)
     if found is None or found.closed:
         return
-    command: dict[str, object] = {"kind": commands.STACKS, "hz": hz, "seconds": seconds + _MARGIN_S}
+    folder = found.folder / commands.COMMANDS_NAME
+    if not folder.is_dir():
+        if needed:
+            recording.note("DX147", f"{lost}: process {found.pid} has no thread of the agent")
+        return
     try:
-        commands.send(str(found.folder / commands.COMMANDS_NAME), command)
-    except (OSError, ValueError) as error:  # it takes no commands: use the usual samples
-        recording.note("DX147", f"Python stacks could not be sampled more often during a window: {error}")
+        commands.send(str(folder), command)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else error
+        recording.note("DX147", f"{lost}: {why}")
 
 
 def with_cost(recording: Owner, info: CaptureInfo, asked: Asked) -> CaptureInfo:
