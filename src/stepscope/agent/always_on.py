@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from stepscope.agent.bootstrap import ImportHook
     from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
 
 MARK = "# stepscope enable "
 """Prefix of the line in the .pth file that holds the settings as JSON."""
@@ -36,6 +37,8 @@ SLOTS = DEFAULT_SLOTS // 4
 """Ring slots: 15 MB of memory per process instead of 60, still more than a minute at the governor's limit."""
 DELAY_NS = 3_000_000_000
 """Delay from the end of the framework's import to the start of the sidecar."""
+_LATER_S = 0.5
+"""What a sidecar waits longer that is started at once: until then the job removes the run directory at its exit."""
 _LOOK_NS = 30_000_000_000
 _SILENT_S = 60.0
 """Seconds without a published status after which the sidecar counts as dead or stopped."""
@@ -44,7 +47,8 @@ _MAX_ANCESTORS = 64
 SIDECAR_BYTES = 64 << 20
 """What a sidecar takes: without so much room in the control group none is started, or started again."""
 _CODE = (
-    "import sys; sys.path.append(sys.argv.pop(1)); from stepscope.app.running.always_on import main; main(sys.argv[1:])"
+    "import sys; sys.path.append(sys.argv.pop(1)); "
+    "from stepscope.app.running.always_on_start import main; main(sys.argv[1:])"
 )
 
 
@@ -90,6 +94,8 @@ def _arm(settings: dict[str, Any]) -> Optional[ImportHook]:
     if owner is not None and bootstrap.HOOK is not None:
         for name in bootstrap.COMPUTES:
             bootstrap.HOOK.after_import(name, owner.begin)
+        for name in bootstrap.UNSAMPLED:
+            bootstrap.HOOK.after_import(name, owner.begin_unsampled)
     return bootstrap.HOOK
 
 
@@ -170,6 +176,8 @@ class Owner:
         self.run = run_directory.make("", time.monotonic_ns(), me, SLOTS)
         self.starts = 0
         self._next_ns = 0
+        self._waits_until_ns = 0
+        """Until when a sidecar that was started at once does nothing but wait; 0: none was."""
         try:
             run_directory.write_json(os.path.join(self.run, ENABLED_NAME), settings)
             run_directory.write_json(os.path.join(self.run, JOB_NAME), self._job(me))
@@ -203,8 +211,18 @@ class Owner:
             self.leave()
             return
         if not self._next_ns:
-            self._next_ns = current.now() + DELAY_NS
+            self._next_ns = current.now() + (DELAY_NS if not self.starts else DELAY_NS + _LOOK_NS)
             current.hooks.on_tick(self.tick)
+
+    def begin_unsampled(self, module: Foreign) -> None:
+        """Called when a framework has been imported whose jobs have no thread of the agent: start the sidecar."""
+        del module
+        current = state.CURRENT
+        if current is None:
+            self.leave()
+        elif not self._next_ns and not self.starts and self.pid == os.getpid() and has_room():
+            self._waits_until_ns = current.now() + DELAY_NS
+            self._start(current, DELAY_NS / 1e9 + _LATER_S)
 
     def tick(self, now_ns: int) -> None:
         """Called a few times a second; starts the sidecar when it is due."""
@@ -220,17 +238,20 @@ class Owner:
             current.take_out("its sidecar does not live")
             self._remove()
             return
+        self._start(current)
+
+    def _start(self, current: AgentState, wait_s: float = 0.0) -> None:
         self.starts += 1
         try:
-            daemon.start(self.command())
+            daemon.start(self.command(wait_s))
         except OSError as error:
             current.take_out("its sidecar cannot be started: %s" % error)
             self._remove()
 
-    def command(self) -> str:
+    def command(self, wait_s: float = 0.0) -> str:
         """The shell command that starts the sidecar; STEPSCOPE_ALWAYS keeps the sidecar itself from being measured."""
         package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-        words = [str(self._settings["python"]), "-I", "-c", _CODE, package, self.run, str(self.starts)]
+        words = [str(self._settings["python"]), "-I", "-c", _CODE, package, self.run, str(self.starts), "%g" % wait_s]
         log = shlex.quote(os.path.join(self.run, "sidecar.log"))
         line = " ".join(shlex.quote(word) for word in words)
         return "cd /; STEPSCOPE_ALWAYS=0 STEPSCOPE_RUN= %s </dev/null >/dev/null 2>>%s &" % (line, log)
@@ -244,8 +265,8 @@ class Owner:
         return age < _SILENT_S
 
     def leave(self) -> None:
-        """At exit: remove the run directory if no sidecar was started, because nobody would read it."""
-        if self.pid == os.getpid() and not self.starts:
+        """At exit: remove the run directory if no sidecar reads it, or the one that was started still waits."""
+        if self.pid == os.getpid() and (not self.starts or time.monotonic_ns() < self._waits_until_ns):
             self._remove()
 
     def _remove(self) -> None:

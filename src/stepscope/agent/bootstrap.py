@@ -31,6 +31,8 @@ ROOTS = ("tensorflow", "keras", "tf_keras", "onnxruntime", "torch", "jax")
 """Packages whose first import starts the measurement of a process."""
 COMPUTES = ("tensorflow", "onnxruntime")
 """Packages whose import also starts sampling."""
+UNSAMPLED = ("torch", "jax")
+"""Packages whose jobs have steps or tasks but, of themselves, no thread of the agent."""
 
 _PEERS = "/peers.jsonl"
 """``wire.env.PEERS_NAME``, which costs an import."""

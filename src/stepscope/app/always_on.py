@@ -77,7 +77,8 @@ def enable(python: str | None, wanted: Wanted) -> str:
     pth_file.write(environment, settings)
     if settings.page_module:
         _start_page(settings)
-    head = f"enabled: every TensorFlow process that {environment.python} starts from now on"
+    what = "every process of TensorFlow, PyTorch, JAX and ONNX Runtime"
+    head = f"enabled: {what} that {environment.python} starts from now on"
     return f"{head}\n{_terms(environment, settings)}"
 
 

@@ -28,7 +28,7 @@ _PYTHON = click.option(
 )
 
 
-@click.command(short_help="Measure every TensorFlow job of an environment.")
+@click.command(short_help="Measure every job of an environment.")
 @_PYTHON
 @click.option(
     "--sessions",
@@ -90,12 +90,12 @@ def enable(
     no_sources: bool,
     status: bool,
 ) -> None:
-    """Measure every TensorFlow process that an environment's Python starts from now on.
+    """Measure every deep-learning process that an environment's Python starts from now on.
 
     Writes one file, stepscope-enable.pth, into its site-packages. Nothing is installed there and no job is changed. A
-    process without TensorFlow pays a few tenths of a millisecond at its start; jobs are measured at levels 0 and 1
-    only. Jobs that are already running are not measured. STEPSCOPE_ALWAYS=0 excludes a process. List the measured jobs
-    with: stepscope ps
+    process without TensorFlow, PyTorch, JAX or ONNX Runtime pays a few tenths of a millisecond at its start; jobs are
+    measured at levels 0 and 1 only. Jobs that are already running are not measured. STEPSCOPE_ALWAYS=0 excludes a
+    process. List the measured jobs with: stepscope ps
     """
     from stepscope.app import always_on  # noqa: PLC0415 - --help needs none of it
 

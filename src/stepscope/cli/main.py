@@ -25,7 +25,7 @@ COMMANDS = {
     "top": ("stepscope.cli.ps:top", "Watch a running job."),
     "trace": ("stepscope.cli.trace:trace", "Capture some steps of a running job."),
     "attach": ("stepscope.cli.attach:attach", "Examine a running process that was started without stepscope."),
-    "enable": ("stepscope.cli.enable:enable", "Measure every TensorFlow job of an environment."),
+    "enable": ("stepscope.cli.enable:enable", "Measure every job of an environment."),
     "disable": ("stepscope.cli.enable:disable", "Undo enable."),
     "report": ("stepscope.cli.report:report", "Show the report of a session."),
     "view": ("stepscope.cli.view:view", "Serve sessions and running jobs: web page and REST."),

@@ -1,14 +1,12 @@
-"""The sidecar of a job that is always measured: ``python -c ... stepscope.app.running.always_on.main RUN STARTS``.
+"""The sidecar of a job that is always measured (its beginning: ``app.running.always_on_start``).
 
-The agent starts it, as nobody's child, some seconds after TensorFlow's import. It lives until the job and all of its
+The agent starts it, as nobody's child, some seconds after the framework's import. It lives until the job and all of its
 measured children have ended, and keeps its session, and the folder of all of them, within the disk's quota. If anything
 here fails for good, the run directory goes, the agent sees that and takes itself out; the job goes on.
 """
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 import time
 from pathlib import Path
@@ -26,21 +24,15 @@ from stepscope.errors import StepscopeError
 from stepscope.wire import trouble
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from stepscope.collector.always_on.pth_file import Settings
 
 _KEEP_HOUSE_NS = 600_000_000_000
-_FIRST_OWN_DESCRIPTOR = 3
 NOT_COMPARED = "DX190"
 """Clocks of hosts could not be compared."""
 
 
-def main(argv: Sequence[str]) -> None:
-    """Entry point. Its words go to ``sidecar.log`` in the run directory: there is nobody to tell."""
-    run, starts = Path(argv[0]), int(argv[1])
-    _leave_the_job()
-    sidecar.become_background()
+def follow_job(run: Path, starts: int) -> None:
+    """Record a job to its end. What is said goes to ``sidecar.log`` in the run directory: there is nobody to tell."""
     lock = sidecar.only_one(run)
     settings = retention.settings_of(run)
     if lock < 0 or settings is None:
@@ -99,18 +91,6 @@ def _serve_page(settings: Settings, sessions: Path) -> None:
         user_page.start(settings.page_module, settings.page_port, sessions)
     except (StepscopeError, OSError) as error:
         sys.stderr.write(f"the page could not be served: {error}\n")
-
-
-def _leave_the_job() -> None:
-    """Hold nothing of the job's: its signal mask, its descriptors (a pipe that never closes would stall its reader)."""
-    signal.pthread_sigmask(signal.SIG_SETMASK, [])
-    for fd in [int(path.name) for path in Path("/proc/self/fd").iterdir()]:
-        if fd >= _FIRST_OWN_DESCRIPTOR:
-            try:
-                os.close(fd)
-            except OSError:
-                continue
-    os.umask(0o077)
 
 
 def _session(run: Path, settings: Settings) -> Path:

@@ -10,7 +10,6 @@ import fcntl
 import json
 import os
 import select
-import signal
 import sys
 import time
 import traceback
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepscope.collector import host_members, room_watch, sweep
-from stepscope.collector.launch import own_python, rundir
+from stepscope.collector.launch import background, rundir
 from stepscope.collector.recorder import Recording
 from stepscope.collector.room_watch import RoomWatch
 from stepscope.errors import StepscopeError
@@ -37,7 +36,7 @@ def main(argv: Sequence[str]) -> None:
     """Entry point; exits 0 when the session is finished and its report stands."""
     run, session = Path(argv[0]), Path(argv[1])
     starts = int(argv[2]) if len(argv) > 2 else 1  # noqa: PLR2004 - optional third argument
-    become_background()
+    background.become()
     lock = only_one(run)
     if lock < 0:
         return
@@ -72,19 +71,9 @@ def complete(recording: Recording) -> list[str]:
         problems = _write_reports(recording.session)
         joint = joining.join(recording)
         rundir.remove(recording.run)
+        host_members.sweep()
         problems += _write_reports(joint) if joint is not None else []
     return problems
-
-
-def become_background() -> None:
-    """Leave the terminal's reach and be nice."""
-    if os.getsid(0) != os.getpid():
-        try:
-            os.setsid()
-        except OSError:  # leads a group already
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    os.nice(max(0, own_python.NICE - os.nice(0)))
 
 
 def only_one(run: Path) -> int:

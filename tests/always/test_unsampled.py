@@ -1,0 +1,106 @@
+"""Jobs whose processes have no thread of the agent (PyTorch, JAX): they are measured, and nothing of theirs stays."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+from tests.always.conftest import Environment, wait_for
+
+from stepscope.app.bundle import open_session
+from stepscope.wire.kinds import Kind
+
+STEPS = """
+import os, sys, time
+import torch.optim.optimizer
+print("ready", flush=True)
+while not os.path.exists("stop"):
+    for hook in torch.optim.optimizer.HOOKS: hook(None, (), {})
+    time.sleep(0.005)
+"""
+"""Steps of an optimizer until the file `stop` exists."""
+LAUNCHER = """
+import subprocess, sys
+import torch
+sys.exit(subprocess.run([sys.executable, "steps.py"]).returncode)
+"""
+"""As torchrun: it imports PyTorch and makes no step; its worker does."""
+OPTIMIZER = """
+HOOKS = []
+class Handle:
+    def remove(self): pass
+def register_optimizer_step_post_hook(hook):
+    HOOKS.append(hook)
+    return Handle()
+"""
+"""``torch.optim.optimizer``, as much of it as the probe touches."""
+
+
+@pytest.fixture
+def torch(environment: Environment) -> Environment:
+    """An enabled environment with what looks like PyTorch, and JAX, in the folder of its jobs."""
+    optim = environment.folder / "torch" / "optim"
+    optim.mkdir(parents=True)
+    (optim.parent / "__init__.py").write_text("")
+    (optim / "__init__.py").write_text("")
+    (optim / "optimizer.py").write_text(OPTIMIZER)
+    (environment.folder / "jax.py").write_text("")
+    (environment.folder / "steps.py").write_text(STEPS)
+    done = environment.enable()
+    assert done.returncode == 0, done.stderr
+    assert "PyTorch" in done.stdout
+    return environment
+
+
+def sidecars(environment: Environment) -> list[str]:
+    """Processes of ours that belong to a job of this environment: their command lines name its run directory."""
+    runs = {run.name for run in environment.runs()}
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            command = (entry / "cmdline").read_text() if entry.name.isdigit() else ""
+        except OSError:
+            continue
+        if "always_on_start" in command and any(run in command for run in runs):
+            found.append(command)
+    return found
+
+
+@pytest.mark.parametrize("program", ["steps.py", "launcher.py"])
+def test_steps_are_measured_and_nothing_stays(torch: Environment, program: str) -> None:
+    """Of the job itself, and of a worker of one that only launches; the run directory goes when the session stands."""
+    (torch.folder / "launcher.py").write_text(LAUNCHER)
+    process = torch.start(torch.folder / program)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    wait_for(lambda: list(torch.sessions.glob("*.stepscope")), "a session")
+    (torch.folder / "stop").write_text("")
+    _, err = process.communicate()
+    assert (process.returncode, err) == (0, "")
+    wait_for(lambda: not torch.runs(), "the run directory to go")
+    (path,) = torch.finished()
+    session = open_session(path)
+    assert sum(int((worker.records.kind == Kind.APPLY).sum()) for worker in session.workers) > 0
+    assert (session.manifest.mode, session.manifest.state) == ("enable", "finished")
+
+
+@pytest.mark.parametrize("framework", ["torch", "jax"])
+def test_a_program_of_a_moment_leaves_nothing(torch: Environment, framework: str) -> None:
+    """Its run directory goes with it, though a sidecar that waits had been started."""
+    program = f"import {framework}\nfrom stepscope.agent import state; print(state.CURRENT is not None)"
+    assert torch.run(program) == ("True\n", "", 0)
+    assert torch.runs() == []
+    assert not torch.sessions.exists()
+
+
+def test_a_program_that_is_killed_leaves_nothing(torch: Environment) -> None:
+    """Nothing of it runs at its exit: the sidecar that waits removes its run directory, and makes no session."""
+    process = torch.start("import torch, signal\nprint('ready', flush=True)\nsignal.pause()")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    assert wait_for(lambda: sidecars(torch), "the sidecar")
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    wait_for(lambda: not torch.runs(), "the run directory to go")
+    assert not torch.sessions.exists()
