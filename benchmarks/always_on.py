@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+import _left_behind
 from stepscope.app import jobs
 from stepscope.collector.always_on import pth_file
 
@@ -132,6 +133,7 @@ def verdict(looks: list[Look], quota: int) -> list[str]:
     ]
 
 
+@_left_behind.nothing_stays()
 def main() -> None:
     """Run the job and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")

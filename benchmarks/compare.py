@@ -26,6 +26,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median, stdev
 
+import _left_behind
 from stepscope.app.compare import outcome_of
 from stepscope.app.comparing import numbers
 from stepscope.app.comparing.differences import DECIDING
@@ -180,6 +181,7 @@ def page(rows: Sequence[Row], draws: int) -> str:
     )
 
 
+@_left_behind.nothing_stays()
 def main() -> None:
     """Run what is missing, and print or write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import _hosts
+import _left_behind
 import _story_bed
 import _whole_hosts
 from _hosts import Network, OneWay
@@ -210,6 +211,7 @@ def rows(names: list[str]) -> list[str]:
     return found
 
 
+@_left_behind.nothing_stays()
 def main() -> int:
     """Make the cases and print the page."""
     parser = argparse.ArgumentParser(description=__doc__)

@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import _left_behind
 from _stats import bootstrap
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -186,6 +187,7 @@ def page(results: Results) -> str:
     )
 
 
+@_left_behind.nothing_stays()
 def main() -> None:
     """Run what is missing, and print or write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -21,6 +21,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import _left_behind
+
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / "tests/run/programs/hangs"
 PAGE = ROOT / "docs/benchmarks/hangs.md"
@@ -70,6 +72,7 @@ def marked(program: str) -> int:
     return next(number for number, line in enumerate(lines, 1) if "# hangs here" in line)
 
 
+@_left_behind.nothing_stays()
 def main() -> None:
     """Run all, print and write the table."""
     parser = argparse.ArgumentParser()

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
+import _left_behind
 from stepscope.app.bundle import open_session
 from stepscope.derive.steps import gaps
 from stepscope.errors import StepscopeError
@@ -198,6 +199,7 @@ def show(what: str, rounds: list[Round]) -> bool:
     return opened == unharmed == stated == len(rounds) and worst <= 100 and max(r.back_s for r in rounds) <= 1.0
 
 
+@_left_behind.nothing_stays()
 def main() -> None:
     """Run the rounds and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")

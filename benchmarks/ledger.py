@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import _left_behind
 from stepscope.app.report import analyze
 from stepscope.model.report.finding import Report
 from stepscope.model.report.ledger import PHASES, LedgerEntry
@@ -163,6 +164,7 @@ def verdict(rows: Sequence[Row]) -> str:
     )
 
 
+@_left_behind.nothing_stays()
 def main() -> None:
     """Print the ledgers, and write the page if asked."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])

@@ -29,6 +29,7 @@ import msgspec
 import numpy as np
 
 import _hosts
+import _left_behind
 import _member_judge
 import _whole_hosts
 from _hosts import Network
@@ -147,6 +148,7 @@ def table(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
+@_left_behind.nothing_stays()
 def main() -> int:
     """Make the runs that are missing, print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)

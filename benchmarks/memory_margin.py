@@ -19,6 +19,7 @@ import threading
 from pathlib import Path
 from typing import cast
 
+import _left_behind
 from _memory_limit import MIB, group
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -138,6 +139,7 @@ def table(results: Results, trees: list[str]) -> str:
     return "\n".join(lines)
 
 
+@_left_behind.nothing_stays()
 def main() -> None:
     """Run what is missing, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+import _left_behind
 from _modes import MODES, Seen
 from stepscope.reports import json_report
 
@@ -162,6 +163,7 @@ def row(mode: Mode, result: Result | None) -> str:
     return f"| {mode.title} | {result.versions or '-'} | {program} | {'; '.join(result.checked) or '-'} | {said} |"
 
 
+@_left_behind.nothing_stays()
 def main() -> int:
     """Run the modes and print the page."""
     parser = argparse.ArgumentParser(

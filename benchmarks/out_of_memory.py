@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+import _left_behind
 from _memory_limit import group
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -266,6 +267,7 @@ def table(results: Results, cases: Sequence[Case]) -> str:
     return "\n".join(lines)
 
 
+@_left_behind.nothing_stays()
 def main() -> None:
     """Run what is missing, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

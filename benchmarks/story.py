@@ -26,6 +26,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+import _left_behind
 from _stats import Interval, bootstrap
 from always_on import environment_of
 from stepscope.app import jobs, trace
@@ -286,6 +287,7 @@ def rest(size: Size, seen: Seen) -> str:
     )
 
 
+@_left_behind.nothing_stays()
 def main() -> int:
     """Run the clusters and print the tables."""
     parser = argparse.ArgumentParser(description="what traced runs cost a cluster")

@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 import _judge
+import _left_behind
 import whatif
 from stepscope.model.report.whatif import WhatIfNoise, WhatIfReport
 
@@ -107,6 +108,7 @@ def table(rows: list[Row]) -> str:
     return "\n".join([*lines, ""])
 
 
+@_left_behind.nothing_stays()
 def main() -> None:
     """Run what is missing, and print or write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -22,6 +22,7 @@ from pathlib import Path
 import msgspec
 
 import _judge
+import _left_behind
 from stepscope.model.report.whatif import WhatIfReport, WhatIfResult
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -216,6 +217,7 @@ def _sums(pairs: list[Row], clean: list[Row]) -> str:
     return "; ".join(parts) + "."
 
 
+@_left_behind.nothing_stays()
 def main() -> None:
     """Run what is missing, and print or write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

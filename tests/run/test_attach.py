@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 
 from stepscope import store
+from stepscope.collector import sweep
+
+from .conftest import wait_for
 
 REFAULTING = """
 import mmap
@@ -96,3 +99,19 @@ def test_what_is_no_process_id(word: str) -> None:
     done = attach("--", word)
     assert (done.returncode, done.stdout) == (64, "")
     assert f"'{word}' is not a process id; expected a number" in done.stderr
+
+
+def test_a_killed_one_is_swept_while_the_process_goes_on(service: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    """Its run directory goes with the next collector's sweep, and its session is completed."""
+    session = tmp_path / "s.stepscope"
+    words = ["attach", str(service.pid), "--seconds", "60", "--session", str(session)]
+    process = subprocess.Popen([sys.executable, "-m", "stepscope", *words], stderr=subprocess.DEVNULL)
+    wait_for((session / "tables").exists, "a segment")
+    run = Path(store.open_session(session).manifest.run_dir)
+    process.kill()
+    process.wait()
+    assert run.is_dir()
+    sweep.sweep()
+    assert not run.exists()
+    assert service.poll() is None
+    assert store.open_session(session).manifest.state == "recovered"

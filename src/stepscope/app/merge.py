@@ -17,6 +17,7 @@ from stepscope._version import __version__
 from stepscope.app import bundle as app_bundle
 from stepscope.app import failures
 from stepscope.collector import host_members
+from stepscope.collector.launch import scratch
 from stepscope.errors import SessionError
 from stepscope.model.report.finding import Diagnostic
 from stepscope.model.session.merged import MergedMember
@@ -133,7 +134,7 @@ def gathered(
     from stepscope.store.manifests import read_manifest
 
     place = opening.opened(source, key_file, ca_file)
-    with tempfile.TemporaryDirectory(prefix="stepscope-gather-") as folder:
+    with tempfile.TemporaryDirectory(prefix=scratch.prefix("gather")) as folder:
         found = fetching.fetch(place, Path(folder))
         manifest = read_manifest(found.paths[0])
         if len(found.paths) == 1 and not any(worker.member for worker in manifest.workers):

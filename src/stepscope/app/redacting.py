@@ -10,6 +10,7 @@ from pathlib import Path
 from stepscope.app import bundle as app_bundle
 from stepscope.app import merge
 from stepscope.app.report import analyze
+from stepscope.collector.launch import scratch
 from stepscope.errors import SessionError
 from stepscope.model.report.finding import Diagnostic
 from stepscope.model.session import clock_domain
@@ -36,7 +37,7 @@ def pack(session: Path, target: Path | None = None) -> tuple[Path, int, list[str
     stem = names.of(session.name.removesuffix(layout.SUFFIX))
     if target is None:
         target = session.absolute().with_name(f"redacted-{stem}{layout.PACKED_SUFFIX}")
-    with tempfile.TemporaryDirectory(prefix="stepscope-redact-") as folder:
+    with tempfile.TemporaryDirectory(prefix=scratch.prefix("redact")) as folder:
         copied = Path(folder) / f"{stem}{layout.SUFFIX}"
         redaction.learn(session, names)
         joint = (session / layout.MEMBERS).is_dir()

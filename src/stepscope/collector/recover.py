@@ -37,7 +37,7 @@ def recover(session: Path) -> bool:
         return False
     try:
         job = rundir.read_job(run)
-        if job is not None and rundir.alive(job.pid, job.start_ticks):
+        if job is not None and job.mode != "attach" and rundir.alive(job.pid, job.start_ticks):
             return False
         if not os.access(session, os.W_OK):
             return False

@@ -1,4 +1,4 @@
-"""Removes abandoned run directories, and completes the sessions that they belong to.
+"""Removes abandoned run directories, and completes the sessions that they belong to; with them, what else is left.
 
 A run directory is abandoned if no sidecar holds its lock, and the process that made it, the job, and every process
 measured in it are dead. Only this user's, and only those of this process's own pid namespace: /dev/shm may be shared
@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 from stepscope.collector import host_members, recover
-from stepscope.collector.launch import run_directories, rundir
+from stepscope.collector.launch import run_directories, rundir, scratch
 from stepscope.errors import StepscopeError
 from stepscope.store import layout
 
@@ -20,6 +20,7 @@ def sweep(own: Path | None = None) -> int:
     """Remove abandoned directories other than ``own``; return their number."""
     swept = 0
     host_members.sweep()
+    scratch.sweep()
     for run in run_directories.listed(os.getuid()):
         if run != own and run_directories.abandoned(run) and _clear(run):
             swept += 1

@@ -15,6 +15,7 @@ import msgspec
 from stepscope.app import bundle, flame
 from stepscope.app.server import browse, graph_items, op_graphs, session_deletion
 from stepscope.app.server.session_catalogue import SORTS
+from stepscope.collector.launch import scratch
 from stepscope.errors import CaptureError, DamagedError, StepscopeError, TargetError, UsageError
 from stepscope.model.api.op_graph import GraphDetail, GraphHits, OpGraphView
 from stepscope.model.api.rest_api import (
@@ -275,7 +276,7 @@ def _pack(opened: Opened, entry: Entry, _: Arguments) -> Answer:
         return _download(opened.path, name, delete=False)
     if entry.job is not None or opened.manifest.state == "running":
         raise CaptureError("the session is still being written; it can be packed after its job has ended")
-    folder = Path(tempfile.mkdtemp(prefix="stepscope-pack-"))
+    folder = Path(tempfile.mkdtemp(prefix=scratch.prefix("pack")))
     target, _size = bundle.pack(opened.path, folder / "session.zip")
     return _download(target, f"{name}.zip", delete=True)
 

@@ -19,6 +19,7 @@ from stepscope.app import bundle
 from stepscope.app.gathering import opening
 from stepscope.app.gathering import target as targets
 from stepscope.app.gathering.gathered import COMPLETE, Gathered, SentPart
+from stepscope.collector.launch import scratch
 from stepscope.errors import StepscopeError
 from stepscope.store import layout
 from stepscope.units import format_bytes
@@ -48,7 +49,7 @@ def send(session: Path, place: Target) -> Gathered:
     """
     from stepscope.store.manifests import read_manifest
 
-    with tempfile.TemporaryDirectory(prefix="stepscope-gather-") as folder:
+    with tempfile.TemporaryDirectory(prefix=scratch.prefix("gather")) as folder:
         spool = Path(folder) / f"session{layout.PACKED_SUFFIX}"
         bundle.pack(session, spool)
         manifest = read_manifest(session)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.app.server.open_sessions import LIVE_CORE_RATIO, LIVE_MIN_S, revision_of
+from stepscope.collector.launch import scratch
 from stepscope.errors import SessionError, UsageError
 from stepscope.model.api.timeline import Timeline
 from stepscope.store import layout, span_cache
@@ -213,7 +214,7 @@ class Timelines:
         if self._root is None:
             self._root = _cache_folder()
         if self._root is None:
-            self._root = self._temporary = Path(tempfile.mkdtemp(prefix="stepscope-timelines-"))
+            self._root = self._temporary = Path(tempfile.mkdtemp(prefix=scratch.prefix("timelines")))
         return self._root
 
     def _prune(self) -> None:

@@ -1,6 +1,7 @@
 """``--against``: another version of the script, as a file, or as a commit of its repository.
 
-A commit is checked out into a temporary worktree, which is removed whatever happens; no hook of the repository runs.
+A commit is checked out into a temporary worktree, which is removed whatever happens (if this process is
+killed: by the next collector, ``collector.launch.scratch``); no hook of the repository runs.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stepscope.collector.launch import scratch
 from stepscope.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-PREFIX = "stepscope-against-"
 _GIT_S = 600.0
 """Time for one command of git: a checkout of a large repository takes minutes."""
 
@@ -97,7 +98,7 @@ def _commit(script: Path, at: int, against: str) -> Other:
 @contextmanager
 def _worktree(repository: Path, commit: str) -> Iterator[Path]:
     """The repository at a commit, in a temporary folder."""
-    place = Path(tempfile.mkdtemp(prefix=PREFIX))
+    place = Path(tempfile.mkdtemp(prefix=scratch.prefix("against")))
     tree = place / repository.name
     try:
         made = _git(repository, "worktree", "add", "--detach", "--force", str(tree), commit)

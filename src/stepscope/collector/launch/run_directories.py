@@ -55,7 +55,9 @@ def abandoned(run: Path) -> bool:
     owner = _owner(run)
     if owner is None:
         return age > _UNKNOWN_AGE_S and not _locked(run)
-    return not rundir.alive(*owner) and not _job_lives(run) and not _locked(run)
+    job = rundir.read_job(run)
+    attached = job is not None and job.mode == "attach"  # its process outlives who looked at it
+    return not rundir.alive(*owner) and (attached or not _job_lives(run)) and not _locked(run)
 
 
 def lives(run: Path) -> bool:
