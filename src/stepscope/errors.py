@@ -5,6 +5,21 @@ A message says what happened, where, what was found, what was expected, and whic
 
 from __future__ import annotations
 
+EXTRAS = {
+    "fleet": ("fsspec",),
+    "gpu": ("nvidia-ml-py",),
+    "lsp": ("pygls",),
+    "ui": ("starlette", "uvicorn", "prometheus-client"),
+}
+"""Packages of each extra. stepscope is on no package index, so naming an extra there would install nothing of it."""
+UPDATE = "update stepscope: git pull in its clone, then pip install ."
+"""What helps where a newer version wrote something."""
+
+
+def install_command(extra: str) -> str:
+    """The command that installs what an extra needs, wherever stepscope itself came from."""
+    return f"pip install {' '.join(EXTRAS[extra])}"
+
 
 class StepscopeError(Exception):
     """Base of every error that is meant for the user.

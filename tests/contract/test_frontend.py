@@ -34,6 +34,17 @@ def test_generated_sources_are_fresh() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_texts_of_sessions_stay_texts() -> None:
+    """No source of the page, nor the script of flame graphs, makes markup or code of a string; Preact makes text."""
+    makes = re.compile(
+        r"dangerouslySetInnerHTML|innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|"
+        r"DOMParser|srcdoc|\beval\(|new Function"
+    )
+    flame = ROOT / "src" / "stepscope" / "reports" / "flame" / "flame.js"
+    scripts = [*SOURCES.rglob("*.ts*"), flame]
+    assert [path.name for path in scripts if makes.search(path.read_text(encoding="utf-8"))] == []
+
+
 def _imported(path: Path) -> set[Path]:
     """Modules of the page that a module imports."""
     places = [(path.parent / place).resolve() for place in IMPORT.findall(path.read_text())]

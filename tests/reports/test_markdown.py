@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stepscope.reports import markdown
+from stepscope.reports import markdown, marked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,4 +43,4 @@ def test_hostile_names_are_escaped(samples: ModuleType) -> None:
 )
 def test_code_spans(text: str, span: str) -> None:
     """A code span holds backticks, pipes and line breaks without ending."""
-    assert markdown.code(text) == span
+    assert marked.code(text) == span

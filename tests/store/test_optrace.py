@@ -250,5 +250,5 @@ def test_a_newer_trace_is_refused_with_the_way_out(tmp_path: Path) -> None:
     optrace.write(tmp_path, "a", _trace([]))
     path = tmp_path / "captures" / "optraces" / "a" / "trace.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "schema": 99}))
-    with pytest.raises(SessionError, match="pip install --upgrade stepscope"):
+    with pytest.raises(SessionError, match="update stepscope"):
         optrace.load(tmp_path, "a")

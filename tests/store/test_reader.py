@@ -112,7 +112,9 @@ def test_newer_schema(made: Path) -> None:
     """A newer schema is refused with one line that says what to do."""
     manifest = json.loads((made / "manifest.json").read_text())
     (made / "manifest.json").write_text(json.dumps({**manifest, "schema_version": 99, "new": {}}))
-    with pytest.raises(IncompatibleSessionError, match=r"session schema 99; this stepscope reads up to 1: pip install"):
+    with pytest.raises(
+        IncompatibleSessionError, match=r"session schema 99; this stepscope reads up to 1: update stepscope"
+    ):
         open_session(made)
 
 

@@ -11,7 +11,8 @@ from stepscope.app.server.open_sessions import OpenSessions
 from stepscope.app.server.session_catalogue import SessionCatalogue
 from stepscope.app.timelines.kept_timelines import Timelines
 from stepscope.model.api.rest_api import SessionDetail
-from stepscope.reports import markdown, words
+from stepscope.reports import words
+from stepscope.reports.marked import Md
 from stepscope.store.layout import key_of
 from stepscope.web.application import create
 from stepscope.web.operation import Hub
@@ -75,4 +76,4 @@ def test_detectors_are_counted_as_in_the_report(kind: str, tmp_path: Path, recor
     assert sum(int(item.split()[0]) for item in items) == sum(detail.checked.values())
     assert any("could not decide" in item for item in items)
     said = words.SEPARATOR.join(item for item in items if not item.endswith("found"))
-    assert flat(markdown.escape(said)) in page
+    assert flat(Md.escape(said)) in page

@@ -133,4 +133,4 @@ def test_without_the_extra_it_says_what_to_install(missing: str) -> None:
     )
     assert done.returncode == 64
     assert f"{missing} is not installed" in done.stderr
-    assert "stepscope[ui]" in done.stderr
+    assert "pip install starlette uvicorn prometheus-client" in done.stderr

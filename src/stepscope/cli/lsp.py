@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import click
 
-from stepscope.errors import UsageError
+from stepscope.errors import UsageError, install_command
 
 
 @click.command(short_help="Serve an editor: findings and quick fixes.")
 def lsp() -> None:
     """Serve an editor through the Language Server Protocol on standard input and output: diagnostics of `check`,
-    quick fixes, and rule explanations on hover. Needs the extra: pip install 'stepscope[lsp]'.
+    quick fixes, and rule explanations on hover. Needs: pip install pygls.
     """
     try:
         from stepscope.app.editor.server import serve  # noqa: PLC0415 - pygls is an extra
     except ModuleNotFoundError as error:
-        raise UsageError(f"{error.name} is not installed; run: pip install 'stepscope[lsp]'") from error
+        raise UsageError(f"{error.name} is not installed; run: {install_command('lsp')}") from error
     serve()

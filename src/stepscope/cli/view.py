@@ -24,7 +24,7 @@ def view(paths: tuple[Path, ...], port: int | None, host: str, names: tuple[str,
     until Ctrl-C. Without SESSION or FOLDER: the sessions in the current folder and those of enable.
 
     Requests need the token in the printed address. STEPSCOPE_TOKEN sets the token, for scripts; it is then not
-    printed. Needs the extra: pip install 'stepscope[ui]'.
+    printed. Needs: pip install starlette uvicorn prometheus-client.
     """
     options = serve.ServeOptions(
         paths=paths,

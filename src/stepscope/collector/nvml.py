@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from stepscope.errors import install_command
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 DRIVER = "/proc/driver/nvidia/gpus"
-_MISSING = "nvidia-ml-py is not installed: pip install 'stepscope[gpu]'"
+_MISSING = f"nvidia-ml-py is not installed: {install_command('gpu')}"
 _MILLI = 1000
 
 SLOWED = {

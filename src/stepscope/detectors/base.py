@@ -20,7 +20,7 @@ from stepscope.derive import steps_view
 from stepscope.derive.python import stack_samples
 from stepscope.detectors.costs import compute_ratio, cost_of
 from stepscope.detectors.ranking import meet, rank
-from stepscope.errors import DamagedError
+from stepscope.errors import DamagedError, install_command
 from stepscope.model.log.events import Traced
 from stepscope.model.report.finding import Checked, Diagnostic, Finding, severity_of
 from stepscope.wire.kinds import Kind
@@ -85,7 +85,7 @@ HINTS = {
     Signal.HOST: "the steady part must last at least 2 s, with one sample per second",
     Signal.LOCK: "needs /proc/self/task/TID/syscall; sampled five times per second while another thread is active",
     Signal.RESOURCES: "the steady part must last at least 4 s, with one sample per second",
-    Signal.GPU: "pip install 'stepscope[gpu]'; the steady part must last at least 4 s",
+    Signal.GPU: f"{install_command('gpu')}; the steady part must last at least 4 s",
     Signal.LIVE_BYTES: "NVML only shows reserved memory, which is nearly all; only the framework knows the live bytes",
     Signal.MEMORY: "the steady part must last at least 8 s, with one sample per second",
     Signal.FAULTS: "the steady part must last at least 5 s, with one sample per second",

@@ -21,7 +21,9 @@ MISSING_LIMIT = 3
 """Number of reasons that a one-line summary gives for detectors that could not decide."""
 LATER = frozenset({"experiment", "snapshots of memory"})
 """Signals that a run has only afterwards, or from its second minute on: without them a detector does not apply."""
-COMMAND = re.compile(r"stepscope [a-z]+(?: (?:[A-Z]{2,}|--[a-z-]+(?: [a-z]+)?)\b)*|pip install '[^']+'")
+COMMAND = re.compile(
+    r"stepscope [a-z]+(?: (?:[A-Z]{2,}|--[a-z-]+(?: [a-z]+)?)\b)*|pip install (?:'[^']+'|[a-z][a-z-]*)"
+)
 """A command in a hint."""
 
 OUTCOMES = {

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from stepscope.reports import markdown, words
+from stepscope.reports import words
+from stepscope.reports.marked import Md, code, listed, table
 from stepscope.units import format_bytes, format_ns, format_rate
 
 if TYPE_CHECKING:
@@ -72,22 +73,21 @@ def text(report: CompareReport, *, color: bool = False, width: int = 0) -> str:
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
-def render_markdown(report: CompareReport) -> str:
+def render_markdown(report: CompareReport) -> Md:
     """Markdown (CommonMark with tables)."""
-    head = f"## stepscope: {markdown.escape(verdict(report))}"
-    parts = [head]
+    parts = [Md("## stepscope: {}").format(verdict(report))]
     if report.gate is not None:
-        parts.append(f"**{markdown.escape(report.gate.text)}**")
-    parts.append(f"- A: {markdown.escape(_side(report.before))}\n- B: {markdown.escape(_side(report.after))}")
-    parts += ["\n".join(f"- {markdown.escape(note)}" for note in report.notes)] if report.notes else []
+        parts.append(Md("**{}**").format(report.gate.text))
+    parts.append(Md("- A: {}\n- B: {}").format(_side(report.before), _side(report.after)))
+    parts.append(listed(report.notes))
     for title, rows in _sections(report):
-        cells = [(_named(row), *map(markdown.escape, _cells(row)[1:])) for row in rows]
-        parts.append(markdown.table((title, " A", " B", " change", "interval", " could show", "verdict"), cells))
+        cells = [(_named(row), *_cells(row)[1:]) for row in rows]
+        parts.append(table((title, " A", " B", " change", "interval", " could show", "verdict"), cells))
     if report.findings:
-        parts.append("### findings\n\n" + "\n".join(f"- {markdown.escape(line.strip())}" for line in _findings(report)))
+        parts.append(Md("### findings\n\n{}").format(listed(line.strip() for line in _findings(report))))
     if report.stacks:
-        parts.append(f"Stacks: {markdown.code(report.stacks)}")
-    return "\n\n".join(parts) + "\n"
+        parts.append(Md("Stacks: {}").format(code(report.stacks)))
+    return Md("\n\n").join(filter(None, parts)) + Md("\n")
 
 
 def _decides(report: CompareReport) -> Difference | None:
@@ -191,7 +191,7 @@ def _name(row: Difference) -> str:
 
 def _named(row: Difference) -> str:
     """The name as Markdown."""
-    return markdown.code(_name(row)) if row.section in {"ops", "python"} else markdown.escape(_name(row))
+    return code(_name(row)) if row.section in {"ops", "python"} else _name(row)
 
 
 def _value(row: Difference, value: float | None) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.reports import words
+from stepscope.reports.marked import Md, table
 from stepscope.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -54,9 +55,9 @@ def text(steps: Sequence[StepDetail]) -> str:
     return "\n".join("".join(f"{line}\n" for line in _lines(step)) for step in steps)
 
 
-def markdown(steps: Sequence[StepDetail]) -> str:
+def markdown(steps: Sequence[StepDetail]) -> Md:
     """A section for each step."""
-    return "\n".join(_section(step) for step in steps)
+    return Md("\n").join(_section(step) for step in steps)
 
 
 def rows(step: StepDetail) -> list[tuple[str, list[str]]]:
@@ -185,17 +186,12 @@ def reading_text(one: StepReading) -> str:
     return f"{mark}{READINGS.get(one.name, words.printable(one.name))} {value}{unit} (usually {usual.strip()})"
 
 
-def _section(step: StepDetail) -> str:
-    cells = [part_cells(part) for part in shown_parts(step)]
-    lines = [f"### {_escaped(step.headline)}", "", "| component | this step | median step | |", "|---|---:|---:|---|"]
-    lines += [f"| {name} | {mine} | {usual} | {factor} |" for name, mine, usual, factor in cells]
-    lines.append("")
-    for label, said in rows(step):
-        lines += [f"- **{label}**: {_escaped(said[0])}", *(f"  - {_escaped(line.strip())}" for line in said[1:])]
-    return "\n".join([*lines, ""])
+def _section(step: StepDetail) -> Md:
+    parts = table(("component", " this step", " median step", ""), map(part_cells, shown_parts(step)))
+    said = Md("\n").join(_said(label, lines) for label, lines in rows(step))
+    return Md("### {}\n\n{}\n\n{}\n").format(step.headline, parts, said)
 
 
-def _escaped(text: str) -> str:
-    """Text that Markdown shows as it is."""
-    flat = words.printable(text)
-    return "".join(f"\\{c}" if c in "\\`*_[]<>|#" else c for c in flat)
+def _said(label: str, lines: Sequence[str]) -> Md:
+    more = (Md("  - {}").format(line.strip()) for line in lines[1:])
+    return Md("\n").join((Md("- **{}**: {}").format(label, lines[0]), *more))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stepscope.errors import IncompatibleSessionError, SessionError
+from stepscope.errors import UPDATE, IncompatibleSessionError, SessionError
 from stepscope.model.session.session import SCHEMA_VERSION, Manifest
 from stepscope.store import bundle, layout
 
@@ -59,8 +59,7 @@ def of(files: bundle.Files) -> Manifest:
         raise _damaged(files, error) from error
     if version > SCHEMA_VERSION:
         raise IncompatibleSessionError(
-            f"{files.where}: session schema {version}; this stepscope reads up to {SCHEMA_VERSION}: "
-            "pip install --upgrade stepscope"
+            f"{files.where}: session schema {version}; this stepscope reads up to {SCHEMA_VERSION}: {UPDATE}"
         )
     try:
         return _MANIFEST.decode(data)

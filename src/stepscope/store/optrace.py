@@ -24,7 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stepscope.errors import SessionError
+from stepscope.errors import UPDATE, SessionError
 from stepscope.model.report.finding import Diagnostic
 from stepscope.model.session.optrace import Dropped, Events, Line, Metas, OpTrace, Plane, Program, TraceSource
 from stepscope.store import layout, tables
@@ -226,8 +226,7 @@ def head(files: Files, name: str) -> Head:
         raise SessionError(f"{files.where}/{where}: cannot be read: {error}") from error
     if found.schema > SCHEMA:
         raise SessionError(
-            f"{files.where}/{where}: schema {found.schema}; this stepscope reads up to {SCHEMA}: "
-            "pip install --upgrade stepscope"
+            f"{files.where}/{where}: schema {found.schema}; this stepscope reads up to {SCHEMA}: {UPDATE}"
         )
     return found
 

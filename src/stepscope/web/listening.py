@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stepscope.errors import UsageError
+from stepscope.errors import UsageError, install_command
 from stepscope.store import layout
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def check_installed() -> None:
     """
     missing = next((name for name in NEEDED if find_spec(name) is None), None)
     if missing is not None:
-        raise UsageError(f"{missing} is not installed; run: pip install 'stepscope[ui]'")
+        raise UsageError(f"{missing} is not installed; run: {install_command('ui')}")
 
 
 def listen(host: str, port: int | None) -> socket.socket:

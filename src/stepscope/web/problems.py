@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -12,17 +11,18 @@ from starlette.responses import Response
 
 from stepscope.app.server.session_catalogue import shown
 from stepscope.model.api.rest_api import Problem
+from stepscope.reports.marked import Html
 
 if TYPE_CHECKING:
     from starlette.types import Scope
 
 MEDIA = "application/problem+json"
-_PAGE = """<!doctype html>
+_PAGE = Html("""<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title} - stepscope</title></head>
 <body><h1>{title}</h1><p>{detail}</p><p><a href="/">All sessions and running jobs</a></p></body>
 </html>
-"""
+""")
 """Without style or script: who has no token gets none of the page's files."""
 
 
@@ -48,7 +48,7 @@ def response(refused: Refused, scope: Scope | None = None) -> Response:
     """The answer that explains a refusal or failure: as a page for somebody who reads it, else as JSON."""
     status = refused.status
     if scope is not None and _is_read_by_people(scope):
-        page = _PAGE.format(title=status.phrase, detail=html.escape(shown(refused.detail)))
+        page = _PAGE.format(title=status.phrase, detail=shown(refused.detail))
         return Response(page, status_code=status, media_type="text/html; charset=utf-8", headers=refused.headers)
     said = Problem(type="about:blank", title=status.phrase, status=int(status), detail=shown(refused.detail))
     return Response(msgspec.json.encode(said), status_code=status, media_type=MEDIA, headers=refused.headers)

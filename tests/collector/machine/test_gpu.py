@@ -113,11 +113,11 @@ def test_the_cuda_of_each_framework_against_the_driver(
 def test_a_device_that_nvml_does_not_tell_of_is_blind_and_the_rest_is_said(tmp_path: Path) -> None:
     """Without NVML the driver's version is the kernel's."""
     version = {"/proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19"}
-    gpus = Gpus(count=1, problem="nvidia-ml-py is not installed: pip install 'stepscope[gpu]'")
+    gpus = Gpus(count=1, problem="nvidia-ml-py is not installed: pip install nvidia-ml-py")
     host = hosts.host(tmp_path, {**hosts.GOOD, **version}, gpus=gpus)
     found = {one.name: one for one in gpu.checks(host, hosts.python({"torch": "2.11.0"}, torch_cuda="13.0"))}
     assert (found["gpu-nvml"].outcome, found["torch-cuda"].outcome) == ("blind", "change")
-    assert found["gpu-nvml"].remedy == "pip install 'stepscope[gpu]'"
+    assert found["gpu-nvml"].remedy == "pip install nvidia-ml-py"
 
 
 def test_without_a_device_nothing_is_said(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import math
+import unicodedata
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.reports import words
+from stepscope.reports.marked import Html
 from stepscope.reports.page import charts, svg
 from stepscope.reports.page.charts import Chart, LeftOut
 
@@ -106,11 +109,14 @@ def test_absent_lines_are_named(samples: ModuleType) -> None:
 
 
 @given(st.text())
-def test_escape(text: str) -> None:
-    """Escaped text holds no markup and no control character."""
-    shown = svg.escape(text)
-    assert not set(shown) & set("<>\"'")
-    assert shown.isprintable() or "\ufffd" in shown or " " in shown
+def test_what_is_put_into_markup_is_escaped(text: str) -> None:
+    """However a text gets into markup, it holds no markup and no control character there, and its length stays."""
+    for shown in (Html("{}").format(text), Html().join([text]), Html() + text, text + Html(), Html.escape(text)):
+        assert isinstance(shown, Html)
+        assert not set(shown) & set("<>\"'")
+        assert not any(unicodedata.category(c).startswith("C") for c in shown)
+        assert len(html.unescape(shown)) == len(text)
+    assert Html("{}").format(Html("<b>")) == "<b>"
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def test_what_the_page_says() -> None:
     for text in (
         "<h1>Best: jemalloc-keep makes a step 1.1 times as fast</h1>",
         "-9.0 % (-10.3 to -7.5)",
-        'aria-label="91 % of the unchanged job&#x27;s time"',
+        'aria-label="91 % of the unchanged job&#39;s time"',
         "-1.0 to +1.0 %",
         '<td><code>compute-only</code></td><td class="n">60 %</td>',
     ):

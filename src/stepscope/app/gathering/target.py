@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from stepscope.app.gathering import tls
 from stepscope.collector.clocks import settings
-from stepscope.errors import TargetError, UsageError
+from stepscope.errors import TargetError, UsageError, install_command
 
 if TYPE_CHECKING:
     from urllib.parse import SplitResult
@@ -74,7 +74,7 @@ def check(url: str, key_file: Path | None, ca_file: Path | None = None) -> None:
 def _check_store(url: str, scheme: str) -> None:
     """Raise UsageError unless the package for a store is installed; nothing of it is loaded."""
     if find_spec("fsspec") is None:
-        raise UsageError(f"{url}: fsspec is not installed; run: pip install 'stepscope[fleet]'")
+        raise UsageError(f"{url}: fsspec is not installed; run: {install_command('fleet')}")
     registry = import_module("fsspec.registry")
     known = registry.known_implementations.get(scheme)
     if known is None and scheme not in registry.registry:

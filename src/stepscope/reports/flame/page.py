@@ -17,10 +17,10 @@ import numpy as np
 from stepscope.reports.flame import payload, svg, words
 from stepscope.reports.flame.graph import top_functions
 from stepscope.reports.flame.palette import style
+from stepscope.reports.marked import Html, verbatim
 from stepscope.reports.page import sheet
 from stepscope.reports.page.document import ICON
-from stepscope.reports.page.svg import escape
-from stepscope.reports.page.tables import table
+from stepscope.reports.page.tables import cells, table
 from stepscope.units import NS_PER_S
 
 if TYPE_CHECKING:
@@ -37,75 +37,95 @@ HEAT_FROM_NS = 3 * NS_PER_S
 """Shorter profiles cannot show events that recur every second."""
 
 
-def render(shown: Graph) -> str:
+def render(shown: Graph) -> Html:
     """The page of one profile."""
     profile = shown.profile
     data, merged = payload.of_graph(shown)
     title = f"{words.event_text(profile)}: {words.samples_text(shown)}"
-    legend = "".join(
-        f'<li><i class="k-{kind.name.lower()}"></i>{escape(words.KIND_WORDS[kind])} {words.percent(share)}</li>'
+    legend = Html().join(
+        Html('<li><i class="k-{}"></i>{} {}</li>').format(
+            kind.name.lower(), words.KIND_WORDS[kind], words.percent(share)
+        )
         for kind, share in words.kind_items(profile)
     )
     total = profile.total or 1.0
     rows = [
-        f"<td>{_find(row.function)}</td>"
-        f'<td class="n">{words.percent(row.self_weight / total)}</td>'
-        f'<td class="n">{escape(words.weight_text(row.self_weight, profile.unit))}</td>'
-        f'<td class="n">{words.percent(row.total / total)}</td><td>{escape(_where(row.function))}</td>'
+        Html('<td>{}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{}</td><td>{}</td>').format(
+            _find(row.function),
+            words.percent(row.self_weight / total),
+            words.weight_text(row.self_weight, profile.unit),
+            words.percent(row.total / total),
+            _where(row.function),
+        )
         for row in top_functions(profile, MOST_FUNCTIONS)
     ]
     functions = table(("Function", "Self", "", "Total", "Where"), rows, numeric=(1, 2, 3))
-    lead = " \u00b7 ".join(escape(part) for part in (shown.source, shown.window) if part)
+    lead = " \u00b7 ".join(part for part in (shown.source, shown.window) if part)
     doubtful = " doubtful" if words.is_doubtful(shown) else ""
-    health = f'<p class="health{doubtful}">{escape("; ".join(words.health_items(shown)))}.</p>'
+    health = Html('<p class="health{}">{}.</p>').format(doubtful, "; ".join(words.health_items(shown)))
     at = profile.samples.at_ns[profile.samples.at_ns >= 0]
     timed = len(at) > 0 and int(at.max() - at.min()) >= HEAT_FROM_NS
     body = [
         _header(lead, title),
-        '<main id="main">',
+        Html('<main id="main">'),
         _graph_section(
-            health, f'<ul class="kinds">{legend}</ul>', _tools(profile), _note(merged, profile.unit), svg.render(shown)
+            health,
+            Html('<ul class="kinds">{}</ul>').format(legend),
+            _tools(profile),
+            _note(merged, profile.unit),
+            svg.render(shown),
         ),
-        _heat_section() if timed else "",
+        _heat_section() if timed else Html(),
         _section("functions", "Functions by self weight", functions),
         _diagnostics(shown),
-        "</main>",
+        Html("</main>"),
     ]
     return _page(title, body, data, compared=False)
 
 
-def render_compared(compared: Compared) -> str:
+def render_compared(compared: Compared) -> Html:
     """The page of a difference."""
     found, unit = compared.difference, compared.after.profile.unit
     data, merged = payload.of_compared(compared)
     title = words.verdict(compared)
-    legend = "".join(f'<li><i class="k-{name}"></i>{text}</li>' for name, text in words.CHANGE_WORDS.items())
+    legend = Html().join(
+        Html('<li><i class="k-{}"></i>{}</li>').format(name, text) for name, text in words.CHANGE_WORDS.items()
+    )
     rows = [
-        f"<td>{_find(change.function)}</td>{_cells(change.own, unit)}{_cells(change.total, unit)}"
+        Html("<td>{}</td>{}{}").format(_find(change.function), _cells(change.own, unit), _cells(change.total, unit))
         for change in found.functions[:MOST_CHANGES]
     ]
     head = ("Function", "Self before", "after", "", "Total before", "after", "")
-    changes = table(head, rows, numeric=(1, 2, 3, 4, 5, 6)) if rows else "<p>None.</p>"
+    changes = table(head, rows, numeric=(1, 2, 3, 4, 5, 6)) if rows else Html("<p>None.</p>")
     more = len(found.functions) - MOST_CHANGES
     if more > 0:
-        changes += f'<p class="note">{more:,} more functions changed beyond noise, each by less.</p>'
-    health = "".join(
-        f'<p class="health{" doubtful" if words.is_doubtful(one) else ""}"><b>{name}</b> {escape(one.source)}: '
-        f"{escape(words.samples_text(one))}; {escape('; '.join(words.health_items(one)))}.</p>"
+        changes += Html('<p class="note">{:,} more functions changed beyond noise, each by less.</p>').format(more)
+    health = Html().join(
+        Html('<p class="health{}"><b>{}</b> {}: {}; {}.</p>').format(
+            " doubtful" if words.is_doubtful(one) else "",
+            name,
+            one.source,
+            words.samples_text(one),
+            "; ".join(words.health_items(one)),
+        )
         for name, one in (("before", compared.before), ("after", compared.after))
     )
     lead = " ".join(words.difference_items(compared))
     tools = _search_tools() + _toggle("invert", "Invert", "i") + _toggle("first", "Widths of the first profile")
     sources = f"{compared.before.source} \u2192 {compared.after.source}"
     body = [
-        _header(escape(sources), title, f'<p class="lead">{escape(lead)}</p>'),
-        '<main id="main">',
+        _header(sources, title, Html('<p class="lead">{}</p>').format(lead)),
+        Html('<main id="main">'),
         _graph_section(
-            health, f'<ul class="kinds">{legend}</ul>', tools, _note(merged, unit), svg.render_compared(compared)
+            health,
+            Html('<ul class="kinds">{}</ul>').format(legend),
+            tools,
+            _note(merged, unit),
+            svg.render_compared(compared),
         ),
         _section("functions", "Functions that changed beyond noise", changes),
         _diagnostics(compared.before, compared.after),
-        "</main>",
+        Html("</main>"),
     ]
     return _page(title, body, data, compared=True)
 
@@ -113,137 +133,142 @@ def render_compared(compared: Compared) -> str:
 # ---- parts
 
 
-def _page(title: str, body: list[str], data: str, *, compared: bool) -> str:
+def _page(title: str, body: list[Html], data: str, *, compared: bool) -> Html:
     styles = sheet.base() + style()
     script = resources.files("stepscope.reports.flame").joinpath("flame.js").read_text(encoding="utf-8")
-    policy = (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(styles)}'; img-src data:; "
+    policy = Html(
+        "default-src 'none'; script-src '{}'; style-src '{}'; img-src data:; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
-    )
-    head = "\n".join(
+    ).format(_hash(script), _hash(styles))
+    head = Html("\n").join(
         (
-            '<meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="color-scheme" content="light dark">',
-            '<meta name="referrer" content="no-referrer">',
-            f'<link rel="icon" href="{ICON}">',
-            f"<title>stepscope: {escape(title)}</title>",
-            f"<style>{styles}</style>",
+            Html('<meta charset="utf-8">'),
+            Html('<meta http-equiv="Content-Security-Policy" content="{}">').format(policy),
+            Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+            Html('<meta name="color-scheme" content="light dark">'),
+            Html('<meta name="referrer" content="no-referrer">'),
+            Html('<link rel="icon" href="{}">').format(ICON),
+            Html("<title>stepscope: {}</title>").format(title),
+            verbatim("style", styles),
         )
     )
-    tail = (
-        f'<div id="settings" data-compared="{"yes" if compared else "no"}" hidden></div>\n'
-        f'<script type="application/octet-stream" id="data">{data}</script>\n<script>{script}</script>'
+    tail = Html(
+        '<div id="settings" data-compared="{}" hidden></div>\n'
+        '<script type="application/octet-stream" id="data">{}</script>\n{}'
+    ).format("yes" if compared else "no", data, verbatim("script", script))
+    shown = Html("\n").join(part for part in body if part)
+    return Html('<!doctype html>\n<html lang="en">\n<head>\n{}\n</head>\n<body>\n{}\n{}\n</body>\n</html>\n').format(
+        head, shown, tail
     )
-    shown = "\n".join(part for part in body if part)
-    return f'<!doctype html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{shown}\n{tail}\n</body>\n</html>\n'
 
 
-def _header(source: str, title: str, more: str = "") -> str:
-    brand = f'<p class="brand"><b>stepscope</b><code>{source}</code></p>'
-    return f"<header>\n{brand}\n<h1>{escape(title)}</h1>\n{more}\n</header>"
+def _header(source: str, title: str, more: str = "") -> Html:
+    brand = Html('<p class="brand"><b>stepscope</b><code>{}</code></p>').format(source)
+    return Html("<header>\n{}\n<h1>{}</h1>\n{}\n</header>").format(brand, title, more)
 
 
 def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _section(key: str, title: str, text: str) -> str:
-    return (
-        f'<section id="{key}" aria-labelledby="{key}-h">\n<h2 id="{key}-h">{title}</h2>\n'
-        f'<div class="card">{text}</div>\n</section>'
-    )
+def _section(key: str, title: str, text: Html) -> Html:
+    return Html(
+        '<section id="{0}" aria-labelledby="{0}-h">\n<h2 id="{0}-h">{1}</h2>\n<div class="card">{2}</div>\n</section>'
+    ).format(key, title, text)
 
 
-def _graph_section(health: str, legend: str, tools: str, note: str, picture: str) -> str:
+def _graph_section(health: Html, legend: Html, tools: Html, note: Html, picture: Html) -> Html:
     still = base64.b64encode(picture.encode()).decode()
-    keys = (
-        '<p class="note" id="keys">Click or press <kbd>Enter</kbd> to zoom, <kbd>Esc</kbd> to show all; arrow keys '
-        "move to callers, callees and neighbours; <kbd>/</kbd> searches, <kbd>n</kbd> goes to the next match, "
-        "<kbd>i</kbd> inverts the stacks. Callers are drawn above their callees.</p>"
+    keys = Html(
+        '<p class="note" id="keys">Click or press <kbd>Enter</kbd> to zoom, <kbd>Esc</kbd> to show all; '
+        "arrow keys move to callers, callees and neighbours; <kbd>/</kbd> searches, <kbd>n</kbd> goes to the "
+        "next match, <kbd>i</kbd> inverts the stacks. Callers are drawn above their callees.</p>"
     )
     return _section(
         "graph",
         "Flame graph",
-        f'{health}<ul class="kinds">{legend}</ul><div class="tools">{tools}</div>{note}'
-        '<div class="now" id="now"></div><div class="said" id="said" aria-live="polite"></div>'
-        '<div class="drawing"><canvas id="flame" tabindex="0" role="application" aria-label="Flame graph" '
-        f'aria-describedby="keys"></canvas></div>{keys}'
-        f'<noscript><img alt="Flame graph without zoom" src="data:image/svg+xml;base64,{still}"></noscript>',
+        Html(
+            '{}<ul class="kinds">{}</ul><div class="tools">{}</div>{}<div class="now" id="now"></div>'
+            '<div class="said" id="said" aria-live="polite"></div>'
+            '<div class="drawing"><canvas id="flame" tabindex="0" role="application" aria-label="Flame graph" '
+            'aria-describedby="keys"></canvas></div>{}<noscript>'
+            '<img alt="Flame graph without zoom" src="data:image/svg+xml;base64,{}"></noscript>'
+        ).format(health, legend, tools, note, keys, still),
     )
 
 
-def _tools(profile: StackProfile) -> str:
+def _tools(profile: StackProfile) -> Html:
     used = np.unique(profile.samples.thread[profile.samples.thread >= 0]).tolist()
-    threads = ""
+    threads = Html()
     if len(used) > 1:
         known = profile.samples.take(profile.samples.thread >= 0)
         weights = np.bincount(known.thread, known.weight)
         order = sorted(used, key=lambda number: -weights[number])
-        options = "".join(
-            f'<option value="{number}">{escape(payload.thread_text(profile.threads[number]))} '
-            f"({words.percent(weights[number] / (profile.total or 1.0))})</option>"
+        options = Html().join(
+            Html('<option value="{}">{} ({})</option>').format(
+                number,
+                payload.thread_text(profile.threads[number]),
+                words.percent(weights[number] / (profile.total or 1.0)),
+            )
             for number in order
         )
-        threads = (
+        threads = Html(
             '<label>Threads <select id="threads"><option value="-1">merged</option>'
-            f'<option value="-2">separate</option>{options}</select></label>'
-        )
-    lines = _toggle("lines", "Lines") if any(frame.line for frame in profile.frames) else ""
+            '<option value="-2">separate</option>{}</select></label>'
+        ).format(options)
+    lines = _toggle("lines", "Lines") if any(frame.line for frame in profile.frames) else Html()
     return _search_tools() + threads + _toggle("invert", "Invert", "i") + lines
 
 
-def _search_tools() -> str:
-    return (
+def _search_tools() -> Html:
+    return Html(
         '<label>Search <input id="search" type="search" autocomplete="off" spellcheck="false"></label>'
         '<output id="matched"></output><button type="button" id="zoom-out" disabled>Show all</button>'
     )
 
 
-def _toggle(key: str, label: str, shortcut: str = "") -> str:
-    keys = f' aria-keyshortcuts="{shortcut}"' if shortcut else ""
-    return f'<button type="button" id="{key}" aria-pressed="false"{keys}>{label}</button>'
+def _toggle(key: str, label: str, shortcut: str = "") -> Html:
+    keys = Html(' aria-keyshortcuts="{}"').format(shortcut) if shortcut else Html()
+    return Html('<button type="button" id="{}" aria-pressed="false"{}>{}</button>').format(key, keys, label)
 
 
-def _heat_section() -> str:
+def _heat_section() -> Html:
     return _section(
         "time",
         "Over time",
-        '<p class="note" id="heat-keys">Each column is one second; time runs from left to right and, within a column, '
-        "downwards. Events that recur every second form a line, more frequent ones a pattern. Drag over columns, or "
-        "hold <kbd>Shift</kbd> and use the arrow keys, to draw only that time.</p>"
-        '<div class="tools"><button type="button" id="whole-time" disabled>Whole time</button>'
-        '<output id="chosen">the whole time is drawn</output></div>'
-        '<canvas id="heat" tabindex="0" role="application" aria-label="Samples over time" '
-        'aria-describedby="heat-keys"></canvas>'
-        '<p class="axis"><span id="heat-from"></span><span id="heat-to"></span></p>',
+        Html(
+            '<p class="note" id="heat-keys">Each column is one second; time runs from left to right and, within '
+            "a column, downwards. Events that recur every second form a line, more frequent ones a pattern. Drag "
+            "over columns, or hold <kbd>Shift</kbd> and use the arrow keys, to draw only that time.</p>"
+            '<div class="tools"><button type="button" id="whole-time" disabled>Whole time</button>'
+            '<output id="chosen">the whole time is drawn</output></div>'
+            '<canvas id="heat" tabindex="0" role="application" aria-label="Samples over time" '
+            'aria-describedby="heat-keys"></canvas>'
+            '<p class="axis"><span id="heat-from"></span><span id="heat-to"></span></p>'
+        ),
     )
 
 
-def _note(merged: Cut | None, unit: str) -> str:
-    return f'<p class="note">{escape(words.merged_text(merged, unit))}</p>' if merged is not None else ""
+def _note(merged: Cut | None, unit: str) -> Html:
+    return Html('<p class="note">{}</p>').format(words.merged_text(merged, unit)) if merged is not None else Html()
 
 
-def _find(function: Frame) -> str:
-    name = escape(function.function)
-    return f'<button type="button" data-find="{name}">{name}</button>'
+def _find(function: Frame) -> Html:
+    return Html('<button type="button" data-find="{0}">{0}</button>').format(function.function)
 
 
 def _where(function: Frame) -> str:
     return _INSTALLED.sub("", function.file) or function.module
 
 
-def _cells(change: Change, unit: str) -> str:
-    strong = "b" if change.significant else "span"
-    return (
-        f'<td class="n">{escape(words.amount_text(change.before, unit))}</td>'
-        f'<td class="n">{escape(words.amount_text(change.after, unit))}</td>'
-        f'<td class="n"><{strong}>{words.growth_text(change)}</{strong}></td>'
+def _cells(change: Change, unit: str) -> Html:
+    growth = (Html("<b>{}</b>") if change.significant else Html("<span>{}</span>")).format(words.growth_text(change))
+    return cells(
+        (words.amount_text(change.before, unit), words.amount_text(change.after, unit), growth), numeric=range(3)
     )
 
 
-def _diagnostics(*graphs: Graph) -> str:
+def _diagnostics(*graphs: Graph) -> Html:
     found = dict.fromkeys(one for shown in graphs for one in shown.profile.diagnostics)
-    items = "".join(f"<li><b>{escape(one.code)}</b> {escape(one.text)}</li>" for one in found)
-    return _section("diagnostics", "What could not be read", f"<ul>{items}</ul>") if items else ""
+    items = Html().join(Html("<li><b>{}</b> {}</li>").format(one.code, one.text) for one in found)
+    return _section("diagnostics", "What could not be read", Html("<ul>{}</ul>").format(items)) if items else Html()

@@ -15,7 +15,7 @@ from stepscope.derive.stacks.profile_difference import ALPHA
 from stepscope.model.session.stacks import UNKNOWN, FrameKind
 from stepscope.reports.flame import words
 from stepscope.reports.flame.palette import css
-from stepscope.reports.page.svg import Attribute, el, escape, number
+from stepscope.reports.marked import Attribute, Html, el, number, verbatim
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,7 +46,7 @@ class _Picture:
     title: Callable[[int], str]
 
 
-def render(shown: Graph) -> str:
+def render(shown: Graph) -> Html:
     """One profile."""
     profile = shown.profile
     totals = stack_totals(profile, profile.samples.weight).total
@@ -71,7 +71,7 @@ def render(shown: Graph) -> str:
     return _svg(picture, head, "; ".join(words.health_items(shown)), legend)
 
 
-def render_compared(compared: Compared) -> str:
+def render_compared(compared: Compared) -> Html:
     """A difference: widths show the second profile, colours show changes beyond noise."""
     found, profile = compared.difference, compared.after.profile
 
@@ -97,21 +97,21 @@ def _name(profile: StackProfile, stack: int) -> str:
     return f"{frame.function} ({frame.file}:{frame.line})" if frame.file and frame.line else frame.function
 
 
-def _svg(picture: _Picture, head: str, health: str, legend: Sequence[tuple[str, str]]) -> str:
+def _svg(picture: _Picture, head: str, health: str, legend: Sequence[tuple[str, str]]) -> Html:
     boxes, rows, left_out = _boxes(picture)
     height = _HEAD + (rows + 1) * ROW + 8
     parts = [
-        f"<style>{css()}</style>",
+        verbatim("style", css()),
         el("rect", {"class": "page", "width": WIDTH, "height": height}),
-        el("text", {"class": "head", "x": 6, "y": 16}, escape(head)),
+        el("text", {"class": "head", "x": 6, "y": 16}, head),
     ]
     x = 6.0
     for name, text in legend:
         parts.append(el("rect", {"class": name, "x": x, "y": 25, "width": 11, "height": 11}))
-        parts.append(el("text", {"x": x + 15, "y": 35}, escape(text)))
+        parts.append(el("text", {"x": x + 15, "y": 35}, text))
         x += 27 + _LETTER * len(text)
     small = f"; boxes below {words.percent(_LEAST / WIDTH)} are left out: {left_out:,}" if left_out else ""
-    parts.append(el("text", {"class": "health", "x": 6, "y": 54}, escape(health + small)))
+    parts.append(el("text", {"class": "health", "x": 6, "y": 54}, health + small))
     attributes: dict[str, Attribute] = {
         "xmlns": "http://www.w3.org/2000/svg",
         "viewBox": f"0 0 {number(WIDTH)} {number(height)}",
@@ -122,10 +122,10 @@ def _svg(picture: _Picture, head: str, health: str, legend: Sequence[tuple[str, 
         "font-family": "ui-monospace, Menlo, Consolas, DejaVu Sans Mono, monospace",
         "font-size": 11,
     }
-    return el("svg", attributes, *parts, *boxes) + "\n"
+    return el("svg", attributes, *parts, *boxes) + Html("\n")
 
 
-def _boxes(picture: _Picture) -> tuple[list[str], int, int]:
+def _boxes(picture: _Picture) -> tuple[list[Html], int, int]:
     """Markup of the boxes, number of rows, and number of boxes omitted as too narrow or too deep."""
     profile, widths = picture.profile, picture.widths
     parents = profile.stacks.parent
@@ -157,13 +157,13 @@ def _boxes(picture: _Picture) -> tuple[list[str], int, int]:
     return boxes, deepest, left_out
 
 
-def _box(css: str, title: str, name: str, x: float, row: int, wide: float, *, resolved: bool) -> str:
+def _box(css: str, title: str, name: str, x: float, row: int, wide: float, *, resolved: bool) -> Html:
     y = _HEAD + row * ROW
     look = css if resolved else f"{css} nameless"
     shape: dict[str, Attribute] = {"class": look, "x": x, "y": y, "width": max(wide - 0.6, 0.4), "height": ROW - 1}
     letters = int((wide - 5) / _LETTER)
-    label = ""
+    label = Html()
     if letters >= _FEWEST_LETTERS:
         text = name if len(name) <= letters else f"{name[: letters - 1]}\u2026"
-        label = el("text", {"x": x + 3, "y": y + 12}, escape(text))
-    return el("g", None, el("title", None, escape(title)), el("rect", shape), label)
+        label = el("text", {"x": x + 3, "y": y + 12}, text)
+    return el("g", None, el("title", None, title), el("rect", shape), label)

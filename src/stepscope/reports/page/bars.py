@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stepscope.reports import words
+from stepscope.reports.marked import Attribute, Html, el
 from stepscope.reports.page import charts, svg
 from stepscope.reports.page.charts import Chart, Key, LeftOut
-from stepscope.reports.page.svg import el
 from stepscope.units import format_ns
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def step(name: str, title: str, rows: Sequence[Part], *, per: str = " per step")
     at, drawn = 0.0, []
     for row in rows:
         left, width = 100 * at / whole, 100 * row.ratio / whole
-        about = el("title", None, svg.escape(f"{row.label}: {words.percent(row.ratio)} %, {format_ns(row.ns)}{per}"))
-        size: dict[str, svg.Attribute] = {"x": f"{left:.3f}%", "width": f"{width:.3f}%", "height": HEIGHT}
+        about = el("title", None, f"{row.label}: {words.percent(row.ratio)} %, {format_ns(row.ns)}{per}")
+        size: dict[str, Attribute] = {"x": f"{left:.3f}%", "width": f"{width:.3f}%", "height": HEIGHT}
         inside = [el("rect", {"width": "100%", "height": HEIGHT, "class": f"{row.css} part"}, about)]
         short = f"{words.percent(row.ratio)} %"
         share = row.ratio / whole
@@ -59,7 +59,7 @@ def step(name: str, title: str, rows: Sequence[Part], *, per: str = " per step")
         drawn.append(el("svg", size, *inside))
         at += row.ratio
     said = ", ".join(f"{row.label} {words.percent(row.ratio)} %" for row in rows)
-    head: dict[str, svg.Attribute] = {
+    head: dict[str, Attribute] = {
         "class": "bar",
         "width": "100%",
         "height": HEIGHT,
@@ -73,25 +73,25 @@ def _fits(label: str, share: float) -> bool:
     return len(label) * LETTER < share * NARROW
 
 
-def cost_bar(cost: Cost, severity: str) -> str:
+def cost_bar(cost: Cost, severity: str) -> Html:
     """The predicted gain as a share of the whole, with its interval."""
 
     def place(ratio: float) -> str:
         return f"{100 * min(max(ratio, 0.0), 1.0):.2f}%"
 
     low, high = place(cost.low), place(cost.high)
-    whiskers = "".join(el("line", {"x1": at, "x2": at, "y1": 5, "y2": 17, "class": "whisker"}) for at in (low, high))
+    whiskers = [el("line", {"x1": at, "x2": at, "y1": 5, "y2": 17, "class": "whisker"}) for at in (low, high)]
     return el(
         "svg",
         {"class": "bar cost", "width": "100%", "height": 22, "aria-hidden": "true"},
         el("rect", {"width": "100%", "height": 10, "y": 6, "rx": 2, "class": "track"}),
         el("rect", {"width": place(cost.ratio), "height": 10, "y": 6, "rx": 2, "class": f"sev-{severity}"}),
         el("line", {"x1": low, "x2": high, "y1": 11, "y2": 11, "class": "whisker"}),
-        whiskers,
+        *whiskers,
     )
 
 
-def share_bar(ratio: float) -> str:
+def share_bar(ratio: float) -> Html:
     """A share as a small bar for tables."""
     return el(
         "svg",
@@ -101,7 +101,7 @@ def share_bar(ratio: float) -> str:
     )
 
 
-def swatch(key: Key) -> str:
+def swatch(key: Key) -> Html:
     """What stands before an entry of a legend."""
     if key.kind == "line":
         shape = el("path", {"d": "M1 7H19", "class": key.css})

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stepscope.reports import words
+from stepscope.reports.marked import Html
 from stepscope.reports.page import tables
-from stepscope.reports.page.svg import escape
 from stepscope.units import format_bytes, format_ns, format_rate, format_ratio
 
 if TYPE_CHECKING:
@@ -77,17 +77,9 @@ def _line(one: CallRow, steps: int) -> str:
     return f"{words.printable(one.call)}{on}: {format_ratio(one.ratio)} of the time, {often}{size}"
 
 
-def page(calls: SystemCallsSummary | None) -> str:
+def page(calls: SystemCallsSummary | None) -> Html:
     """The section of the page; empty without a window."""
     if calls is None:
-        return ""
-    body = [
-        "".join(
-            f'<td class="n">{escape(text)}</td>' if title in NUMERIC else f"<td>{escape(text)}</td>"
-            for title, text in zip(HEAD, row, strict=True)
-        )
-        for row in rows(calls)
-    ]
-    places = [i for i, title in enumerate(HEAD) if title in NUMERIC]
-    head = [title.capitalize() for title in HEAD]
-    return f'<div class="card"><p>{escape(said(calls))}.</p>{tables.table(head, body, numeric=places)}</div>'
+        return Html()
+    table = tables.named_table(HEAD, rows(calls), NUMERIC)
+    return Html('<div class="card"><p>{}.</p>{}</div>').format(said(calls), table)

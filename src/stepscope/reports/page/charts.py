@@ -14,8 +14,9 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from stepscope.reports import words
+from stepscope.reports.marked import Attribute, Html, el, number
 from stepscope.reports.page import svg
-from stepscope.reports.page.svg import LEFT, RIGHT, TOP, WIDTH, Plot, Scale, el
+from stepscope.reports.page.svg import LEFT, RIGHT, TOP, WIDTH, Plot, Scale
 from stepscope.units import format_ns
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Chart:
     """A drawn chart: markup, legend, and what it says in a sentence."""
 
     name: str
-    markup: str
+    markup: Html
     keys: tuple[Key, ...] = ()
     summary: str = ""
 
@@ -92,18 +93,18 @@ def missing(series: Mapping[str, Sequence[float]], *keys: str) -> str:
     return ""
 
 
-def drawing(name: str, height: float, desc: str, *parts: str) -> str:
+def drawing(name: str, height: float, desc: str, *parts: Html) -> Html:
     """A chart's markup with its description."""
-    attributes: dict[str, svg.Attribute] = {
-        "viewBox": f"0 0 {svg.number(WIDTH)} {svg.number(height)}",
+    attributes: dict[str, Attribute] = {
+        "viewBox": f"0 0 {number(WIDTH)} {number(height)}",
         "role": "img",
         "aria-labelledby": f"{name}-title",
         "aria-describedby": f"{name}-desc",
     }
-    return el("svg", attributes, el("desc", {"id": f"{name}-desc"}, svg.escape(desc)), *parts)
+    return el("svg", attributes, el("desc", {"id": f"{name}-desc"}, desc), *parts)
 
 
-def readouts(plot: Plot, times: Sequence[float], read: Callable[[int], str]) -> str:
+def readouts(plot: Plot, times: Sequence[float], read: Callable[[int], str]) -> Html:
     """Slices of the plot that show their values while the pointer is over them."""
     count = min(BANDS, len(times))
     edges = [plot.x.start + (plot.x.end - plot.x.start) * i / count for i in range(count + 1)]
@@ -114,8 +115,8 @@ def readouts(plot: Plot, times: Sequence[float], read: Callable[[int], str]) -> 
         index = min(bisect_right(places, middle), len(times) - 1)
         if index and middle - places[index - 1] < places[index] - middle:
             index -= 1
-        size: dict[str, svg.Attribute] = {"x": left, "y": TOP, "width": right - left, "height": plot.y.start - TOP}
-        line: dict[str, svg.Attribute] = {"x1": places[index], "x2": places[index], "y1": TOP, "y2": plot.y.start}
+        size: dict[str, Attribute] = {"x": left, "y": TOP, "width": right - left, "height": plot.y.start - TOP}
+        line: dict[str, Attribute] = {"x1": places[index], "x2": places[index], "y1": TOP, "y2": plot.y.start}
         label = f"{_seconds(times[index])}: {read(index)}"
         label = label if len(label) <= READ_LETTERS else f"{label[: READ_LETTERS - 1]}\u2026"
         shown = el("g", None, el("line", line), svg.text(WIDTH - RIGHT, 12, label, css="t", anchor="end"))
@@ -135,10 +136,10 @@ def _ms(value: float) -> str:
     return format_ns(value * NS_PER_MS)
 
 
-def hatch() -> str:
+def hatch() -> Html:
     """The pattern of time that is not measured; the page holds it once."""
     stripe = el("path", {"d": "M-1 1L1-1M0 6L6 0M5 7L7 5"})
-    attributes: dict[str, svg.Attribute] = {"id": PATTERN_ID, "width": 6, "height": 6, "patternUnits": "userSpaceOnUse"}
+    attributes: dict[str, Attribute] = {"id": PATTERN_ID, "width": 6, "height": 6, "patternUnits": "userSpaceOnUse"}
     pattern = el("pattern", attributes, el("rect", {"width": 6, "height": 6}), stripe)
     return el("svg", {"width": 0, "height": 0, "aria-hidden": "true", "class": "defs"}, el("defs", None, pattern))
 
@@ -179,7 +180,7 @@ def anatomy(series: Mapping[str, Sequence[float]], components: Iterable[Componen
     keys = tuple(Key(css=component_class(p), kind="box", label=words.component_word(p)) for p in parts)
     first, last = columns[0][-1], columns[-1][-1]
     summary = f"From {_ms(first)} per step at the start to {_ms(last)} at the end."
-    body = plot.axes() + "".join(layers) + readouts(plot, times, read)
+    body = plot.axes() + Html().join(layers) + readouts(plot, times, read)
     return Chart(name=name, markup=drawing(name, STACK, summary, body), keys=keys, summary=summary)
 
 
@@ -223,7 +224,7 @@ def step_times(
         *(() if single else (Key(css="band s-step", kind="box", label="up to the 95th percentile"),)),
         *((Key(css="outlier", kind="dot", label="slowest steps"),) if dots else ()),
     )
-    markup = drawing(name, HEIGHT, summary, body + readouts(plot, times, read) + "".join(marks))
+    markup = drawing(name, HEIGHT, summary, body + readouts(plot, times, read) + Html().join(marks))
     return Chart(name=name, markup=markup, keys=keys, summary=summary)
 
 
@@ -238,14 +239,14 @@ def _outliers(series: Mapping[str, Sequence[float]], first: float, last: float) 
     return [(t, ms, int(number)) for t, ms, number in rows if first <= t <= last and math.isfinite(ms)]
 
 
-def _outlier(x: float, y: float, number: int, ms: float, links: Mapping[int, str]) -> str:
+def _outlier(x: float, y: float, number: int, ms: float, links: Mapping[int, str]) -> Html:
     """The dot of a slow step; a link where the page says more of it."""
-    title = el("title", None, svg.escape(f"step {number}: {_ms(ms)}")) if number >= 0 else ""
+    title = el("title", None, f"step {number}: {_ms(ms)}") if number >= 0 else Html()
     dot = el("circle", {"cx": x, "cy": y, "r": 3, "class": "outlier"}, title)
     if number not in links:
         return dot
     room = el("circle", {"cx": x, "cy": y, "r": 8, "class": "room"})
-    attributes: dict[str, svg.Attribute] = {"href": links[number], "aria-label": f"step {number}, {_ms(ms)}"}
+    attributes: dict[str, Attribute] = {"href": links[number], "aria-label": f"step {number}, {_ms(ms)}"}
     return el("a", attributes, dot, room)
 
 
@@ -279,16 +280,16 @@ def histogram(series: Mapping[str, Sequence[float]], times: StepTimes | None) ->
     for left, right, count in zip(edges, edges[1:], counts, strict=False):
         if count > 0:
             top, start = y(count), x(left)
-            about = el("title", None, svg.escape(f"{_ms(left)} to {_ms(right)}: {words.plural(int(count), 'step')}"))
-            size: dict[str, svg.Attribute] = {"x": start + 0.5, "y": top, "width": max(1.0, x(right) - start - 1)}
+            about = el("title", None, f"{_ms(left)} to {_ms(right)}: {words.plural(int(count), 'step')}")
+            size: dict[str, Attribute] = {"x": start + 0.5, "y": top, "width": max(1.0, x(right) - start - 1)}
             bars.append(el("rect", size | {"height": base - top, "class": "column"}, about))
-    lines = "" if times is None else _quantiles(x, base, times)
+    lines = Html() if times is None else _quantiles(x, base, times)
     total = int(sum(counts))
     summary = f"{words.plural(total, 'steady step')} from {_ms(edges[1] if first else edges[0])} to {_ms(edges[-2])}."
     return Chart(name=name, markup=drawing(name, HEIGHT, summary, plot.axes(), *bars, lines), summary=summary)
 
 
-def _quantiles(x: Scale, base: float, times: StepTimes) -> str:
+def _quantiles(x: Scale, base: float, times: StepTimes) -> Html:
     """Lines at the median and the 95th percentile; their labels stand apart at whatever distance."""
     parts = []
     for label, ns, anchor, shift in (("median", times.p50_ns, "end", -4), ("p95", times.p95_ns, "start", 4)):
@@ -297,7 +298,7 @@ def _quantiles(x: Scale, base: float, times: StepTimes) -> str:
             at = x(ms)
             parts.append(el("line", {"x1": at, "x2": at, "y1": TOP - 6, "y2": base, "class": "mark"}))
             parts.append(svg.text(at + shift, TOP + 2, f"{label} {_ms(ms)}", css="t strong", anchor=anchor))
-    return "".join(parts)
+    return Html().join(parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import base64
 import hashlib
 
+from stepscope.reports.marked import Html, verbatim
 from stepscope.reports.page import sheet
-from stepscope.reports.page.svg import escape
 
 ICON = (
     "data:image/svg+xml;base64,"
@@ -20,38 +20,44 @@ ICON = (
 )
 
 
-def document(title: str, body: str) -> str:
-    """The page. ``title`` is text, ``body`` is markup."""
+def document(title: str, body: Html) -> Html:
+    """The page of one style sheet."""
     style = sheet.base() + sheet.components()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
-    head = "\n".join(
+    policy = Html(
+        "default-src 'none'; style-src 'sha256-{}'; img-src data:; base-uri 'none'; form-action 'none'"
+    ).format(digest)
+    head = Html("\n").join(
         (
-            '<meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="color-scheme" content="light dark">',
-            '<meta name="referrer" content="no-referrer">',
-            f'<link rel="icon" href="{ICON}">',
-            f"<title>{escape(title)}</title>",
-            f"<style>{style}</style>",
+            Html('<meta charset="utf-8">'),
+            Html('<meta http-equiv="Content-Security-Policy" content="{}">').format(policy),
+            Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+            Html('<meta name="color-scheme" content="light dark">'),
+            Html('<meta name="referrer" content="no-referrer">'),
+            Html('<link rel="icon" href="{}">').format(ICON),
+            Html("<title>{}</title>").format(title),
+            verbatim("style", style),
         )
     )
-    return f'<!doctype html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{body}\n</body>\n</html>\n'
+    return Html('<!doctype html>\n<html lang="en">\n<head>\n{}\n</head>\n<body>\n{}\n</body>\n</html>\n').format(
+        head, body
+    )
 
 
-def sections(header: str, shown: list[tuple[str, str, str]]) -> str:
-    """The body: a header, links, and the sections that have content. (key, title, markup) each; all are markup."""
+def sections(header: Html, shown: list[tuple[str, str, Html]]) -> Html:
+    """The body: a header, links, and the sections that have content. (key, title, content) each."""
     shown = [(key, title, text) for key, title, text in shown if text]
-    links = "".join(f'<li><a href="#{key}">{title}</a></li>' for key, title, _ in shown)
+    links = Html().join(Html('<li><a href="#{}">{}</a></li>').format(key, title) for key, title, _ in shown)
     parts = [
-        '<a class="skip" href="#main">Skip to the report</a>',
+        Html('<a class="skip" href="#main">Skip to the report</a>'),
         header,
-        f'<nav aria-label="Sections"><ul>{links}</ul></nav>',
-        '<main id="main">',
+        Html('<nav aria-label="Sections"><ul>{}</ul></nav>').format(links),
+        Html('<main id="main">'),
     ]
     for key, title, text in shown:
         parts.append(
-            f'<section id="{key}" aria-labelledby="{key}-h">\n<h2 id="{key}-h">{title}</h2>\n{text}\n</section>'
+            Html('<section id="{0}" aria-labelledby="{0}-h">\n<h2 id="{0}-h">{1}</h2>\n{2}\n</section>').format(
+                key, title, text
+            )
         )
-    return "\n".join([*parts, "</main>"])
+    return Html("\n").join([*parts, Html("</main>")])

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from stepscope.reports.marked import Html
 from stepscope.reports.page.bars import swatch
 from stepscope.reports.page.charts import Chart, LeftOut
-from stepscope.reports.page.svg import escape
 
 
-def figures(css: str, *figures: tuple[Chart | LeftOut, str]) -> str:
+def figures(css: str, *figures: tuple[Chart | LeftOut, str]) -> Html:
     """Charts side by side; below them one line for each that could not be drawn."""
-    drawn = "".join(figure(chart, title) for chart, title in figures if isinstance(chart, Chart))
-    absent = "".join(
-        f"<li>{title} is not drawn: {escape(chart.why)}.</li>" for chart, title in figures if isinstance(chart, LeftOut)
+    drawn = Html().join(figure(chart, title) for chart, title in figures if isinstance(chart, Chart))
+    absent = Html().join(
+        Html("<li>{} is not drawn: {}.</li>").format(title, chart.why)
+        for chart, title in figures
+        if isinstance(chart, LeftOut)
     )
-    grid = f'<div class="grid charts {css}">{drawn}</div>' if drawn else ""
-    return grid + (f'<ul class="card left-out">{absent}</ul>' if absent else "")
+    grid = Html('<div class="grid charts {}">{}</div>').format(css, drawn) if drawn else Html()
+    return grid + (Html('<ul class="card left-out">{}</ul>').format(absent) if absent else Html())
 
 
-def figure(chart: Chart, title: str) -> str:
+def figure(chart: Chart, title: str) -> Html:
     """One chart as a card."""
-    head = f'<h3 id="{chart.name}-title">{title}</h3>'
-    keys = "".join(f"<li>{swatch(key)}{escape(key.label)}</li>" for key in chart.keys)
-    legend = f'<ul class="legend">{keys}</ul>' if keys else ""
-    summary = f'<p class="note">{escape(chart.summary)}</p>' if chart.summary else ""
-    caption = f"<figcaption>{head}{summary}{legend}</figcaption>"
-    return f'<figure class="card chart">{caption}<div class="plot">{chart.markup}</div></figure>'
+    head = Html('<h3 id="{}-title">{}</h3>').format(chart.name, title)
+    keys = Html().join(Html("<li>{}{}</li>").format(swatch(key), key.label) for key in chart.keys)
+    legend = Html('<ul class="legend">{}</ul>').format(keys) if keys else Html()
+    summary = Html('<p class="note">{}</p>').format(chart.summary) if chart.summary else Html()
+    caption = Html("<figcaption>{}{}{}</figcaption>").format(head, summary, legend)
+    return Html('<figure class="card chart">{}<div class="plot">{}</div></figure>').format(caption, chart.markup)

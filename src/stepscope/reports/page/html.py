@@ -1,7 +1,4 @@
-"""The report as one page: self-contained, offline, readable without any script (``reports.page.document``).
-
-Every text from the session is escaped by ``reports.page.svg.escape``.
-"""
+"""The report as one page: self-contained, offline, readable without any script (``reports.page.document``)."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from stepscope.reports import capture_text, checked_words, maker_rows, task_rows, verdict, words
+from stepscope.reports.marked import Html
 from stepscope.reports.memory import room_words
 from stepscope.reports.page import (
     bars,
@@ -30,8 +28,7 @@ from stepscope.reports.page.charts import LeftOut
 from stepscope.reports.page.document import document, sections
 from stepscope.reports.page.figures import figure, figures
 from stepscope.reports.page.finding_card import findings
-from stepscope.reports.page.svg import escape
-from stepscope.reports.page.tables import code, facts, place, table
+from stepscope.reports.page.tables import cells, code, facts, notes, place, table
 from stepscope.units import format_ns
 
 if TYPE_CHECKING:
@@ -42,18 +39,18 @@ if TYPE_CHECKING:
 MIDDLE_DOT = " \u00b7 "
 
 
-def render(report: Report, *, sources: Mapping[str, str] | None = None) -> str:
+def render(report: Report, *, sources: Mapping[str, str] | None = None) -> Html:
     """The page. ``sources``: path to text of the user's files, for excerpts of the code."""
     return document(f"stepscope: {words.subject(report)}", _body(report, sources or {}))
 
 
-def _body(report: Report, sources: Mapping[str, str]) -> str:
+def _body(report: Report, sources: Mapping[str, str]) -> Html:
     shown = [
         ("step", "The mean step", _step(report)),
         ("findings", "Findings", findings(report, sources)),
         ("job", "The job", ledger_page.page(report)),
         ("times", "Step times", _times(report)),
-        ("resources", "Resources", "" if words.is_imported(report) else resource_charts.page(report.series)),
+        ("resources", "Resources", Html() if words.is_imported(report) else resource_charts.page(report.series)),
         ("memory", "Memory", memory_page.page(report.memory)),
         ("metrics", "Metrics logged by the program", figures("", *metric_charts.metrics(report.series))),
         ("stages", "Pipeline stages", _stages(report)),
@@ -69,44 +66,50 @@ def _body(report: Report, sources: Mapping[str, str]) -> str:
         ("source", "In the source", _source(report)),
         ("measuring", "About this run", _about(report)),
     ]
-    return sections(f"{charts.hatch()}\n{page_header.header(report)}", shown)
+    return sections(Html("\n").join((charts.hatch(), page_header.header(report))), shown)
 
 
 # ---- charts
 
 
-def _step(report: Report) -> str:
+def _step(report: Report) -> Html:
     bar = bars.mean_step(report.anatomy)
     if isinstance(bar, LeftOut):
-        return ""
+        return Html()
     rows = []
     for part in report.anatomy:
         key = charts.Key(css=charts.component_class(part.component), kind="box", label="")
-        cells = (
-            f'<th scope="row" class="key">{bars.swatch(key)}{escape(words.component_of(report, part.component))}</th>'
-            f'<td class="n">{words.percent(part.ratio)} %</td><td class="n">{format_ns(part.ns_per_step)}</td>'
-            f"<td>{escape(words.stage_word(part.pipeline_stage)) if part.pipeline_stage != 'none' else ''}</td>"
-            f"<td>{code(part.name)}{place(part.where, before=' ')}</td>"
+        shown = Html(
+            '<th scope="row" class="key">{}{}</th><td class="n">{} %</td><td class="n">{}</td><td>{}</td><td>{}{}</td>'
+        ).format(
+            bars.swatch(key),
+            words.component_of(report, part.component),
+            words.percent(part.ratio),
+            format_ns(part.ns_per_step),
+            words.stage_word(part.pipeline_stage) if part.pipeline_stage != "none" else "",
+            code(part.name),
+            place(part.where, before=" "),
         )
-        rows.append(cells)
+        rows.append(shown)
     head = ("Component", "Share", "Per step", "Pipeline stage", "Largest part")
     source = report.session.step_times.source if report.session.step_times else ""
     times = report.session.step_times
-    what = f"Steps of {escape(source)}: " if source else ""
+    what = f"Steps of {source}: " if source else ""
     total = f"{what}{format_ns(times.mean_ns)} on average over {times.count:,} steady steps." if times else ""
-    note = "".join(f'<p class="note">{escape(line)}</p>' for line in maker_rows.lines(report.session))
-    note += f'<p class="note">{total}</p>' if total else ""
-    bar_card = f'<div class="card">{note}{bar.markup}</div>'
-    parts = f'<div class="card">{table(head, rows, numeric=(1, 2))}</div>'
+    note = notes([*maker_rows.lines(report.session), *([total] if total else [])])
+    bar_card = Html('<div class="card">{}{}</div>').format(note, bar.markup)
+    parts = Html('<div class="card">{}</div>').format(table(head, rows, numeric=(1, 2)))
     over_time = charts.anatomy(report.series, report.anatomy)
     if isinstance(over_time, LeftOut):
         return bar_card + parts + figures("", (over_time, "The step over time"))
-    return f'{bar_card}<div class="grid charts top">{parts}{figure(over_time, "The same over time")}</div>'
+    return Html('{}<div class="grid charts top">{}{}</div>').format(
+        bar_card, parts, figure(over_time, "The same over time")
+    )
 
 
-def _times(report: Report) -> str:
+def _times(report: Report) -> Html:
     if not report.session.steps:
-        return ""
+        return Html()
     return figures(
         "",
         (
@@ -120,96 +123,98 @@ def _times(report: Report) -> str:
 # ---- tables
 
 
-def _stages(report: Report) -> str:
+def _stages(report: Report) -> Html:
     if not report.stages:
-        return ""
+        return Html()
     rows = []
     for stage in report.stages:
-        name = escape(words.stage_word(stage.stage))
+        name = words.stage_word(stage.stage)
         if stage.ratio is None:
-            share = '<td class="n blind" colspan="2">no figure</td>'
+            share = Html('<td class="n blind" colspan="2">no figure</td>')
         else:
-            share = f'<td class="n">{words.percent(stage.ratio)} %</td><td class="b">{bars.share_bar(stage.ratio)}</td>'
-        rows.append(f'<th scope="row">{name}</th>{share}<td>{escape(words.basis_text(stage))}</td>')
+            share = Html('<td class="n">{} %</td><td class="b">{}</td>').format(
+                words.percent(stage.ratio), bars.share_bar(stage.ratio)
+            )
+        rows.append(Html('<th scope="row">{}</th>{}<td>{}</td>').format(name, share, words.basis_text(stage)))
     head = ("Stage", "Share", "", "Basis, or why there is none")
-    return f'<div class="card">{table(head, rows, numeric=(1,))}</div>'
+    return Html('<div class="card">{}</div>').format(table(head, rows, numeric=(1,)))
 
 
-def _tasks(report: Report) -> str:
+def _tasks(report: Report) -> Html:
     shown = report.tasks[: task_rows.SHOWN]
     if not shown:
-        return ""
+        return Html()
     rows = []
     for row in task_rows.rows(shown):
-        cells = "".join(
-            f'<td class="n">{escape(text)}</td>' if i in task_rows.NUMERIC else f"<td>{escape(text)}</td>"
-            for i, text in enumerate(row[1:-1], 1)
-        )
-        rows.append(f'<th scope="row">{code(row.name)}</th>{cells}<td>{code(row.where)}</td>')
-    notes = task_rows.notes(shown)
+        shown_cells = cells(row[1:-1], numeric=task_rows.NUMERIC, first=1)
+        rows.append(Html('<th scope="row">{}</th>{}<td>{}</td>').format(code(row.name), shown_cells, code(row.where)))
+    more = task_rows.notes(shown)
     if len(report.tasks) > len(shown):
-        notes.append(f"{len(report.tasks) - len(shown)} more in report.json")
-    more = "".join(f'<p class="note">{escape(text)}</p>' for text in notes)
+        more.append(f"{len(report.tasks) - len(shown)} more in report.json")
     head = [title.capitalize() if title.islower() else title for title in task_rows.HEAD]
-    return f'<div class="card">{table(head, rows, numeric=task_rows.NUMERIC)}{more}</div>'
+    return Html('<div class="card">{}{}</div>').format(table(head, rows, numeric=task_rows.NUMERIC), notes(more))
 
 
-def _checked(report: Report) -> str:
+def _checked(report: Report) -> Html:
     if not report.checked:
-        return '<p class="card calm">No detector ran.</p>'
+        return Html('<p class="card calm">No detector ran.</p>')
     blind = any(checked_words.why_not(c) for c in report.checked)
     rows = []
     for c in checked_words.in_order(report.checked):
         said = checked_words.outcome(c)
-        why = f"<td>{escape(checked_words.why_not(c))}</td>" if blind else ""
+        why = Html("<td>{}</td>").format(checked_words.why_not(c)) if blind else Html()
         rows.append(
-            f'<th scope="row">{escape(c.detector)}</th><td>{escape(c.name)}</td>'
-            f'<td><span class="outcome o-{c.outcome}">{said}</span></td>{why}'
+            Html('<th scope="row">{}</th><td>{}</td><td><span class="outcome o-{}">{}</span></td>{}').format(
+                c.detector, c.name, c.outcome, said, why
+            )
         )
     head = ("Detector", "Looks for", "Outcome", "Why it could not decide")
     shown = table(head if blind else head[:3], rows)
-    return f'<div class="card">{shown}</div>'
+    return Html('<div class="card">{}</div>').format(shown)
 
 
-def _source(report: Report) -> str:
+def _source(report: Report) -> Html:
     """Static findings in addition to the measured ones: rules say what may be slow, not what was."""
     check = report.source_check
     if check is None:
-        return ""
+        return Html()
     rows = [
-        f'<th scope="row">{escape(f.code)}</th><td>{escape(f.title)}</td><td>{place(f.where[0])}</td>'
-        f"<td>{words.seen_text(f)}</td><td>{escape(f.remedies[0].text)}</td>"
+        Html('<th scope="row">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td>').format(
+            f.code, f.title, place(f.where[0]), words.seen_text(f), f.remedies[0].text
+        )
         for f in check.findings
     ]
-    note = f'<p class="note">Static check: {escape(words.checked_sources(check))}.'
+    note = Html.escape(f"Static check: {words.checked_sources(check)}.")
     if check.command:
-        note += f" To list all: <code>{escape(check.command)}</code>."
-    left = "".join(f"<li>not checked: {escape(text)}</li>" for text in check.left_out)
-    shown = table(("Rule", "What", "Where", "In this run", "Remedy"), rows) if rows else ""
-    return f'<div class="card">{note}</p>{shown}{f"<ul>{left}</ul>" if left else ""}</div>'
+        note += Html(" To list all: <code>{}</code>.").format(check.command)
+    left = Html().join(Html("<li>not checked: {}</li>").format(text) for text in check.left_out)
+    shown = table(("Rule", "What", "Where", "In this run", "Remedy"), rows) if rows else Html()
+    listed = Html("<ul>{}</ul>").format(left) if left else Html()
+    return Html('<div class="card">{}{}{}</div>').format(notes([note]), shown, listed)
 
 
-def _about(report: Report) -> str:
+def _about(report: Report) -> Html:
     summary, overhead = report.session, report.overhead
-    notes = "".join(
-        f"<li><b>{escape(name)}</b> {escape(text)}{f' ({count} times)' if count > 1 else ''}</li>"
+    listed = Html().join(
+        Html("<li><b>{}</b> {}{}</li>").format(name, text, f" ({count} times)" if count > 1 else "")
         for name, text, count in words.merged_diagnostics(report.diagnostics)
     )
+    listed = Html("<ul>{}</ul>").format(listed) if listed else Html()
     if words.is_imported(report):
-        said = f"<ul>{notes}</ul>" if notes else "<p>Nothing was repaired and nothing is missing.</p>"
+        said = listed or Html("<p>Nothing was repaired and nothing is missing.</p>")
         what = "Imported: recorded by another tool; stepscope itself measured nothing."
-        return f'<div class="card diagnostics"><p>{what}</p><h3>Diagnostics</h3>{said}</div>'
-    run = [
-        ("Session", escape(summary.id)),
-        ("Command", f"<code>{escape(shlex.join(summary.command))}</code>"),
-        ("Framework", escape(words.framework_text(summary))),
+        return Html('<div class="card diagnostics"><p>{}</p><h3>Diagnostics</h3>{}</div>').format(what, said)
+    run: list[tuple[str, str]] = [
+        ("Session", summary.id),
+        ("Command", Html("<code>{}</code>").format(shlex.join(summary.command))),
+        ("Framework", words.framework_text(summary)),
         ("Hosts", f"{summary.hosts}"),
         ("Measured processes", f"{summary.processes}"),
-        *((("Roles", escape(", ".join(members))),) if (members := words.process_role_items(summary)) else ()),
-        *((("ONNX Runtime", "<br>".join(map(escape, setups))),) if (setups := words.inference_items(summary)) else ()),
-        *((("Memory", "<br>".join(map(escape, room))),) if (room := room_words.items(report.memory_room)) else ()),
+        *((("Roles", ", ".join(members)),) if (members := words.process_role_items(summary)) else ()),
+        *((("ONNX Runtime", Html("<br>").join(setups)),) if (setups := words.inference_items(summary)) else ()),
+        *((("Memory", Html("<br>").join(room)),) if (room := room_words.items(report.memory_room)) else ()),
         ("Run time", format_ns(summary.wall_ns) if summary.wall_ns else "unknown"),
-        ("End", escape(verdict.end_text(summary))),
+        ("End", verdict.end_text(summary)),
     ]
     cost = [
         ("Share of step time", f"{100 * overhead.ratio:.2f} % ({100 * overhead.low:.2f}-{100 * overhead.high:.2f})"),
@@ -221,12 +226,12 @@ def _about(report: Report) -> str:
     ]
     for capture in overhead.captures:
         what = f"Captured at {format_ns(capture.at_ns)}"
-        cost.append((escape(what), escape(capture_text.line(capture))))
+        cost.append((what, capture_text.line(capture)))
     if overhead.captures:
         cost.append(("Captures in total", f"{100 * overhead.captures_ratio:.2f} % of the job's time"))
-    notes = f"<ul>{notes}</ul>" if notes else "<p>No data was lost, and every probe attached.</p>"
-    return (
-        f'<div class="grid about"><div class="card"><h3>The run</h3>{facts(run)}</div>'
-        f'<div class="card"><h3>Profiling overhead</h3>{facts(cost)}</div>'
-        f'<div class="card diagnostics"><h3>Diagnostics of stepscope itself</h3>{notes}</div></div>'
-    )
+    said = listed or Html("<p>No data was lost, and every probe attached.</p>")
+    return Html(
+        '<div class="grid about"><div class="card"><h3>The run</h3>{}</div>'
+        '<div class="card"><h3>Profiling overhead</h3>{}</div>'
+        '<div class="card diagnostics"><h3>Diagnostics of stepscope itself</h3>{}</div></div>'
+    ).format(facts(run), facts(cost), said)

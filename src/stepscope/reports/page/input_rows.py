@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stepscope.reports import words
+from stepscope.reports.marked import Html
 from stepscope.reports.page import tables
-from stepscope.reports.page.svg import escape
 from stepscope.units import format_bytes, format_ns, format_rate
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def tree_rows(tree: InputTree) -> list[tuple[str, ...]]:
             + (" (mend this first)" if stage.mend else ""),
             f"{words.printable(stage.place.file)}:{stage.place.line}" if stage.place is not None else "",
             format_ns(stage.batch_ns),
-            f"{format_ns(stage.wait_ns)} {WAITS[stage.waits_for]}" if stage.wait_ns else "",
+            f"{format_ns(stage.wait_ns)} {WAITS.get(stage.waits_for, '')}".rstrip() if stage.wait_ns else "",
             format_rate(stage.parallelism) + (" (AUTOTUNE)" if stage.asked_parallel < 0 else ""),
             format_rate(stage.elements),
             format_rate(stage.buffered) if stage.buffered else "",
@@ -127,53 +127,34 @@ def edits(bound: InputBound) -> list[tuple[str, str, str, str, str]]:
     ]
 
 
-def page(report: Report) -> str:
+def page(report: Report) -> Html:
     """The section of the page; empty if no input was seen."""
-    said = f"{_tree(report.input_tree)}{_bound(report.input_bound)}"
-    return f'<div class="card">{said}</div>' if said else ""
+    said = _tree(report.input_tree) + _bound(report.input_bound)
+    return Html('<div class="card">{}</div>').format(said) if said else Html()
 
 
-def _tree(tree: InputTree | None) -> str:
+def _tree(tree: InputTree | None) -> Html:
     if tree is None:
-        return ""
-    said = f"<p>{escape(words.printable(tree.text))}.</p>"
+        return Html()
+    said = Html("<p>{}.</p>").format(tree.text)
     if not tree.stages:
         return said
-    body = [
-        "".join(
-            f'<td class="n">{escape(text)}</td>' if i in TREE_NUMERIC else f"<td>{escape(text)}</td>"
-            for i, text in enumerate(row)
-        )
-        for row in tree_rows(tree)
-    ]
-    return said + tables.table([title.capitalize() for title in TREE], body, numeric=list(TREE_NUMERIC))
+    rows = [tables.cells(row, numeric=TREE_NUMERIC) for row in tree_rows(tree)]
+    return said + tables.table([title.capitalize() for title in TREE], rows, numeric=TREE_NUMERIC)
 
 
-def _bound(bound: InputBound | None) -> str:
+def _bound(bound: InputBound | None) -> Html:
     if bound is None:
-        return ""
-    said = f"<p>{escape(bound.text)}.</p>"
+        return Html()
+    said = Html("<p>{}.</p>").format(bound.text)
     if bound.edits:
-        body = [
-            "".join(f"<td>{tables.code(t) if i in (1, 4) and t else escape(t)}</td>" for i, t in enumerate(row))
-            for row in edits(bound)
-        ]
-        said += tables.table([title.capitalize() for title in EDITS], body, numeric=[])
+        said += tables.named_table(EDITS, edits(bound), numeric=(), coded=("where", "try it"))
     if bound.by_cores:
-        said += f"<p>{escape(by_cores(bound))}.</p>"
+        said += Html("<p>{}.</p>").format(by_cores(bound))
     if bound.diff:
-        said += f"<pre><code>{escape(bound.diff)}</code></pre>"
+        said += Html("<pre><code>{}</code></pre>").format(Html("\n").join(bound.diff.split("\n")))
     if bound.what_if is not None and len(bound.edits) > 1:
-        said += f"<p>Prove it: <code>{escape(bound.what_if)}</code></p>"
+        said += Html("<p>Prove it: <code>{}</code></p>").format(bound.what_if)
     if bound.no_diff:
-        said += f"<p>Not in a diff: {escape(bound.no_diff)}.</p>"
-    body = [
-        "".join(
-            f'<td class="n">{escape(text)}</td>' if title in NUMERIC else f"<td>{escape(text)}</td>"
-            for title, text in zip(HEAD, row, strict=True)
-        )
-        for row in rows(bound)
-    ]
-    places = [i for i, title in enumerate(HEAD) if title in NUMERIC]
-    said += tables.table([title.capitalize() for title in HEAD], body, numeric=places)
-    return said
+        said += Html("<p>Not in a diff: {}.</p>").format(bound.no_diff)
+    return said + tables.named_table(HEAD, rows(bound), NUMERIC)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stepscope.reports import words
+from stepscope.reports.marked import Html
 from stepscope.reports.page import tables
-from stepscope.reports.page.svg import escape
 from stepscope.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ HEAD = (
     "answer",
 )
 NUMERIC = frozenset(HEAD[3:9])
+CODED = ("op", "where")
 _GIGA = 1e9
 _BUSY = 0.05
 """Share of the CPUs in use by others from which that is said."""
@@ -96,22 +97,10 @@ def notes(limits: Limits) -> list[str]:
     return found
 
 
-def page(limits: Limits | None) -> str:
+def page(limits: Limits | None) -> Html:
     """The table as markup for the page; empty without one."""
     if limits is None:
-        return ""
-    body = [
-        "".join(
-            f'<td class="n">{escape(text)}</td>' if title in NUMERIC else f"<td>{_cell(title, text)}</td>"
-            for title, text in zip(HEAD, row, strict=True)
-        )
-        for row in rows(limits)
-    ]
-    places = [i for i, title in enumerate(HEAD) if title in NUMERIC]
-    said = "".join(f"<p>{escape(text)}</p>" for text in notes(limits))
-    table = tables.table([title.capitalize() for title in HEAD], body, numeric=places)
-    return f'<div class="card"><p>{escape(limits.text)}.</p>{table}{said}</div>'
-
-
-def _cell(title: str, text: str) -> str:
-    return tables.code(text) if title in {"op", "where"} else escape(text)
+        return Html()
+    table = tables.named_table(HEAD, rows(limits), NUMERIC, coded=CODED)
+    said = tables.paragraphs(notes(limits))
+    return Html('<div class="card"><p>{}.</p>{}{}</div>').format(limits.text, table, said)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.reports import words
+from stepscope.reports.marked import Html
 from stepscope.reports.page import tables
-from stepscope.reports.page.svg import escape
 from stepscope.units import format_bytes, format_ns, format_rate, format_ratio
 
 if TYPE_CHECKING:
@@ -72,18 +72,8 @@ def rows(links: tuple[NetworkLink, ...]) -> list[tuple[str, ...]]:
     ]
 
 
-def page(report: Report) -> str:
+def page(report: Report) -> Html:
     """The table as markup for the page; empty without links."""
-    said = "".join(f"<p>Clock of {escape(text)}</p>" for text in clocks(report))
-    if not report.links:
-        return f'<div class="card">{said}</div>' if said else ""
-    body = [
-        "".join(
-            f'<td class="n">{escape(text)}</td>' if title in NUMERIC else f"<td>{escape(text)}</td>"
-            for title, text in zip(HEAD, row, strict=True)
-        )
-        for row in rows(report.links)
-    ]
-    places = [i for i, title in enumerate(HEAD) if title in NUMERIC]
-    table = tables.table([title.capitalize() for title in HEAD], body, numeric=places)
-    return f'<div class="card">{table}{said}</div>'
+    said = tables.paragraphs(f"Clock of {text}" for text in clocks(report))
+    table = tables.named_table(HEAD, rows(report.links), NUMERIC) if report.links else Html()
+    return Html('<div class="card">{}{}</div>').format(table, said) if table or said else Html()

@@ -19,7 +19,7 @@ VALUE, TIME = "metric:", "metric_t:"
 def metrics(series: Mapping[str, Sequence[float]]) -> list[tuple[Chart | LeftOut, str]]:
     """(chart, title) of each metric, at most six."""
     names = [key.removeprefix(VALUE) for key in series if key.startswith(VALUE)]
-    return [(_metric(f"metric-{i}", name, series), svg.escape(name)) for i, name in enumerate(names[:SHOWN])]
+    return [(_metric(f"metric-{i}", name, series), name) for i, name in enumerate(names[:SHOWN])]
 
 
 def _metric(chart: str, name: str, series: Mapping[str, Sequence[float]]) -> Chart | LeftOut:

@@ -8,13 +8,12 @@ import msgspec
 
 from stepscope.model.report.finding import Place
 from stepscope.reports import words
+from stepscope.reports.marked import Html
 from stepscope.reports.page import tables
-from stepscope.reports.page.svg import escape
 from stepscope.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from collections.abc import Set as AbstractSet
 
     from stepscope.model.report.op_table import MakerTime, OpTable
 
@@ -33,6 +32,7 @@ MAX_NAME = 80
 
 OP_HEAD = ("op", "type", "self time", "share", "runs", "result", "Gflop of the op", "layer", "where", "device")
 OP_NUMERIC = frozenset((*OP_HEAD[2:5], OP_HEAD[6]))
+CODED = ("op", "where")
 _GIGA = 1e9
 
 
@@ -181,29 +181,15 @@ def filled(head: Sequence[str], shown: Sequence[Sequence[str]]) -> tuple[list[st
     return [head[i] for i in kept], [[row[i] for i in kept] for row in shown]
 
 
-def page(table: OpTable | None) -> str:
+def page(table: OpTable | None) -> Html:
     """The tables as markup for the page; empty without a table."""
     if table is None:
-        return ""
-    makers = _table(HEAD, rows(table, SHOWN), NUMERIC) if table.makers else ""
-    ops = _table(*filled(OP_HEAD, op_rows(table)[:SHOWN]), OP_NUMERIC) if table.ops else ""
-    parts = [f'<div class="card"><p>{escape(summary(table))}.</p>{makers or ops}</div>']
+        return Html()
+    makers = tables.named_table(HEAD, rows(table, SHOWN), NUMERIC, CODED) if table.makers else Html()
+    ops = Html()
+    if table.ops:
+        ops = tables.named_table(*filled(OP_HEAD, op_rows(table)[:SHOWN]), OP_NUMERIC, CODED)
+    shown = Html('<div class="card"><p>{}.</p>{}</div>').format(summary(table), makers or ops)
     if makers and ops:
-        parts.append(f'<div class="card"><h3>Ops with the most self time</h3>{ops}</div>')
-    return "".join(parts)
-
-
-def _table(head: Sequence[str], shown: Iterable[Sequence[str]], numeric: AbstractSet[str]) -> str:
-    body = [
-        "".join(
-            f'<td class="n">{escape(text)}</td>' if title in numeric else f"<td>{_cell(title, text)}</td>"
-            for title, text in zip(head, row, strict=True)
-        )
-        for row in shown
-    ]
-    places = [i for i, title in enumerate(head) if title in numeric]
-    return tables.table([title.capitalize() for title in head], body, numeric=places)
-
-
-def _cell(title: str, text: str) -> str:
-    return tables.code(text) if title in {"op", "where"} else escape(text)
+        shown += Html('<div class="card"><h3>Ops with the most self time</h3>{}</div>').format(ops)
+    return shown

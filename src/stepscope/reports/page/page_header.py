@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.reports import checked_words, verdict, words
+from stepscope.reports.marked import Html
 from stepscope.reports.page import traced_rows
-from stepscope.reports.page.svg import escape
 from stepscope.units import format_ns, format_rate
 
 if TYPE_CHECKING:
@@ -15,44 +15,47 @@ if TYPE_CHECKING:
 MIDDLE_DOT = " \u00b7 "
 
 
-def header(report: Report) -> str:
+def header(report: Report) -> Html:
     """The header, as markup."""
-    command = escape(words.subject(report))
-    tiles = "".join(_tile(*tile) for tile in _tiles(report))
-    return (
-        f'<header>\n<p class="brand"><b>stepscope</b><code>{command}</code></p>\n'
-        f'{_verdict(report)}\n<dl class="tiles">{tiles}</dl>\n</header>'
-    )
+    command = words.subject(report)
+    tiles = Html().join(_tile(*tile) for tile in _tiles(report))
+    return Html(
+        '<header>\n<p class="brand"><b>stepscope</b><code>{}</code></p>\n{}\n<dl class="tiles">{}</dl>\n</header>'
+    ).format(command, _verdict(report), tiles)
 
 
-def _verdict(report: Report) -> str:
+def _verdict(report: Report) -> Html:
     found = words.significant(report)
+    head: str
+    more: str
     if words.is_imported(report) and not found:
         said = verdict.nothing_text(report)
-        head, more = "Nothing found in the trace", f"{escape(said[0].upper() + said[1:])}."
+        head, more = "Nothing found in the trace", f"{said[0].upper() + said[1:]}."
     elif not report.session.steps and not words.is_imported(report):
         head, more = "No steps seen", "Everything else that was measured is below."
     elif not found:
         said = verdict.nothing_text(report)
-        head = escape(said[0].upper() + said[1:])
-        more = f"{escape(MIDDLE_DOT.join(checked_words.checked_items(report.checked)))}."
+        head = said[0].upper() + said[1:]
+        more = f"{MIDDLE_DOT.join(checked_words.checked_items(report.checked))}."
     else:
         first = found[0]
         cost = first.cost
-        head = f'<span class="badge sev-{first.severity}">{first.severity}</span> {escape(first.title)}'
+        head = Html('<span class="badge sev-{0}">{0}</span> {1}').format(first.severity, first.title)
         fast, low, high = map(words.speedup_text, (cost.ratio, cost.low, cost.high))
         whose = "the traced steps" if words.is_imported(report) else "the job"
-        more = words.cost_text(cost, between_steps=words.is_between_steps(first)).capitalize()
+        more = Html.escape(words.cost_text(cost, between_steps=words.is_between_steps(first)).capitalize())
         if cost.basis != "unknown":
-            more += f": without it, {whose} should run <b>{fast}x</b> as fast ({low}-{high}, predicted)"
+            more += Html(": without it, {} should run <b>{}x</b> as fast ({}-{}, predicted)").format(
+                whose, fast, low, high
+            )
         more += "."
         if missing := verdict.unexplained_text(report):
-            more += f" Not explained: {escape(missing)}."
+            more += f" Not explained: {missing}."
         if note := verdict.steps_note(report):
-            more += f" {escape(note[0].upper() + note[1:])}."
+            more += f" {note[0].upper() + note[1:]}."
         if len(found) > 1:
             more += f" {words.plural(len(found) - 1, 'more finding')} below."
-    return f'<h1>{head}</h1>\n<p class="lead">{more}</p>'
+    return Html('<h1>{}</h1>\n<p class="lead">{}</p>').format(head, more)
 
 
 def _tiles(report: Report) -> list[tuple[str, str, str]]:
@@ -111,8 +114,8 @@ def _imported_tiles(report: Report) -> list[tuple[str, str, str]]:
     return tiles
 
 
-def _tile(label: str, value: str, more: str) -> str:
-    extra = f"<dd>{escape(more)}</dd>" if more else ""
+def _tile(label: str, value: str, more: str) -> Html:
+    extra = Html("<dd>{}</dd>").format(more) if more else Html()
     amount, _, unit = value.partition(" ")
-    unit = f" <small>{escape(unit)}</small>" if unit else ""
-    return f'<div><dt>{label}</dt><dd class="value">{escape(amount)}{unit}</dd>{extra}</div>'
+    unit = Html(" <small>{}</small>").format(unit) if unit else Html()
+    return Html('<div><dt>{}</dt><dd class="value">{}{}</dd>{}</div>').format(label, amount, unit, extra)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stepscope.reports.marked import Html
 from stepscope.reports.page import charts
 from stepscope.reports.page.charts import Chart, LeftOut, Resource
 from stepscope.reports.page.figures import figures
@@ -47,7 +48,7 @@ PCIE = (
 )
 
 
-def page(series: Mapping[str, Sequence[float]]) -> str:
+def page(series: Mapping[str, Sequence[float]]) -> Html:
     """The section."""
     low = charts.LOW
     memory = charts.resource("memory", "MB", series, MEMORY, height=low, limit=MEMORY_LIMIT)
@@ -68,4 +69,4 @@ def page(series: Mapping[str, Sequence[float]]) -> str:
     ):
         if any(series.get(line.key) for line in lines):
             more.append((charts.resource(name, unit, series, lines, height=low, limit=limit), title))
-    return shown + (figures("", *more) if more else "")
+    return shown + (figures("", *more) if more else Html())

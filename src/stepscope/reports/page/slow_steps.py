@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.reports import step_text
+from stepscope.reports.marked import Html
 from stepscope.reports.page import bars, charts
-from stepscope.reports.page.svg import escape
 from stepscope.reports.page.tables import facts, table
 
 if TYPE_CHECKING:
@@ -22,29 +22,30 @@ def links(steps: Sequence[SlowStep]) -> dict[int, str]:
     return {step.number: f"#{_key(step)}" for step in steps}
 
 
-def page(steps: Sequence[SlowStep]) -> str:
+def page(steps: Sequence[SlowStep]) -> Html:
     """All slow steps, slowest first; nothing without any."""
     if not steps:
-        return ""
-    rows = "".join(_step(step) for step in steps)
+        return Html()
+    rows = Html().join(_step(step) for step in steps)
     note = "Why was this one slow? Each compared with the median step; the dots of the chart lead here."
-    return f'<div class="card slow-steps"><h3>Slow steps</h3><p class="note">{note}</p>{rows}</div>'
+    return Html('<div class="card slow-steps"><h3>Slow steps</h3><p class="note">{}</p>{}</div>').format(note, rows)
 
 
 def _key(step: SlowStep) -> str:
     return f"step-{step.number}"
 
 
-def _step(step: SlowStep) -> str:
+def _step(step: SlowStep) -> Html:
     rows = []
     for part in step.parts:
-        name, mine, usual, factor = map(escape, step_text.part_cells(part))
+        name, mine, usual, factor = step_text.part_cells(part)
         swatch = bars.swatch(charts.Key(css=charts.component_class(part.component), kind="box", label=""))
         rows.append(
-            f'<th scope="row" class="key">{swatch}{name}</th><td class="n">{mine}</td><td class="n">{usual}</td>'
-            f"<td>{factor}</td>"
+            Html('<th scope="row" class="key">{}{}</th><td class="n">{}</td><td class="n">{}</td><td>{}</td>').format(
+                swatch, name, mine, usual, factor
+            )
         )
-    said = facts((escape(one.label), "<br>".join(map(escape, one.lines))) for one in step.said)
+    said = facts((one.label, Html("<br>").join(one.lines)) for one in step.said)
     parts = table(HEAD, rows, numeric=(1, 2))
-    summary = f"<summary>{escape(step.headline)}</summary>"
-    return f'<details>{summary}<div id="{_key(step)}">{parts}{said}</div></details>'
+    summary = Html("<summary>{}</summary>").format(step.headline)
+    return Html('<details>{}<div id="{}">{}{}</div></details>').format(summary, _key(step), parts, said)

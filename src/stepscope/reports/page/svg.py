@@ -1,16 +1,12 @@
-"""Elements, scales and ticks of charts: pure text, no styles in it (the page's policy forbids inline styles).
-
-Every text and attribute is escaped here, and nowhere else.
-"""
+"""Lines, scales and ticks of charts, without styles in them (the page's policy forbids inline styles)."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from html import escape as _escape
 from typing import TYPE_CHECKING
 
-from stepscope.reports.words import printable
+from stepscope.reports.marked import Html, el, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,32 +23,10 @@ LONG = 1e6
 MARKS_AT_LEAST = 3
 """Fewer marks do not make an axis."""
 
-Attribute = str | float | None
 
-
-def escape(text: str) -> str:
-    """Text for an element or an attribute: one printable line without markup."""
-    return _escape(printable(text), quote=True)
-
-
-def number(value: float) -> str:
-    """A coordinate with one decimal at most."""
-    return f"{value:.1f}".removesuffix(".0")
-
-
-def el(tag: str, attributes: dict[str, Attribute] | None = None, *children: str) -> str:
-    """An element. ``children`` are markup already, attribute values are text or numbers; None leaves one out."""
-    written = "".join(
-        f' {name}="{escape(value) if isinstance(value, str) else number(value)}"'
-        for name, value in (attributes or {}).items()
-        if value is not None
-    )
-    return f"<{tag}{written}>{''.join(children)}</{tag}>"
-
-
-def text(x: float | str, y: float, words: str, *, css: str = "t", anchor: str = "start") -> str:
+def text(x: float | str, y: float, words: str, *, css: str = "t", anchor: str = "start") -> Html:
     """A line of text; ``anchor`` as in SVG."""
-    return el("text", {"x": x, "y": y, "class": css, "text-anchor": anchor}, escape(words))
+    return el("text", {"x": x, "y": y, "class": css, "text-anchor": anchor}, words)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +94,7 @@ class Plot:
     x_title: str
     y_title: str
 
-    def axes(self) -> str:
+    def axes(self) -> Html:
         """Grid lines, ticks and titles."""
         parts = [text(0, 12, self.y_title, css="t unit")]
         for value, label in self.y_marks:
@@ -134,13 +108,13 @@ class Plot:
             parts.append(el("line", {"x1": x, "x2": x, "y1": base, "y2": base + 4, "class": "axis"}))
             parts.append(text(x, base + 17, label, anchor="middle"))
         parts.append(text(self.x.end, base + 34, self.x_title, css="t unit", anchor="end"))
-        return "".join(parts)
+        return Html().join(parts)
 
-    def line(self, xs: Sequence[float], ys: Sequence[float], css: str) -> str:
+    def line(self, xs: Sequence[float], ys: Sequence[float], css: str) -> Html:
         """A line through points."""
         return el("path", {"d": "M" + self._points(zip(xs, ys, strict=True)), "class": css})
 
-    def area(self, xs: Sequence[float], lows: Sequence[float], highs: Sequence[float], css: str) -> str:
+    def area(self, xs: Sequence[float], lows: Sequence[float], highs: Sequence[float], css: str) -> Html:
         """The area between two lines."""
         back = list(zip(xs, lows, strict=True))[::-1]
         d = f"M{self._points(zip(xs, highs, strict=True))}L{self._points(back)}Z"

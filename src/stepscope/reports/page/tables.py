@@ -5,33 +5,70 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.reports import words
-from stepscope.reports.page.svg import escape
+from stepscope.reports.marked import Html
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Container, Iterable, Sequence
 
     from stepscope.model.report.finding import Place
 
 
-def table(head: Sequence[str], rows: Iterable[str], *, numeric: Sequence[int] = ()) -> str:
-    """A table. ``head`` is text, ``rows`` are the markup of their cells; columns ``numeric`` are right-aligned."""
-    cells = "".join(
-        f'<th scope="col"{" class=n" if i in numeric else ""}>{escape(name)}</th>' for i, name in enumerate(head)
+def table(head: Sequence[str], rows: Iterable[Html], *, numeric: Container[int] = ()) -> Html:
+    """A table of rows of cells; columns ``numeric`` are right-aligned."""
+    names = Html().join(
+        (Html('<th scope="col" class=n>{}</th>') if i in numeric else Html('<th scope="col">{}</th>')).format(name)
+        for i, name in enumerate(head)
     )
-    body = "".join(f"<tr>{row}</tr>" for row in rows)
-    return f'<div class="table"><table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table></div>'
+    body = Html().join(Html("<tr>{}</tr>").format(row) for row in rows)
+    return Html('<div class="table"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>').format(
+        names, body
+    )
 
 
-def code(text: str) -> str:
+def cells(row: Iterable[str], *, numeric: Container[int] = (), first: int = 0) -> Html:
+    """Cells of a row, the first of which is column ``first``."""
+    return Html().join(
+        (Html('<td class="n">{}</td>') if i in numeric else Html("<td>{}</td>")).format(text)
+        for i, text in enumerate(row, first)
+    )
+
+
+def named_table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], numeric: Container[str], coded: Container[str] = ()
+) -> Html:
+    """A table of texts; the titles of its columns say which are ``numeric``, and which are code."""
+    places = [i for i, title in enumerate(head) if title in numeric]
+    body = (
+        cells((code(t) if title in coded else t for title, t in zip(head, row, strict=True)), numeric=places)
+        for row in rows
+    )
+    return table([title.capitalize() for title in head], body, numeric=places)
+
+
+def paragraphs(texts: Iterable[str]) -> Html:
+    """Each text as a paragraph."""
+    return Html().join(Html("<p>{}</p>").format(text) for text in texts)
+
+
+def notes(texts: Iterable[str]) -> Html:
+    """The same, in the style of notes."""
+    return Html().join(Html('<p class="note">{}</p>').format(text) for text in texts)
+
+
+def code(text: str) -> Html:
     """Text as code; empty for no text."""
-    return f"<code>{escape(text)}</code>" if text else ""
+    return Html("<code>{}</code>").format(text) if text else Html()
 
 
-def place(where: Place | None, *, before: str = "") -> str:
+def place(where: Place | None, *, before: str = "") -> Html:
     """A place in the code, after ``before``; empty for none."""
-    return f'{before}<code class="where">{escape(words.place_text(where))}</code>' if where is not None else ""
+    return (
+        Html('{}<code class="where">{}</code>').format(before, words.place_text(where)) if where is not None else Html()
+    )
 
 
-def facts(rows: Iterable[tuple[str, str]]) -> str:
-    """A list of names and values; both already are markup."""
-    return f'<dl class="pairs">{"".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)}</dl>'
+def facts(rows: Iterable[tuple[str, str]]) -> Html:
+    """A list of names and values."""
+    return Html('<dl class="pairs">{}</dl>').format(
+        Html().join(Html("<dt>{}</dt><dd>{}</dd>").format(name, value) for name, value in rows)
+    )

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from stepscope.model.report.components import COMPONENTS
 from stepscope.reports import capture_text, op_trace_text
+from stepscope.reports.marked import Html
 from stepscope.reports.page import bars, traced_rows
 from stepscope.reports.page.charts import Key
-from stepscope.reports.page.svg import escape
-from stepscope.reports.page.tables import code, table
+from stepscope.reports.page.tables import cells, code, paragraphs, table
 from stepscope.reports.words import percent
 from stepscope.units import format_ns
 
@@ -37,33 +37,41 @@ def part_class(part: str) -> str:
     return f"c-{part}" if part in _OWN or part in COMPONENTS else "c-else"
 
 
-def page(report: Report) -> str:
+def page(report: Report) -> Html:
     """The section on the traced steps; empty without an op trace that contains ops."""
     traced = report.traced
     if traced is None or not traced.parts:
-        return ""
+        return Html()
     cards = [_split(report, traced), *_grid([_parts(traced), _idle(traced.idle)])]
-    return "".join([*cards, _transfers(traced), _pipeline(traced), _gains(traced)])
+    return Html().join([*cards, _transfers(traced), _pipeline(traced), _gains(traced)])
 
 
-def recorded(report: Report) -> str:
+def recorded(report: Report) -> Html:
     """The section on the contents of the op traces; empty without any."""
     rows = []
     for trace in report.op_traces:
-        lines = "".join(f"<p>{escape(text)}</p>" for label, text in op_trace_text.lines_of(trace) if label == "steps")
+        lines = paragraphs(text for label, text in op_trace_text.lines_of(trace) if label == "steps")
         said = {label: text for label, text in op_trace_text.lines_of(trace) if label != "steps"}
         rows.append(
-            f'<th scope="row">{code(trace.file or trace.name)}</th><td>{escape(trace.format)}</td>'
-            f'<td class="n">{trace.events:,}</td><td>{lines}</td><td>{escape(said.get("captured", ""))}</td>'
-            f"<td>{escape(said.get('no events', ''))}</td><td>{escape(said.get('omitted', ''))}</td>"
+            Html(
+                '<th scope="row">{}</th><td>{}</td><td class="n">{:,}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>'
+            ).format(
+                code(trace.file or trace.name),
+                trace.format,
+                trace.events,
+                lines,
+                said.get("captured", ""),
+                said.get("no events", ""),
+                said.get("omitted", ""),
+            )
         )
     if not rows:
-        return ""
+        return Html()
     head = ("Trace", "Format", "Events", "Steps", "Captured", "No events", "Omitted")
-    return f'<div class="card recorded">{table(head, rows, numeric=(2,))}</div>'
+    return Html('<div class="card recorded">{}</div>').format(table(head, rows, numeric=(2,)))
 
 
-def _split(report: Report, traced: TracedSteps) -> str:
+def _split(report: Report, traced: TracedSteps) -> Html:
     shown = [bars.Part(part_class(p.part), traced_rows.part_word(p.part), p.ratio, p.ns_per_step) for p in traced.parts]
     said = ", ".join([traced_rows.whole(traced), *traced_rows.hidden_items(traced)])
     note = f"{said}{f' ({traced.name})' if traced.name else ''}."
@@ -71,50 +79,49 @@ def _split(report: Report, traced: TracedSteps) -> str:
     if cost is not None:
         note += f" Captured: {capture_text.line(cost)}."
     bar = bars.step("traced-step", "The traced step", shown)
-    return f'<div class="card"><p class="note">{escape(note)}</p>{bar.markup}</div>'
+    return Html('<div class="card"><p class="note">{}</p>{}</div>').format(note, bar.markup)
 
 
-def _grid(cards: Iterable[str]) -> Sequence[str]:
+def _grid(cards: Iterable[Html]) -> Sequence[Html]:
     there = [card for card in cards if card]
-    return [f'<div class="grid charts top">{"".join(there)}</div>'] if len(there) > 1 else there
+    return [Html('<div class="grid charts top">{}</div>').format(Html().join(there))] if len(there) > 1 else there
 
 
-def _parts(traced: TracedSteps) -> str:
+def _parts(traced: TracedSteps) -> Html:
     rows = []
     for part in traced.parts:
         swatch = bars.swatch(Key(css=part_class(part.part), kind="box", label=""))
         rows.append(
-            f'<th scope="row" class="key">{swatch}{escape(traced_rows.part_word(part.part))}</th>'
-            f'<td class="n">{percent(part.ratio)} %</td><td class="n">{format_ns(part.ns_per_step)}</td>'
-            f"<td>{escape(traced_rows.part_meaning(part.part))}</td>"
+            Html('<th scope="row" class="key">{}{}</th><td class="n">{} %</td><td class="n">{}</td><td>{}</td>').format(
+                swatch,
+                traced_rows.part_word(part.part),
+                percent(part.ratio),
+                format_ns(part.ns_per_step),
+                traced_rows.part_meaning(part.part),
+            )
         )
     each = "Per step" if traced.count else "Total"
-    return f'<div class="card">{table(("Part", "Share", each, "Meaning"), rows, numeric=(1, 2))}</div>'
+    return Html('<div class="card">{}</div>').format(table(("Part", "Share", each, "Meaning"), rows, numeric=(1, 2)))
 
 
-def _idle(idle: TracedIdle | None) -> str:
+def _idle(idle: TracedIdle | None) -> Html:
     if idle is None:
-        return ""
-    rows = [
-        f'<td class="n">{escape(at)}</td><td class="n">{escape(dur)}</td><td>{escape(what)}</td>'
-        for at, dur, what in traced_rows.gap_rows(idle)
-    ]
+        return Html()
+    rows = [cells(row, numeric=(0, 1)) for row in traced_rows.gap_rows(idle)]
     head = [title.capitalize() for title in traced_rows.GAP_HEAD]
     more = f"{idle.count:,} gaps of a microsecond or more; the longest:" if rows else "No gap of a microsecond or more."
-    return (
-        f'<div class="card"><h3>Device idle times</h3><p class="note">{escape(traced_rows.idle_text(idle))}. '
-        f"{more}</p>{table(head, rows, numeric=(0, 1)) if rows else ''}</div>"
+    return Html('<div class="card"><h3>Device idle times</h3><p class="note">{}. {}</p>{}</div>').format(
+        traced_rows.idle_text(idle), more, table(head, rows, numeric=(0, 1)) if rows else Html()
     )
 
 
-def _transfers(traced: TracedSteps) -> str:
+def _transfers(traced: TracedSteps) -> Html:
     order = traced.transfers
     if order is None:
-        return ""
+        return Html()
     rows = [
-        f'<th scope="row">{code(name)}</th><td>{escape(sender)}</td>'
-        + "".join(f'<td class="n">{escape(text)}</td>' for text in figures)
-        for name, sender, *figures in traced_rows.transfer_rows(order)
+        Html('<th scope="row">{}</th>{}').format(code(name), cells(rest, numeric=traced_rows.TRANSFER_NUMERIC, first=1))
+        for name, *rest in traced_rows.transfer_rows(order)
     ]
     head = [title.capitalize() for title in traced_rows.TRANSFER_HEAD]
     more = f" {order.more:,} more, most of them small, are left out." if order.more else ""
@@ -122,42 +129,38 @@ def _transfers(traced: TracedSteps) -> str:
         f"{traced_rows.transfers_text(order, traced.mean_ns)}. The most urgent first: it has the longest chain of work "
         f"after it. Times from the step's begin on {order.device}.{more}"
     )
-    return (
-        f'<div class="card"><h3>Order of transfers</h3><p class="note">{escape(note)}</p>'
-        f"{table(head, rows, numeric=traced_rows.TRANSFER_NUMERIC)}</div>"
+    return Html('<div class="card"><h3>Order of transfers</h3><p class="note">{}</p>{}</div>').format(
+        note, table(head, rows, numeric=traced_rows.TRANSFER_NUMERIC)
     )
 
 
-def _pipeline(traced: TracedSteps) -> str:
+def _pipeline(traced: TracedSteps) -> Html:
     if not traced.pipeline:
-        return ""
+        return Html()
     rows = []
     for stage, row in zip(traced.pipeline, traced_rows.stage_rows(traced), strict=True):
         depth = f"d{min(stage.depth, MAX_DEPTH)}"
-        cells = "".join(
-            f'<td class="n">{escape(text)}</td>' if i in traced_rows.STAGE_NUMERIC else f"<td>{escape(text)}</td>"
-            for i, text in enumerate(row[1:], 1)
-        )
+        shown = cells(row[1:], numeric=traced_rows.STAGE_NUMERIC, first=1)
         css = f"{depth} blocking" if stage.blocking else depth
-        rows.append(f'<th scope="row" class="{css}">{escape(row.name)}</th>{cells}')
+        rows.append(Html('<th scope="row" class="{}">{}</th>{}').format(css, row.name, shown))
     head = [title.capitalize() for title in traced_rows.STAGE_HEAD]
     note = f"{traced.batches:,} batches. The step calls the first stage; each stage calls those indented below it."
-    return (
-        f'<div class="card tree"><h3>The input pipeline</h3><p class="note">{escape(note)} Bottleneck: '
-        f"{escape(traced_rows.blocking(traced))}.</p>{table(head, rows, numeric=traced_rows.STAGE_NUMERIC)}</div>"
-    )
+    return Html(
+        '<div class="card tree"><h3>The input pipeline</h3><p class="note">{} Bottleneck: {}.</p>{}</div>'
+    ).format(note, traced_rows.blocking(traced), table(head, rows, numeric=traced_rows.STAGE_NUMERIC))
 
 
 MAX_DEPTH = 9
 """Deepest indentation; deeper stages are not indented further."""
 
 
-def _gains(traced: TracedSteps) -> str:
+def _gains(traced: TracedSteps) -> Html:
     if not traced.gains:
-        return ""
+        return Html()
     rows = [
-        f'<th scope="row">{code(name)}</th><td>{code(kind)}</td><td class="n">{escape(share)}</td>'
-        f'<td class="n">{escape(gain)}</td>'
+        Html('<th scope="row">{}</th><td>{}</td><td class="n">{}</td><td class="n">{}</td>').format(
+            code(name), code(kind), share, gain
+        )
         for name, kind, share, gain in traced_rows.gain_rows(traced.gains)
     ]
     head = [title.capitalize() for title in traced_rows.GAIN_HEAD]
@@ -165,7 +168,6 @@ def _gains(traced: TracedSteps) -> str:
         "Estimated from the critical path of the steps closest to the median: the saving per step if an op on it took "
         "half its time. The smaller figure is certain; the larger one is half the op's time."
     )
-    return (
-        f'<div class="card"><h3>What would make the step shorter</h3><p class="note">{note}</p>'
-        f"{table(head, rows, numeric=(2, 3))}</div>"
+    return Html('<div class="card"><h3>What would make the step shorter</h3><p class="note">{}</p>{}</div>').format(
+        note, table(head, rows, numeric=(2, 3))
     )

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from stepscope.reports import words
+from stepscope.reports.marked import Attribute, Html, el
 from stepscope.reports.page import charts
 from stepscope.reports.page.document import document, sections
-from stepscope.reports.page.svg import Attribute, el, escape
-from stepscope.reports.page.tables import code, facts, table
+from stepscope.reports.page.tables import code, facts, paragraphs, table
 from stepscope.reports.whatif import answer as whatif_answer
 from stepscope.reports.whatif import text as whatif_text
 from stepscope.reports.whatif import values_page as whatif_values_page
@@ -43,7 +43,7 @@ class Flames:
     """Why there are none; "" if there are."""
 
 
-def render(report: WhatIfReport, flames: Flames | None = None) -> str:
+def render(report: WhatIfReport, flames: Flames | None = None) -> Html:
     """The page. ``flames``: None where no trial is better than the unchanged job."""
     shown = [
         ("way", "Step by step, until done", whatif_way_page.way(report)),
@@ -64,7 +64,7 @@ def _command(report: WhatIfReport) -> str:
     return shlex.join(report.command)
 
 
-def _header(report: WhatIfReport) -> str:
+def _header(report: WhatIfReport) -> Html:
     said = whatif_answer.answer(report)
     step = f" ({report.step})" if report.step else ""
     tiles = [
@@ -74,23 +74,23 @@ def _header(report: WhatIfReport) -> str:
     if (noise := report.noise) is not None:
         low, high = (f"{100 * (ratio - 1):+.1f}" for ratio in (noise.low, noise.high))
         tiles.append(("Against itself", f"{100 * (noise.ratio - 1):+.1f} %", f"{low} to {high} %"))
-    drawn = "".join(
-        f'<div><dt>{escape(label)}</dt><dd class="value">{escape(value)}</dd><dd>{escape(more)}</dd></div>'
+    drawn = Html().join(
+        Html('<div><dt>{}</dt><dd class="value">{}</dd><dd>{}</dd></div>').format(label, value, more)
         for label, value, more in tiles
     )
-    return (
-        f'<header>\n<p class="brand"><b>stepscope whatif</b><code>{escape(_command(report))}</code></p>\n'
-        f'<h1>{escape(said[0].upper() + said[1:])}</h1>\n<dl class="tiles">{drawn}</dl>\n</header>'
-    )
+    return Html(
+        '<header>\n<p class="brand"><b>stepscope whatif</b><code>{}</code>'
+        '</p>\n<h1>{}</h1>\n<dl class="tiles">{}</dl>\n</header>'
+    ).format(_command(report), said[0].upper() + said[1:], drawn)
 
 
 # ---- trials
 
 
-def _trials(report: WhatIfReport) -> str:
+def _trials(report: WhatIfReport) -> Html:
     measured = [result for result in report.results if result.verdict in whatif_text.MEASURED]
     if not measured:
-        return ""
+        return Html()
     cards = []
     for kind, title, note in (
         ("gain", "Gains", "What a change that lasts brings."),
@@ -100,28 +100,28 @@ def _trials(report: WhatIfReport) -> str:
         if rows:
             head = ("Trial", "Time left", "", "Change", "What it does, and what to do")
             shown = table(head, rows, numeric=(1, 3))
-            cards.append(f'<div class="card"><h3>{title}</h3><p class="note">{note}</p>{shown}</div>')
-    return "".join(cards)
+            cards.append(Html('<div class="card"><h3>{}</h3><p class="note">{}</p>{}</div>').format(title, note, shown))
+    return Html().join(cards)
 
 
-def _trial(result: WhatIfResult) -> str:
+def _trial(result: WhatIfResult) -> Html:
     said = [f"{result.text}{'' if result.keeps_results else ' Changes the results.'}"]
     if result.reason and result.expected_ratio:
         said.append(f"Tried because {result.reason}.")
     said += [text for text in (result.note, whatif_text.how_text(result), *whatif_text.memory_lines(result)) if text]
-    lines = "".join(f"<p>{escape(text)}</p>" for text in said)
+    lines = paragraphs(said)
     if (result.verdict == "faster" or whatif_text.saves_cpu(result)) and result.lasting:
         what = "To keep it" if result.kind == "gain" else "Look at"
-        lines += f"<p>{what}: <code>{escape(result.lasting)}</code></p>"
+        lines += Html("<p>{}: <code>{}</code></p>").format(what, result.lasting)
     verdict = whatif_text.VERDICTS.get(result.verdict, result.verdict)
-    return (
-        f'<th scope="row">{code(result.remedy)}</th>'
-        f'<td class="n">{format_ns(result.ns)}</td><td class="b">{_ratio_bar(result)}</td>'
-        f'<td class="n">{escape(whatif_text.change_text(result))}<br>{escape(verdict)}</td><td>{lines}</td>'
+    return Html(
+        '<th scope="row">{}</th><td class="n">{}</td><td class="b">{}</td><td class="n">{}<br>{}</td><td>{}</td>'
+    ).format(
+        code(result.remedy), format_ns(result.ns), _ratio_bar(result), whatif_text.change_text(result), verdict, lines
     )
 
 
-def _ratio_bar(result: WhatIfResult) -> str:
+def _ratio_bar(result: WhatIfResult) -> Html:
     """Time left of the unchanged job's, with its interval; the line across marks the unchanged job."""
 
     def place(ratio: float) -> str:
@@ -145,9 +145,9 @@ def _ratio_bar(result: WhatIfResult) -> str:
 # ---- the step
 
 
-def _waterfall(report: WhatIfReport) -> str:
+def _waterfall(report: WhatIfReport) -> Html:
     if not report.parts:
-        return ""
+        return Html()
     whole = sum(part.ratio for part in report.parts)
     at, rows = 0.0, []
     for part in report.parts:
@@ -156,14 +156,15 @@ def _waterfall(report: WhatIfReport) -> str:
         rows.append(_part_row(part, at / whole, part.ratio / whole))
         at += part.ratio
     head = ("Component", "Share", "Per step", "", "Left out by", "That saves")
-    note = (
-        '<p class="note">Shares were measured in the unchanged job; what leaving a part out saves was measured by a '
-        "trial. Where a trial saves less than the share, other parts grow or hide behind it.</p>"
+    note = Html(
+        '<p class="note">Shares were measured in the unchanged job; what leaving a part out saves was '
+        "measured by a trial. Where a trial saves less than the share, other parts grow or hide behind "
+        "it.</p>"
     )
-    return f'<div class="card">{note}{table(head, rows, numeric=(1, 2, 5))}</div>'
+    return Html('<div class="card">{}{}</div>').format(note, table(head, rows, numeric=(1, 2, 5)))
 
 
-def _part_row(part: WhatIfPart, start: float, width: float) -> str:
+def _part_row(part: WhatIfPart, start: float, width: float) -> Html:
     css = charts.component_class(part.component)
     size: dict[str, Attribute] = {"x": f"{100 * start:.2f}%", "width": f"{100 * max(width, 0.002):.2f}%", "height": BAR}
     drawn = el(
@@ -172,64 +173,77 @@ def _part_row(part: WhatIfPart, start: float, width: float) -> str:
         el("rect", {"width": "100%", "height": BAR, "rx": 2, "class": "track"}),
         el("rect", {**size, "class": f"{css} part"}),
     )
-    return (
-        f'<th scope="row">{escape(words.component_word(part.component))}</th>'
-        f'<td class="n">{words.percent(part.ratio)} %</td><td class="n">{format_ns(part.ns)}</td>'
-        f'<td class="b wide-bar">{drawn}</td><td>{code(part.trial)}</td>'
-        f'<td class="n">{escape(whatif_text.saved_text(part))}</td>'
+    return Html(
+        '<th scope="row">{}</th><td class="n">{} %</td><td class="n">{}</td><td class="b wide-bar">{}</td>'
+        '<td>{}</td><td class="n">{}</td>'
+    ).format(
+        words.component_word(part.component),
+        words.percent(part.ratio),
+        format_ns(part.ns),
+        drawn,
+        code(part.trial),
+        whatif_text.saved_text(part),
     )
 
 
 # ---- flame graphs
 
 
-def _flames(flames: Flames | None) -> str:
+def _flames(flames: Flames | None) -> Html:
     if flames is None:
-        return ""
+        return Html()
     if flames.why:
-        return f'<p class="card left-out">Flame graphs are not drawn: {escape(flames.why)}.</p>'
-    pictures = "".join(
-        f'<figure class="card"><figcaption><h3>{escape(title)}</h3></figcaption>{_picture(title, svg)}</figure>'
+        return Html('<p class="card left-out">Flame graphs are not drawn: {}.</p>').format(flames.why)
+    pictures = Html().join(
+        Html('<figure class="card"><figcaption><h3>{}</h3></figcaption>{}</figure>').format(title, _picture(title, svg))
         for title, svg in (("Unchanged", flames.before), (f"With {flames.trial}", flames.after))
     )
-    more = f'<p><a href="{escape(flames.link)}">The difference, stack by stack</a></p>' if flames.link else ""
-    return f'<div class="grid charts">{pictures}</div>{more}'
+    more = Html('<p><a href="{}">The difference, stack by stack</a></p>').format(flames.link) if flames.link else Html()
+    return Html('<div class="grid charts">{}</div>{}').format(pictures, more)
 
 
-def _picture(title: str, svg: str) -> str:
+def _picture(title: str, svg: str) -> Html:
     data = base64.b64encode(svg.encode()).decode()
-    return f'<img class="flame" alt="Flame graph: {escape(title)}" src="data:image/svg+xml;base64,{data}">'
+    return Html('<img class="flame" alt="Flame graph: {}" src="data:image/svg+xml;base64,{}">').format(title, data)
 
 
 # ---- the rest
 
 
-def _not_measured(report: WhatIfReport) -> str:
+def _not_measured(report: WhatIfReport) -> Html:
     left = [result for result in report.results if result.verdict not in whatif_text.MEASURED]
     rows = [
-        f'<th scope="row">{code(result.remedy)}</th><td>{escape(whatif_text.VERDICTS[result.verdict])}</td>'
-        f"<td>{escape(result.note)}</td>"
+        Html('<th scope="row">{}</th><td>{}</td><td>{}</td>').format(
+            code(result.remedy), whatif_text.VERDICTS[result.verdict], result.note
+        )
         for result in left
     ]
-    return f'<div class="card">{table(("Trial", "", "Why"), rows)}</div>' if rows else ""
+    return Html('<div class="card">{}</div>').format(table(("Trial", "", "Why"), rows)) if rows else Html()
 
 
-def _runs(report: WhatIfReport) -> str:
+def _runs(report: WhatIfReport) -> Html:
     rows = [
-        f'<td class="n">{run.round}</td><td>{_changes(run)}{" on and off" if run.switched else ""}</td>'
-        f'<td class="n">{format_ns(run.ns) if run.ns else ""}</td><td>{escape(", ".join(run.findings))}</td>'
-        f"<td>{code(run.session)}</td>"
+        Html('<td class="n">{}</td><td>{}{}</td><td class="n">{}</td><td>{}</td><td>{}</td>').format(
+            run.round,
+            _changes(run),
+            " on and off" if run.switched else "",
+            format_ns(run.ns) if run.ns else "",
+            ", ".join(run.findings),
+            code(run.session),
+        )
         for run in report.runs
     ]
-    return f'<div class="card">{table(("Round", "Trial", "Time", "Findings", "Session"), rows, numeric=(0, 2))}</div>'
+    return Html('<div class="card">{}</div>').format(
+        table(("Round", "Trial", "Time", "Findings", "Session"), rows, numeric=(0, 2))
+    )
 
 
-def _changes(run: WhatIfRun) -> str:
+def _changes(run: WhatIfRun) -> Html:
     """What was in effect in a run."""
-    return ", ".join(code(change) for change in (*run.kept, run.remedy) if change) or "unchanged"
+    return Html(", ").join(code(change) for change in (*run.kept, run.remedy) if change) or Html("unchanged")
 
 
-def _how(report: WhatIfReport) -> str:
+def _how(report: WhatIfReport) -> Html:
     ended = f"after {report.trial_s:g} s of steady steps" if report.trial_s else "at the program's own end"
     rows = [
         ("Measure", f"steady time of a {report.measure}" if report.measure != "run" else "time of the whole run"),
@@ -237,14 +251,14 @@ def _how(report: WhatIfReport) -> str:
         ("Intervals", "at the 99 % level; the unchanged job is compared with itself in the same rounds"),
         ("Files", "what the job wrote was thrown away" if report.isolated else "the job wrote where it writes"),
         ("Network", "the job could reach it" if report.network else "none"),
-        ("Folder", f"<code>{escape(report.folder)}</code>"),
+        ("Folder", Html("<code>{}</code>").format(report.folder)),
     ]
     if report.joined:
-        link = f'<a href="{escape(quote(report.joined))}/report.html">{escape(report.joined)}</a>'
-        rows.append(("Report", f"of the unchanged job, with what was found: {link}"))
+        said = Html('of the unchanged job, with what was found: <a href="{}/report.html">{}</a>')
+        rows.append(("Report", said.format(quote(report.joined), report.joined)))
     outside = [
         ("Wants to reach", whatif_text.peers_text((one.peer, one.attempts) for one in report.peers)),
         ("Set offline", ", ".join(report.trackers)),
     ]
-    rows += [(label, escape(text)) for label, text in outside if text]
-    return f'<div class="card">{facts(rows)}</div>'
+    rows += [(label, text) for label, text in outside if text]
+    return Html('<div class="card">{}</div>').format(facts(rows))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.reports.page.svg import escape
-from stepscope.reports.page.tables import table
+from stepscope.reports.marked import Html
+from stepscope.reports.page.tables import paragraphs, table
 from stepscope.reports.whatif import values_text as texts
 
 if TYPE_CHECKING:
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 HEAD = ("Claim", "Needless share", "Time without", "Where, what was seen, and what to do")
 
 
-def section(report: WhatIfReport) -> str:
+def section(report: WhatIfReport) -> Html:
     """The section; "" if values were not looked at."""
     values = report.values
     if values is None:
-        return ""
-    return f'<div class="card"><p class="note">{escape(_note(values))}</p>{_claims(values)}</div>'
+        return Html()
+    return Html('<div class="card"><p class="note">{}</p>{}</div>').format(_note(values), _claims(values))
 
 
 def _note(values: WhatIfValues) -> str:
@@ -34,38 +34,41 @@ def _note(values: WhatIfValues) -> str:
     )
 
 
-def _claims(values: WhatIfValues) -> str:
-    return table(HEAD, [_claim(claim) for claim in values.claims], numeric=(1, 2)) if values.claims else ""
+def _claims(values: WhatIfValues) -> Html:
+    return table(HEAD, [_claim(claim) for claim in values.claims], numeric=(1, 2)) if values.claims else Html()
 
 
-def _claim(claim: WhatIfClaim) -> str:
+def _claim(claim: WhatIfClaim) -> Html:
     said = [f"{claim.text[0].upper()}{claim.text[1:]}." if claim.text else "", f"Instead: {claim.remedy}."]
     if not claim.time_ratio:
         said.append(f"Not timed: {claim.note}.")
     elif claim.time_high >= 1.0:
         said.append("Leaving these ops out makes no step faster.")
-    ops = f'<p>Ops: <code class="where">{escape(texts.ops_text(claim))}</code></p>' if claim.ops else ""
-    return (
-        f'<th scope="row">{escape(claim.kind)}</th><td class="n">{100 * claim.ratio:.0f} %</td>'
-        f'<td class="n">{_time(claim)}</td>'
-        f"<td>{_places(claim)}{''.join(f'<p>{escape(text)}</p>' for text in said)}{ops}</td>"
+    ops = Html('<p>Ops: <code class="where">{}</code></p>').format(texts.ops_text(claim)) if claim.ops else Html()
+    return Html('<th scope="row">{}</th><td class="n">{:.0f} %</td><td class="n">{}</td><td>{}{}{}</td>').format(
+        claim.kind,
+        100 * claim.ratio,
+        _time(claim),
+        _places(claim),
+        paragraphs(text for text in said if text),
+        ops,
     )
 
 
-def _places(claim: WhatIfClaim) -> str:
+def _places(claim: WhatIfClaim) -> Html:
     """The lines, each with its share if there are several."""
-    return "".join(f"<p>{_place(place, alone=len(claim.places) == 1)}</p>" for place in claim.places)
+    return paragraphs(_place(place, alone=len(claim.places) == 1) for place in claim.places)
 
 
-def _place(place: WhatIfPlace, *, alone: bool) -> str:
-    share = "" if alone else f" <span>({100 * place.ratio:.0f} %)</span>"
-    return f'<code class="where">{escape(f"{texts.line_text(place)} {place.function}".strip())}</code>{share}'
+def _place(place: WhatIfPlace, *, alone: bool) -> Html:
+    share = Html() if alone else Html(" <span>({:.0f} %)</span>").format(100 * place.ratio)
+    return Html('<code class="where">{}</code>{}').format(f"{texts.line_text(place)} {place.function}".strip(), share)
 
 
-def _time(claim: WhatIfClaim) -> str:
+def _time(claim: WhatIfClaim) -> Html:
     if not claim.time_ratio:
-        return "not timed"
+        return Html("not timed")
     change = f"{100 * (claim.time_ratio - 1):+.1f} %"
     if not claim.time_high:
-        return f"{change}<br>no interval"
-    return f"{change}<br>{100 * (claim.time_low - 1):+.1f} to {100 * (claim.time_high - 1):+.1f} %"
+        return Html("{}<br>no interval").format(change)
+    return Html("{}<br>{:+.1f} to {:+.1f} %").format(change, 100 * (claim.time_low - 1), 100 * (claim.time_high - 1))
