@@ -17,14 +17,14 @@ class Spent:
         """Of all calls."""
         self.calls = 0
         """Number of them."""
-        self._first_ns = 0
+        self._first_ns = -1
+        """Of the first call, until the second one; -1: there was none, 0: it counts."""
 
     def add(self, ns: int) -> None:
         """Count a call that took so long."""
         self.calls += 1
-        if self.calls == 1:
+        if self._first_ns < 0:
             self._first_ns = ns
             return
-        if self.calls == 2:  # noqa: PLR2004 - the second
-            self.ns = min(self._first_ns, ns)
-        self.ns += ns
+        self.ns += min(self._first_ns, ns) + ns
+        self._first_ns = 0
