@@ -160,7 +160,7 @@ def test_run_directory_of_another_user() -> None:
 def test_working_directory_that_has_gone(armed: Armed) -> None:
     """A job started in a directory that is deleted at once is measured."""
     program = "import os, tempfile; d = tempfile.mkdtemp(); os.chdir(d); os.rmdir(d)\n"
-    program += f"os.execv({armed.python!r}, ['python', '-c', {PROGRAM!r}])"
+    program += f"os.execv({armed.python!r}, [{armed.python!r}, '-c', {PROGRAM!r}])"
     result = armed.start(program)
     assert result.stdout == "done\n", result.stderr
     assert len(armed.processes()[0].kinds(Kind.STEP)) == 99

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
@@ -64,3 +65,13 @@ def test_feeds_keep_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
         {"keep": 0.5, "rows": [array, array], "x": array}
     )
     assert [(line["name"], line["shape"]) for line in told] == [("x", [5, 4])]
+
+
+def test_a_machine_that_lets_the_thread_wait_ends_no_examination() -> None:
+    """What it may take is CPU time."""
+    told: list[dict[str, object]] = []
+    state = SimpleNamespace(now=itertools.count(0, inputs.BUDGET_NS).__next__, log=told.append)
+    look = inputs.Inputs(cast("AgentState", state), lambda: ("a.py", "f", 1)).look
+    for _ in range(inputs.LOOKS):
+        look(np.arange(20.0).reshape(5, 4))
+    assert len(told) == inputs.LOOKS

@@ -61,6 +61,9 @@ def test_internal_error_is_one_line(project: Project) -> None:
 def test_closed_pipe_is_no_error(project: Project) -> None:
     """A reader that goes away ends the command silently."""
     done = subprocess.run(
-        f"{sys.executable} -m stepscope --help | true", shell=True, env=environment(), capture_output=True, check=False
+        ["sh", "-c", '"$0" -m stepscope --help | true', sys.executable],
+        env=environment(),
+        capture_output=True,
+        check=False,
     )
     assert done.stderr == b""

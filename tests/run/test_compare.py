@@ -59,7 +59,7 @@ def test_workflow_judges_two_commits(tmp_path: Path, lines: object, waits: tuple
     base = _repository(tmp_path / "repository", waits)
     (tmp_path / "bin").mkdir()
     command = tmp_path / "bin" / "stepscope"
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m stepscope "$@"\n')
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m stepscope "$@"\n')
     command.chmod(0o755)
     inherited = environment(
         RUNS="4",

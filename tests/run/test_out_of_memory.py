@@ -56,7 +56,7 @@ def death(project: Project) -> Finding:
 def test_an_exception(project: Project) -> None:
     """A list that grows up to the limit of the address space: the list, its line, and how many entries fit."""
     project.script("grows.py", GROWS)
-    limited = f"ulimit -v 3000000; exec {sys.executable} grows.py 2000"
+    limited = f"ulimit -v 3000000; exec '{sys.executable}' grows.py 2000"
     done = project.run("run", "--session", "s.stepscope", "--", "sh", "-c", limited)
     assert done.returncode == 1
     found = death(project)

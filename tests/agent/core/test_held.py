@@ -6,7 +6,9 @@ PYTEST_DONT_REWRITE: a rewritten assertion makes its function ask for ``locals``
 from __future__ import annotations
 
 import gc
+import itertools
 import sys
+import time
 import weakref
 from collections import deque
 from pathlib import Path
@@ -14,6 +16,7 @@ from types import FrameType
 
 import msgspec
 import numpy as np
+import pytest
 
 from stepscope.agent.core import frames, held
 from stepscope.agent.core.look_budget import MOST_OBJECTS, Budget
@@ -146,6 +149,13 @@ def test_a_look_is_bounded() -> None:
     held._size(deep, held.DEPTH, budget)
     assert budget.left > MOST_OBJECTS - 10_000
     assert frames.is_own(__file__)
+
+
+def test_a_look_is_not_cut_by_what_is_no_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that lets the thread wait does not end it."""
+    monkeypatch.setattr(time, "monotonic_ns", itertools.count(1 << 60).__next__)
+    budget = Budget(time.thread_time_ns())
+    assert not any(budget.spent() for _ in range(600))
 
 
 def test_a_dictionary_that_somebody_else_holds_stays() -> None:

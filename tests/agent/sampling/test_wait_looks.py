@@ -92,3 +92,5 @@ def test_what_computes_is_not_looked_at(opened: AgentState) -> None:
     framework = cast("FrameType", SimpleNamespace(f_code=code))
     assert [looks.worth(frame, waited, 80) for waited in (80, 10, 9, 0)] == [True, True, False, False]
     assert not looks.worth(framework, 80, 80)
+    user = SimpleNamespace(co_filename="/home/me/tensorflow/train.py")
+    assert looks.worth(cast("FrameType", SimpleNamespace(f_code=user)), 80, 80)

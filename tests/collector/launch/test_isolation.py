@@ -260,6 +260,28 @@ print(open("a").read(), os.listdir("folder"), open("../.cache/mine").read(), os.
     assert lines == ["['a', 'folder'] ['b']", "Read-only file system", "before ['b'] before False"]
 
 
+def test_a_mount_below_a_folder_that_the_user_may_not_enter(trials: Trials) -> None:
+    """Containers of root's, another user's desktop: the trial starts, and sees as little of it as the user."""
+    if os.getuid():
+        pytest.skip("only root can mount")
+    closed = trials.base / "closed"
+    (closed / "mounted").mkdir(parents=True)
+    closed.chmod(0o700)
+    code = f"import os; print(os.path.isdir({str(closed)!r}), os.path.exists({str(closed / 'mounted' / 'x')!r}))"
+    mounts = 'mount -t tmpfs tmpfs "$0" && echo x > "$0"/x && exec "$@"'
+    command = trials.command(trials.python, "-c", code)
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", mounts, str(closed / "mounted"), *command],
+        env=trials.environment(),
+        cwd=trials.work,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = [line for line in done.stdout.splitlines() if not line.startswith('{"')]
+    assert (lines, done.stderr) == ([f"True {trials.uid == 0}"], "")
+
+
 def test_what_the_observer_sees(trials: Trials) -> None:
     """From outside, the job's mappings have the paths of the real files, and its memory can be read."""
     process = trials.process(trials.python, "-c", "import time; print('ready', flush=True); time.sleep(600)")

@@ -28,7 +28,7 @@ def test_connections_are_looked_at_finely_while_a_capture_records(tmp_path: Path
     """Ten times a second instead of once, if the job has connections that carry data; else as ever."""
     sampling = Sampling(SessionWriter(tmp_path), 0)
     now = time.monotonic_ns()
-    sampling.sample(now, None, MINE)
+    sampling.sample(now, None, frozenset())  # what this process has open already is nobody's
     sampling.connections(now, finely=True)
     assert sampling.pause_s(1.0) == 1.0  # nothing is carried
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -7,7 +7,7 @@ from tests.derive.sessions import MS, SCRIPT, Frame
 from tests.detectors.asking import codes, find
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
 from tests.detectors.graph_jobs import unrolled_and_read
-from tests.detectors.jobs import CALL, TURN, keras_fit, unrolled
+from tests.detectors.jobs import CALL, LAYER_SOURCE, TURN, keras_fit, unrolled
 
 from stepscope.detectors.base import run
 from stepscope.detectors.graph.unrolled_python_loop import DETECTOR
@@ -87,3 +87,17 @@ def test_a_graph_that_nobody_saw_is_undecided() -> None:
     _, checked, _ = run(ALL, unrolled(9_920 * MS, samples=0).view())
     outcomes = {c.detector: c for c in checked}
     assert (outcomes["GRF002"].outcome, outcomes["GRF002"].missing) == ("undecided", ("nodes of traced graphs",))
+
+
+@pytest.mark.parametrize("folder", ["/home/me/job", "/home/me/tensorflow"])
+def test_a_loop_around_the_fit_is_none_wherever_the_program_lies(folder: str) -> None:
+    """A program in a folder that is called like the framework is still the user's."""
+    job = unrolled(9_920 * MS, samples=0)
+    job.sources |= {
+        f"{folder}/train.py": "def main():\n    for turn in range(9):\n        model.fit(x)\n",
+        "/job/layer.py": LAYER_SOURCE,
+    }
+    keras = Frame("/usr/lib/python3/site-packages/keras/src/layers/layer.py", "__call__", 900, own=False)
+    stack = (Frame(f"{folder}/train.py", "main", 3), keras, Frame("/job/layer.py", "call", TURN - 1))
+    job.samples([(i + 1) * 400 * MS for i in range(20)], *stack)
+    assert codes(job) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +16,20 @@ from stepscope.formats.native.elf import ElfFile, Functions
 pytestmark = pytest.mark.skipif(struct.calcsize("P") != 8, reason="64-bit files only")
 
 
-def mapped(part: str) -> tuple[str, int]:
-    """(path, address of its first byte) of a library of this process."""
+def mappings() -> Iterator[tuple[str, int, int, int]]:
+    """(path, start, end, offset) of the files that this process has mapped."""
     for line in Path("/proc/self/maps").read_text().splitlines():
         words = line.split(None, 5)
-        path = words[5].rstrip() if len(words) > 5 else ""
-        if Path(path).name.startswith(part) and words[1].endswith("p") and int(words[2], 16) == 0:
-            return path, int(words[0].split("-")[0], 16)
+        if len(words) > 5 and words[1].endswith("p") and words[5].startswith("/"):
+            start, end = (int(word, 16) for word in words[0].split("-"))
+            yield words[5].rstrip(), start, end, int(words[2], 16)
+
+
+def mapped(part: str) -> tuple[str, int]:
+    """(path, address of its first byte) of a library of this process."""
+    for path, start, _, offset in mappings():
+        if Path(path).name.startswith(part) and offset == 0:
+            return path, start
     pytest.skip(f"no {part} in this process")
 
 
@@ -32,8 +40,8 @@ def _libc() -> ElfFile:
 
 def test_functions_lie_where_the_process_has_them(libc: ElfFile) -> None:
     """An address that the dynamic linker gives is found, by its name, also inside of the function."""
-    _, base = mapped("libc.so")
-    loaded = ctypes.CDLL(None)
+    path, base = mapped("libc.so")
+    loaded = ctypes.CDLL(path)  # not None: a program that is not position independent has a "malloc" of its own
     functions = libc.functions()
     for name in ("malloc", "getpid", "qsort"):
         address = ctypes.cast(getattr(loaded, name), ctypes.c_void_p).value
@@ -43,6 +51,17 @@ def test_functions_lie_where_the_process_has_them(libc: ElfFile) -> None:
         names = libc.name_at(int(functions.name[start]))
         assert start == inside >= 0
         assert name.strip("_") in names or names.strip("_") in name or functions.address[start] == address - base
+
+
+def test_a_function_of_the_program_is_found_however_it_was_linked() -> None:
+    """Addresses in memory lead to the file's own, also in a program that is not position independent."""
+    address = ctypes.cast(ctypes.pythonapi.PyObject_Repr, ctypes.c_void_p).value or 0
+    path, start, offset = next((p, s, o) for p, s, end, o in mappings() if s <= address < end)
+    program = ElfFile.open(path)
+    own = program.address_of(address - start + offset)
+    functions = program.functions()
+    (found,) = functions.find(np.array([own]))
+    assert "PyObject_Repr" in program.name_at(int(functions.name[found]))
 
 
 def test_exports_and_needs(libc: ElfFile) -> None:

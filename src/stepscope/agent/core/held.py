@@ -76,7 +76,7 @@ class Size:
 
 def rows(stacks: Iterable[Optional[FrameType]], built: Optional[Built] = None) -> list[dict[str, object]]:
     """The largest values that the user's frames of these stacks (innermost frames) lead to, the largest first."""
-    budget = Budget(time.monotonic_ns())
+    budget = Budget(time.thread_time_ns())
     found: list[tuple[int, dict[str, object]]] = []
     modules: set[int] = set()
     for leaf in stacks:

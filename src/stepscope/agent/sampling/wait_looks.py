@@ -8,6 +8,7 @@ seen to wait, its counters are read too: they say how often it waits, and how mu
 
 from __future__ import annotations
 
+from stepscope.agent.core import frames
 from stepscope.agent.sampling.lock_watch import native_of
 from stepscope.agent.sampling.wait_table import WaitTable
 
@@ -66,7 +67,8 @@ class WaitLooks:
         if known is None:
             if len(self._framework) >= _MOST_CODES:
                 self._framework.clear()
-            known = self._framework[id(code)] = any(part in code.co_filename for part in _FRAMEWORK)
+            file = code.co_filename
+            known = self._framework[id(code)] = any(part in file for part in _FRAMEWORK) and not frames.is_own(file)
         return not known
 
     def look(self, ident: int, now: int) -> tuple[int, int]:

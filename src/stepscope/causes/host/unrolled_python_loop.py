@@ -174,7 +174,7 @@ def _loops(view: StepsView, inside: list[Sample]) -> tuple[UnrolledLoop, ...]:
         seen = set()
         traced = next((i for i, frame in enumerate(sample.frames) if TRACED in frame.file), 0)
         for frame in sample.frames[traced:]:
-            framework_above = framework_above or stack_samples.is_framework(frame.file)
+            framework_above = framework_above or (not frame.own and stack_samples.is_framework(frame.file))
             if not (frame.own and framework_above):
                 continue
             forward = True

@@ -270,7 +270,8 @@ class _Tree:
 
     def _in_pieces(self, path: str) -> None:
         """Make a folder in the tmpfs whose entries are covered one by one."""
-        names = os.listdir(path)
+        closed = not (os.access(path, os.R_OK) or os.access(path, os.X_OK))
+        names = [] if closed else os.listdir(path)  # a user who may not enter it sees nothing of it here either
         if len(names) > _MAX_ENTRIES:
             raise CoverError(errno.E2BIG, f"{path} holds mounts and {len(names)} entries; at most {_MAX_ENTRIES}")
         target = self.target(path)

@@ -10,6 +10,7 @@ from stepscope.collector.memory import hardware_counters, memory_look
 from stepscope.collector.memory.hardware_counters import Counting
 from stepscope.errors import FormatError
 from stepscope.store import memory_looks
+from stepscope.wire.spent import Spent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +24,8 @@ make no looks."""
 PAUSE_NS = 60_000_000_000
 """Pause before the second look; each pause is twice the previous one, so that a day has ten."""
 CPU_RATIO = 0.001
-"""Maximum share of one core for looks; a look at a large process is followed by a longer pause."""
+"""Maximum share of one core for looks: where they take long, at a large process, they come later. Of the first one most
+is done once for all, so that it does not say when the second may come."""
 MAX_PROCESSES = 4
 """Number of measured processes that are looked at, the largest."""
 
@@ -42,6 +44,8 @@ class LookSchedule:
         first = each or FIRST_NS.get(recording.manifest.mode)
         self._due_ns = now_ns + first if first is not None else None
         self._pause_ns = each or PAUSE_NS
+        self._began_ns = now_ns
+        self._spent = Spent()
         self._often = bool(each)
         self._counting: Counting | None = None
         self._counted_pid = 0
@@ -61,7 +65,8 @@ class LookSchedule:
         if self._often:  # a trial of memory: both sides are looked at alike
             self._due_ns = now_ns + self._pause_ns
             return
-        self._due_ns = now_ns + max(self._pause_ns, int(cost_ns / CPU_RATIO))
+        self._spent.add(cost_ns)
+        self._due_ns = max(now_ns + self._pause_ns, self._began_ns + int(self._spent.ns / CPU_RATIO))
         self._pause_ns *= 2
 
     def _count(self) -> bool:

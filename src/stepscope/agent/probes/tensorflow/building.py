@@ -10,6 +10,7 @@ import sys
 import weakref
 from typing import TYPE_CHECKING
 
+from stepscope.agent.core import frames
 from stepscope.agent.probes.common import shared
 from stepscope.agent.probes.support import Sites, drop_our_frame, lacking, report
 from stepscope.wire.doing import Doing
@@ -96,7 +97,7 @@ def _wrap(
 def _outside(frame: FrameType) -> FrameType:
     """The first frame outside the file of ``frame``: a class of TensorFlow's calls its base class."""
     library = frame.f_code.co_filename
-    if "/tensorflow/" not in library:
+    if "/tensorflow/" not in library or frames.is_own(library):
         return frame
     while frame.f_back is not None and frame.f_code.co_filename == library:
         frame = frame.f_back
