@@ -98,7 +98,7 @@ KINDS: Mapping[str, Kind] = {
         pairs=100,
         ways=(
             *_each("threads.py", "daemon_busy daemon_sleeps daemon_receives daemon_locked daemon_gets"),
-            *_each("threads.py", "daemon_trains", frameworks=("numpy", "onnxruntime")),
+            *_each("threads.py", "daemon_trains", frameworks=("numpy",)),
         ),
     ),
     "executors": Kind(

@@ -22,6 +22,7 @@ import msgspec
 
 import _left_behind
 from stepscope import store
+from stepscope.errors import SessionError
 from stepscope.model.log.memory import MemoryHeld
 from stepscope.store import layout
 
@@ -65,7 +66,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     left: tuple[str, ...] = ()
     """What was left, in words."""
     looks: int = 0
-    """Looks that stepscope took at its memory."""
+    """Looks that stepscope took at its memory; -1: the session cannot be opened."""
     cpu_s: float = 0.0
     """CPU time of all its processes, stepscope's included."""
     wait_at: tuple[str, ...] = ()
@@ -224,7 +225,10 @@ class Run:
     def _looks(self) -> int:
         if self.session is None or not (self.session / layout.MANIFEST).exists():
             return 0
-        return sum(len(worker.all(MemoryHeld)) for worker in store.open_session(self.session).workers)
+        try:
+            return sum(len(worker.all(MemoryHeld)) for worker in store.open_session(self.session).workers)
+        except SessionError:
+            return -1
 
     def _run_directory(self) -> str:
         manifest = self.session / layout.MANIFEST if self.session else None

@@ -137,6 +137,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--kind", default=",".join(KINDS), help="kinds, separated by commas")
     parser.add_argument("--runs", type=int, default=0, help="pairs of each kind; default: what each is planned to have")
     parser.add_argument("--python", default=os.environ.get(PYTHONS, sys.executable).replace(":", ","))
+    parser.add_argument("--framework", default=",".join(ALL), help="frameworks, separated by commas")
+    parser.add_argument("--only", default="", help="only pairs whose program and words have this text")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--shard", default="1/1", help="I/N: each Nth pair, from the Ith on")
     parser.add_argument("--load", choices=LOADS, help="only pairs on free, or on full cores")
@@ -164,12 +166,14 @@ def main() -> None:
         _endings_page.store(PAGE, _endings_page.page(results.rows, before))
     else:
         own_shm()
-        pythons = interpreters(options.python.split(","))
+        found = interpreters(options.python.split(","))
+        pythons = {name: found[name] for name in options.framework.split(",") if name in found}
         for name in ALL:
             print(f"{name}: {', '.join(pythons.get(name, ())) or 'no interpreter has it'}")
         first, number = map(int, options.shard.split("/"))
         pairs = plan(pythons, options.kind.split(","), options.runs, options.seed)[first - 1 :: number]
-        campaign([one for one in pairs if options.load in (None, one.load)], results, state, options)
+        pairs = [one for one in pairs if options.load in (None, one.load) and options.only in " ".join(one.way.words)]
+        campaign(pairs, results, state, options)
         print(_endings_page.page(results.rows, before))
 
 

@@ -84,22 +84,19 @@ def jax_callback():
 
 
 def onnx_threads():
-    """A session that daemon threads still call."""
+    """A session that threads have called and that is there to the end. Daemons that still call it end in an abort."""
+    global ran
     import threading
-    import time
 
     import numpy as np
 
     ran = session()
     value = np.ones(4, np.float32)
-
-    def runs():
-        while True:
-            ran.run(None, {"x": value})
-
-    for _ in range(2):
-        threading.Thread(target=runs, daemon=True).start()
-    time.sleep(0.2)
+    threads = [threading.Thread(target=ran.run, args=(None, {"x": value})) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     say(ran.run(None, {"x": value})[0].tolist())
 
 

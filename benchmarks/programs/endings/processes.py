@@ -88,13 +88,15 @@ def child_fails(context):
 
 def feeder(context):
     """A queue with more in it than a pipe holds, read by a child: its feeder thread works while the program ends."""
-    texts = context.Queue()
-    context.Process(target=reads, args=(texts,)).start()
+    texts, opened = context.Queue(), context.Event()
+    context.Process(target=reads, args=(texts, opened)).start()
     for _ in range(20):
         texts.put("x" * 100_000)
+    opened.wait()  # else the queue's locks may be gone when a spawned child opens them
 
 
-def reads(texts):
+def reads(texts, opened):
+    opened.set()
     time.sleep(0.2)
     say(sum(len(texts.get()) for _ in range(20)))
 
