@@ -248,6 +248,10 @@ bench-member-kills: $(VENV)/.stamp ## deaths of workers, collectors, links, host
 bench-hangs: $(VENV)/.stamp ## how soon is a hang told while it lasts
 	@$(BIN)/python benchmarks/hangs.py $(ARGS)
 
+.PHONY: bench-endings
+bench-endings: $(VENV)/.stamp ## do jobs end as without stepscope? pairs of programs that end in many ways; resumable
+	@$(BIN)/python benchmarks/endings.py $(ARGS)
+
 .PHONY: bench-call-cost
 bench-call-cost: $(VENV)/.stamp ## what a wrapped call costs in a training step
 	@$(BIN)/python benchmarks/call_cost.py $(ARGS)
