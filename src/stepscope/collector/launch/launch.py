@@ -1,8 +1,8 @@
 """Starts the job with its sidecar, relays signals between the terminal and the job, and ends as the job ended.
 
 The launcher is in the job's process group and does not control the terminal: signals from the terminal reach the job
-directly, signals sent to the launcher are passed on, a stop stops both. It must stay light-weight: nothing here imports
-numpy, pyarrow or rich (tests/run checks it), so that the job starts immediately.
+directly, signals sent to the launcher alone are passed on (``collector.relay``), a stop stops both. It must stay
+light-weight: nothing here imports numpy, pyarrow or rich (tests/run checks it), so that the job starts immediately.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from stepscope._version import __version__
+from stepscope.collector import relay
 from stepscope.collector.cgroups import memory_kills
 from stepscope.collector.launch import apply, arm, caretaker, isolation, mask, offline, peers, rundir, session_place
 from stepscope.collector.launch.sidecar_process import SidecarProcess
@@ -40,11 +41,8 @@ _FORWARDED = (
     *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH),
 )
 _WAITED = frozenset({*_FORWARDED, signal.SIGCHLD})
-_SI_KERNEL = 0x80
-"""``si_code`` of a signal from the terminal, which the whole foreground group has received (sigaction(2))."""
 _MAX_DEATHS_AT_END = 3
 _FINISH_TIMEOUT_S = 120.0
-_LEAVE = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
 
 
 class Beside(Protocol):
@@ -320,6 +318,20 @@ def _stand_between(
     patience: Patience | None = None,
 ) -> int:
     """Pass signals on and keep the sidecar alive until the job ends; return its exit code, negative for a signal."""
+    passing = relay.Relay(job, run_dir)
+    try:
+        return _watch(job, passing, sidecar, isolated, patience)
+    finally:
+        passing.end()
+
+
+def _watch(
+    job: int,
+    passing: relay.Relay,
+    sidecar: SidecarProcess | None,
+    isolated: isolation.Isolated | None,
+    patience: Patience | None,
+) -> int:
     while True:
         timeout = patience.look(job) if patience is not None else None
         if sidecar is not None and not sidecar.pid and not sidecar.given_up and not sidecar.gave_way:
@@ -330,7 +342,7 @@ def _stand_between(
         if info is None:
             continue
         if info.si_signo != signal.SIGCHLD:
-            _pass_on(job, info, run_dir)
+            passing.pass_on(info)
             continue
         if sidecar is not None:
             sidecar.reaped()
@@ -345,21 +357,6 @@ def _stand_between(
         return os.waitstatus_to_exitcode(status)
 
 
-def _pass_on(job: int, info: signal.struct_siginfo, run_dir: Path | None) -> None:
-    """Send the job a signal that the terminal has not sent it, and note one that ends jobs."""
-    if info.si_signo in _LEAVE and run_dir is not None:
-        rundir.write_signalled(run_dir)
-    if info.si_code != _SI_KERNEL:
-        _send(job, info.si_signo)
-
-
-def _send(pid: int, number: int) -> None:
-    try:
-        os.kill(pid, number)
-    except OSError:  # it has just ended, or is no longer ours (set-user-id)
-        return
-
-
 def _finish(exit_code: int, session: Path, sidecar: SidecarProcess, messages: list[str]) -> Outcome:
     """Wait until the sidecar has written the report."""
     deadline = time.monotonic() + _FINISH_TIMEOUT_S
@@ -372,7 +369,7 @@ def _finish(exit_code: int, session: Path, sidecar: SidecarProcess, messages: li
             sidecar.start()
             sidecar.tell_ended()
         info = signal.sigtimedwait(_WAITED, 1.0)
-        if info is not None and info.si_signo in _LEAVE:
+        if info is not None and info.si_signo in relay.LEAVE:
             return Outcome(exit_code=exit_code, session=session, messages=tuple(messages), interrupted=True)
         if sidecar.reaped() and not sidecar.finished:
             deaths += 1
