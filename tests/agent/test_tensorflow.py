@@ -103,3 +103,70 @@ def test_taking_the_agent_out_puts_every_attribute_back(armed: Armed) -> None:
     """After the agent has left, no function of ours is reachable in the frameworks, and training works."""
     result = armed.start(SCAN, env=QUIET)
     assert result.stdout == "True set() True\n[]\ntrained\n", result.stderr
+
+
+LET_GO = """
+import gc, weakref
+import keras, numpy as np, tensorflow as tf
+
+class Array(np.ndarray):
+    pass
+
+class Wide(keras.layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.inner = keras.layers.Dense(4)
+    def call(self, x):
+        return self.inner(x)
+
+def job():
+    x = np.ones((64, 4), "float32").view(Array)
+    wide = Wide()
+    model = keras.Sequential([keras.Input((4,)), wide, keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    model.fit(x, np.ones((64, 1), "float32"), verbose=0)
+    model.predict(x, verbose=0)
+    data = tf.data.Dataset.range(9).map(lambda i: i + 1).batch(3)
+    iterator = iter(data)
+    batch = next(iterator)
+    @tf.function
+    def step(value): return value * 2
+    step(batch)
+    concrete = step.get_concrete_function(batch)
+    things = (x, wide, wide.inner, model, model.optimizer, model.train_function, data, iterator, batch, step, concrete)
+    return [(type(thing).__name__, weakref.ref(thing)) for thing in (*things, concrete.graph)]
+
+noted = job()
+keras.backend.clear_session()
+for _ in range(3): gc.collect()
+print([name for name, reference in noted if reference() is not None])
+"""
+
+
+def test_what_the_job_lets_go_of_is_gone(armed: Armed) -> None:
+    """Models, what they are trained with, datasets, iterators, functions and graphs die as they do without us."""
+    plain = armed.start(LET_GO, env={**QUIET, "STEPSCOPE_RUN": ""})
+    assert plain.stdout == "[]\n", plain.stderr
+    assert armed.start(LET_GO, env=QUIET).stdout == "[]\n"
+
+
+LOCALS = """
+import keras
+
+class Outer(keras.layers.Layer):
+    def __init__(self, units=3, depth=1):
+        config = locals()
+        del config["self"], config["__class__"]
+        super().__init__()
+        self.inner = [keras.layers.Dense(units), Outer(units, 0) if depth else None]
+        self.config = config
+
+print(sorted(Outer().config))
+"""
+
+
+def test_variables_that_a_layer_has_asked_for_stay_as_they_are(armed: Armed) -> None:
+    """Where a layer was built is found without a look at the variables of a function that has ``locals()``."""
+    plain = armed.start(LOCALS, env={**QUIET, "STEPSCOPE_RUN": ""})
+    assert plain.stdout == "['depth', 'units']\n", plain.stderr
+    assert armed.start(LOCALS, env=QUIET).stdout == plain.stdout

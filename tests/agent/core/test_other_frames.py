@@ -6,16 +6,15 @@ import gc
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from types import FrameType
 
 import pytest
 
-import stepscope.agent
 from stepscope.agent.core import other_frames
-from stepscope.agent.core.other_frames import STEADY, Steady
+from stepscope.agent.core.other_frames import STEADY, Stacks, Steady
 
 DEEP = 40
 
@@ -106,8 +105,40 @@ def test_a_child_forked_meanwhile_collects(needed: Steady) -> None:
         assert os.waitpid(child, 0)[1] == 0
 
 
-def test_whoever_asks_for_frames_of_other_threads_keeps_collections_away() -> None:
-    """Each module of the agent that asks the interpreter for them uses the context."""
-    sources = {path.name: path.read_text() for path in Path(stepscope.agent.__path__[0]).rglob("*.py")}
-    asking = {name for name, text in sources.items() if "sys._current_frames()" in text}
-    assert asking == {name for name, text in sources.items() if "with STEADY:" in text} != set()
+def test_stacks_are_those_of_others_and_gone_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The caller's own frame is not among them, no collection begins meanwhile, and nothing is left."""
+    monkeypatch.setattr(other_frames, "NEEDED", True)
+    over = threading.Event()
+    other = threading.Thread(target=over.wait)
+    other.start()
+    try:
+        with Stacks() as found:
+            assert other.ident in found
+            assert threading.get_ident() not in found
+            assert not gc.isenabled()
+        assert found == {}
+        assert gc.isenabled()
+    finally:
+        over.set()
+        other.join()
+
+
+def test_reading_a_variable_leaves_none_in_the_frame() -> None:
+    """What a function lets go of after it was read dies at once."""
+    read, alive = read_and_let_go()
+    assert read
+    assert not alive
+
+
+def read_and_let_go() -> tuple[bool, bool]:
+    """Whether a variable was read, and whether its value lives on. No assert: pytest's ask for variables."""
+    value: object = threading.Event()
+    reference = weakref.ref(value)
+    read = look_above() is value
+    del value
+    return read, reference() is not None
+
+
+def look_above() -> object:
+    """The value that the caller holds."""
+    return other_frames.variable(sys._getframe(1), "value")

@@ -166,14 +166,21 @@ def test_nobody_is_looked_at_alone(armed: Armed) -> None:
     assert {s.arg for s in samples} == {LockState.NOT_LOOKED}
 
 
+def by_another_thread(look: Callable[[int], object], now: int) -> None:
+    """Look as the agent does: a thread does not look at itself."""
+    thread = threading.Thread(target=look, args=(now,))
+    thread.start()
+    thread.join()
+
+
 def test_in_a_gap_only_the_main_thread_is_looked_at(armed: Armed, opened: AgentState) -> None:
     """Five times a second at most, in a sample that stands for no time, and only where there are other threads."""
     sampler = Sampler(opened)
     now = opened.now()
-    sampler._look_in_gap(now)
+    by_another_thread(sampler._look_in_gap, now)
     sampler._beside = True
     for later in (0, 1_000_000, 250_000_000):
-        sampler._look_in_gap(now + later)
+        by_another_thread(sampler._look_in_gap, now + later)
     (process,) = armed.processes()
     samples = process.kinds(Kind.SAMPLE)
     assert [(s.start_ns - now, s.dur_ns) for s in samples] == [(0, 0), (250_000_000, 0)]

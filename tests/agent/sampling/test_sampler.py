@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from tests.agent.conftest import Armed, Measured
 
 from stepscope.agent.sampling.cpu_timer import HZ
@@ -252,7 +254,32 @@ def test_pauses_in_gaps_are_sampled(armed: Armed, opened: AgentState) -> None:
     sampler._noted = (now, duty_cycle.note())
     for later, calls in ((90, 5), (180, 0), (270, 0), (360, 3)):
         duty_cycle._past[Kind.FUNCTION] += calls
-        sampler._look_for_pauses(now + later * 1_000_000)
+        looks = threading.Thread(target=sampler._look_for_pauses, args=(now + later * 1_000_000,))
+        looks.start()  # a thread does not look at itself
+        looks.join()
     (process,) = armed.processes()
     samples = process.kinds(Kind.SAMPLE)
     assert [((s.start_ns - now) // 1_000_000, s.dur_ns // 1_000_000) for s in samples] == [(180, 90), (270, 90)]
+
+
+def test_the_end_waits_for_what_the_thread_lets_go_of(armed: Armed) -> None:
+    """The last reference to an object of the job's may be one that our thread holds for a moment: an iterator ends only
+    as long as the interpreter runs.
+    """
+    program = (
+        PROGRAM
+        + """
+class Slow:
+    def __del__(self):
+        reached.set()
+        time.sleep(1)
+        print("ended", sys.is_finalizing(), flush=True)
+reached, held = threading.Event(), [Slow()]
+def look(now):
+    if held: held.pop()
+state.CURRENT.hooks.on_tick(look)
+reached.wait()
+"""
+    )
+    result = armed.start(program)
+    assert (result.stdout, result.stderr) == ("ended False\n", "")

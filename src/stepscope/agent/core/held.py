@@ -5,9 +5,7 @@ code of the job runs: only exact types are looked into, and attributes are read 
 for the outermost variable that leads to it; of long containers 64 elements are looked at and stand for all. A Keras
 model counts with its variables and its optimizer's. Bounded by time and by the number of objects.
 
-Frames are read through ``f_locals``, which before Python 3.13 is one dictionary that the frame keeps: it is emptied
-again, so that nothing lives longer for it, unless another part of the program holds it too. A function that might ask
-for it itself is passed over.
+Frames are read through ``agent.core.other_frames``, so that nothing lives longer for it.
 """
 
 from __future__ import annotations
@@ -18,6 +16,7 @@ from collections import deque
 
 from stepscope.agent.core import frames, keras_variables
 from stepscope.agent.core.look_budget import Budget
+from stepscope.agent.core.other_frames import variables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,11 +36,6 @@ SAMPLED = 64
 """Elements of a longer container that are looked at."""
 DEPTH = 5
 MOST_FRAMES = 64
-_OPTIMIZED = 0x1
-"""CO_OPTIMIZED: locals in slots, of which f_locals is a copy."""
-_OURS = 3
-"""References to a frame's dictionary that no one else has: the frame's, our variable, the argument of the question."""
-_ASKS = frozenset(("locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe"))
 _FRAMEWORKS = ("tensorflow", "keras", "tf_keras", "numpy", "jax", "torch", "stepscope")
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque)
 _SCALARS = (int, float, complex, str, bytes, bytearray, bool)
@@ -83,13 +77,13 @@ def rows(stacks: Iterable[Optional[FrameType]], built: Optional[Built] = None) -
         for frame in reversed(_user_frames(leaf)):  # the outermost first: it owns what it hands down
             code = frame.f_code
             place = (frames.absolute(code.co_filename), frames.function_name(code), frame.f_lineno or 0)
-            spaces = [] if code.co_name == "<module>" else [(_locals(frame), place)]
+            spaces = [] if code.co_name == "<module>" else [(variables(frame), place)]
             if id(frame.f_globals) not in modules:
                 modules.add(id(frame.f_globals))
                 line = place[2] if code.co_name == "<module>" else 0
                 spaces.insert(0, (list(frame.f_globals.items()), (place[0], "<module>", line)))
-            for variables, at in spaces:
-                for name, value in variables:
+            for named, at in spaces:
+                for name, value in named:
                     if not name.startswith("__"):
                         found += _rows_of(name, value, at, budget, built)
     found.sort(key=lambda sized: -sized[0])
@@ -104,19 +98,6 @@ def _user_frames(frame: Optional[FrameType]) -> list[FrameType]:
         if frames.is_user_frame(frame):
             found.append(frame)
         frame = frame.f_back
-    return found
-
-
-def _locals(frame: FrameType) -> list[tuple[str, Foreign]]:
-    code = frame.f_code
-    if sys.version_info >= (3, 13):
-        return list(frame.f_locals.items())
-    if frame.f_trace is not None or not code.co_flags & _OPTIMIZED or not _ASKS.isdisjoint(code.co_names):
-        return []
-    names = frame.f_locals
-    found = list(names.items())
-    if sys.getrefcount(names) <= _OURS:
-        names.clear()
     return found
 
 

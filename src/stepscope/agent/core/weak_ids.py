@@ -6,6 +6,7 @@ import weakref
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Optional
 
     from stepscope.agent.core.foreign import Foreign
@@ -29,7 +30,11 @@ class WeakIds:
         return entry[1] if entry is not None else None
 
     def set(self, thing: Foreign, value: Foreign) -> None:
-        """Remember ``value`` for as long as ``thing`` lives. Raises TypeError if it cannot be weakly referenced."""
+        """Remember ``value`` for as long as ``thing`` lives. Raises TypeError if it cannot be weakly referenced.
+
+        What ``value`` leads to must not lead back to ``thing``, which would live for ever: of the job's objects it
+        holds at most weak references.
+        """
         entries = self.entries
         key = id(thing)
 
@@ -47,11 +52,9 @@ class WeakIds:
             self.set(iterator, found[1])
         return found
 
-    def alive(self) -> list[tuple[Foreign, Foreign]]:
-        """(object, value) of all living objects."""
-        found = []
+    def alive(self) -> Iterator[tuple[Foreign, Foreign]]:
+        """(object, value) of all living objects; each is held for its turn only."""
         for reference, value in list(self.entries.values()):
             thing = reference()
             if thing is not None:
-                found.append((thing, value))
-        return found
+                yield thing, value

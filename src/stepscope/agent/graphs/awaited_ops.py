@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 from stepscope.agent.core import frames
-from stepscope.agent.core.other_frames import STEADY
+from stepscope.agent.core.other_frames import Stacks, variables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ class AwaitedOps:
         if now_ns < self._next_ns or sys.is_finalizing() or len(self._told) >= MAX_TOLD:
             return
         self._next_ns = now_ns + EVERY_NS
-        with STEADY:
-            runs = [run.f_locals for run in map(self._run_of, sys._current_frames().values()) if run is not None]
-            known = [(run.get("start"), run.get("fetches")) for run in runs]
+        with Stacks() as stacks:
+            runs = [dict(variables(run)) for run in map(self._run_of, stacks.values()) if run is not None]
+        known = [(run.get("start"), run.get("fetches")) for run in runs]
         for start, fetches in known:
             if start is None or now_ns - start < LONG_NS or start in self._told:
                 continue

@@ -28,14 +28,13 @@ from __future__ import annotations
 
 import _thread
 import os
-import sys
 import threading
 import time
 from collections import deque
 
 from stepscope.agent.core import side_thread
 from stepscope.agent.core.guard import MAX_FAILURES
-from stepscope.agent.core.other_frames import STEADY
+from stepscope.agent.core.other_frames import Stacks
 from stepscope.agent.duty_cycle import NOTE_NS
 from stepscope.agent.sampling.calibrate import Calibration
 from stepscope.agent.sampling.cpu_timer import HZ, CpuTimer
@@ -66,7 +65,9 @@ _LOOKS_NS = 200_000_000
 """Interval between two looks at who waits for the GIL: one thread costs 25 to 40 us of CPU time with cold caches."""
 _OURS = 2
 """Number of threads that are always known: the main one and this one."""
-_STOP_TIMEOUT_S = 0.5
+_STOP_TIMEOUT_S = 10.0
+"""Longest wait for the thread, which ends at once but for what it is doing. It may be letting go of the last reference
+to an iterator of the job's: that waits for Python in the input, which after the interpreter's end never returns."""
 _LEAST_PAUSE_S = 0.02
 _IDLE = frozenset(
     (
@@ -125,7 +126,7 @@ class Sampler:
         side_thread.start(self._run)
 
     def stop(self) -> None:
-        """Stop the timer and the thread; waits for it, but not long."""
+        """Stop the timer and the thread, and wait for it."""
         self._timer.stop()
         if self._stop.locked():
             self._stop.release()
@@ -182,8 +183,7 @@ class Sampler:
                 self._usual()
             detached = state.duty_cycle.detached
             if not detached:
-                with STEADY:
-                    self._sample(now, now - last)
+                self._sample(now, now - last)
             last = now
             ticks += 1
             self._turn(now)
@@ -275,14 +275,15 @@ class Sampler:
         left = MOST_THREADS if waits else 0
         # Before anything else: we hold the GIL, and a thread that wants it from now on waits for us.
         lock, wait = self._waits.look(self._main, now) if looks else (0, 0)
-        for ident, frame in sys._current_frames().items():
-            if ident == self._main:
-                waited = self._main_waited(period)
-                if waits and not looks and self._waits.worth(frame, waited, period):
-                    _, wait = self._waits.look(ident, now)
-                if waited:
-                    self._write(now, waited, lock, self._stacks.stack(frame, wait)[0], ident)
-            elif ident != self._ident:
+        with Stacks() as found:
+            for ident, frame in found.items():
+                if ident == self._main:
+                    waited = self._main_waited(period)
+                    if waits and not looks and self._waits.worth(frame, waited, period):
+                        _, wait = self._waits.look(ident, now)
+                    if waited:
+                        self._write(now, waited, lock, self._stacks.stack(frame, wait)[0], ident)
+                    continue
                 looked = left > 0 and state.threads.writes(ident) and self._waits.worth(frame, period, period)
                 left -= looked
                 if not _is_idle(frame):
@@ -313,11 +314,7 @@ class Sampler:
             return
         lock = self._locks.look(self._main)
         self._look_due = now + _LOOKS_NS
-        with STEADY:
-            frame = sys._current_frames().get(self._main)
-            if frame is not None:
-                stack, _ = self._stacks.stack(frame)
-                self._state.write(now, 0, lock, stack, _SAMPLE, 0, self._state.threads.of(self._main))
+        self._sample_main(now, 0, lock)
 
     def _look_for_pauses(self, now: int) -> None:
         """In a gap: sample the main thread if no call was counted since the last look, because it then does something
@@ -326,11 +323,14 @@ class Sampler:
         since, before = self._noted
         calls = self._state.duty_cycle.note()
         self._noted = (now, calls)
-        with STEADY:
-            frame = sys._current_frames().get(self._main) if calls == before else None
+        if calls == before:
+            self._sample_main(now, now - since, 0)
+
+    def _sample_main(self, now: int, period: int, lock: int) -> None:
+        with Stacks() as found:
+            frame = found.get(self._main)
             if frame is not None:
-                stack, _ = self._stacks.stack(frame)
-                self._state.write(now, now - since, 0, stack, _SAMPLE, 0, self._state.threads.of(self._main))
+                self._write(now, period, lock, self._stacks.stack(frame)[0], self._main)
 
     def _idle(self, now: int, ident: int, frame: FrameType, wait: int) -> None:
         """Sample a thread that waits in user code and may compute whenever we cannot look: the sample stands for no

@@ -15,6 +15,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from stepscope.agent.core import frames
+from stepscope.agent.core.other_frames import variable
 from stepscope.agent.core.weak_ids import WeakIds
 from stepscope.agent.probes.common import shared
 from stepscope.agent.probes.support import drop_our_frame, lacking, report
@@ -172,7 +173,7 @@ def _attach_optimizer(*classes: str, built: bool = True) -> Callable[[AgentState
 
 
 def _updating(owners: Owners, frame: FrameType) -> int:
-    return owners.of(frame.f_locals.get(frame.f_code.co_varnames[0]))
+    return owners.of(variable(frame, frame.f_code.co_varnames[0]))
 
 
 def _either(first: Callable[[], int], second: Callable[[], int]) -> Callable[[], int]:
@@ -212,7 +213,10 @@ def _is_its_own(frame: FrameType, layer: Keras) -> bool:
     code = frame.f_code
     if code.co_name != "__init__" or not code.co_argcount:
         return False
-    return frame.f_locals.get(code.co_varnames[0]) is layer
+    if not any(frames.code_of(vars(cls).get("__init__")) is code for cls in type(layer).__mro__):
+        return False
+    found = variable(frame, code.co_varnames[0])  # a layer may be built in the __init__ of another one of its class
+    return found is None or found is layer
 
 
 TARGETS = (

@@ -12,12 +12,11 @@ from __future__ import annotations
 import functools
 import os
 import re
-import sys
 import threading
 import time
 
 from stepscope.agent.core import frames, held, memory_limits
-from stepscope.agent.core.other_frames import STEADY
+from stepscope.agent.core.other_frames import Stacks
 from stepscope.agent.probes.common import shared
 from stepscope.agent.probes.support import drop_our_frame
 
@@ -46,6 +45,8 @@ MOST_LOOKS = 100
 HURRY_NS, MOST_HURRY_NS = 400_000_000, 1_000_000_000
 """Most time for reading graphs that wait, near the bound: in one tick, and in all."""
 MOST_POINTS = 100
+MOST_THREADS = 16
+"""Other threads whose variables are looked at."""
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TENSOR = re.compile(r"(?:OOM when )?allocating tensor with shape ?\[([\d,]*)\] and type (\w+) on (\S+)")
 _ARRAY = re.compile(r"allocate ([\d.]+) (bytes|[KMGTPE]iB) for an array with shape \(([\d, ]*)\) and data type (\S+)")
@@ -146,32 +147,24 @@ class Watch:
 
     def look(self, reason: str, own: int, space: int, before: tuple[int, int], leaf: Optional[FrameType]) -> None:
         """Log what the job's variables hold. ``leaf``: the innermost frame of an exception's traceback."""
-        with STEADY:
-            line = self._line(reason, own, space, before, leaf)
-        self._state.log(line)
-
-    def _line(
-        self, reason: str, own: int, space: int, before: tuple[int, int], leaf: Optional[FrameType]
-    ) -> dict[str, object]:
         began = time.thread_time_ns()
-        stacks = sys._current_frames()
-        main = threading.main_thread().ident or 0
-        ours = threading.get_ident()
-        first = leaf if leaf is not None else stacks.get(main)
-        others = [f for i, f in stacks.items() if i not in (main, ours)][:16]
         line_at = self._state.now()
         line: dict[str, object] = {"t": "memory-held", "at": line_at, "reason": reason}
         line.update(own_bytes=own, space_bytes=space, before_bytes=before[0], space_before_bytes=before[1])
         line.update(group_limit=self._group, host_limit=self._host, space_limit=memory_limits.address_space())
         if self._usage:
             line.update(group_bytes=_number(self._usage), group_cache=memory_limits.cache(self._usage) or 0)
-        line["rows"] = held.rows([first, *others], shared(self._state).built.get)
-        line["stack"] = frames.user_stack(_STACK, first) if first is not None else []
+        with Stacks() as stacks:
+            main = stacks.pop(threading.main_thread().ident or 0, None)
+            first = leaf if leaf is not None else main
+            line["rows"] = held.rows([first, *list(stacks.values())[:MOST_THREADS]], shared(self._state).built.get)
+            line["stack"] = frames.user_stack(_STACK, first) if first is not None else []
+            del main, first
         line["series"] = [((line_at - at) // 1_000_000, size >> 10) for at, size in self._series]
         self._series, self._every = [], 1
         line["spent_ns"] = time.thread_time_ns() - began
         self._state.hooks.apart_ns += time.thread_time_ns() - began
-        return line
+        self._state.log(line)
 
     def asked(self) -> None:
         """A look on request, on the agent's thread."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import re
 import sys
+import weakref
 from typing import TYPE_CHECKING
 
 from stepscope.agent.core import frames
@@ -67,7 +68,9 @@ class History:
         self.key = key
         self.ordinal = 0
         self.previous: Foreign = None
+        """Type of the arguments of the newest trace."""
         self.scope: Foreign = None
+        """Weak reference to the ``TracingOptions`` of that trace: they lead to all that the function holds."""
 
 
 def attach_calls(state: AgentState, module: Foreign) -> None:
@@ -251,7 +254,7 @@ def _remember_options(state: AgentState, cls: Foreign) -> None:
             if history is None:
                 history = History(state.new_id("function"))
                 common.histories.set(self, history)
-            common.options.set(options, (history, self._python_function))
+            common.options.set(options, (history, weakref.ref(self)))
         return options
 
     state.patch(cls, method, generate)
@@ -280,10 +283,9 @@ class Traces:
     def begin(self, function_type: Foreign, options: Foreign) -> dict[str, Foreign]:
         """The fields of the ``trace`` line that are known before the trace."""
         known = self._options.get(options)
-        if known is None:
-            history, python = History(self._state.new_id("function")), options.python_function
-        else:
-            history, python = known
+        history = known[0] if known is not None else History(self._state.new_id("function"))
+        function = known[1]() if known is not None else None
+        python = options.python_function if function is None else function._python_function
         where = defined(python)
         whose = owner(where["file"])
         if whose == "tf.data":
@@ -310,13 +312,13 @@ class Traces:
             "stack": [] if brief else user_stack(),
         }
         history.previous = function_type
-        history.scope = options
+        history.scope = weakref.ref(options)
         return line
 
     @staticmethod
     def _reason(history: History, function_type: Foreign, options: Foreign, first_key: int) -> dict[str, Foreign]:
         """``ordinal``, ``cause`` and the change. A first call that makes variables traces twice, which counts once."""
-        again = history.previous is not None and options is not history.scope and function_type == history.previous
+        again = history.previous is not None and options is not history.scope() and function_type == history.previous
         if not again:
             history.ordinal += 1
         if history.ordinal == 1:

@@ -141,8 +141,8 @@ def _functions(value: Foreign, depth: int) -> Iterator[FunctionType]:
             yield from _functions(inner, depth - 1)
 
 
-def _alive() -> Iterator[FunctionType]:
-    return (thing for thing in gc.get_objects() if type(thing) is types.FunctionType)
+def _alive() -> list[FunctionType]:
+    return [thing for thing in gc.get_objects() if type(thing) is types.FunctionType]  # the rest is let go of at once
 
 
 def _replace(effect: Effect, function: FunctionType, make: MakeHandler) -> None:
