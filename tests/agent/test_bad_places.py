@@ -14,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.agent import always_on
 from stepscope.model.log.events import AgentDiagnostic
+from stepscope.wire import run_directory
 from stepscope.wire.kinds import Kind
+from stepscope.wire.log import LogWriter
 
 from .conftest import Armed, make_run
 
@@ -85,6 +88,25 @@ def test_run_directory_on_a_full_disk(tiny: Path) -> None:
     os.close(filler)
     result = run.start(PROGRAM)
     assert (result.stdout, result.stderr, result.returncode) == ("done\n", "", 0)
+
+
+@pytest.mark.parametrize("tiny", ["64m"], indirect=True)
+def test_a_small_file_system_comes_last(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though it has room for four rings of an always-measured job, its run directory is made elsewhere."""
+    monkeypatch.setattr(run_directory, "temporary_directories", lambda: [str(tiny), str(tmp_path)])
+    if os.statvfs(tmp_path).f_bavail * os.statvfs(tmp_path).f_frsize < 1 << 30:
+        pytest.skip("the temporary directory is nearly full")
+    assert run_directory.places(always_on.SLOTS) == [str(tmp_path), str(tiny)]
+
+
+@pytest.mark.parametrize("tiny", ["64m"], indirect=True)
+def test_logs_of_a_small_file_system_are_continued_early(tiny: Path) -> None:
+    """A file of 256 KiB is followed by the next, so that what has been read makes room."""
+    log = LogWriter(str(tiny))
+    for number in range(300):
+        log.write({"t": "x", "text": "a" * 1024, "number": number})
+    log.close()
+    assert sorted(path.name for path in tiny.iterdir()) == ["log-0001.jsonl", "log-0002.jsonl"]
 
 
 def test_read_only_run_directory(armed: Armed) -> None:
