@@ -94,4 +94,4 @@ def test_without_a_disk_rings_hold_to_a_twentieth(project: Project) -> None:
     report = json.loads((project.root / "s.stepscope" / "report.json").read_text())
     said = [d["text"] for d in report["diagnostics"] if d["code"] == "DX900"]
     assert said
-    assert all("at most a 20th of a file system of less than 1024 MiB" in text for text in said)
+    assert all("at most a 20th of a file system below 1024 MiB" in text for text in said)

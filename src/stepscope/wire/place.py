@@ -162,9 +162,17 @@ def make_ring(folder: str, directories: list[str], slots: int = DEFAULT_SLOTS) -
                 return _make_in(folder, directory, room)
             except OSError:
                 continue
-    rule = "rings take at most a %dth of a file system of less than %d MiB" % (SHARE_DIVISOR, SMALL_BYTES >> 20)
-    places = ", ".join(directories) or folder
-    raise RingFullError("no room for a ring of %d records in %s (%s)" % (MIN_SLOTS, places, rule))
+    why = "no room for a ring of %d records in %s" % (MIN_SLOTS, ", ".join(directories) or folder)
+    if any(_is_small(directory) for directory in directories):
+        why += " (rings take at most a %dth of a file system below %d MiB)" % (SHARE_DIVISOR, SMALL_BYTES >> 20)
+    raise RingFullError(why)
+
+
+def _is_small(directory: str) -> bool:
+    try:
+        return share_of(os.statvfs(directory)) is not None
+    except OSError:
+        return False
 
 
 def _make_in(folder: str, directory: str, slots: int) -> RingWriter:
