@@ -63,8 +63,8 @@ def silent(ours: Ran, fault: Fault) -> str:
 
 
 def unused(plain: Ran) -> bool:
-    """Whether the run without stepscope shows that the program did not get to its end, nor to the fault."""
-    return "state " not in plain.stdout and not plain.happened and not plain.files
+    """Whether the run without stepscope shows that the program ended before its first line of output."""
+    return not plain.stdout and not plain.happened and not plain.files
 
 
 def judged(fault: str, program: str, number: int, plain: Ran, ours: Ran) -> Run:

@@ -114,12 +114,10 @@ class Bench:
             )
             (folder / "spec.json").write_bytes(msgspec.json.encode(spec))
             cell = [sys.executable, str(Path(__file__).with_name("_faults_cell.py"))]
-            outside = BUILD / f"{folder.name}.json"
-            work = ["unshare", "-m", "-i", *cell, str(folder / "spec.json"), str(outside)]
+            result = folder / "result.json"
+            work = ["unshare", "-m", "-i", *cell, str(folder / "spec.json"), str(result)]
             subprocess.run(work, check=True, env=_environment())
-            row = msgspec.json.decode(outside.read_bytes(), type=Ran)
-            outside.unlink()
-            return row
+            return msgspec.json.decode(result.read_bytes(), type=Ran)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -117,6 +117,19 @@ def test_read_only_run_directory(armed: Armed) -> None:
     assert (result.stdout, result.stderr, result.returncode) == ("done\n", "", 0)
 
 
+def test_closed_standard_streams(armed: Armed) -> None:
+    """Their numbers stay free: what the job's libraries write to them would get into the ring."""
+    for number in range(3):
+        program = f"""
+            import os, stepscope
+            os.close({number})
+            stepscope.step()
+            try: os.fstat({number})
+            except OSError: os._exit(7)
+        """
+        assert armed.start(program).returncode == 7
+
+
 def test_read_only_home(armed: Armed) -> None:
     """A home that does not exist, no temporary directory, no compiled files: measured all the same."""
     env = {"HOME": "/nowhere", "TMPDIR": "/nowhere", "PYTHONDONTWRITEBYTECODE": "1", "XDG_CACHE_HOME": "/nowhere"}

@@ -47,7 +47,7 @@ class LogWriter:
         self._torn = False
         self._rotate_bytes = _rotate_bytes(folder)
         self._rotating = threading.Lock()
-        self._fd = _moved_up(self._open())
+        self._fd = moved_up(self._open())
         self._files = {_identity(self._fd)}
 
     def _open(self) -> int:
@@ -101,7 +101,7 @@ class LogWriter:
             raise OSError("another thread rotates the log")
         try:
             if _identity(self._fd) not in self._files:
-                self._fd = _moved_up(self._open())
+                self._fd = moved_up(self._open())
                 self._files = {_identity(self._fd)}
         finally:
             self._rotating.release()
@@ -132,8 +132,8 @@ def _identity(fd: int) -> tuple[int, int]:
     return (status.st_dev, status.st_ino)
 
 
-def _moved_up(fd: int) -> int:
-    """The same file under a high number, or ``fd`` itself if the limit forbids it."""
+def moved_up(fd: int) -> int:
+    """The same file under a high number, so that the job's own have theirs; ``fd`` itself if the limit forbids it."""
     try:
         high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH_DESCRIPTOR)
     except OSError:

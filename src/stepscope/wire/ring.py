@@ -68,6 +68,8 @@ MIN_SLOTS = 8_192
 MAKING = ".new"
 """End of the name of a ring that is being made."""
 SEQ_MASK = 0xFFFFFFFF
+_FIRST_OWN = 3
+"""The first descriptor that is no standard stream."""
 _LIMITS = ((1 << 63) - 1, (1 << 32) - 1, (1 << 16) - 1)
 
 
@@ -144,7 +146,16 @@ def _map(fd: int, size: int) -> mmap.mmap:
     protection = mmap.PROT_READ | mmap.PROT_WRITE
     if sys.version_info >= (3, 13):
         return mmap.mmap(fd, size, mmap.MAP_SHARED, protection, trackfd=False)
-    return mmap.mmap(fd, size, mmap.MAP_SHARED, protection)
+    held = [os.dup(fd)]
+    try:
+        while (
+            held[-1] < _FIRST_OWN
+        ):  # a standard stream is closed: what the job writes there must not get into the ring
+            held.append(os.dup(fd))
+        return mmap.mmap(fd, size, mmap.MAP_SHARED, protection)
+    finally:
+        for number in held:
+            os.close(number)
 
 
 def _allocate(fd: int, slots: int, permitted: Callable[[], bool]) -> int:
