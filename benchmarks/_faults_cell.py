@@ -30,7 +30,8 @@ from _faults_data import About, Ran, Said, Spec
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-TIMEOUT_S = 300
+TIMEOUT_S = 900
+"""Far more than a run takes, also on full cores."""
 PLACES = {"shm": "/dev/shm", "tmp": "/tmp"}
 SIDECAR = b"stepscope.app.running.sidecar"
 

@@ -25,9 +25,15 @@ def differences(plain: Ran, ours: Ran, fault: Fault) -> list[str]:
     both = sorted({*plain.files, *ours.files})
     changed = [name for name in both if plain.files.get(name) != ours.files.get(name)]
     found += [f"file {name}: {_kind(ours.files.get(name))}, without {_kind(plain.files.get(name))}" for name in changed]
-    found += [f"left: {text}" for text in ours.left if _plain_name(text) not in map(_plain_name, plain.left)]
+    left = [text for text in ours.left if text.rpartition("/")[2] not in _waiting(ours)]
+    found += [f"left: {text}" for text in left if _plain_name(text) not in map(_plain_name, plain.left)]
     found += [f"mount left: {point}" for point in ours.mounts]
     return found
+
+
+def _waiting(ours: Ran) -> set[str]:
+    """Names of run directories that stay on purpose: records wait there for room on the session's disk, as is said."""
+    return set(re.findall(r"records are waiting in \S*/([^/;\s]+);", ours.stderr))
 
 
 def _plain_name(text: str) -> str:
