@@ -37,8 +37,8 @@ def _waiting(ours: Ran) -> set[str]:
 
 
 def _plain_name(text: str) -> str:
-    """A name that programs number."""
-    return re.sub(r"[0-9]+", "N", text)
+    """A name without its number, or the letters that tempfile draws."""
+    return re.sub(r"[0-9]+", "N", re.sub(r"[a-z0-9_]{8}(?=\.\w+$|$)", "X", text))
 
 
 def _first_difference(one: str, other: str) -> str:

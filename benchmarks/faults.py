@@ -237,7 +237,11 @@ def main() -> None:
     bench = Bench(pythons, results)
     bench.prepare()
     for fault, program, number in todo:
-        row = bench.pair(fault, program, number)
+        try:
+            row = bench.pair(fault, program, number)
+        except subprocess.CalledProcessError as error:  # of the bench itself: the run is made when it is started again
+            print(f"{program:12} {fault:40} failed: {error}", flush=True)
+            continue
         worst = row.no_use or row.differences or row.silent or "same"
         print(f"{program:12} {fault:40} {worst}", flush=True)
     text = table(results)
