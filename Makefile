@@ -236,6 +236,10 @@ bench-layout: $(VENV)/.stamp ## does the layout of memory matter to inference? B
 bench-layout-requests: $(VENV)/.stamp ## the same for requests of mixed shapes, and engines' own layouts; one layer
 	@$(BIN)/python benchmarks/layout_requests.py $(ARGS)
 
+.PHONY: bench-faults
+bench-faults: $(VENV)/.stamp ## does a fault that meets a measured job harm it, and is it said? resumable (root); ARGS="--torch PYTHON --jax PYTHON --shard 0/2"
+	@$(BIN)/python benchmarks/faults.py --write $(ARGS)
+
 .PHONY: bench-kills
 bench-kills: $(VENV)/.stamp ## kill -9 of job and sidecar at random moments
 	@$(BIN)/python benchmarks/kills.py $(ARGS)

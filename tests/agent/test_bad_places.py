@@ -14,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.agent import always_on
 from stepscope.model.log.events import AgentDiagnostic
+from stepscope.wire import run_directory
 from stepscope.wire.kinds import Kind
+from stepscope.wire.log import LogWriter
 
 from .conftest import Armed, make_run
 
@@ -87,12 +90,44 @@ def test_run_directory_on_a_full_disk(tiny: Path) -> None:
     assert (result.stdout, result.stderr, result.returncode) == ("done\n", "", 0)
 
 
+@pytest.mark.parametrize("tiny", ["64m"], indirect=True)
+def test_a_small_file_system_comes_last(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though it has room for four rings of an always-measured job, its run directory is made elsewhere."""
+    monkeypatch.setattr(run_directory, "temporary_directories", lambda: [str(tiny), str(tmp_path)])
+    if os.statvfs(tmp_path).f_bavail * os.statvfs(tmp_path).f_frsize < 1 << 30:
+        pytest.skip("the temporary directory is nearly full")
+    assert run_directory.places(always_on.SLOTS) == [str(tmp_path), str(tiny)]
+
+
+@pytest.mark.parametrize("tiny", ["64m"], indirect=True)
+def test_logs_of_a_small_file_system_are_continued_early(tiny: Path) -> None:
+    """A file of 256 KiB is followed by the next, so that what has been read makes room."""
+    log = LogWriter(str(tiny))
+    for number in range(300):
+        log.write({"t": "x", "text": "a" * 1024, "number": number})
+    log.close()
+    assert sorted(path.name for path in tiny.iterdir()) == ["log-0001.jsonl", "log-0002.jsonl"]
+
+
 def test_read_only_run_directory(armed: Armed) -> None:
     """Where the process cannot make its directory it runs unmeasured."""
     shutil.rmtree(armed.folder / "procs")
     (armed.folder / "procs").write_text("in the way")
     result = armed.start(PROGRAM)
     assert (result.stdout, result.stderr, result.returncode) == ("done\n", "", 0)
+
+
+def test_closed_standard_streams(armed: Armed) -> None:
+    """Their numbers stay free: what the job's libraries write to them would get into the ring."""
+    for number in range(3):
+        program = f"""
+            import os, stepscope
+            os.close({number})
+            stepscope.step()
+            try: os.fstat({number})
+            except OSError: os._exit(7)
+        """
+        assert armed.start(program).returncode == 7
 
 
 def test_read_only_home(armed: Armed) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from stepscope.wire.kinds import Kind
 
-from .conftest import Project, environment, wait_for
+from .conftest import Project, environment, spans, wait_for
 
 
 def test_every_record_of_the_job_is_in_the_session(project: Project) -> None:
@@ -26,6 +26,28 @@ def test_every_record_of_the_job_is_in_the_session(project: Project) -> None:
     assert (records.start_ns[1:] >= records.start_ns[:-1]).all()
     assert 0 < records.start_ns[0] < records.start_ns[-1] < project.session().manifest.ended_ns
     assert worker.info.clean_exit
+
+
+def test_closed_standard_streams(project: Project) -> None:
+    """A job whose standard streams are closed, as a service's are, finds them closed, and is measured."""
+    project.script(
+        "says.py",
+        """
+import os, stepscope
+with stepscope.span("work"): pass
+closed = []
+for number in range(3):
+    try: os.fstat(number)
+    except OSError: closed.append(number)
+open("closed", "w").write(str(closed))
+""",
+    )
+    command = project.command("run", "--session", "s.stepscope", sys.executable, "says.py")
+    closing = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh"]
+    done = subprocess.run([*closing, *command], cwd=project.root, env=environment(), check=False)
+    assert done.returncode == 0
+    assert (project.root / "closed").read_text() == "[0, 1, 2]"
+    assert spans(project.session()) == 1
 
 
 def test_manifest_says_what_was_run(project: Project) -> None:

@@ -170,6 +170,7 @@ class TestPlace:
         """On a file system with 64 MB free a ring gets at most 16 MB."""
 
         class Space:
+            f_blocks = 1 << 20
             f_bavail = 64 << 8
             f_frsize = 4096
 

@@ -102,6 +102,7 @@ def cli() -> None:
 
 def main() -> None:
     """Entry point of ``stepscope``."""
+    _open_closed_streams()
     try:
         code = cli.main(prog_name="stepscope", standalone_mode=False)
     except click.ClickException as error:
@@ -119,6 +120,17 @@ def main() -> None:
         _say(f"stepscope: internal error: {type(error).__name__}: {error}; {_keep_traceback()}")
         sys.exit(INTERNAL_ERROR)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _open_closed_streams() -> None:
+    """Put /dev/null behind standard streams that are closed: pipes of ours would get their numbers.
+
+    A job still finds them closed: none of these descriptors passes an exec.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            number = os.open(os.devnull, os.O_RDWR)  # the lowest that is free: its own
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8"))
 
 
 def _click_line(error: click.ClickException) -> str:

@@ -17,6 +17,7 @@ import threading
 from stepscope.wire.env import GAVE_WAY_NAME
 
 ROTATE_BYTES = 8 << 20
+"""Size at which a log is continued in its next file; less on a small file system, see ``_rotate_bytes``."""
 MAX_FILES = 64
 """Maximum number of unread files (512 MB); beyond it lines are dropped and counted."""
 _HIGH_DESCRIPTOR = 900
@@ -44,8 +45,9 @@ class LogWriter:
         self.lost = 0
         self._size = 0
         self._torn = False
+        self._rotate_bytes = _rotate_bytes(folder)
         self._rotating = threading.Lock()
-        self._fd = _moved_up(self._open())
+        self._fd = moved_up(self._open())
         self._files = {_identity(self._fd)}
 
     def _open(self) -> int:
@@ -57,7 +59,7 @@ class LogWriter:
         try:
             text = json.dumps(line, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=_plain)
             data = text.encode("utf-8", "replace") + b"\n"
-            if self._size > ROTATE_BYTES:
+            if self._size > self._rotate_bytes:
                 self._rotate()
             if _identity(self._fd) not in self._files:
                 self._reopen()
@@ -99,7 +101,7 @@ class LogWriter:
             raise OSError("another thread rotates the log")
         try:
             if _identity(self._fd) not in self._files:
-                self._fd = _moved_up(self._open())
+                self._fd = moved_up(self._open())
                 self._files = {_identity(self._fd)}
         finally:
             self._rotating.release()
@@ -113,6 +115,15 @@ class LogWriter:
             self.lost += 1
 
 
+def _rotate_bytes(folder: str) -> int:
+    """At most a 256th of the file system: ``MAX_FILES`` unread files then take a quarter of it."""
+    try:
+        space = os.statvfs(folder)
+    except OSError:
+        return ROTATE_BYTES
+    return min(ROTATE_BYTES, space.f_blocks * space.f_frsize // 256)
+
+
 def _identity(fd: int) -> tuple[int, int]:
     try:
         status = os.fstat(fd)
@@ -121,8 +132,8 @@ def _identity(fd: int) -> tuple[int, int]:
     return (status.st_dev, status.st_ino)
 
 
-def _moved_up(fd: int) -> int:
-    """The same file under a high number, or ``fd`` itself if the limit forbids it."""
+def moved_up(fd: int) -> int:
+    """The same file under a high number, so that the job's own have theirs; ``fd`` itself if the limit forbids it."""
     try:
         high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH_DESCRIPTOR)
     except OSError:

@@ -65,7 +65,11 @@ DOING_OFFSET = UNCOMMITTED_OFFSET + UNCOMMITTED.size
 DEFAULT_SLOTS = 1_250_000
 """Default size: 60 s at 20,000 records per second (DESIGN 3)."""
 MIN_SLOTS = 8_192
+MAKING = ".new"
+"""End of the name of a ring that is being made."""
 SEQ_MASK = 0xFFFFFFFF
+_FIRST_OWN = 3
+"""The first descriptor that is no standard stream."""
 _LIMITS = ((1 << 63) - 1, (1 << 32) - 1, (1 << 16) - 1)
 
 
@@ -76,19 +80,21 @@ class RingFullError(OSError):
 class RingWriter:
     """The job's end. ``write`` is the hot path; it is an attribute, not a method, to save a look-up."""
 
-    def __init__(self, path: str, slots: int = DEFAULT_SLOTS) -> None:
+    def __init__(self, path: str, slots: int = DEFAULT_SLOTS, permitted: Callable[[], bool] = lambda: True) -> None:
         """Make and fully allocate the file: a sparse map on a full disk would kill the job with SIGBUS.
 
-        Tries smaller and smaller rings down to ``MIN_SLOTS``. The file gets its name when it is complete.
+        Tries smaller and smaller rings down to ``MIN_SLOTS``. The file gets its name when it is complete. ``permitted``
+        is asked when the file has its size but takes no space yet: of several processes that make rings at once, each
+        sees all that were permitted before it.
 
         Raises:
-            RingFullError: not even the smallest ring could be allocated.
+            RingFullError: it was not permitted, or not even the smallest ring could be allocated.
         """
         self.path = path
-        making = path + ".new"
+        making = path + MAKING
         fd = os.open(making, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            self.slots = _allocate(fd, slots)
+            self.slots = _allocate(fd, slots, permitted)
             self.buffer = _map(fd, HEADER_BYTES + self.slots * RECORD_BYTES)
             HEADER.pack_into(
                 self.buffer, 0, MAGIC, VERSION, RECORD_BYTES, self.slots, os.getpid(), 0, time.monotonic_ns()
@@ -140,10 +146,22 @@ def _map(fd: int, size: int) -> mmap.mmap:
     protection = mmap.PROT_READ | mmap.PROT_WRITE
     if sys.version_info >= (3, 13):
         return mmap.mmap(fd, size, mmap.MAP_SHARED, protection, trackfd=False)
-    return mmap.mmap(fd, size, mmap.MAP_SHARED, protection)
+    held = [os.dup(fd)]
+    try:
+        while (
+            held[-1] < _FIRST_OWN
+        ):  # a standard stream is closed: what the job writes there must not get into the ring
+            held.append(os.dup(fd))
+        return mmap.mmap(fd, size, mmap.MAP_SHARED, protection)
+    finally:
+        for number in held:
+            os.close(number)
 
 
-def _allocate(fd: int, slots: int) -> int:
+def _allocate(fd: int, slots: int, permitted: Callable[[], bool]) -> int:
+    os.ftruncate(fd, HEADER_BYTES + slots * RECORD_BYTES)
+    if not permitted():
+        raise RingFullError("others have taken the room for a ring of %d records" % slots)
     while slots >= MIN_SLOTS:
         try:
             os.posix_fallocate(fd, 0, HEADER_BYTES + slots * RECORD_BYTES)

@@ -6,7 +6,7 @@ import json
 import os
 
 from stepscope.wire.env import CONFIG_NAME, PROCS_NAME, RUN_PREFIX
-from stepscope.wire.place import FREE_DIVISOR, is_network, mounts
+from stepscope.wire.place import FREE_DIVISOR, is_network, mounts, share_of
 from stepscope.wire.ring import DEFAULT_SLOTS, HEADER_BYTES, RECORD_BYTES
 
 MIN_RUN_BYTES = 4 << 20
@@ -20,9 +20,12 @@ def temporary_directories() -> list[str]:
 
 
 def places(slots: int = DEFAULT_SLOTS) -> list[str]:
-    """Places where a run directory can be made: writable, local, with some room; those with room for rings first."""
+    """Places where a run directory can be made: writable, local, with some room; those with room for rings first.
+
+    A small file system comes last: logs in a small /dev/shm would take the room of the job's own shared memory.
+    """
     table = mounts()
-    usable: list[tuple[int, str]] = []
+    usable: list[tuple[bool, int, str]] = []
     devices: set[int] = set()
     for path in temporary_directories():
         try:
@@ -34,10 +37,10 @@ def places(slots: int = DEFAULT_SLOTS) -> list[str]:
         good = os.access(path, os.W_OK | os.X_OK) and not is_network(path, table) and free >= MIN_RUN_BYTES
         if good and device not in devices:
             devices.add(device)
-            usable.append((free, path))
+            usable.append((share_of(info) is not None, -free, path))
     ring = HEADER_BYTES + slots * RECORD_BYTES
-    roomy = [path for free, path in usable if free >= FREE_DIVISOR * ring]
-    return roomy + [path for free, path in sorted(usable, key=lambda p: -p[0]) if path not in roomy]
+    roomy = [path for small, less, path in usable if not small and -less >= FREE_DIVISOR * ring]
+    return roomy + [path for _, _, path in sorted(usable) if path not in roomy]
 
 
 def make(session: str, origin_ns: int, owner: tuple[int, int], slots: int = DEFAULT_SLOTS) -> str:

@@ -18,6 +18,7 @@ import threading
 import time
 
 from stepscope.wire.kinds import LockState
+from stepscope.wire.log import moved_up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ class LockWatch:
         if not native or len(self._files) >= _MOST_THREADS:
             return None
         try:
-            self._files[ident] = os.open("/proc/self/task/%d/syscall" % native, os.O_RDONLY | os.O_CLOEXEC)
+            self._files[ident] = moved_up(os.open("/proc/self/task/%d/syscall" % native, os.O_RDONLY))
         except OSError:
             return None  # it has just ended
         return self._files[ident]

@@ -19,6 +19,7 @@ from stepscope.agent.core import frames, held, memory_limits
 from stepscope.agent.core.other_frames import Stacks
 from stepscope.agent.probes.common import shared
 from stepscope.agent.probes.support import drop_our_frame
+from stepscope.wire.log import moved_up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Watch:
 
     def __init__(self, state: AgentState) -> None:
         self._state = state
-        self._file = os.open("/proc/self/statm", os.O_RDONLY)
+        self._file = moved_up(os.open("/proc/self/statm", os.O_RDONLY))
         self._group, self._usage = memory_limits.control_group()
         self._host = memory_limits.host()
         self._due = 0
