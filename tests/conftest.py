@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -28,6 +28,15 @@ if sys.argv[:1] == ["-c"]:
 
 # pytest-xdist gives its workers the width of a terminal, and what is printed into no terminal has none.
 os.environ.pop("COLUMNS", None)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_list_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Programs of tests that crash switch nothing off for the user who runs them."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+            patch.setenv(name, str(tmp_path_factory.mktemp(name.lower())))
+        yield
 
 
 @pytest.fixture(name="find_python", scope="session")

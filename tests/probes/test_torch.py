@@ -32,7 +32,8 @@ class _State:
         self.written: list[tuple[int, ...]] = []
         self.names: dict[Foreign, int] = {}
         self.cleanups: list[Callable[[], object]] = []
-        self.hooks = types.SimpleNamespace(on_uninstall=self.cleanups.append)
+        self.off = types.SimpleNamespace(due_ns=1 << 62)
+        self.hooks = types.SimpleNamespace(on_uninstall=self.cleanups.append, off=self.off)
         self.clock = 0
         self.undone: list[tuple[Foreign, str, Foreign]] = []
 
@@ -97,6 +98,33 @@ def test_a_step_is_a_moment_and_the_hook_goes_with_the_agent() -> None:
     for clean in state.cleanups:
         clean()
     assert hooks == []
+
+
+def test_the_agent_leaves_from_the_hook_without_changing_the_hooks() -> None:
+    """PyTorch walks its hooks when ours finds that measuring is switched off: ours stays there."""
+    hooks: dict[int, Foreign] = {}
+
+    def register_optimizer_step_post_hook(hook: Foreign) -> Foreign:
+        hooks[len(hooks)] = hook
+        return types.SimpleNamespace(remove=hooks.clear)
+
+    module: Foreign = types.SimpleNamespace(register_optimizer_step_post_hook=register_optimizer_step_post_hook)
+    state: Foreign = _State()
+    state.off.due_ns = 0
+    left: list[int] = []
+
+    def look_off(at: int) -> None:
+        state.off.due_ns = 1 << 62
+        left.append(at)
+        for clean in state.cleanups:
+            clean()
+
+    state.off.look = look_off
+    optimizer_steps.attach(state, module)
+    for _ in range(2):
+        for hook in hooks.values():
+            hook(None, (), {})
+    assert (len(left), len(hooks)) == (1, 1)
 
 
 def test_the_compiler_sees_no_call_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import json
 import os
 import shlex
@@ -19,7 +20,7 @@ import time
 
 from stepscope.agent import bootstrap, state
 from stepscope.agent.core import daemon, memory_limits, process
-from stepscope.wire import run_directory, sessions_folder, trouble
+from stepscope.wire import off, run_directory, sessions_folder, share, trouble
 from stepscope.wire.env import CONFIG_NAME, ENABLED_NAME, JOB_NAME, PROCS_NAME, RUN_PREFIX, STATUS_NAME
 from stepscope.wire.ring import DEFAULT_SLOTS
 
@@ -85,10 +86,16 @@ def arm(pth: str) -> Optional[ImportHook]:
 
 
 def _arm(settings: dict[str, Any]) -> Optional[ImportHook]:
-    run = joined(ancestors())
+    if off.why(functools.partial(off.programs, os.getpid()), harmed=True):
+        return None
+    above = ancestors()
+    run = joined(above)
     owner = None
     if run is None:
-        owner = Owner(settings)
+        identity = share.job_id(os.environ, above)
+        if not share.drawn(identity, float(settings.get("share", 1.0))):
+            return None
+        owner = Owner({**settings, "drawn_by": identity})
         run = owner.run
     bootstrap.arm(run)
     if owner is not None and bootstrap.HOOK is not None:

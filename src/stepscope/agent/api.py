@@ -51,6 +51,8 @@ def step() -> None:
         return
     try:
         now = current.now()
+        if now >= current.hooks.off.due_ns:
+            current.hooks.off.look(now)
         local = current.threads.local
         life, before = getattr(local, "api_step", _NONE)
         local.api_step = (current.threads.life, now)

@@ -14,7 +14,8 @@ from stepscope.agent.capture.first_look import FirstLook
 from stepscope.agent.core import frames
 from stepscope.agent.probes import registry
 from stepscope.agent.sampling.sampler import Sampler
-from stepscope.wire import trouble
+from stepscope.agent.way_out import WayOut
+from stepscope.wire import off, trouble
 from stepscope.wire.commands import ENOUGH, HELD, LEAVE, STACKS
 from stepscope.wire.env import GAVE_WAY_NAME
 from stepscope.wire.trials import CONFIG_KEY
@@ -51,6 +52,8 @@ class Running:
         self._computes = computes
         self._began: dict[str, int] = {} if began is None else began
         self.sampler: Optional[Sampler] = None
+        self._over = False
+        """Whether the program's exit handlers run."""
 
     def framework(self, name: str, module: Foreign) -> None:
         """Log that a framework's import has ended; if the framework computes, start the agent's thread."""
@@ -59,7 +62,7 @@ class Running:
         self._say(name, module)
         if name in self._computes:
             self._say("numpy", sys.modules.get("numpy"))
-            if self.sampler is None:
+            if self.sampler is None and not self._over:
                 self._begin()
             self.register_exit()
 
@@ -72,6 +75,7 @@ class Running:
             takes[LEAVE] = self._leave
             self.state.hooks.on_tick(Commands(self.state.lines, takes).tick)
         self.state.hooks.on_tick(self.state.membership.tick)
+        self.state.hooks.on_tick(WayOut(self.state).tick)
         with self.state.guard("first_look"):
             bound_ns = self.state.config.get("first_look_ns")
             if bound_ns:
@@ -89,6 +93,7 @@ class Running:
     def start_thread(self) -> None:
         """Start the agent's thread. A forked child needs a new one, because fork does not copy threads."""
         if self.sampler is None or self.sampler.pid != os.getpid():
+            self.state.hooks.on_tick(self.state.hooks.off.look)
             self.sampler = Sampler(self.state)
             self.sampler.start()
 
@@ -122,6 +127,10 @@ class Running:
         atexit.unregister(self.finish)
         atexit.register(self.finish)
 
+    def let_go(self) -> None:
+        """Forget the thread's tables; a thread that still runs ends with its next tick."""
+        self.sampler = None
+
     def finish(self) -> None:
         """At exit: stop the thread, fold the counted calls, write the last line."""
         cpu_ns = 0
@@ -129,6 +138,8 @@ class Running:
         if self.sampler is not None and self.sampler.pid == os.getpid():
             self.sampler.stop()
             cpu_ns = self.sampler.cpu_ns
+        self._over = True
+        self.let_go()
         self.state.finish(cpu_ns)
 
 
@@ -138,6 +149,10 @@ def start(hook: Hook, roots: Collection[str], computes: Collection[str]) -> bool
         return False
     frames.armed_in(hook.folder)
     current = state.AgentState(hook.run)
+    why = current.hooks.off.why(current.now())
+    if why:
+        trouble.write(hook.run, off.WHERE, why)
+        return False
     if not current.open("exec" if hook.pid == os.getpid() else "fork"):
         if not current.lines.is_open:
             trouble.write(hook.run, "start of the agent", current.lines.last_words)
@@ -147,6 +162,7 @@ def start(hook: Hook, roots: Collection[str], computes: Collection[str]) -> bool
     running = Running(current, computes, hook.began)
     running.register_exit()
     current.hooks.on_uninstall(hook.remove)
+    current.hooks.on_uninstall(running.let_go)
     for name in roots:
         hook.after_import(name, functools.partial(running.framework, name))
     for probe, module_name, attach in _trial(current):  # below the probes, which measure what it leaves

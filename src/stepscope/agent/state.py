@@ -22,6 +22,7 @@ from stepscope.agent.core import process
 from stepscope.agent.core.guard import MAX_FAILURES, Failures
 from stepscope.agent.core.hooks import Hooks
 from stepscope.agent.core.lines import Lines
+from stepscope.agent.core.off_watch import OffWatch
 from stepscope.agent.core.other_frames import STEADY
 from stepscope.agent.core.patches import Patches
 from stepscope.agent.core.records import Records
@@ -64,7 +65,7 @@ class AgentState:
         self.guard: Callable[[str], Guard] = self.failures.guard
         self.membership = Membership(self.lines, self.failures)
         self.patches = Patches()
-        self.hooks = Hooks()
+        self.hooks = Hooks(OffWatch(self.take_out))
         self._opening = allocate_lock()
         self._attaching = ""
         self.duty_cycle = DutyCycle(self)
@@ -95,7 +96,7 @@ class AgentState:
         """Make the ring and log of a forked child that is about to write."""
         if self.lines.dormant and os.path.exists(os.path.join(self.lines.run, GAVE_WAY_NAME)):
             self.take_out(NO_READER, said=True)
-        elif self.lines.dormant and self.open("fork"):
+        elif self.lines.dormant and not self.hooks.off.look(self.now()) and self.open("fork"):
             for restart in self.hooks.children:
                 restart()
 
@@ -117,25 +118,27 @@ class AgentState:
         if log is not None:
             log.close()
 
-    def take_out(self, why: str, *, said: bool = False) -> None:
-        """Stop measuring for good and log why, unless that is ``said`` by others."""
+    def take_out(self, why: str, *, said: bool = False, code: str = "DX900") -> None:
+        """Stop measuring for good, hold nothing of the job any more, and log why, unless that is ``said`` by others."""
         if not said:
-            self.lines.diagnostic("DX900", "the agent stopped measuring: " + why)
+            self.lines.diagnostic(code, "the agent stopped measuring: " + why)
         self.captures.stop(why)
         self.duty_cycle.end(self.now())  # while its record still reaches the ring
         self.lines.out = True
         self.lines.dormant = False
         self.records.leave()
         self.uninstall()
+        self.hooks.let_go()
 
     def finish(self, thread_cpu_ns: int = 0) -> None:
-        """Write the last line. Records of code that runs later at exit are still taken."""
+        """Write the last line, and let go of what probes hold. Code that runs later at exit is still recorded."""
         if self.lines.out or self.lines.dormant or not self.lines.is_open:
             return
         self.duty_cycle.end(self.now())
         self.records.flush()
         self.hooks.finish()
         self.lines.end(self.records.written(), thread_cpu_ns)
+        self.hooks.let_go()
 
     # -- probes --------------------------------------------------------------------------------------------------
 

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import msgspec
 
+from stepscope.app import switching
 from stepscope.app.gathering import asked, sending
 from stepscope.app.record import python_of_job
 from stepscope.collector.always_on import pth_file, user_page
 from stepscope.errors import UsageError
-from stepscope.units import format_bytes, format_number_of
+from stepscope.units import format_bytes, format_number_of, format_ratio
 from stepscope.wire import sessions_folder, trouble
 
 BYTES_PER_HOUR = (15 << 20, 150 << 20)
@@ -41,6 +42,8 @@ class Wanted:
     """Hosts whose clocks are compared; empty: none."""
     key_file: Path | None = None
     ca_file: Path | None = None
+    share: float = 1.0
+    """Share of the jobs that are measured."""
 
 
 def enable(python: str | None, wanted: Wanted) -> str:
@@ -73,6 +76,7 @@ def enable(python: str | None, wanted: Wanted) -> str:
         clock_hosts=wanted.clock_hosts,
         key_file=_absolute(wanted.key_file),
         ca_file=_absolute(wanted.ca_file),
+        share=wanted.share,
     )
     pth_file.write(environment, settings)
     if settings.page_module:
@@ -137,9 +141,10 @@ def describe(python: str | None) -> str:
     """
     environment = pth_file.find_environment(python or python_of_job())
     settings = pth_file.read_settings(environment.pth)
+    switched_off = [f"but {line}" for line in switching.lines()]
     if settings is None:
-        return f"not enabled: {environment.python}"
-    lines = [f"enabled: {environment.python}", _terms(environment, settings)]
+        return "\n".join([f"not enabled: {environment.python}", *switched_off])
+    lines = [f"enabled: {environment.python}", _terms(environment, settings), *switched_off]
     if not os.access(settings.python, os.X_OK) or not Path(settings.package).is_dir():
         lines.append(
             f"but nothing is measured: stepscope was removed from {settings.python}; enable it again, or disable"
@@ -167,6 +172,8 @@ def _terms(environment: pth_file.Environment, settings: pth_file.Settings) -> st
         f"  disk      {disk}; finished sessions are deleted after {settings.keep_days:g} days",
         f"  sidecar   {settings.python}",
     ]
+    if settings.share < 1.0:
+        lines.append(f"  share     {format_ratio(settings.share)} of the jobs, drawn by a hash of the job's id")
     if settings.gather:
         lines.append(f"  gather    {settings.gather}; each session is sent there after its report")
     if settings.clock_hosts:

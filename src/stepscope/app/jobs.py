@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stepscope.collector.launch import mask, run_directories, rundir
+from stepscope.collector.launch import give_way, mask, run_directories, rundir
 from stepscope.errors import TargetError, UsageError
 from stepscope.model.api.status import MAX_BYTES, Status
 from stepscope.units import format_ns
@@ -54,10 +54,10 @@ class RunningJob:
     @property
     def state(self) -> str:
         """starting, running, ending, or silent if the sidecar no longer publishes."""
-        if self.age_s < 0 and time.time() - self.status.started_unix_s < STALE_S:
-            return "starting"
-        if self.age_s < 0 or self.left:
+        if self.left:
             return "silent"
+        if self.age_s < 0:
+            return "starting" if time.time() - self.status.started_unix_s < STALE_S else "silent"
         return self.status.state if self.age_s < STALE_S else "silent"
 
 
@@ -114,15 +114,18 @@ class Looks:
 def _left(run: Path, age_s: float) -> bool:
     """Whether a collector gave way since it last published; the one that stores the rest at the end publishes again."""
     try:
-        return age_s > time.time() - (run / GAVE_WAY_NAME).stat().st_mtime
+        gave_way_s = time.time() - (run / GAVE_WAY_NAME).stat().st_mtime
     except OSError:
         return False
+    return age_s < 0 or age_s > gave_way_s
 
 
 def _without_now(job: RunningJob) -> RunningJob:
     """The job without figures that were of the last seconds when its collector last published, and since when."""
     old = job.status
+    gave_way = give_way.read(job.run) if job.left else None
     why = "its collector has left its memory to the job" if job.left else "its collector publishes no more"
+    why = (gave_way.off if gave_way is not None else "") or why
     since = f"nothing is known of the last {format_ns(job.age_s * 1e9)}: {why}" if job.age_s >= 0 else why
     status = msgspec.structs.replace(
         old,

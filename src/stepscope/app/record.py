@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepscope.agent.payload import PAYLOAD
+from stepscope.app import switching
 from stepscope.collector.captures import budget
-from stepscope.collector.launch import launch
+from stepscope.collector.launch import launch, plain
 from stepscope.errors import SessionError, TargetError, UsageError
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class RecordOptions:
     """File with the key that those hosts, or the server of ``gather``, share."""
     ca_file: Path | None = None
     """File with the authorities that the certificate of that server may be from; None: those of this host."""
+    measure: bool = False
+    """Whether a program is measured that came to harm while it was."""
 
 
 def job_command(words: Sequence[str], *, module: str | None = None, verbatim: bool = False) -> tuple[str, ...]:
@@ -122,6 +125,10 @@ def record(options: RecordOptions) -> int:
         StepscopeError: the job was not started.
     """
     share = budget.parse(options.budget or budget.DEFAULT)
+    why = switching.why(options.argv, harmed=not options.measure)
+    if why:
+        _line(f"stepscope: {why}; the job runs as without stepscope")
+        plain.become(options.argv)
     clocks = None
     if options.gather or options.clock_hosts or options.key_file is not None or options.ca_file is not None:
         from stepscope.app.gathering import asked  # most jobs run on one host

@@ -11,6 +11,7 @@ from stepscope.cli.key_file import CA_FILE, KEY_FILE
 from stepscope.errors import UsageError
 
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)I?B?", re.IGNORECASE)
+_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*(%?)")
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 
 
@@ -19,6 +20,14 @@ def _size(text: str) -> int:
     if match is None:
         raise UsageError(f"{text} is not a size; expected a number with K, M, G or T, such as 2G")
     return int(float(match[1]) * (1 << _UNITS[match[2].upper()]))
+
+
+def _share(text: str) -> float:
+    match = _SHARE.fullmatch(text.strip())
+    share = float(match[1]) / (100.0 if match[2] else 1.0) if match else 0.0
+    if not 0.0 < share <= 1.0:
+        raise UsageError(f"--share {text}: not a share of the jobs; expected more than 0% and at most 100%, such as 5%")
+    return share
 
 
 _PYTHON = click.option(
@@ -74,6 +83,22 @@ _PYTHON = click.option(
 )
 @KEY_FILE
 @CA_FILE
+@click.option(
+    "--share",
+    default="100%",
+    show_default=True,
+    metavar="SHARE",
+    help="Measure only this share of the jobs, drawn by a hash of the scheduler's id of the job, else of its first "
+    "process; all processes of a job decide alike.",
+)
+@click.option(
+    "--again",
+    is_flag=False,
+    flag_value="",
+    metavar="[PROGRAM]",
+    help="Only take back what `disable --now` switched off, or what switched itself off because it came to harm while "
+    "it was measured: for one program, or for all of this user.",
+)
 @click.option("--status", is_flag=True, help="Only show whether it is enabled, and with which settings.")
 def enable(
     python: str | None,
@@ -86,6 +111,8 @@ def enable(
     clock_hosts: str,
     key_file: Path | None,
     ca_file: Path | None,
+    share: str,
+    again: str | None,
     *,
     no_sources: bool,
     status: bool,
@@ -97,8 +124,11 @@ def enable(
     measured at levels 0 and 1 only. Jobs that are already running are not measured. STEPSCOPE_ALWAYS=0 excludes a
     process. List the measured jobs with: stepscope ps
     """
-    from stepscope.app import always_on  # noqa: PLC0415 - --help needs none of it
+    from stepscope.app import always_on, switching  # noqa: PLC0415 - --help needs none of it
 
+    if again is not None:
+        click.echo(switching.switch_on(again))
+        return
     if status:
         click.echo(always_on.describe(python))
         return
@@ -114,6 +144,7 @@ def enable(
         clock_hosts=clock_hosts,
         key_file=key_file,
         ca_file=ca_file,
+        share=_share(share),
     )
     click.echo(always_on.enable(python, wanted))
 
@@ -128,11 +159,22 @@ def _page_module() -> str:
 @click.command(short_help="Undo enable.")
 @_PYTHON
 @click.option("--ui", is_flag=True, help="Only end the page of enable --ui, yours at once; jobs are still measured.")
-def disable(python: str | None, *, ui: bool) -> None:
+@click.option(
+    "--now",
+    is_flag=False,
+    flag_value="",
+    metavar="[PROGRAM]",
+    help="Only switch measuring off for this user within 10 s, in running jobs too, under enable and run: for one "
+    "program (a script, its name, a module, or a pattern), or for all. Environments stay enabled.",
+)
+def disable(python: str | None, now: str | None, *, ui: bool) -> None:
     """Remove the file that enable wrote, so that the environment's site-packages are as before.
 
     Running jobs are still measured until they end; sessions stay where they are.
     """
-    from stepscope.app import always_on  # noqa: PLC0415 - as above
+    from stepscope.app import always_on, switching  # noqa: PLC0415 - as above
 
+    if now is not None:
+        click.echo(switching.switch_off(now))
+        return
     click.echo(always_on.end_page(python) if ui else always_on.disable(python))

@@ -12,10 +12,10 @@ import click
 def ps(as_json: bool) -> None:  # noqa: FBT001
     """List running jobs that are being measured, through run or enable; as root, those of all users.
 
-    Rates cover the last few seconds, shares about a minute. Only what each job's sidecar publishes is read. If the page
-    of enable --ui is served, its address is printed last.
+    Rates cover the last few seconds, shares about a minute. Only what each job's sidecar publishes is read. Below the
+    jobs: what is switched off, and the address of the page of enable --ui, if it is served.
     """
-    from stepscope.app import jobs  # noqa: PLC0415 - --help needs none of it
+    from stepscope.app import jobs, switching  # noqa: PLC0415 - --help needs none of it
     from stepscope.collector.always_on import user_page  # noqa: PLC0415
     from stepscope.reports import live  # noqa: PLC0415
 
@@ -25,6 +25,8 @@ def ps(as_json: bool) -> None:  # noqa: FBT001
         return
     rows = [live.Row(status=job.status, user=job.user, state=job.state, name=job.name) for job in found]
     click.echo(live.table(rows, width=live.terminal_width()), nl=False)
+    for line in switching.lines():
+        click.echo(f"off       {line}")
     if page := user_page.address():
         click.echo(f"page      {page}")
 

@@ -76,6 +76,12 @@ def _beside(port: str | None) -> beside.BesideJob | None:
 )
 @CA_FILE
 @click.option("--no-sources", is_flag=True, help="Do not store copies of the user's source files.")
+@click.option(
+    "--measure",
+    is_flag=True,
+    help="Measure the job even if it died of a fault, or did not end, while it was measured before; without this it "
+    "then runs as without stepscope. What `stepscope disable --now` switched off stays off.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print no report at the end.")
 @click.option(
     "-v", "--verbose", is_flag=True, help="Also print every reason why detectors could not decide, and their codes."
@@ -97,6 +103,7 @@ def run(
     key_file: Path | None,
     ca_file: Path | None,
     no_sources: bool,
+    measure: bool,
     quiet: bool,
     verbose: bool,
     command: tuple[str, ...],
@@ -120,6 +127,7 @@ def run(
         budget=budget,
         keep_raw=keep_raw,
         sources=not no_sources,
+        measure=measure,
         quiet=quiet,
         verbose=verbose,
         apply=remedies,

@@ -34,7 +34,7 @@ from stepscope.store import newest
 from stepscope.store.manifests import read_manifest
 from stepscope.store.segments import MAX_MERGED_BYTES
 from stepscope.store.writer import SessionWriter
-from stepscope.wire import trouble
+from stepscope.wire import off, trouble
 
 _SAMPLE_NS = 1_000_000_000
 _DRAIN_NS = 2_000_000_000
@@ -244,6 +244,7 @@ class Recording:
         if state == "finished":
             self.sampling.sample(now_ns, self.job, self.drainer.alive_pids())
         self.drainer.poll(now_ns, final=True)
+        self.drainer.ends.close()
         self.captures.close(now_ns)
         self.native.close(now_ns)
         self.system_calls.close(now_ns)
@@ -301,7 +302,8 @@ class Recording:
 
     def _note_losses(self) -> None:
         for pid, where, text in trouble.read(str(self.run)):
-            self.note("DX115", f"process {pid} was not measured: {where} failed: {mask_text(text)}")
+            why = mask_text(text) if where == off.WHERE else f"{where} failed: {mask_text(text)}"
+            self.note("DX115", f"process {pid} was not measured: {why}")
         for worker in self.drainer.workers.values():
             if worker.problem:
                 self.note("DX114", worker.problem)

@@ -23,6 +23,8 @@ The run directory (on /dev/shm, else a local temporary directory) belongs to one
 
 from __future__ import annotations
 
+import os
+
 RUN_VARIABLE = "STEPSCOPE_RUN"
 """Path of the run directory. If set, the process is armed."""
 
@@ -56,6 +58,20 @@ CLOCK_MONOTONIC at the session's zero · ring_dirs: directories to try for rings
 per second · slots: ring size · first_look_ns: cost allowed for the first look, absent where none is armed ·
 trial: see ``wire.trials``, absent where the run is none, else duty_cycle is false: no gaps. And for the sweeper:
 owner_pid, owner_ticks (the process that made the run directory, its start in clock ticks since boot), pid_namespace."""
+
+UNENDED_VARIABLE = "STEPSCOPE_UNENDED_S"
+"""Internal, for tests: seconds instead of ``UNENDED_S``."""
+UNENDED_S = 30.0
+"""Time after the end of a program, without any record of work, after which its process counts as not ended."""
+
+
+def unended_ns() -> int:
+    """``UNENDED_S`` in nanoseconds."""
+    try:
+        return int(float(os.environ.get(UNENDED_VARIABLE) or UNENDED_S) * 1e9)
+    except ValueError:
+        return int(UNENDED_S * 1e9)
+
 
 CAPTURES_NAME = "captures"
 """Folder of a session's captures."""

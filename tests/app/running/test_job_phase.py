@@ -12,6 +12,7 @@ import pytest
 from stepscope.app.running import job_phase
 from stepscope.app.running.first_figures import AGAIN_NS, MIN_CALLS, FirstFigures
 from stepscope.app.running.job_phase import Progress
+from stepscope.collector.recording.process_ends import ProcessEnds
 from stepscope.collector.recording.recent import Recent
 from stepscope.formats.agent_files.log import LogLine
 from stepscope.formats.agent_files.ring import RECORD_DTYPE
@@ -31,7 +32,8 @@ def job(doing: int = 0, *, frameworks: bool = True) -> tuple[Recording, Recent]:
     recent = Recent(0)
     info = WorkerInfo(key="10-1", pid=10, frameworks={"tensorflow": "2.21.0"} if frameworks else {})
     worker = SimpleNamespace(key="10-1", closed=False, info=info, recent=recent, doing=lambda: doing)
-    return cast("Recording", SimpleNamespace(drainer=SimpleNamespace(workers={"10-1": worker}))), recent
+    drainer = SimpleNamespace(workers={"10-1": worker}, ends=ProcessEnds())
+    return cast("Recording", SimpleNamespace(drainer=drainer)), recent
 
 
 def calls(recent: Recent, count: int, kind: Kind = Kind.EXECUTION, *, start: int = 0) -> None:
@@ -46,6 +48,13 @@ def begin_fit(recent: Recent, at: int, *, steps: int = 100, epochs: int = 4) -> 
     """The line that a fit logs when it begins."""
     line = {"t": "batch", "at": at, "loop": at, "role": "train", "size": 8, "steps": steps, "epochs": epochs}
     recent.add_lines([LogLine(type="batch", at=at, text=msgspec.json.encode(line))])
+
+
+def test_a_program_that_has_ended() -> None:
+    """Whatever the process did last: its program is over."""
+    recording, _ = job(Doing.TRAINING)
+    recording.drainer.ends.unended["10-1"] = "it waits for its threads"
+    assert job_phase.phase(recording, "training") == job_phase.OVER
 
 
 @pytest.mark.parametrize(

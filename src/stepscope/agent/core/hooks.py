@@ -6,11 +6,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from stepscope.agent.core.off_watch import OffWatch
+
 
 class Hooks:
     """Registered functions, and the CPU time of those that do not count as the agent's thread's own."""
 
-    def __init__(self) -> None:
+    def __init__(self, off: OffWatch) -> None:
+        self.off = off
         self.children: list[Callable[[], object]] = []
         """Functions called in a forked child once it records; they restart the agent's thread."""
         self.ticks: list[Callable[[int], object]] = []
@@ -45,3 +48,9 @@ class Hooks:
         cleanups, self._cleanups = self._cleanups, []
         for cleanup in cleanups:
             cleanup()
+
+    def let_go(self) -> None:
+        """Forget the functions, and with them what probes hold; those that undo something stay."""
+        for functions in (self.children, self.ticks, self._finishes):
+            functions.clear()
+        self.errand = self.held = None

@@ -21,6 +21,7 @@ from stepscope.collector.clocks import settings as clocks
 from stepscope.collector.launch import rundir
 from stepscope.collector.recorder import Recording
 from stepscope.errors import StepscopeError
+from stepscope.units import format_ratio
 from stepscope.wire import trouble
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 _KEEP_HOUSE_NS = 600_000_000_000
 NOT_COMPARED = "DX190"
 """Clocks of hosts could not be compared."""
+SHARE = "DX112"
+"""The job was drawn as one of a share."""
 
 
 def follow_job(run: Path, starts: int) -> None:
@@ -45,6 +48,10 @@ def follow_job(run: Path, starts: int) -> None:
         return
     limits = Limits(bytes=retention.keep_house(session.parent, settings, own=session))
     recording = Recording(run, session, starts=starts, limits=limits)
+    if settings.share < 1.0:
+        recording.note(
+            SHARE, f"one of the {format_ratio(settings.share)} of jobs that are measured, drawn by {settings.drawn_by}"
+        )
     _compare_clocks(recording, settings)
     _serve_page(settings, session.parent)
     ticks = [*sidecar.ticks_of(recording), _KeepsHouse(session, limits, settings).tick]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 IMPORTING, FIRST_STEP = "importing", "first step"
 BUILDING = "building"
+OVER = "its program has ended"
 TRACING = "tracing"
 PHASES = {
     Doing.BUILDING: BUILDING,
@@ -37,6 +38,8 @@ _TRACE = int(Kind.TRACE)
 
 def phase(recording: Recording, kind: str) -> str:
     """Phase of the job. ``kind``: of its steps, as ``LiveMaker.kind``; empty: they are not known."""
+    if recording.drainer.ends.unended:
+        return OVER
     workers = [worker for worker in recording.drainer.workers.values() if not worker.closed]
     doing = {_doing(worker) for worker in workers}
     named = next((word for what, word in PHASES.items() if what in doing), "")

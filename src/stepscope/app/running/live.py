@@ -190,6 +190,7 @@ class Live:
             self._next_size_ns = now_ns + _SIZE_EVERY_NS
             self._sizes.append((now_ns, _bytes_of(str(recording.session))))
         own_ns = time.process_time_ns()
+        unended = recording.drainer.ends.unended.values()
         status = msgspec.structs.replace(
             self._status,
             pid=job.pid if job else 0,
@@ -217,7 +218,7 @@ class Live:
             session_bytes=self._sizes[-1][1] if self._sizes else 0,
             bytes_per_hour=self._growth(),
             gpus=recording.sampling.gpu.now,
-            problems=tuple(filter(None, (recording.disk_problem, self._problem))),
+            problems=tuple(filter(None, (recording.disk_problem, self._problem, *unended))),
         )
         try:
             write_atomic(recording.run / STATUS_NAME, msgspec.json.encode(joining.shown(recording, status)))

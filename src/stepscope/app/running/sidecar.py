@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepscope.collector import host_members, room_watch, sweep
-from stepscope.collector.launch import background, rundir
+from stepscope.collector.launch import background, give_way, rundir
+from stepscope.collector.launch.give_way import GaveWay
 from stepscope.collector.recorder import Recording
 from stepscope.collector.room_watch import RoomWatch
 from stepscope.errors import StepscopeError
+from stepscope.wire import off
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -51,19 +53,23 @@ def main(argv: Sequence[str]) -> None:
 def ticks_of(recording: Recording) -> list[Callable[[int, str], object]]:
     """What is due while a job is followed; its modules are loaded now, not at the end, when the user waits."""
     from stepscope.app.running import capturing, far_captures, hangs, joining, live
+    from stepscope.app.running.ends import unended
 
     recording.sampling.lead(far_captures.TasksHere(), host_members.reach())
     now_ns = time.monotonic_ns()
     shown = live.Live(recording, now_ns)
     watch = hangs.Hangs(recording, shown)
-    return [capturing.Capturing(recording, shown, now_ns).tick, watch.tick, shown.tick, joining.Joining(recording).tick]
+    ticks = [capturing.Capturing(recording, shown, now_ns).tick, watch.tick, unended.Unended(recording).tick]
+    return [*ticks, shown.tick, joining.Joining(recording).tick]
 
 
 def complete(recording: Recording) -> list[str]:
     """The job has ended: store the rest, write the report, clear up; returns lines for the user."""
     from stepscope.app.running import joining
+    from stepscope.app.running.ends import harm
 
     problems = recording.finish()
+    harm.enter(recording)
     if not problems:  # else the rings and logs stay where they are: opening the session completes it once there is room
         _replay(recording)
         _walk_pages(recording)
@@ -97,6 +103,7 @@ def follow(recording: Recording, ticks: Sequence[Callable[[int, str], object]], 
     """
     ended = False
     watch = RoomWatch(recording)
+    switch = off.Switch(lambda: off.programs(recording.job.pid if recording.job else 0))
     while not ended:
         woken = False
         usual_s = _POLL_S if launcher or recording.manifest.mode != "run" else _ORPHAN_POLL_S
@@ -108,11 +115,27 @@ def follow(recording: Recording, ticks: Sequence[Callable[[int, str], object]], 
         ended = woken or recording.job_ended(launcher=launcher)
         if watch.leaving is not None and not ended:
             room_watch.leave(recording, watch.leaving)
+        ended = ended or _switched_off(recording, switch.look(now_ns), now_ns)
         recording.tick(now_ns)
         for tick in ticks:
             tick(now_ns, "ending" if ended else "running")
         watch.spare(now_ns)
     watch.close()
+
+
+def _switched_off(recording: Recording, why: str, now_ns: int) -> bool:
+    """Whether measuring was switched off: then the job's processes stop recording, and nothing is looked at any more.
+
+    Under ``run`` this process leaves, and the launcher starts another one for the report when the job has ended.
+    """
+    if not why:
+        return False
+    gave_way = GaveWay(at_ns=now_ns, off=why)
+    if recording.manifest.mode == "run":
+        room_watch.leave(recording, gave_way)
+    give_way.announce(recording.run, gave_way)
+    recording.note(give_way.CODE, gave_way.text(recording.manifest.origin_monotonic_ns))
+    return True
 
 
 def _replay(recording: Recording) -> None:

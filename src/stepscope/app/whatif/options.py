@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stepscope.app import switching
 from stepscope.app.record import shown
 from stepscope.app.whatif import state, values
 from stepscope.collector.launch import apply, isolation
@@ -85,8 +86,12 @@ def check(options: WhatIfOptions) -> None:
     """Refuse what cannot be done.
 
     Raises:
-        UsageError: an unknown trial, a missing library, too few rounds, options that exclude each other, or a cluster.
+        UsageError: an unknown trial, a missing library, too few rounds, options that exclude each other, a cluster, or
+            measuring is switched off.
     """
+    why = switching.why(options.argv, harmed=False)
+    if why:
+        raise UsageError(why)
     if options.most_rounds < schedule.MIN_ROUNDS:
         raise UsageError(f"--rounds {options.most_rounds}: an interval needs {schedule.MIN_ROUNDS} or more")
     plan.named(options.singles)

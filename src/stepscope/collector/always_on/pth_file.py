@@ -71,6 +71,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """File with the key that those hosts, or the server of ``gather``, share; the key itself is nowhere else."""
     ca_file: str = ""
     """File with the authorities that the server's certificate may be from; empty: those of the host."""
+    share: float = 1.0
+    """Share of the jobs that are measured (``wire.share``)."""
+    drawn_by: str = ""
+    """Id of the job by which it was drawn; only in its own copy of the settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

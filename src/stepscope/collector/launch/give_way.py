@@ -1,5 +1,7 @@
 """What is left in the run directory where the collector gave its memory back to the job, and is not started again.
 
+The same where measuring was switched off (``wire.off``).
+
 The job's processes get a command to stop recording, because no collector reads their rings. What they have recorded
 stays there until the job has ended, and is stored then. Light-weight on purpose: the launcher imports it.
 """
@@ -35,9 +37,13 @@ class GaveWay:
     own_bytes: int = 0
     deaf: int = 0
     """Processes without a thread of ours, which takes commands: they go on writing into their rings."""
+    off: str = ""
+    """Why measuring was switched off; "": memory was short."""
 
     def text(self, origin_ns: int) -> str:
         """One line for the report."""
+        if self.off:
+            return f"nothing was recorded from {(self.at_ns - origin_ns) / 1e9:.1f} s on: {self.off}"
         what = f"little (of {self.deaf} processes without a thread of ours)" if self.deaf else "nothing"
         when = f"{what} was recorded from {(self.at_ns - origin_ns) / 1e9:.1f} s on"
         group = f"the job's control group ({self.limit_bytes // _MIB} MiB)" if self.limit_bytes else "this host"
@@ -78,6 +84,6 @@ def killed(run: Path) -> None:
 def read(run: Path) -> GaveWay | None:
     """The mark; None if there is none, or it is damaged."""
     data = rundir.read_json(run / GAVE_WAY_NAME) or {}
-    numbers = {name: data.get(name) for name in GaveWay.__slots__}
+    numbers = {name: data.get(name) for name in GaveWay.__slots__ if name != "off"}
     known = {name: number for name, number in numbers.items() if isinstance(number, int)}
-    return GaveWay(**known) if len(known) == len(numbers) else None
+    return GaveWay(off=str(data.get("off", "")), **known) if len(known) == len(numbers) else None

@@ -26,6 +26,8 @@ ENDED_NAME = "ended.json"
 """Name of the file that the launcher writes when the job has ended."""
 SIDECAR_LOG = "sidecar.log"
 LOCK_NAME = "sidecar.lock"
+_EXIT_CODE = 49
+"""Position in /proc/PID/stat after the command's closing bracket (field number minus 3)."""
 RING_DIVISOR = 64
 """Divisor of the memory that the job's control group may hold: a ring counts there, and takes no more of it."""
 
@@ -202,6 +204,12 @@ def state(pid: int) -> str:
     """State letter of a process (R, S, T, Z ...), empty if there is none."""
     fields = _stat(pid)
     return fields[0].decode() if fields else ""
+
+
+def exit_status(pid: int) -> int | None:
+    """Status, as of ``wait``, of a process that has ended and whose parent has not asked for it yet; None of others."""
+    fields = _stat(pid)
+    return int(fields[_EXIT_CODE]) if len(fields) > _EXIT_CODE and fields[0] == b"Z" else None
 
 
 def alive(pid: int, ticks: int) -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 from stepscope.collector.kernel import holes
 from stepscope.collector.launch import rundir
 from stepscope.collector.launch.mask import mask_command, mask_text
+from stepscope.collector.recording.process_ends import ProcessEnds
 from stepscope.collector.recording.recent import Recent
 from stepscope.errors import CaptureError
 from stepscope.formats.agent_files import graph_blocks
@@ -313,6 +314,7 @@ class Drainer:
     def __init__(self, run: Path, writer: SessionWriter, origin_ns: int, *, writable: bool = True) -> None:
         """Follow the processes that register in ``run``."""
         self.workers: dict[str, WorkerDrain] = {}
+        self.ends = ProcessEnds()
         self._procs = str(run / PROCS_NAME)
         self._run = run
         self._writer = writer
@@ -341,6 +343,7 @@ class Drainer:
         for worker in self.workers.values():
             if not worker.closed:
                 worker.poll(now_ns, final=final)
+        self.ends.look({w.key: w.pid for w in self.workers.values() if not w.closed and w.alive()})
 
     def pending(self) -> int:
         """The number of records in memory that are not durable."""

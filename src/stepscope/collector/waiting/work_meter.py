@@ -12,14 +12,14 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stepscope.collector.launch import rundir
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MAX_PROCESSES = 64
 RUNNABLE = 0.8
 """Share of the time from which a thread that waits for a CPU computes: one that only wakes up now and then sleeps."""
-_EXIT_CODE = 49
-"""Position in /proc/PID/stat after the command's closing bracket (field number minus 3)."""
 
 
 class WorkMeter:
@@ -75,10 +75,9 @@ def state_of(pid: int) -> str:
 
 def how_it_ended(pid: int) -> str:
     """How a process ended whose parent has not asked for it yet ("killed by SIGKILL"); "" for any other."""
-    words = _stat(pid)
-    if len(words) <= _EXIT_CODE or words[0] != "Z":
+    code = rundir.exit_status(pid)
+    if code is None:
         return ""
-    code = int(words[_EXIT_CODE])
     if not code & 0x7F:
         return f"exit code {code >> 8}"
     try:

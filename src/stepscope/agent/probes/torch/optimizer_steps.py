@@ -29,12 +29,15 @@ def attach(state: AgentState, module: Foreign) -> None:
     """Register the hook; PyTorch has it since 2.1."""
     why = lacking(module, REGISTER, ("hook",))
     if not why:
-        handle = getattr(module, REGISTER)(_hook(state))
-        state.hooks.on_uninstall(handle.remove)
+        leaving: list[bool] = []
+        handle = getattr(module, REGISTER)(_hook(state, leaving))
+        # From inside the hook it stays where it is, without effect: PyTorch walks its hooks at that moment.
+        state.hooks.on_uninstall(lambda: None if leaving else handle.remove())
     report(state, "optimizer_steps", why)
 
 
-def _hook(state: AgentState) -> Callable[[Foreign, Foreign, Foreign], None]:
+def _hook(state: AgentState, leaving: list[bool]) -> Callable[[Foreign, Foreign, Foreign], None]:
+    """The hook; ``leaving`` is not empty while it makes the agent leave: a job of PyTorch has no thread of ours."""
     sites = Sites(state, "optimizer", text="optimizer step", role=ROLE)
     now = state.now
     write = state.write
@@ -43,12 +46,17 @@ def _hook(state: AgentState) -> Callable[[Foreign, Foreign, Foreign], None]:
     kind = int(Kind.APPLY)
     ours = state.guard("optimizer_steps.hook")
     tracing = compiling.test()
+    off = state.hooks.off
 
     def hook(_optimizer: Foreign, _args: Foreign, _kwargs: Foreign) -> None:
         if tracing():
             return
         at = now()
         with ours:
+            if at >= off.due_ns:
+                leaving.append(True)
+                off.look(at)
+                leaving.pop()
             write(at, 0, 0, sites.name(_outside(caller(1))), kind, 0, thread())
 
     return hook
