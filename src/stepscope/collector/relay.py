@@ -15,10 +15,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from stepscope.collector.launch import rundir
-
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
 LEAVE = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
 """Signals that end jobs."""
@@ -33,11 +31,14 @@ _ASK = b"?"
 
 
 class Relay:
-    """Between those who send signals and one job; to be made when the job has been started."""
+    """Between those who send signals and one job; to be made when the job has been started.
 
-    def __init__(self, job: int, run_dir: Path | None) -> None:
+    ``note`` is called for each signal that ends jobs.
+    """
+
+    def __init__(self, job: int, note: Callable[[], None]) -> None:
         self._job = job
-        self._run_dir = run_dir
+        self._note = note
         self._pid = 0
         """The witness; 0: there can be none, and all that is not the terminal's is passed on."""
         self._ask, self._answers = -1, -1
@@ -58,9 +59,9 @@ class Relay:
             os.close(answer)
 
     def pass_on(self, info: signal.struct_siginfo) -> None:
-        """Send the job a signal unless it has got it, and note one that ends jobs."""
-        if info.si_signo in LEAVE and self._run_dir is not None:
-            rundir.write_signalled(self._run_dir)
+        """Send the job a signal unless it has got it."""
+        if info.si_signo in LEAVE:
+            self._note()
         if not self._was_sent_to_all(info.si_signo) and info.si_code != _SI_KERNEL:
             with suppress(OSError):  # it has just ended, or is no longer ours (set-user-id)
                 os.kill(self._job, info.si_signo)

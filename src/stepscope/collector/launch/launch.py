@@ -318,7 +318,7 @@ def _stand_between(
     patience: Patience | None = None,
 ) -> int:
     """Pass signals on and keep the sidecar alive until the job ends; return its exit code, negative for a signal."""
-    passing = relay.Relay(job, run_dir)
+    passing = relay.Relay(job, lambda: rundir.write_signalled(run_dir) if run_dir is not None else None)
     try:
         return _watch(job, passing, sidecar, isolated, patience)
     finally:
