@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepscope.agent.payload import PAYLOAD
-from stepscope.app import switching
+from stepscope.app import switching, unmeasured
 from stepscope.collector.captures import budget
-from stepscope.collector.launch import launch, plain
+from stepscope.collector.launch import launch
 from stepscope.errors import SessionError, TargetError, UsageError
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def record(options: RecordOptions) -> int:
     why = switching.why(options.argv, harmed=not options.measure)
     if why:
         _line(f"stepscope: {why}; the job runs as without stepscope")
-        plain.become(options.argv)
+        unmeasured.become(options.argv)
     clocks = None
     if options.gather or options.clock_hosts or options.key_file is not None or options.ca_file is not None:
         from stepscope.app.gathering import asked  # most jobs run on one host
