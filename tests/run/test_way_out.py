@@ -209,6 +209,21 @@ def test_a_running_job_is_left(project: Project, home: Path, framework: str) -> 
     assert not Path(off.user_file()).exists()
 
 
+def test_no_timer_is_left_when_the_agent_has_left(project: Project, home: Path) -> None:
+    """The interpreter takes handlers of signals back while it ends: a timer of ours would then kill the process."""
+    project.script(
+        "leaves.py",
+        "import atexit\n"
+        "atexit.register(lambda: print(open('/proc/self/timers').read().count('ClockID')))\n"  # the last handler
+        "import onnxruntime, stepscope\n"
+        "from stepscope.agent import state\n"
+        "print(open('/proc/self/timers').read().count('ClockID'))\n"
+        "state.CURRENT.take_out('it is tried')\n",
+    )
+    done = project.run("run", "--session", "s.stepscope", "leaves.py")
+    assert (done.stdout, done.returncode) == ("1\n0\n", 0)
+
+
 def test_a_process_that_is_off_in_a_measured_job(project: Project, home: Path) -> None:
     """A file may name one program of a job: that process is not measured, and the report says so."""
     off.replace_file(off.user_file(), "worker.py\n")

@@ -127,10 +127,6 @@ class Running:
         atexit.unregister(self.finish)
         atexit.register(self.finish)
 
-    def let_go(self) -> None:
-        """Forget the thread's tables; a thread that still runs ends with its next tick."""
-        self.sampler = None
-
     def finish(self) -> None:
         """At exit: stop the thread, fold the counted calls, write the last line."""
         cpu_ns = 0
@@ -139,7 +135,7 @@ class Running:
             self.sampler.stop()
             cpu_ns = self.sampler.cpu_ns
         self._over = True
-        self.let_go()
+        self.sampler = None  # not earlier: a timer that is not stopped would kill the process while it ends
         self.state.finish(cpu_ns)
 
 
@@ -162,7 +158,6 @@ def start(hook: Hook, roots: Collection[str], computes: Collection[str]) -> bool
     running = Running(current, computes, hook.began)
     running.register_exit()
     current.hooks.on_uninstall(hook.remove)
-    current.hooks.on_uninstall(running.let_go)
     for name in roots:
         hook.after_import(name, functools.partial(running.framework, name))
     for probe, module_name, attach in _trial(current):  # below the probes, which measure what it leaves
