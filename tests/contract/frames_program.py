@@ -49,6 +49,12 @@ def _(batch: Foreign) -> None:
                 own = own.f_back
 
 
+@drives("core/other_frames.py:_learned")
+def _(batch: Foreign) -> None:
+    del batch
+    other_frames._learned()
+
+
 @drives("core/held.py:rows", "core/held.py:_user_frames")
 def _(batch: Foreign) -> None:
     del batch
@@ -161,7 +167,7 @@ def _(batch: Foreign) -> None:
 @drives("probes/torch/optimizer_steps.py:_outside", "probes/torch/optimizer_steps.py:_hook")
 def _(batch: Foreign) -> None:
     steps = module("probes/torch/optimizer_steps.py")
-    steps._hook(State)(batch, (batch,), {})
+    steps._hook(State, [])(batch, (batch,), {})
     steps._outside(sys._getframe())
 
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from types import FrameType
 
 import pytest
 
+import stepscope
 from stepscope.agent.core import other_frames
 from stepscope.agent.core.other_frames import STEADY, Stacks, Steady
 
 DEEP = 40
+SOURCES = Path(stepscope.__file__).parent.parent
 
 
 @pytest.fixture
@@ -142,3 +146,77 @@ def read_and_let_go() -> tuple[bool, bool]:
 def look_above() -> object:
     """The value that the caller holds."""
     return other_frames.variable(sys._getframe(1), "value")
+
+
+TRACED = """
+import sys, threading
+from stepscope.agent.core.other_frames import Stacks, variables
+
+inside, looked = threading.Semaphore(0), threading.Semaphore(0)
+main = threading.get_ident()
+seen = set()
+
+def look():
+    while inside.acquire():
+        with Stacks() as stacks:
+            frame = stacks[main]
+            while frame is not None:
+                seen.update(name for name, _ in variables(frame))
+                frame = frame.f_back
+        looked.release()
+
+def traces(frame, event, arg):
+    inside.release()
+    looked.acquire()
+
+def add(number):
+    return number + 1
+
+def work():
+    kept, total = [1, 2, 3], 0
+    for number in range(5):
+        total += add(number) + len(kept)
+    return total, sorted(locals())
+
+threading.Thread(target=look, daemon=True).start()
+getattr(sys, sys.argv[1])(traces)
+found = work()
+getattr(sys, sys.argv[1])(None)
+print(found)
+"""
+
+
+@pytest.mark.parametrize("version", ["3.9", "3.10", "3.11", "3.12", "3.13"])
+@pytest.mark.parametrize("way", ["setprofile", "settrace"])
+def test_traced_functions_keep_their_variables(version: str, way: str, find_python: Callable[[str], str]) -> None:
+    """A look from within a call of the program's own trace or profile function takes no local variable away."""
+    words = [find_python(version), "-c", TRACED, way]
+    done = subprocess.run(words, env={"PYTHONPATH": str(SOURCES)}, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("(30, ['kept', 'number', 'total'])\n", "")
+
+
+@pytest.mark.skipif(not other_frames.COPIED, reason="since Python 3.13 f_locals is no dictionary that a frame keeps")
+def test_a_dictionary_of_the_programs_stays_as_it_is() -> None:
+    """What ``locals`` gave before is neither emptied nor brought up to date, and such a function is not read."""
+    ready, over = threading.Event(), threading.Event()
+    given: list[dict[str, object]] = []
+
+    def asks() -> None:
+        number = 1
+        given.append(locals())
+        number += 1
+        ready.set()
+        over.wait(30)
+
+    other = threading.Thread(target=asks)
+    other.start()
+    assert ready.wait(30)
+    with Stacks() as found:
+        frame: FrameType | None = found[other.ident or 0]
+        while frame is not None and frame.f_code is not asks.__code__:
+            frame = frame.f_back
+        read = other_frames.variables(frame) if frame is not None else None
+        frame = None
+    over.set()
+    other.join()
+    assert (read, given[0]["number"]) == ([], 1)

@@ -16,6 +16,7 @@ only between two bytecodes; until 3.10 frames are objects from the start. A thre
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import sys
 from _thread import get_ident
@@ -32,10 +33,17 @@ COPIED = sys.version_info < (3, 13)
 """Whether ``f_locals`` is one dictionary that the frame keeps, with the values of when it was asked for."""
 _OPTIMIZED = 0x1
 """CO_OPTIMIZED: locals in slots, of which ``f_locals`` is a copy."""
-_ASKS = frozenset(("locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe"))
-"""Names in a function that may ask for the same dictionary."""
-_OURS = 3
-"""References to a frame's dictionary that no one else has: the frame's, our variable, the argument of the question."""
+_FRAME = 24 if sys.version_info >= (3, 11) else 0
+"""Where a frame object points to what it stands for, in bytes from its start; 0: it is that itself.
+Source: struct _frame in CPython's Include/internal/pycore_frame.h (3.11, 3.12)."""
+_WORDS = 12
+"""Words of that in which the pointer to its dictionary is looked for."""
+_BYTES = 56
+"""Bytes of the object in which the flag is looked for."""
+_USED = 2
+"""The word of a dictionary that counts its entries. Source: PyDictObject in Include/cpython/dictobject.h."""
+_Dictionary = ctypes.POINTER(ctypes.c_ssize_t)
+_Frame = ctypes.POINTER(_Dictionary) if _FRAME else _Dictionary * _WORDS
 
 
 class Steady:
@@ -92,24 +100,54 @@ class Stacks:
         self._found.clear()
 
 
+def _learned() -> Optional[tuple[int, int]]:
+    """The word of a frame that points to its dictionary, and the byte of its object that says since Python 3.11 that
+    the dictionary is to be written back, 0 before; None if they cannot be seen.
+    """
+    if not COPIED or sys.implementation.name != "cpython":
+        return None
+    frame = sys._getframe()
+    words = _Frame.from_address(id(frame) + _FRAME)
+    raw = (ctypes.c_byte * _BYTES).from_address(id(frame))
+    empty, before = [not words[i] for i in range(_WORDS)], list(raw)
+    place = id(frame.f_locals)  # in no variable: those lie in the words too
+    after = list(raw)
+    found = [i for i in range(_WORDS) if empty[i] and ctypes.cast(words[i], ctypes.c_void_p).value == place]
+    flags = [i for i in range(_FRAME, _BYTES) if (before[i], after[i]) == (0, 1)] if _FRAME else [0]
+    frame.f_locals.clear()
+    del frame  # our own: it would hold itself, and all that called us
+    return (found[0], flags[0]) if len(found) == len(flags) == 1 else None
+
+
+_PLACES = _learned()
+
+
 def variables(frame: FrameType) -> list[tuple[str, Foreign]]:
     """Names and values of a function's locals; none if reading them might show, or might keep them alive.
 
     Before Python 3.13 the frame keeps a dictionary of them once asked. It is emptied again, so that nothing lives
-    longer for it, unless another part of the program holds it too. A function that might ask itself is passed over: its
-    dictionary would get new values behind its back. So is one that is traced: a trace function writes the dictionary
-    back into the locals.
+    longer for it. Others may need what is in it: the program that called ``locals``, and Python itself, which writes it
+    back into the locals after each call of a function for ``sys.settrace`` or ``sys.setprofile``: always until 3.10,
+    if somebody has asked for it meanwhile since 3.11. So a frame whose dictionary is filled, or is to be written back,
+    is passed over, and one that we asked for is not to be written back. From the question on, nothing is called:
+    another thread could run there.
     """
-    code = frame.f_code
     if not COPIED:
         return list(frame.f_locals.items())
-    if frame.f_trace is not None or not code.co_flags & _OPTIMIZED or not _ASKS.isdisjoint(code.co_names):
+    if _PLACES is None or not frame.f_code.co_flags & _OPTIMIZED:
         return []
-    names = frame.f_locals
-    found = list(names.items())
-    if sys.getrefcount(names) <= _OURS:
-        names.clear()
-    return found
+    word, byte = _PLACES
+    words = _Frame.from_address(id(frame) + _FRAME)
+    written_back = ctypes.c_byte.from_address(id(frame) + byte)
+    names = words[word]
+    if (names and names[_USED]) or (byte and written_back.value):
+        return []
+    known = frame.f_locals
+    found = {**known}
+    if byte:
+        written_back.value = 0
+    known.clear()
+    return list(found.items())
 
 
 def variable(frame: FrameType, name: str) -> Optional[Foreign]:
