@@ -102,6 +102,9 @@ def test_multiprocessing(armed: Armed, tmp_path_factory: pytest.TempPathFactory,
     assert (result.stdout, result.stderr) == ("0\n", "")
     parent, child = armed.processes()
     assert len(child.kinds(Kind.STEP)) == 1
+    for process in (parent, child):
+        (main,) = [seen for seen in process.of(ThreadSeen) if seen.main]
+        assert main.native == process.started.main_thread == process.started.pid
     started = [line for line in parent.of(ChildStarted) if line.command.endswith("worker")]
     assert [(line.pid, line.file, line.line) for line in started] == [(child.started.pid, str(script), 8)]
 

@@ -6,7 +6,7 @@ import signal
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from stepscope.model.session.session import Manifest
+    from stepscope.model.session.session import Manifest, WorkerInfo
 
 
 def of(manifest: Manifest) -> str:
@@ -15,11 +15,26 @@ def of(manifest: Manifest) -> str:
     if manifest.mode == "attach":
         return ""
     if code is None:
-        tasks = [worker for worker in manifest.workers if worker.member is not None] or manifest.workers
-        return "" if tasks and all(worker.clean_exit for worker in tasks) else "did not end by itself"
+        return "" if ended_by_itself(manifest) else "did not end by itself"
     if code < 0:
         return f"was ended by {_signal_name(-code)}"
     return f"failed with exit code {code}" if code else ""
+
+
+def ended_by_itself(manifest: Manifest) -> bool:
+    """Whether the exit handlers of the job's tasks ran or, where it has none, of the job's process.
+
+    What these start ends as they see fit: a child that multiprocessing forks runs no exit handlers. Such children say
+    of themselves that they are the task.
+    """
+    tasks: dict[str, WorkerInfo] = {}
+    for worker in manifest.workers:  # the earliest first
+        name = worker.member.name if worker.member is not None else ""
+        if name and (name not in tasks or tasks[name].pid == worker.pid):  # of that pid again: by exec
+            tasks[name] = worker
+    own = [worker for worker in manifest.workers if worker.pid == manifest.job_pid]
+    deciding = list(tasks.values()) or own[-1:] or list(manifest.workers)
+    return bool(deciding) and all(worker.clean_exit for worker in deciding)
 
 
 def _signal_name(number: int) -> str:

@@ -6,6 +6,7 @@ import gc
 import json
 import weakref
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -80,7 +81,15 @@ class Graph:
 
 
 class Concrete:
-    """A traced function."""
+    """A traced function, and its gradients as TensorFlow keeps them."""
+
+    def __init__(self) -> None:
+        self._first_order_tape_functions: dict[int, SimpleNamespace] = {}
+
+    def differentiate(self, graph: Graph) -> None:
+        """A first tape asks for the gradient."""
+        made = SimpleNamespace(_backward=SimpleNamespace(graph=graph))
+        self._first_order_tape_functions[len(self._first_order_tape_functions)] = made
 
 
 class Setting:
@@ -91,7 +100,7 @@ class Setting:
         self.clock = Clock()
         state.now = self.clock
         self.reader = Reader(state, Lines(self.clock, WeakIds()), WeakIds(), WeakIds())
-        self.concrete = Concrete()
+        self.concrete: Concrete | None = Concrete()
         self._traces = 0
 
     def trace(self, graph: Graph, *, definition: str = "", again: int = 0, **line: Any) -> None:
@@ -227,6 +236,55 @@ def test_a_session_grows(setting: Setting) -> None:
     graph.grow(setting.clock, 2)
     setting.tick(3)
     assert [(read["nodes"], read["role"]) for read in setting.lines("graphread")] == [(4, "session"), (6, "session")]
+
+
+def test_gradients_whenever_they_are_made(setting: Setting) -> None:
+    """A gradient is read, once, whether it was there when its function was read or is made later."""
+    function, early, late = (Graph(setting.clock, n) for n in (1, 2, 3))
+    assert setting.concrete is not None
+    setting.concrete.differentiate(early)
+    setting.trace(function)
+    setting.tick(3)
+    setting.concrete.differentiate(late)
+    setting.tick(3)
+    reads = setting.lines("graphread")
+    assert [(read["nodes"], read["role"]) for read in reads] == [(1, "function"), (2, "gradient"), (3, "gradient")]
+    assert {read["of"] for read in reads[1:]} == {reads[0]["id"]}
+
+
+def test_looks_at_a_bounded_number_of_functions(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The functions of a process are looked at in turns: each of them, however many there are."""
+    looked: list[object] = []
+
+    def gradients(concrete: object) -> tuple[Graph, ...]:
+        looked.append(concrete)
+        return ()
+
+    monkeypatch.setattr(node_reader, "_gradients", gradients)
+    graphs = [Graph(setting.clock, 1) for _ in range(5)]
+    functions = [Concrete() for _ in graphs]
+    for graph, setting.concrete in zip(graphs, functions, strict=True):
+        setting.trace(graph)
+    setting.tick(2)
+    looked.clear()
+    monkeypatch.setattr(node_reader, "MAX_WAITING", 2)
+    setting.tick()
+    assert len(looked) == 2
+    setting.tick(2)
+    assert {id(concrete) for concrete in looked} == {id(concrete) for concrete in functions}
+
+
+def test_holds_no_function(setting: Setting) -> None:
+    """A function that was read lives no longer for it, and is forgotten."""
+    setting.trace(graph := Graph(setting.clock, 1))
+    setting.tick(2)
+    gone = weakref.ref(setting.concrete)
+    setting.concrete = None
+    gc.collect()
+    assert gone() is None
+    setting.tick()
+    assert not setting.reader._functions
+    del graph
 
 
 def test_tells_what_is_left_at_the_end(setting: Setting) -> None:

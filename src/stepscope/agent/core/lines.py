@@ -59,6 +59,8 @@ class Lines:
         self._log.write(process.first_line(origin))
         for line in list(self._kept):
             self._log.write(line)
+        while self._later:
+            self._log.write(self._later.popleft())
 
     def after_fork(self) -> Optional[LogWriter]:
         """In a forked child: leave the parent's log to the parent; the caller closes it."""
@@ -76,13 +78,17 @@ class Lines:
         """Append one line to the log unchanged; the caller provides ``t`` and ``at``."""
         if line.get("t") in _KEPT:
             self._kept.append(line)
+            if self.dormant:
+                return
         elif self.dormant:
             self._wake()
         self.write(line)
 
     def write(self, line: dict[str, object]) -> None:
-        """Append one line to the log, unless this is a forked child that has no log yet."""
-        if self._log is not None and not self.out:
+        """Append one line to the log; in a forked child that has none yet, when it is made."""
+        if self.dormant:
+            self._later.append(line)
+        elif self._log is not None and not self.out:
             self._log.write(line)
 
     def write_later(self, line: dict[str, object]) -> None:

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import sys
-import threading
 import time
 
 from stepscope.wire.env import CONFIG_NAME
@@ -45,7 +44,7 @@ def first_line(origin: str) -> dict[str, object]:
         cwd = ""
     line: dict[str, object] = {"t": "process", "at": time.monotonic_ns(), "pid": os.getpid(), "ppid": os.getppid()}
     line.update(argv=argv, executable=sys.executable, python="%d.%d.%d" % sys.version_info[:3], cwd=cwd)
-    line.update(main_thread=threading.main_thread().native_id or 0, origin=origin)
+    line.update(main_thread=os.getpid(), origin=origin)  # by the kernel's rule, in a forked child too
     return line
 
 

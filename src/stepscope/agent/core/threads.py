@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import weakref
@@ -75,7 +76,7 @@ class Threads:
             return known[0]
         number = min(self._lines.new_id("thread"), _MAX_THREADS)
         self._idents[ident] = (number, weakref.ref(thread) if thread is not None else None)
-        native = getattr(thread, "native_id", 0) or (threading.get_native_id() if ident == get_ident() else 0)
+        native = threading.get_native_id() if ident == get_ident() else native_of(ident)
         line: dict[str, object] = {"t": "thread", "at": time.monotonic_ns(), "id": number, "native": native}
         line.update(name=name or getattr(thread, "name", ""), main=thread is threading.main_thread())
         if number > _OWN_LINES:
@@ -95,6 +96,13 @@ class Threads:
     def known(self) -> int:
         """Number of threads with an id."""
         return len(self._idents)
+
+
+def native_of(ident: int) -> int:
+    """The kernel's id of a thread of Python's; 0 if it has ended or is not known."""
+    thread = _THREADS.get(ident)
+    # Before Python 3.13.4 the native id of a forked main thread is its parent's.
+    return os.getpid() if thread is threading.main_thread() else getattr(thread, "native_id", 0) or 0
 
 
 def _starting(ident: int) -> Optional[threading.Thread]:

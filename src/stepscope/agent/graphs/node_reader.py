@@ -2,8 +2,8 @@
 
 A graph waits until nothing has been traced for a second, and is then read op by op. Between two slices only a weak
 reference to it is held; a graph that dies meanwhile is counted. The graphs that it calls (loops, branches, functions)
-are read after it, then the gradients that Python made of it. Every graph ends in a ``graphread`` line; ``graphs`` lines
-say how many were not read, and why.
+are read after it, then the gradients that Python makes of it, however late. Every graph ends in a ``graphread`` line;
+``graphs`` lines say how many were not read, and why.
 """
 
 from __future__ import annotations
@@ -105,6 +105,8 @@ class Reader:
         self._seen = seen
         self._waiting: deque[Wanted] = deque()
         self._sessions: list[Wanted] = []
+        self._functions: deque[tuple[weakref.ref[Concrete], int]] = deque()
+        """The functions that were read, and the ids of their graphs: Python may differentiate them at any time."""
         self._looked = 0
         self._settle_ns = int(state.config.get("graph_settle_ns", SETTLE_NS))
         self._current: Optional[Wanted] = None
@@ -165,6 +167,7 @@ class Reader:
         if now_ns - self._looked >= self._settle_ns:
             self._looked = now_ns
             self._look_at_sessions()
+            self._look_at_functions()
         busy = self._current is not None or bool(self._waiting)
         self._state.hooks.errand = self.errand if busy else None
         if not busy or self.running or now_ns - self._last_slice < PAUSE_NS:
@@ -217,6 +220,22 @@ class Reader:
             if size == wanted.size and size > wanted.nodes and wanted not in self._waiting:
                 self._waiting.append(wanted)
             wanted.size = size
+
+    def _look_at_functions(self) -> None:
+        """Queue the gradients that were made of functions since the last look, of so many functions at a time."""
+        for _ in range(min(len(self._functions), MAX_WAITING)):
+            reference, identity = self._functions.popleft()
+            concrete = reference()
+            if concrete is None:
+                continue
+            self._functions.append((reference, identity))
+            self._want_gradients(concrete, identity)
+
+    def _want_gradients(self, concrete: Optional[Concrete], identity: int) -> None:
+        for inner in _gradients(concrete):
+            if self._seen.get(inner) is None:
+                self._first_wait = self._first_wait or self._state.now()
+                self._waiting.append(Wanted(inner, self._known(inner), "gradient", of=identity))
 
     def _take(self) -> bool:
         """Make the next graph to read ``_current``; returns whether there is one."""
@@ -290,10 +309,9 @@ class Reader:
             line.update(name=str(getattr(graph, "name", "")), variables=variables(graph))
             line.update(constants=constants(graph), empty=empty(graph))
         self._state.log(line)
-        concrete = wanted.concrete() if wanted.concrete is not None else None
-        for inner in _gradients(concrete):
-            if self._seen.get(inner) is None:
-                self._waiting.append(Wanted(inner, self._known(inner), "gradient", of=wanted.identity))
+        if wanted.concrete is not None:
+            self._functions.append((wanted.concrete, wanted.identity))
+            self._want_gradients(wanted.concrete(), wanted.identity)
 
     def finish(self) -> None:
         """At the end: read on for as long as the job may still work for its captures, then log how much was read."""
@@ -301,6 +319,7 @@ class Reader:
         if self._state.now() < until:
             self._look_at_sessions()
             self._look_at_sessions()  # a session's graph is read if two looks find the same size
+            self._look_at_functions()
         while self._state.now() < until and (self._current is not None or self._take()):
             self._slice(until)
         self.tell()

@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 
+from stepscope.agent.core.threads import native_of
 from stepscope.wire.kinds import LockState
 from stepscope.wire.log import moved_up
 
@@ -35,8 +36,6 @@ _PAUSE = 500
 _TEXT_BYTES = 256
 _SYMBOL_ENTRY = 1
 """Flag RTLD_DL_SYMENT. Source: dladdr1(3)."""
-_THREADS: dict[int, threading.Thread] = vars(threading)["_active"]
-"""Python's Thread objects by ident; the same dictionary for as long as the process lives."""
 _UNKNOWN, _RUNS = int(LockState.NOT_LOOKED), int(LockState.RUNS)
 _WAITS, _ELSEWHERE = int(LockState.WAITS), int(LockState.ELSEWHERE)
 
@@ -152,15 +151,6 @@ class LockWatch:
         except OSError:
             return None  # it has just ended
         return self._files[ident]
-
-
-def native_of(ident: int) -> int:
-    """The kernel's id of a thread of Python's; 0 if it has ended."""
-    thread = _THREADS.get(ident)
-    if thread is None:
-        return 0
-    # Before Python 3.13 the native id of a forked main thread is its parent's.
-    return os.getpid() if thread is threading.main_thread() else thread.native_id or 0
 
 
 def _size_of(address: int) -> int:

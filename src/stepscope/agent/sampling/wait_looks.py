@@ -9,7 +9,7 @@ seen to wait, its counters are read too: they say how often it waits, and how mu
 from __future__ import annotations
 
 from stepscope.agent.core import frames
-from stepscope.agent.sampling.lock_watch import native_of
+from stepscope.agent.core.threads import native_of
 from stepscope.agent.sampling.wait_table import WaitTable
 
 TYPE_CHECKING = False

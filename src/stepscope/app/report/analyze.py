@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope import store
-from stepscope.app import bundle
+from stepscope.app import bundle, failures
 from stepscope.app.report import (
     capture_account,
     exclusive,
@@ -242,8 +242,7 @@ def _end(view: SessionView) -> JobEnd:
         return "code"
     if manifest.mode == "attach":
         return "outside"
-    infos = manifest.workers
-    return "clean" if infos and all(info.clean_exit for info in infos) else "unknown"
+    return "clean" if failures.ended_by_itself(manifest) else "unknown"
 
 
 def _step_times(steps: Steps) -> StepTimes:
