@@ -111,7 +111,9 @@ class Run:
         own = {"ENDINGS_NOTES": str(self.folder / "notes"), "ENDINGS_TOKEN": self.token, "PYTHONHASHSEED": "1"}
         quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONDONTWRITEBYTECODE": "1", "JAX_PLATFORMS": "cpu"}
         given = {name: value for name, value in os.environ.items() if not name.startswith("STEPSCOPE_")}
-        return {**given, **own, **quiet, "TMPDIR": str(self.folder / "tmp")}
+        # A program that dies is not measured the next time: each run has a state of its own.
+        state = {"XDG_STATE_HOME": str(self.folder / "state")}
+        return {**given, **own, **quiet, **state, "TMPDIR": str(self.folder / "tmp")}
 
     def ended(self) -> Ended:
         """Wait for the end of the job, of the launcher, and of what else there is; the facts."""

@@ -109,7 +109,8 @@ class Cell:
             if self.denied:
                 limits.deny(self.denied)
 
-        environment = {**os.environ, **self.spec.environment}
+        # A program that dies is not measured the next time: each run has a state of its own.
+        environment = {**os.environ, "XDG_STATE_HOME": str(self.folder / "state"), **self.spec.environment}
         environment.update(FAULT_OUT=str(self.out), FAULT_TMP=str(self.folder / "scratch"))
         environment.update(FAULT_INSIDE=self.spec.inside, FAULT_CLOCK=str(self.folder / "clock"))
         environment.update(FAULT_PIDS=str(self.groups[0]) if self.groups else "")
