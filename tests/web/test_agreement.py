@@ -207,7 +207,9 @@ def status_of(session: Session, run: Path) -> Status:
         run=run,
         disk_problem="",
         drain=lambda _: None,
-        drainer=SimpleNamespace(workers={worker.info.key: seen(worker) for worker in session.workers}),
+        drainer=SimpleNamespace(
+            workers={worker.info.key: seen(worker) for worker in session.workers}, ends=SimpleNamespace(unended={})
+        ),
         sampling=tables,
     )
 

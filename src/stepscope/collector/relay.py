@@ -12,18 +12,18 @@ import os
 import select
 import signal
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 LEAVE = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
 """Signals that end jobs."""
 _SI_KERNEL = 0x80
 """``si_code`` of a signal from the terminal, which the whole foreground group has received (sigaction(2))."""
-_TRIES = 5
-_PAUSE_S = 0.01
+_TRIES = 3
+_PAUSE_S = 0.005
 """Between two questions: who sends to one process after another reaches the witness a moment after the launcher."""
 _PATIENCE_S = 0.5
 """For an answer of a witness that gets no CPU, or that somebody has stopped."""
@@ -42,6 +42,8 @@ class Relay:
         self._pid = 0
         """The witness; 0: there can be none, and all that is not the terminal's is passed on."""
         self._ask, self._answers = -1, -1
+        self.asked_to_end = 0
+        """The last signal that ends jobs; 0: there was none."""
         self._of_all: set[int] = set()
         """Signals that have reached the witness, and are not yet taken here."""
         with suppress(OSError):
@@ -61,6 +63,7 @@ class Relay:
     def pass_on(self, info: signal.struct_siginfo) -> None:
         """Send the job a signal unless it has got it."""
         if info.si_signo in LEAVE:
+            self.asked_to_end = info.si_signo
             self._note()
         if not self._was_sent_to_all(info.si_signo) and info.si_code != _SI_KERNEL:
             with suppress(OSError):  # it has just ended, or is no longer ours (set-user-id)
@@ -96,6 +99,16 @@ class Relay:
             with suppress(OSError):
                 os.kill(self._pid, signal.SIGKILL)  # it may be stopped
                 os.waitpid(self._pid, 0)
+
+
+@contextmanager
+def present(job: int, note: Callable[[], None]) -> Iterator[Relay]:
+    """A relay until the job has ended."""
+    relay = Relay(job, note)
+    try:
+        yield relay
+    finally:
+        relay.end()
 
 
 def _witness(asked: int, answer: int) -> None:

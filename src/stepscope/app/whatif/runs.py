@@ -310,7 +310,8 @@ def _misplaced(exit_code: int, argv: Sequence[str]) -> str:
 def _check(outcome: launch.Outcome, label: str, log: Path, hint: str) -> None:
     if outcome.given_up:
         raise TargetError(f"the run {label}: {outcome.given_up}; its output: {shown(log)}")
-    if outcome.exit_code == -signal.SIGINT:
+    # A program may end in its own way, and Python exits with 1 where it is interrupted as it starts.
+    if outcome.exit_code and signal.SIGINT in {-outcome.exit_code, outcome.asked_to_end}:
         raise KeyboardInterrupt
     if outcome.exit_code:
         how = f"signal {-outcome.exit_code}" if outcome.exit_code < 0 else f"exit code {outcome.exit_code}"

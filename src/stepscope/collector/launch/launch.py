@@ -103,6 +103,8 @@ class Outcome:
     """What a trial's processes wanted to reach; None if it was no trial."""
     given_up: str = ""
     """Why the job was ended from outside (``LaunchOptions.patience``); "" if it was not."""
+    asked_to_end: int = 0
+    """The last signal to end that came while the job ran, whatever the job made of it; 0: none."""
 
 
 def run(options: LaunchOptions) -> Outcome:
@@ -131,7 +133,8 @@ def _run(options: LaunchOptions, mask_before: set[int], carer: Caretaker | None)
             raise CaptureError(f"nothing can be recorded: {error}") from error
         messages.append(f"nothing is recorded: {error}")  # the job comes first: it runs as without us
         job = _spawn(options.argv, environment, mask_before)
-        return Outcome(exit_code=_stand_between(job, None), session=None, messages=tuple(messages))
+        exit_code, asked = _stand_between(job, None)
+        return Outcome(exit_code=exit_code, session=None, messages=tuple(messages), asked_to_end=asked)
     if options.beside is not None:
         options.beside.announce(session)
     isolated: isolation.Isolated | None = None
@@ -155,14 +158,15 @@ def _run(options: LaunchOptions, mask_before: set[int], carer: Caretaker | None)
             carer.dismiss()
         if options.beside is not None:
             messages.extend(options.beside.start(session, job, rundir.start_ticks(job)))
-        exit_code = _stand_between(job, sidecar, run_dir, isolated, options.patience)
+        exit_code, asked = _stand_between(job, sidecar, run_dir, isolated, options.patience)
         contacts = _contacts(options, run_dir, isolated)
     finally:
         if isolated is not None:
             messages += [*isolated.notes, *isolated.end(sidecar.pid)]
     _write_ended(run_dir, exit_code)
     given_up = options.patience.why if options.patience is not None else ""
-    return replace(_finish(exit_code, session, sidecar, messages), contacts=contacts, given_up=given_up)
+    outcome = _finish(exit_code, session, sidecar, messages)
+    return replace(outcome, contacts=contacts, given_up=given_up, asked_to_end=asked)
 
 
 def _contacts(options: LaunchOptions, run_dir: Path, isolated: isolation.Isolated | None) -> Contacts | None:
@@ -316,13 +320,10 @@ def _stand_between(
     run_dir: Path | None = None,
     isolated: isolation.Isolated | None = None,
     patience: Patience | None = None,
-) -> int:
-    """Pass signals on and keep the sidecar alive until the job ends; return its exit code, negative for a signal."""
-    passing = relay.Relay(job, lambda: rundir.write_signalled(run_dir) if run_dir is not None else None)
-    try:
-        return _watch(job, passing, sidecar, isolated, patience)
-    finally:
-        passing.end()
+) -> tuple[int, int]:
+    """Pass signals on and keep the sidecar alive until the job ends; ``exit_code``, ``asked_to_end`` of the outcome."""
+    with relay.present(job, lambda: rundir.write_signalled(run_dir) if run_dir is not None else None) as passing:
+        return _watch(job, passing, sidecar, isolated, patience), passing.asked_to_end
 
 
 def _watch(
