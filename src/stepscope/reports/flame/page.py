@@ -19,7 +19,7 @@ from stepscope.reports.flame.graph import top_functions
 from stepscope.reports.flame.palette import style
 from stepscope.reports.marked import Html, verbatim
 from stepscope.reports.page import sheet
-from stepscope.reports.page.document import ICON
+from stepscope.reports.page.document import page_head
 from stepscope.reports.page.tables import cells, table
 from stepscope.units import NS_PER_S
 
@@ -140,18 +140,7 @@ def _page(title: str, body: list[Html], data: str, *, compared: bool) -> Html:
         "default-src 'none'; script-src '{}'; style-src '{}'; img-src data:; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
     ).format(_hash(script), _hash(styles))
-    head = Html("\n").join(
-        (
-            Html('<meta charset="utf-8">'),
-            Html('<meta http-equiv="Content-Security-Policy" content="{}">').format(policy),
-            Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-            Html('<meta name="color-scheme" content="light dark">'),
-            Html('<meta name="referrer" content="no-referrer">'),
-            Html('<link rel="icon" href="{}">').format(ICON),
-            Html("<title>stepscope: {}</title>").format(title),
-            verbatim("style", styles),
-        )
-    )
+    head = page_head(f"stepscope: {title}", policy, styles)
     tail = Html(
         '<div id="settings" data-compared="{}" hidden></div>\n'
         '<script type="application/octet-stream" id="data">{}</script>\n{}'

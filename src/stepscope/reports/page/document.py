@@ -27,20 +27,8 @@ def document(title: str, body: Html) -> Html:
     policy = Html(
         "default-src 'none'; style-src 'sha256-{}'; img-src data:; base-uri 'none'; form-action 'none'"
     ).format(digest)
-    head = Html("\n").join(
-        (
-            Html('<meta charset="utf-8">'),
-            Html('<meta http-equiv="Content-Security-Policy" content="{}">').format(policy),
-            Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-            Html('<meta name="color-scheme" content="light dark">'),
-            Html('<meta name="referrer" content="no-referrer">'),
-            Html('<link rel="icon" href="{}">').format(ICON),
-            Html("<title>{}</title>").format(title),
-            verbatim("style", style),
-        )
-    )
     return Html('<!doctype html>\n<html lang="en">\n<head>\n{}\n</head>\n<body>\n{}\n</body>\n</html>\n').format(
-        head, body
+        page_head(title, policy, style), body
     )
 
 
@@ -61,3 +49,19 @@ def sections(header: Html, shown: list[tuple[str, str, Html]]) -> Html:
             )
         )
     return Html("\n").join([*parts, Html("</main>")])
+
+
+def page_head(title: str, policy: Html, style: str) -> Html:
+    """What stands in the head of a page: ``policy`` says what the browser may load and run."""
+    return Html("\n").join(
+        (
+            Html('<meta charset="utf-8">'),
+            Html('<meta http-equiv="Content-Security-Policy" content="{}">').format(policy),
+            Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+            Html('<meta name="color-scheme" content="light dark">'),
+            Html('<meta name="referrer" content="no-referrer">'),
+            Html('<link rel="icon" href="{}">').format(ICON),
+            Html("<title>{}</title>").format(title),
+            verbatim("style", style),
+        )
+    )
