@@ -1,9 +1,9 @@
 """Does a job end under stepscope as it ends without? Pairs of runs of tiny programs that end in many ways.
 
-Each pair is one run without and one under ``stepscope run``, in an order by chance, on cores that are free or that as
-many other programs fill. Compared are exit code or signal, output, standard error, files, and the time from the
-program's last line to the end of its process (the launcher's is not waited for). On free cores one pair runs at a time,
-on full ones ``--jobs``.
+Each pair is one run without and one under ``stepscope run``, in an order by chance, on cores that are free or full.
+Compared are exit code or signal, output, standard error, files, and the time from the program's last line to the end of
+its process (the launcher's is not waited for). On free cores one pair runs at a time, on full ones ``--jobs``, and
+programs of the lowest priority take what these leave.
 
 What has been run is kept in ``--results`` for each state of the agent's, the wire's and the collector's sources, and
 not run again. ``--python`` names the interpreters of the jobs; which frameworks each has is asked. Root has a /dev/shm
@@ -93,7 +93,7 @@ def run(pair: Pair, stepscope: Sequence[str], state: str) -> Row:
 @contextlib.contextmanager
 def busy(load: str) -> Iterator[None]:
     """Fill the cores with programs that compute, if the load is to be full."""
-    command = ["/bin/sh", "-c", "while :; do :; done"]
+    command = ["nice", "-n", "19", "/bin/sh", "-c", "while :; do :; done"]
     spinning = [subprocess.Popen(command) for _ in os.sched_getaffinity(0)] if load == "full" else []
     try:
         yield
@@ -142,7 +142,9 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--shard", default="1/1", help="I/N: each Nth pair, from the Ith on")
     parser.add_argument("--load", choices=LOADS, help="only pairs on free, or on full cores")
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="pairs at once on full cores")
+    parser.add_argument(
+        "--jobs", type=int, default=3 * len(os.sched_getaffinity(0)), help="pairs at once on full cores"
+    )
     parser.add_argument("--tree", type=Path, default=ROOT, help="a checkout whose .venv has the stepscope that is run")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--estimate", action="store_true", help="only print what the plan would take")

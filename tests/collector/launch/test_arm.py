@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import py_compile
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,27 @@ def test_compiled_files_travel_and_are_accepted(armed: Path, name: str, how: str
     if how == "compiled":
         cached = Path(importlib.util.cache_from_source(str(armed / "there" / f"{name}.py"))).read_bytes()
         assert int.from_bytes(cached[8:12], "little") == int((armed / "there" / f"{name}.py").stat().st_mtime)
+
+
+def test_compiled_files_may_be_unreadable(armed: Path) -> None:
+    """A checkout whose compiled files only root may read, as umask 077 leaves them, arms the jobs of all users."""
+    folder = Path(tempfile.mkdtemp())
+    try:
+        shutil.copytree(armed.parents[1] / "package", folder / "package")
+        (folder / "run").mkdir()
+        for path in (folder, *folder.rglob("*")):
+            path.chmod(0o000 if path.suffix == ".pyc" else 0o777)
+        code = (
+            "import os, sys; from pathlib import Path; from stepscope.collector.launch import arm; "
+            "os.getuid() or os.setuid(65534); arm._PACKAGE = Path('package').resolve(); "
+            "print(*sorted(path.name for path in arm.build(Path('run'), (('agent/', 'there/'),)).rglob('*.py*')))"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True, timeout=60
+        )
+        assert done.stdout == "new.py old.py\n"
+    finally:
+        shutil.rmtree(folder)
 
 
 def test_our_processes_are_nice_before_they_import() -> None:

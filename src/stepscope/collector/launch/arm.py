@@ -7,6 +7,7 @@ not know the agent.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -48,7 +49,7 @@ def _copy_folder(source: Path, target: Path) -> None:
 
 def _copy_file(source: Path, target: Path) -> None:
     """Copy a file, and what this Python has compiled of it: a job of the same version accepts that while the source's
-    time is the same.
+    time is the same. Compiled files that only their owner may read are left out.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(source, target)
@@ -59,4 +60,5 @@ def _copy_file(source: Path, target: Path) -> None:
     if compiled.exists():
         cache = target.parent / "__pycache__"
         cache.mkdir(exist_ok=True)
-        shutil.copyfile(compiled, cache / name.format(target.stem))
+        with contextlib.suppress(PermissionError):
+            shutil.copyfile(compiled, cache / name.format(target.stem))
