@@ -114,6 +114,7 @@ _PREFIXES = (
     ("BatchedCopyToDevice", Category.COPY),
     ("batched_copy_array_to_devices", Category.COPY),
     ("ProfilerStep#", Category.STEP),
+    ("Profiled batch", Category.STEP),  # Keras; on JAX with the number in the name, and without the stat step_num
     ("$", Category.PYTHON),
 )
 _ALL_PREFIXES = tuple(prefix for prefix, _ in _PREFIXES)

@@ -40,6 +40,44 @@ def test_numbers_in_names_are_numbers_of_steps() -> None:
     assert steps[0].whole_ns.tolist() == [1, 1]
 
 
+def test_a_number_that_counts_with_the_steps_is_no_part_of_the_name() -> None:
+    """xprof groups by the step's number, whatever the name; so does what it writes as JSON."""
+    for write in ("train {}", "train_{}", "train{}", "train #{}"):
+        builder, _, line = _host()
+        for i in range(4, 9):
+            builder.event(line, write.format(i), 100 * i, 90, stats={"step_num": i}, step=True)
+        assert [(s.name, s.number.tolist()) for s in find(builder.build())] == [("train", [4, 5, 6, 7, 8])], write
+
+
+def test_a_number_counted_from_one_is_also_the_step_s() -> None:
+    builder, _, line = _host()
+    for i in range(5):
+        builder.event(line, f"step {i + 1}", 100 * i, 90, stats={"step_num": i}, step=True)
+    assert [(s.name, s.number.tolist()) for s in find(builder.build())] == [("step", [0, 1, 2, 3, 4])]
+
+
+def test_a_number_that_does_not_count_stays_in_the_name() -> None:
+    builder, _, line = _host()
+    for i in range(4):
+        builder.event(line, "gpt2", 100 * i, 60, stats={"step_num": i}, step=True)
+        builder.event(line, "eval 7", 100 * i + 70, 20, stats={"step_num": i}, step=True)
+    assert [(s.name, len(s)) for s in find(builder.build())] == [("gpt2", 4), ("eval 7", 4)]
+
+
+def test_keras_on_jax_writes_the_number_into_the_name() -> None:
+    """Keras 3.15.1, keras/src/backend/jax/tensorboard.py: an annotation without a step number; evaluation has none."""
+    builder, _, line = _host()
+    for i, number in enumerate((17, 18, 19, 0, 1, 2)):
+        builder.event(line, f"Profiled batch {number}", 1000 * i, 900)
+        builder.event(line, "PjitFunction(train_step)", 1000 * i + 10, 20)
+    for i in range(200):
+        builder.event(line, "PjitFunction(test_step)", 6000 + 100 * i, 90)
+    steps = find(builder.build())
+    assert [(s.how, s.name, s.number.tolist()) for s in steps] == [
+        (StepKind.MARKER, "Profiled batch", [17, 18, 19, 0, 1, 2])
+    ]
+
+
 def test_a_marker_around_several_others_is_no_step() -> None:
     """An epoch that is marked takes longer in all than its steps, and is none."""
     builder, _, line = _host()

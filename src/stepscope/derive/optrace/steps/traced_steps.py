@@ -2,7 +2,7 @@
 
 A trace shows steps in several ways, often in more than one: markers set by the program (``train`` with a step number;
 Keras' ``Profiled batch``; kineto's ``ProfilerStep#7``), the profiler's own ``Steps`` line of a device, runs of one
-compiled program on a device, or calls of one function. All of them are returned, the best evidence first; ``Steps.how``
+compiled program on a device, calls of one compiled function, or other work that repeats. All of them are returned, the best evidence first; ``Steps.how``
 and ``Steps.name`` say which it is. The first and the last step are kept, and flagged: the capture may have begun or
 ended in the middle of them.
 
@@ -12,12 +12,14 @@ xprof wants the stat ``_r`` on markers and drops the first and last step; a stoc
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.optrace.steps import repeated_work
 from stepscope.formats import run_metadata
 from stepscope.model.blocks import take
 from stepscope.model.session.optrace import Category, Line, LineKind, PlaneKind
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from stepscope.model.session.optrace import OpTrace
 
 _NUMBER = re.compile(r"(?:.*[#\s])?(\d+)")
+_COUNTED = re.compile(r"(?P<stem>.*?\D)(?P<number>\d+)")
+_SEPARATORS = "#_:- "
 _CALLS = re.compile(r"EagerLocalExecute: (?P<tf>__inference_.+)|PjitFunction\((?P<jax>.+)\)")
 MIN_CALLS = 2
 """A function called once is no step."""
@@ -45,7 +49,7 @@ class StepKind(str, Enum):
     PROGRAM = "program runs"
     """Runs of the compiled program with the most time on a device."""
     CALL = "function calls"
-    """Calls of the function with the most time on a host thread."""
+    """Calls of the compiled function with the most time on a host thread, or of what repeats there."""
     RUN = "run"
     """Each traced run of a session."""
 
@@ -83,7 +87,7 @@ def find(trace: OpTrace) -> tuple[Steps, ...]:
     """All ways in which the trace shows steps, the best evidence first; empty if it shows none."""
     if trace.source.format == run_metadata.FORMAT:
         return tuple(_runs(trace))
-    return tuple([*_markers(trace), *_device_lines(trace), *_programs(trace)] or _calls(trace))
+    return tuple([*_markers(trace), *_device_lines(trace), *_programs(trace)] or [*_calls(trace)] or _repeated(trace))
 
 
 def _markers(trace: OpTrace) -> Iterator[Steps]:
@@ -97,7 +101,9 @@ def _markers(trace: OpTrace) -> Iterator[Steps]:
             continue
         if numbers is None:
             numbers = trace.ints(StatName.STEP_NUM)
-        names = [_stem(trace.strings[i]) for i in trace.metas.name[trace.events.meta[rows]].tolist()]
+        known = numbers[rows].tolist()
+        texts = [trace.strings[i] for i in trace.metas.name[trace.events.meta[rows]].tolist()]
+        names = _stems(texts, known)
         groups += [(name, line, rows[[n == name for n in names]]) for name in dict.fromkeys(names)]
     ranked = sorted(groups, key=lambda g: (_holds_another(trace, g, groups), -int(trace.events.dur_ns[g[2]].sum())))
     for name, line, rows in ranked:
@@ -122,9 +128,25 @@ def _holds_another(trace: OpTrace, group: tuple[str, Line, I64], groups: list[tu
     return False
 
 
-def _stem(name: str) -> str:
-    """A marker's name without its number: ``ProfilerStep`` for ``ProfilerStep#7``."""
-    return name.partition("#")[0] if "#" in name else name
+def _stems(names: list[str], numbers: list[int]) -> list[str]:
+    """Names of markers without the numbers of their steps: ``ProfilerStep`` for ``ProfilerStep#7``, ``train`` for
+    ``train_7`` of step 7. A number that does not count with the steps belongs to the name: that of ``gpt2``.
+    """
+    offsets: dict[str, set[int]] = defaultdict(set)
+    kinds: dict[str, set[str]] = defaultdict(set)
+    stems = []
+    for name, number in zip(names, numbers, strict=True):
+        match = _COUNTED.fullmatch(name)
+        stem = match["stem"] if match and (number >= 0 or match["stem"][-1] in _SEPARATORS) else ""
+        stems.append(stem)
+        if match and stem:
+            offsets[stem].add(int(match["number"]) - number if number >= 0 else 0)
+            kinds[stem].add(name)
+    counted = {stem for stem in offsets if offsets[stem] == {0} or len(offsets[stem]) == 1 < len(kinds[stem])}
+    return [
+        (stem.rstrip(_SEPARATORS) or name) if stem in counted else name.partition("#")[0]
+        for name, stem in zip(names, stems, strict=True)
+    ]
 
 
 def _device_lines(trace: OpTrace) -> Iterator[Steps]:
@@ -163,6 +185,14 @@ def _calls(trace: OpTrace) -> Iterator[Steps]:
         match = _CALLS.fullmatch(trace.strings[trace.metas.name[trace.events.meta[rows[0]]]])
         name = (match["tf"] or match["jax"]) if match else ""
         yield _steps(trace, StepKind.CALL, name, line, rows, np.full(len(rows), -1, np.int64))
+
+
+def _repeated(trace: OpTrace) -> Iterator[Steps]:
+    """What else repeats on a host thread, turn by turn."""
+    turns = repeated_work.find(trace)
+    if turns is not None:
+        steps = _steps(trace, StepKind.CALL, turns.name, turns.line, turns.rows, _named(trace, turns.rows))
+        yield replace(steps, dur_ns=turns.dur_ns)
 
 
 def _runs(trace: OpTrace) -> Iterator[Steps]:

@@ -1,0 +1,39 @@
+"""Files that other people's tools wrote, or that were rebuilt from their reports (shared/public), imported as they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stepscope.app.importing import import_files
+from stepscope.app.report.analyze import report_of
+from stepscope.model.report.finding import Report
+from stepscope.store import open_session
+
+SHARED = Path(__file__).resolve().parents[3] / "shared"
+PUBLIC, SURPRISES = SHARED / "public" / "smallest", SHARED / "surprises" / "files"
+pytestmark = [
+    pytest.mark.skipif(not PUBLIC.is_dir(), reason="the shared public files are not beside this checkout"),
+    pytest.mark.timeout(60),
+]
+
+
+def _report(file: Path, tmp_path: Path) -> Report:
+    return report_of(open_session(import_files([file], tmp_path / "s.stepscope").session))
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "count", "median_ns"),
+    [
+        (PUBLIC / "ort_slow.json", "model_run", 20, 100_000_000),
+        (PUBLIC / "ort_fast.json", "model_run", 200, 10_000_000),
+        (PUBLIC / "record_function_no_steps.json", "train_step", 40, 19_500_000),
+        (SURPRISES / "ort.json", "model_run", 50, 1_000_000),
+    ],
+    ids=lambda one: one.stem if isinstance(one, Path) else None,
+)
+def test_loops_without_markers_have_steps(file: Path, name: str, count: int, median_ns: int, tmp_path: Path) -> None:
+    (trace,) = _report(file, tmp_path).op_traces
+    assert [(s.how, s.name, s.count) for s in trace.steps] == [("function calls", name, count)]
+    assert trace.steps[0].median_ns == pytest.approx(median_ns, rel=0.01)
