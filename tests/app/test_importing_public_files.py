@@ -1,4 +1,4 @@
-"""Files that other people's tools wrote, or that were rebuilt from their reports (shared/public), imported as they are."""
+"""Files of other people's tools, or rebuilt from their reports (shared/public, shared/surprises), imported as they are."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def build(view: SessionView) -> tuple[OpTable | None, tuple[Diagnostic, ...]]:
 
 def _of(view: SessionView, traced: OpView) -> OpTable | None:
     index = index_of(view, traced.worker)
-    lines = line_times.build(traced.trace, index)
+    lines = line_times.build(traced.trace, index, traced.periods.pauses)
     if not lines.total_ps:
         return None
     steps = traced_steps.find(traced.trace)  # ops of a step that is cut count too

@@ -70,7 +70,7 @@ def build(view: SessionView) -> ComputeLines | None:
     trace, index = view.traces.shown, view.graphs
     if trace is None or index is None:
         return None
-    ops = [op for op in line_times.build(trace.trace, index).ops if not of_input(index, op)]
+    ops = [op for op in line_times.build(trace.trace, index, trace.periods.pauses).ops if not of_input(index, op)]
     total = sum(op.self_ps for op in ops)
     if not total:
         return None

@@ -80,7 +80,8 @@ def build(view: SessionView) -> HotFunction | None:
     trace, index = view.traces.shown, view.graphs
     if trace is None or index is None:
         return None
-    ops = [op for op in line_times.build(trace.trace, index).ops if not compute_lines.of_input(index, op)]
+    timed = line_times.build(trace.trace, index, trace.periods.pauses)
+    ops = [op for op in timed.ops if not compute_lines.of_input(index, op)]
     total = sum(op.self_ps for op in ops)
     updaters = compute_lines.optimizers(index)
     mine = [

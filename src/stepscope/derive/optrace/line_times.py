@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
 
     from stepscope.derive.graph.index import GraphIndex
+    from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.optrace.compiled_ops import CompiledOp
     from stepscope.model.log.graph import Layer
     from stepscope.model.session.optrace import OpTrace
@@ -150,10 +151,10 @@ def _only(values: list[T]) -> T | None:
     return values[0] if all(value == values[0] for value in values) else None
 
 
-def build(trace: OpTrace, index: GraphIndex) -> OpLines:
-    """Joins a trace to the graph nodes of its process."""
+def build(trace: OpTrace, index: GraphIndex, pauses: Intervals | None = None) -> OpLines:
+    """Joins a trace to the graph nodes of its process; ops that begin in ``pauses`` do not count."""
     compiled = compiled_ops.build(trace)
-    stats, programs = op_times.build(trace, compiled), compiled.by_name()
+    stats, programs = op_times.build(trace, compiled, pauses), compiled.by_name()
     in_data = _data_share(trace)
     ops: list[OpTime] = []
     for row in stats.rows():

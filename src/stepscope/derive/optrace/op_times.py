@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace import compiled_ops
 from stepscope.derive.optrace.host.event_nesting import parents, self_times
 from stepscope.formats.op_names import WHOLE_PROGRAM, parse_op
@@ -27,6 +28,7 @@ from stepscope.model.session.optrace_stats import StatName
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.optrace.compiled_ops import CompiledOps
     from stepscope.model.records import F64, I64
     from stepscope.model.session.optrace import I8, I32, Line, OpTrace, Plane
@@ -78,8 +80,13 @@ class OpStats:
             )
 
 
-def build(trace: OpTrace, compiled: CompiledOps | None = None) -> OpStats:
-    """Time per op of a whole trace; ``compiled``: its ops of compiled programs, if they are known already.
+def build(trace: OpTrace, compiled: CompiledOps | None = None, pauses: Intervals | None = None) -> OpStats:
+    """Time per op of a trace.
+
+    Args:
+        trace: the trace.
+        compiled: its ops of compiled programs, if they are known already.
+        pauses: times whose ops do not count.
 
     Raises:
         FormatError, SessionError: the trace's stats cannot be read.
@@ -88,7 +95,8 @@ def build(trace: OpTrace, compiled: CompiledOps | None = None) -> OpStats:
     """
     gpus = [plane for plane in trace.planes if plane.kind in DEVICE_KINDS]
     programs = compiled or compiled_ops.build(trace)
-    tables = [_by_meta(trace), *(_by_framework_op(trace, plane, programs) for plane in gpus)]
+    out = pauses or intervals.empty()
+    tables = [_by_meta(trace, out), *(_by_framework_op(trace, plane, programs, out) for plane in gpus)]
     plane = np.concatenate([t.plane for t in tables])
     self_ps = np.concatenate([t.self_ps for t in tables])
     order = np.lexsort((plane, -self_ps))
@@ -105,7 +113,15 @@ def build(trace: OpTrace, compiled: CompiledOps | None = None) -> OpStats:
     )
 
 
-def _by_meta(trace: OpTrace) -> OpStats:
+def _counted(trace: OpTrace, rows: I64, pauses: Intervals) -> I64:
+    """The rows that do not begin in a pause."""
+    if not len(pauses[0]):
+        return rows
+    start = trace.events.start_ns[rows]
+    return rows[~intervals.overlapping(pauses, start, start + 1)]
+
+
+def _by_meta(trace: OpTrace, pauses: Intervals) -> OpStats:
     """Ops identified by their kind of event alone: on host threads and TPU cores."""
     metas, events = trace.metas, trace.events
     is_op = metas.op_type != 0
@@ -113,7 +129,7 @@ def _by_meta(trace: OpTrace) -> OpStats:
     for line in trace.lines:
         if line.derived or line.kind in {LineKind.STREAM, LineKind.ASYNC_OPS}:
             continue
-        rows = line.first + np.flatnonzero(take(is_op, events.meta[line.slice]))
+        rows = _counted(trace, line.first + np.flatnonzero(take(is_op, events.meta[line.slice])), pauses)
         if not len(rows):
             continue
         rows, start_ns, dur = _spans(trace, line, rows)
@@ -164,11 +180,12 @@ def _exact(trace: OpTrace, rows: I64) -> I64:
     return dur
 
 
-def _by_framework_op(trace: OpTrace, plane: Plane, programs: CompiledOps) -> OpStats:
+def _by_framework_op(trace: OpTrace, plane: Plane, programs: CompiledOps, pauses: Intervals) -> OpStats:
     """Ops whose kernels ran in the streams of a device. Streams do not nest: self time is total time."""
     events, metas = trace.events, trace.metas
     lines = [line for line in trace.lines_of(LineKind.STREAM) if line.plane == plane.index]
     rows = np.concatenate([np.empty(0, np.int64), *(np.arange(line.first, line.last) for line in lines)])
+    rows = _counted(trace, rows, pauses)
     op, ops = _ops_of(trace, plane, rows, programs)
     plain = np.flatnonzero(op < 0)
     op[plain] = len(ops) + metas.name[events.meta[rows[plain]]]

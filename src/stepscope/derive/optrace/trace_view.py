@@ -161,7 +161,7 @@ class OpView:
 
     @cached_property
     def _stage_calls(self) -> tuple[Calls, Work] | None:
-        calls = stage_calls.build(self.trace, self.domain, self.waits)
+        calls = stage_calls.build(self.trace, self.domain, self.waits, step_periods.build(self.trace).windows)
         return (calls, stage_calls.work(self.trace, self.domain, calls)) if calls is not None else None
 
     @cached_property

@@ -41,7 +41,7 @@ def test_numbers_in_names_are_numbers_of_steps() -> None:
 
 
 def test_a_number_that_counts_with_the_steps_is_no_part_of_the_name() -> None:
-    """xprof groups by the step's number, whatever the name; so does what it writes as JSON."""
+    """What xprof groups by the step's number, whatever the name; its own JSON has the number in the name."""
     for write in ("train {}", "train_{}", "train{}", "train #{}"):
         builder, _, line = _host()
         for i in range(4, 9):

@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace.host import thread_pieces
 from stepscope.derive.optrace.host.activity import CAPTURED, RUN_ID, Activity, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.optrace.host.activity import Domain
     from stepscope.derive.optrace.host.batch_waits import Waits
     from stepscope.model.records import I64, Bool
@@ -97,11 +99,11 @@ def _path(name: str) -> Path:
     return tuple(_INDEX.sub("", p) if _MANY.search(_INDEX.sub("", p)) else p for p in parts)
 
 
-def build(trace: OpTrace, domain: Domain, waits: Waits) -> Calls | None:
+def build(trace: OpTrace, domain: Domain, waits: Waits, steps: Intervals) -> Calls | None:
     """The calls of the pipeline that fed the steps; None if none was recorded.
 
-    Of several pipelines (training and validation) it is the one that delivered most batches to the steps. New epochs
-    make new iterators of the same shape, which are counted together.
+    Of several pipelines (training and validation) it is the one that delivered most batches within the steps, if any
+    did. New epochs make new iterators of the same dataset and shape, which are counted together.
     """
     rows = _named(trace, domain, lambda name: name.startswith(_PREFIX))
     if not len(rows):
@@ -113,15 +115,17 @@ def build(trace: OpTrace, domain: Domain, waits: Waits) -> Calls | None:
     shapes: dict[int, set[Path]] = {}
     for number, path in zip(root.tolist(), path_of, strict=True):
         shapes.setdefault(number, set()).add(path)
-    shape_of = {number: frozenset(paths) for number, paths in shapes.items()}
-    batches: Counter[frozenset[Path]] = Counter()
-    for number, taken in _taken(domain, waits, rows, which, root).items():
-        batches[shape_of[number]] += taken
-    if not batches:
+    root_of = _names_of(trace, rows[first])
+    shape_of = {number: (frozenset(paths), root_of[number]) for number, paths in shapes.items()}
+    taken = _taken(domain, waits, rows, which, root)
+    if not len(taken):
         return None
-    shape, taken = batches.most_common(1)[0]
+    begun = trace.events.start_ns[rows[taken]]
+    within = taken[intervals.overlapping(steps, begun, begun + 1)]
+    fed = Counter(shape_of[number] for number in which[within if len(within) else taken].tolist()).most_common(1)[0][0]
+    shape, _ = fed
     paths = tuple(sorted(shape))
-    position = [paths.index(p) if shape_of[r] == shape else -1 for p, r in zip(path_of, root.tolist(), strict=True)]
+    position = [paths.index(p) if shape_of[r] == fed else -1 for p, r in zip(path_of, root.tolist(), strict=True)]
     stage = np.array(position, np.int64)[which]
     mine = stage >= 0
     rows = rows[mine]
@@ -133,7 +137,7 @@ def build(trace: OpTrace, domain: Domain, waits: Waits) -> Calls | None:
         buffered=trace.ints_at("buffered_elements", rows),
         paths=paths,
         datasets=_datasets(trace, rows, stage[mine], paths),
-        batches=taken,
+        batches=sum(shape_of[number] == fed for number in which[taken].tolist()),
     )
 
 
@@ -156,14 +160,21 @@ def _roots(ids: list[int], callers: list[int]) -> list[int]:
     return found
 
 
-def _taken(domain: Domain, waits: Waits, rows: I64, which: I64, root: I64) -> Counter[int]:
-    """Batches taken by the steps, by root; if no taker was recorded (a device's own buffer takes them), all."""
+def _taken(domain: Domain, waits: Waits, rows: I64, which: I64, root: I64) -> I64:
+    """The calls in which steps took a batch, as positions in ``rows``; if no taker was recorded (a device's own buffer
+    takes them), all calls of roots.
+    """
     at_root = root[which] == which
     asked = np.zeros(len(domain.parent), np.bool_)
     asked[waits.event] = True
-    inside = nearest(domain.parent, asked, rows) >= 0
-    chosen = at_root & inside if (at_root & inside).any() else at_root
-    return Counter(which[chosen].tolist())
+    inside = at_root & (nearest(domain.parent, asked, rows) >= 0)
+    return np.flatnonzero(inside if inside.any() else at_root)
+
+
+def _names_of(trace: OpTrace, rows: I64) -> list[str]:
+    """Names of the datasets of some calls: those of training and validation differ in their numbers."""
+    codes, texts = trace.texts("name")
+    return [texts[code] if code >= 0 else "" for code in codes[rows].tolist()]
 
 
 def _datasets(trace: OpTrace, rows: I64, path: I64, paths: tuple[Path, ...]) -> dict[Path, str]:

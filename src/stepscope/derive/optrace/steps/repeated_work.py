@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -136,7 +137,7 @@ def _kinds(trace: OpTrace, rows: I64) -> tuple[I64, list[str]]:
     for stem, members in series.items():
         members.sort()
         numbers = [number for _, number, _ in members]
-        if len(members) >= MIN_TURNS and all(a < b for a, b in zip(numbers, numbers[1:], strict=False)):
+        if len(members) >= MIN_TURNS and all(a < b for a, b in pairwise(numbers)):
             kind_of[[i for *_, i in members]] = members[0][2]
             names[members[0][2]] = stem
     return kind_of[inverse], names

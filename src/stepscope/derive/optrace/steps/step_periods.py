@@ -12,17 +12,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.optrace.steps import traced_steps
+from stepscope.model.blocks import take
+from stepscope.model.session.optrace import LineKind
 from stepscope.wire.kinds import STEP_MARKER
 
 if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.optrace.steps.traced_steps import StepKind
-    from stepscope.model.records import I64
+    from stepscope.model.records import I64, Bool
     from stepscope.model.session.optrace import OpTrace
 
 MAX_GAP_FACTOR = 20
 """A gap between two steps of this many median periods is a pause (another phase of the program), and part of no
 step."""
+
+MIN_OTHER_CALLS = 4
+"""Calls of another compiled function between two steps that are a phase of their own, as an evaluation is, if most
+steps are not followed by such."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +59,12 @@ class Periods:
         return self.start_ns, self.end_ns
 
     @property
+    def pauses(self) -> Intervals:
+        """Times between two steps that are part of none."""
+        between = self.start_ns[1:] > self.end_ns[:-1]
+        return self.end_ns[:-1][between], self.start_ns[1:][between]
+
+    @property
     def dur_ns(self) -> I64:
         """Durations."""
         return self.end_ns - self.start_ns
@@ -81,9 +93,7 @@ def of(trace: OpTrace, steps: traced_steps.Steps) -> Periods:
     start, end = steps.start_ns, steps.start_ns + steps.dur_ns
     number = np.where(steps.number >= 0, steps.number, np.arange(len(steps)))
     if len(steps) > 1:
-        periods = np.diff(start)
-        usual = float(np.median(periods))
-        follows = np.where(periods > MAX_GAP_FACTOR * usual, np.maximum(end[:-1], start[:-1] + 1), start[1:])
+        follows = np.where(_paused(trace, steps), np.maximum(end[:-1], start[:-1] + 1), start[1:])
         last = len(start) if steps.name == STEP_MARKER else len(start) - 1
         end = np.append(np.minimum(follows, start[1:]), end[-1])[:last]
         start, number = start[:last], number[:last]
@@ -96,6 +106,31 @@ def of(trace: OpTrace, steps: traced_steps.Steps) -> Periods:
         how=steps.how,
         name=steps.name,
     )
+
+
+def _paused(trace: OpTrace, steps: traced_steps.Steps) -> Bool:
+    """Which steps are followed by something else than the next step: a long gap, or a loop over another function."""
+    periods = np.diff(steps.start_ns)
+    other = _other_calls(trace, steps) >= MIN_OTHER_CALLS
+    if 2 * np.count_nonzero(other) >= len(other):  # what most steps are followed by belongs to the loop
+        other[:] = False
+    long: Bool = periods > MAX_GAP_FACTOR * float(np.median(periods))
+    return long | other
+
+
+def _other_calls(trace: OpTrace, steps: traced_steps.Steps) -> I64:
+    """Calls of compiled functions that no step calls, between each step and the next: int64[gap]."""
+    found = np.zeros(len(steps) - 1, np.int64)
+    line = trace.lines[steps.line]
+    if line.kind is not LineKind.THREAD:
+        return found
+    rows = line.first + np.flatnonzero(take(traced_steps.function_calls(trace), trace.events.meta[line.slice]))
+    called, meta = trace.events.start_ns[rows], trace.events.meta[rows]
+    step = np.searchsorted(steps.start_ns, called, side="right") - 1
+    inside = (step >= 0) & (called < (steps.start_ns + steps.dur_ns)[step])
+    other = ~inside & (step >= 0) & (step < len(found)) & ~np.isin(meta, meta[inside])
+    np.add.at(found, step[other], 1)
+    return found
 
 
 def whole(trace: OpTrace) -> Periods:

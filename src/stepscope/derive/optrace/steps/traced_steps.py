@@ -2,9 +2,9 @@
 
 A trace shows steps in several ways, often in more than one: markers set by the program (``train`` with a step number;
 Keras' ``Profiled batch``; kineto's ``ProfilerStep#7``), the profiler's own ``Steps`` line of a device, runs of one
-compiled program on a device, calls of one compiled function, or other work that repeats. All of them are returned, the best evidence first; ``Steps.how``
-and ``Steps.name`` say which it is. The first and the last step are kept, and flagged: the capture may have begun or
-ended in the middle of them.
+compiled program on a device, calls of one compiled function, or other work that repeats. All of them are returned, the
+best evidence first; ``Steps.how`` and ``Steps.name`` say which it is. The first and the last step are kept, and flagged:
+the capture may have begun or ended in the middle of them.
 
 xprof wants the stat ``_r`` on markers and drops the first and last step; a stock Keras 3 capture has no ``_r``.
 """
@@ -171,10 +171,15 @@ def _programs(trace: OpTrace) -> Iterator[Steps]:
             yield _steps(trace, StepKind.PROGRAM, name, line, rows, np.full(len(rows), -1, np.int64))
 
 
+def function_calls(trace: OpTrace) -> Bool:
+    """Which kinds of events are calls of compiled functions: bool[meta]."""
+    return np.array([_CALLS.fullmatch(trace.strings[i]) is not None for i in trace.metas.name.tolist()], np.bool_)
+
+
 def _calls(trace: OpTrace) -> Iterator[Steps]:
     """The function with the most time in calls, over all host threads."""
     best: tuple[int, Line, I64] | None = None
-    wanted = np.array([_CALLS.fullmatch(trace.strings[i]) is not None for i in trace.metas.name.tolist()], np.bool_)
+    wanted = function_calls(trace)
     for line in trace.lines_of(LineKind.THREAD):
         rows = _dominant(trace, line, wanted)
         total = int(trace.events.dur_ns[rows].sum()) if rows is not None else 0
