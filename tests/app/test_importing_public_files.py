@@ -1,4 +1,4 @@
-"""Files of other people's tools, or rebuilt from their reports (shared/public, shared/surprises), imported as they are."""
+"""Files of other people's tools, or rebuilt from their reports (shared/public, shared/surprises), as they are."""
 
 from __future__ import annotations
 

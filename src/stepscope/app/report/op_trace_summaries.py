@@ -61,11 +61,11 @@ def summary(name: str, trace: OpTrace) -> OpTraceSummary:
 
 
 def _all_steps(trace: OpTrace) -> tuple[OpTraceSteps, ...]:
-    """All ways in which it shows steps; the first by the work of the device, if the host is ahead of it."""
+    """All ways in which it shows steps; the first by the work that was queued, if the program is ahead of it."""
     found = [_steps(steps) for steps in traced_steps.find(trace)]
-    if found and device_work.captured(trace) and (periods := OpView(trace).periods).by_device:
+    if found and (periods := OpView(trace).periods).by_device:
         found[0] = OpTraceSteps(
-            how=BY_DEVICE,
+            how=BY_DEVICE if device_work.captured(trace) else BY_HOST,
             name=periods.name,
             count=len(periods),
             median_ns=int(np.median(periods.dur_ns)),
@@ -77,6 +77,10 @@ def _all_steps(trace: OpTrace) -> tuple[OpTraceSteps, ...]:
 
 BY_DEVICE = "device work of"
 """How steps are said to be recognised whose times are those of their work on the device."""
+
+
+BY_HOST = "queued work of"
+"""The same where threads of the host do the work."""
 
 
 def _steps(steps: traced_steps.Steps) -> OpTraceSteps:

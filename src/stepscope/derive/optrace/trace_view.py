@@ -22,6 +22,7 @@ from stepscope.derive.optrace.steps import (
     critical_path,
     device_idle,
     device_periods,
+    host_runs,
     step_parts,
     step_periods,
     trace_lanes,
@@ -85,12 +86,16 @@ class OpView:
 
     @cached_property
     def periods(self) -> Periods:
-        """The steps: by the work of the device where the host is ahead of it."""
+        """The steps: by the work of the device, or of JAX's threads, where their caller is ahead of it."""
         marked = step_periods.build(self.trace)
         device = device_work.main(self.trace) if marked.how is not None else -1
-        if device < 0 or marked.plane == device:
+        if marked.how is None or marked.plane == device:
             return marked
-        return device_periods.follow(self.trace, marked, launch_times.build(self.trace, self.domain, device))
+        if device >= 0:
+            work = device_periods.of_launches(launch_times.build(self.trace, self.domain, device))
+        else:
+            work = host_runs.build(self.trace)
+        return device_periods.follow(self.trace, marked, work) if work is not None else marked
 
     @cached_property
     def framework(self) -> Framework:

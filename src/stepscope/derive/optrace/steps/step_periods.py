@@ -47,7 +47,7 @@ class Periods:
     """How the steps were recognised; None: no steps, and the one period is the whole trace."""
     name: str
     by_device: bool = False
-    """Whether they are those of the device's work, behind the host's markers."""
+    """Whether they are those of the work that was queued for a device or for other threads, behind the caller."""
 
     def __len__(self) -> int:
         """Number of periods."""

@@ -3,8 +3,8 @@
 A trace shows steps in several ways, often in more than one: markers set by the program (``train`` with a step number;
 Keras' ``Profiled batch``; kineto's ``ProfilerStep#7``), the profiler's own ``Steps`` line of a device, runs of one
 compiled program on a device, calls of one compiled function, or other work that repeats. All of them are returned, the
-best evidence first; ``Steps.how`` and ``Steps.name`` say which it is. The first and the last step are kept, and flagged:
-the capture may have begun or ended in the middle of them.
+best evidence first; ``Steps.how`` and ``Steps.name`` say which it is. The first and the last step are kept, and
+flagged: the capture may have begun or ended in the middle of them.
 
 xprof wants the stat ``_r`` on markers and drops the first and last step; a stock Keras 3 capture has no ``_r``.
 """
