@@ -37,3 +37,16 @@ def test_loops_without_markers_have_steps(file: Path, name: str, count: int, med
     (trace,) = _report(file, tmp_path).op_traces
     assert [(s.how, s.name, s.count) for s in trace.steps] == [("function calls", name, count)]
     assert trace.steps[0].median_ns == pytest.approx(median_ns, rel=0.01)
+
+
+def test_one_bad_name_costs_one_event(tmp_path: Path) -> None:
+    report = _report(PUBLIC / "one_bad_name.json", tmp_path)
+    assert report.op_traces[0].events == 100
+    (note,) = [d.text for d in report.diagnostics if d.code == "DX123"]
+    assert note.endswith("1 of its events")
+
+
+def test_a_cut_gzip_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    report = _report(PUBLIC / "cut.json.gz", tmp_path)
+    assert report.op_traces[0].events > 100
+    assert any("its gzip stream has no end" in d.text for d in report.diagnostics)

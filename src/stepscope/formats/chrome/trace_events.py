@@ -62,7 +62,7 @@ def read_file(path: Path) -> OpTrace:
     """The op trace of a trace-event file, gzipped or not.
 
     Raises:
-        FormatError: it cannot be read, is not a trace, or is damaged elsewhere than at its end.
+        FormatError: it cannot be read, is not a trace, or none of its events is whole.
     """
     try:
         content = path.read_bytes()
@@ -288,10 +288,8 @@ class _Assembly:
         for what, count in self.repaired.items():
             if count:
                 builder.diagnostic("DX123", f"{self.name}: {count} {what}")
-        if self.file.left_out_bytes:
-            builder.diagnostic(
-                "DX123", f"{self.name}: truncated file: the last {self.file.left_out_bytes} bytes were ignored"
-            )
+        for text in self.file.told:
+            builder.diagnostic("DX123", f"{self.name}: {text}")
 
 
 _KINDS = {

@@ -1,7 +1,8 @@
-"""Chrome trace-event JSON: decoded, repaired where the format allows it, but not interpreted.
+"""Chrome trace-event JSON: decoded, repaired where parts of it are whole (``trace_repair``), but not interpreted.
 
 A file is an array of events, or an object that holds one as ``traceEvents``. Its end may be missing: the format allows
-a missing ``]``, and a job that dies leaves a cut event. ``.gz`` is recognised by its first bytes.
+a missing ``]``, and a job that dies leaves a cut event, or a gzip stream without its end. ``.gz`` is recognised by its
+first bytes.
 
 Source: Trace Event Format, https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 """
@@ -9,17 +10,17 @@ Source: Trace Event Format, https://docs.google.com/document/d/1CvAClvFfyA5R-PhY
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from stepscope.errors import FormatError
+from stepscope.formats.chrome import trace_repair
 
 MAX_BYTES = 4 << 30
 """Maximum size after unpacking; larger files are refused."""
 _GZIP = b"\x1f\x8b"
-_CUTS = 64
-"""Number of object ends that are tried, from the end, if a file is cut."""
+_UNENDED = "its gzip stream has no end"
 
 Json = object
 """Any JSON value."""
@@ -62,32 +63,34 @@ class TraceFile:
     """What kineto says of the machine's GPUs."""
     samples: int = 0
     """Number of stack samples in addition to the events."""
-    left_out_bytes: int = 0
-    """Bytes omitted at the end of a cut file."""
+    told: tuple[str, ...] = ()
+    """What was repaired or left out."""
 
 
 def decode(content: bytes, name: str) -> TraceFile:
     """The events of a trace file.
 
     Raises:
-        FormatError: it is not JSON, holds no events, or is damaged elsewhere than at its end.
+        FormatError: it is not JSON, holds no events, or none of them is whole.
     """
+    unended = False
     if content.startswith(_GZIP):
-        content = _unpacked(content, name)
+        content, unended = _unpacked(content, name)
     text = content.strip()
     if not text:
+        if unended:
+            raise FormatError(f"{name}: truncated: {_UNENDED}; expected a complete file")
         raise FormatError(f"{name}: empty; expected trace events as JSON")
     if text[:1] not in {b"[", b"{"}:
         raise FormatError(f"{name}: begins with {text[:12]!r}; expected JSON, an array or an object of trace events")
     try:
-        return _read(text, name, 0)
-    except UnicodeDecodeError as error:
-        raise FormatError(f"{name}: damaged: not UTF-8 text ({error.reason}); expected trace events") from error
-    except msgspec.DecodeError as error:
-        return _repaired(text, name, error)
+        return _read(text, name)
+    except (UnicodeDecodeError, msgspec.DecodeError) as error:
+        return _repaired(text, name, error, unended=unended)
 
 
-def _unpacked(content: bytes, name: str) -> bytes:
+def _unpacked(content: bytes, name: str) -> tuple[bytes, bool]:
+    """The text, and whether its end is missing."""
     unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)
     try:
         text = unpacker.decompress(content, MAX_BYTES)
@@ -95,14 +98,16 @@ def _unpacked(content: bytes, name: str) -> bytes:
         raise FormatError(f"{name}: damaged gzip file ({error}); expected trace events as JSON") from error
     if unpacker.unconsumed_tail:
         raise FormatError(f"{name}: more than {MAX_BYTES >> 30} GiB when unpacked; expected less")
-    if not unpacker.eof:
-        raise FormatError(f"{name}: truncated: its gzip stream has no end; expected a complete file")
-    return text
+    return (text, False) if unpacker.eof else (text + unpacker.flush(), True)
 
 
-def _read(text: bytes, name: str, left_out: int) -> TraceFile:
+def _array(text: bytes) -> list[RawEvent]:
+    return msgspec.json.decode(text, type=list[RawEvent])
+
+
+def _read(text: bytes, name: str) -> TraceFile:
     if text[:1] == b"[":
-        return TraceFile(events=msgspec.json.decode(text, type=list[RawEvent]), left_out_bytes=left_out)
+        return TraceFile(events=_array(text))
     found = msgspec.json.decode(text, type=_Object)
     if found.trace_events is None:
         raise FormatError(f"{name}: JSON without traceEvents; expected a Chrome, TensorFlow or kineto trace")
@@ -113,20 +118,33 @@ def _read(text: bytes, name: str, left_out: int) -> TraceFile:
         base_ns=base if isinstance(base, int) else 0,
         devices=found.device_properties,
         samples=len(found.samples) if isinstance(found.samples, list) else 0,
-        left_out_bytes=left_out,
     )
 
 
-def _repaired(text: bytes, name: str, error: msgspec.DecodeError) -> TraceFile:
-    """The events before the cut, if a cut is the only damage."""
-    closing = b"]" if text[:1] == b"[" else b"]}"
-    end = len(text)
-    for _ in range(_CUTS):
-        end = text.rfind(b"}", 0, end)
-        if end < 0:
-            break
-        try:
-            return _read(text[: end + 1] + closing, name, len(text[end + 1 :].strip(b", \t\r\n")))
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            continue
-    raise FormatError(f"{name}: damaged JSON ({error}); expected trace events") from error
+def _repaired(text: bytes, name: str, error: ValueError, *, unended: bool) -> TraceFile:
+    """The events that are whole, with what was repaired or left out."""
+    text, replaced = trace_repair.text_of(text)
+    told = [replaced] if replaced else []
+    try:
+        return replace(_read(text, name), told=tuple(told or ["control characters within texts were replaced"]))
+    except msgspec.DecodeError as again:
+        error = again
+    found = trace_repair.read(text, _array)
+    if found is None:
+        why = f"truncated: {_UNENDED}" if unended else f"damaged JSON ({error})"
+        raise FormatError(f"{name}: {why}; expected trace events") from error
+    events, repaired = found
+    try:
+        around = _read(repaired.before + repaired.after, name)
+    except msgspec.DecodeError:  # what follows the events is cut or broken: its beginning stands before them
+        around = _read(repaired.before + (b"]" if text[:1] == b"[" else b"]}"), name)
+        told.append("what follows the events could not be read")
+    if repaired.broken:
+        told.append(
+            f"left out, as they are no JSON (a quote in a name, for example): {repaired.broken:,} of its events"
+        )
+    if repaired.cut_bytes:
+        told.append(f"truncated file: the last {repaired.cut_bytes} bytes were ignored")
+    if unended:
+        told.append(_UNENDED)
+    return replace(around, events=events, told=tuple(told))
