@@ -14,7 +14,7 @@ from stepscope.derive.view import SessionView
 from stepscope.detectors import registry
 from stepscope.detectors.base import IMPORTED_HINTS, Signal, run
 from stepscope.model.report.finding import Checked, Diagnostic, Finding
-from stepscope.model.session.optrace import OpTrace
+from stepscope.model.session.optrace import OpTrace, TraceSource
 from stepscope.model.session.session import Manifest, Session, StoredOpTrace
 
 
@@ -61,3 +61,26 @@ def test_a_file_without_steps_says_so() -> None:
     (recompilation,) = [c for c in checked if c.detector == "GRF010"]
     assert recompilation.missing == ("op trace of some steps",)
     assert recompilation.hint == IMPORTED_HINTS[Signal.OP_TRACE]
+
+
+def _launching(*steps: float) -> OpTrace:
+    """Steps of PyTorch on a GPU that launch three kernels, one of which takes so long to launch; the last is cut."""
+    made = Maker(TraceSource(format="kineto"))
+    stream = made.stream(made.device())
+    at = 0.0
+    for i, slow in enumerate((*steps, 10)):
+        made.step(at, slow + 900, i)
+        for k, called in enumerate((10, 200, slow + 400)):
+            made.launch(made.main, stream, f"kernel_{k}", at + called, at + called + 5, 150)
+        made.span(made.main, "aten::add_:add_", at + 380, slow)
+        at += slow + 1000
+    return made.trace()
+
+
+@pytest.mark.parametrize(("steps", "outcome"), [([6500], "undecided"), ([6500, 6400, 6600], "found")])
+def test_one_cold_step_of_a_file_is_no_launch_bound_training(steps: list[float], outcome: str) -> None:
+    """The first use of a kernel takes milliseconds; several such steps are a finding."""
+    found, (checked,), failures = _run("KRN001", _imported(_launching(*steps)))
+    assert failures == ()
+    assert (len(found), checked.outcome) == (int(outcome == "found"), outcome)
+    assert ("warm-up" in checked.hint) == (outcome == "undecided")

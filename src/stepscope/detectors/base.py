@@ -18,6 +18,7 @@ from stepscope.causes.job import hidden_wait, purpose
 from stepscope.causes.system import contention, gpu, memory_leak, resources, steady_page_faults
 from stepscope.derive import steps_view
 from stepscope.derive.python import stack_samples
+from stepscope.detectors import one_step
 from stepscope.detectors.costs import compute_ratio, cost_of
 from stepscope.detectors.ranking import meet, rank
 from stepscope.errors import DamagedError, install_command
@@ -261,6 +262,8 @@ def run(
             failures.append(Diagnostic(code="DX030", text=f"{detector.code} failed: {type(error).__name__}: {error}"))
             checked.append(_checked(detector, "failed", [], str(error)))
             continue
+        if Signal.DEVICE_TRACE in detector.needs and results and one_step.only_one(view):
+            results = [Undecided(missing=Signal.DEVICE_TRACE, hint=one_step.HINT)]
         mine = [_finding(detector, r, view) for r in results if isinstance(r, Seen)]
         open_questions = [r for r in results if not isinstance(r, Seen)]
         findings.extend(mine)

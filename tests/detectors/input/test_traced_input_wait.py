@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
+from tests.derive.op_traces import Maker
 from tests.derive.sessions import Job
 from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures, look
 from tests.detectors.jobs import nothing
-from tests.detectors.traced_jobs import TRACE, fed, loaded
+from tests.detectors.traced_jobs import TRACE, fed, holding, loaded
 
 from stepscope.detectors.input.traced_input_wait import DETECTOR
 from stepscope.model.report.finding import Finding
@@ -81,3 +84,48 @@ def test_a_measured_job_is_left_to_those_that_measure_it() -> None:
     job = fed(60_000, work=0.95, kind="PyFunc")
     _, checked = look(DETECTOR, job)
     assert checked.outcome == "not-applicable"
+
+
+def _waiting_without_maker(wait: float) -> Job:
+    """JAX's steps take their batch with next from something that the profiler does not record (tf.data, a process)."""
+    made = Maker()
+    for i in range(10):
+        at = 100_000 * i
+        made.step(at, 99_000, i)
+        made.span(made.main, "$builtins next", at + 10, wait)
+        made.span(made.main, "PjitFunction(train_step)", at + 20 + wait, 90_000 - wait)
+        made.op(made.main, "dot:dot_general", at + 30 + wait, 80_000 - wait)
+    return holding(made.trace(), measured=False)
+
+
+def _wait_beyond_its_stages() -> Job:
+    """The pipeline's stages take a tenth of the wait for a batch: its records come from another process."""
+    made = Maker()
+    fetch = made.thread("tf_data_get_next")
+    for i in range(10):
+        at = 100_000 * i
+        made.step(at, 99_000, i)
+        made.call(at, 98_000, i + 1)
+        made.get_next(fetch, at + 3, 60_000, i + 1)
+        made.stage(fetch, "Root", at + 59_000, 900)
+        made.op(fetch, "model/MatMul:MatMul", at + 61_000, 30_000, i + 1)
+    return holding(made.trace(), measured=False)
+
+
+@pytest.mark.parametrize(
+    ("job", "says"),
+    [
+        (lambda: _waiting_without_maker(40_000), "JAX's profiler records no work of TensorFlow"),
+        (_wait_beyond_its_stages, "no stage of the pipeline takes as long (Root"),
+        (lambda: loaded(60_000, steps=3), "2 whole steps are too few"),
+    ],
+)
+def test_a_wait_whose_maker_is_not_seen_is_never_clear(job: Callable[[], Job], says: str) -> None:
+    found, checked = look(DETECTOR, job())
+    assert (found, checked.outcome) == ((), "undecided")
+    assert "of the time for their input" in checked.hint
+    assert says in checked.hint
+
+
+def test_steps_that_hardly_wait_are_clear_whoever_makes_their_batches() -> None:
+    assert look(DETECTOR, _waiting_without_maker(10_000))[1].outcome == "clear"

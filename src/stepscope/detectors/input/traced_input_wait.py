@@ -15,6 +15,8 @@ time of its `next`, and `in_process_ratio`, the share of the batches made within
 recorded (JAX) `maker_ratio`, the share of the wait in which the named function ran, and `receiving_ratio`, the share of
 its time in which it read from a socket.
 
+Steps that wait although no maker, or none that takes as long, is in the trace are left undecided.
+
 ## Known limits
 Traced steps are few, and slower than others. Source lines are not known. In a session of a measured job INP001 to
 INP003 are more specific, and this one does not apply. The work of a DataLoader's workers is not in the trace.
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.optrace.host.data_loader import Loader
     from stepscope.derive.optrace.host.loop_calls import Producer
-    from stepscope.derive.optrace.host.traced_stages import StageNode
+    from stepscope.derive.optrace.host.traced_stages import StageNode, Tree
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
 
@@ -72,21 +74,45 @@ def _measured(view: SessionView) -> str:
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
-    """Yield at most one finding."""
+    """Yield at most one finding; none, but a question, where steps wait and nothing shows for what."""
     trace = view.traces.main
-    if trace is None:
+    if trace is None or trace.breakdown.ratio("input-wait") < params.min_wait_ratio:
         return
-    if trace.pipeline is None:
-        if trace.loader is not None:
-            yield from _of_loader(view, trace, trace.loader, params)
-        elif (maker := loop_python.producer(trace)) is not None:
-            yield from _of_python(view, trace, maker, params)
+    if trace.pipeline is not None:
+        yield from _of_pipeline(view, trace, trace.pipeline, params)
+    elif len(trace.periods) < params.min_steps:
+        yield _open(trace, f"{len(trace.periods)} whole steps are too few to say why")
+    elif trace.loader is not None:
+        yield _of_loader(view, trace, trace.loader, params)
+    elif (maker := loop_python.producer(trace)) is not None:
+        yield _of_python(view, trace, maker, params)
+    else:
+        yield _open(trace, f"what makes the batches is not in this trace ({_ELSEWHERE[trace.framework]})")
+
+
+_ELSEWHERE = {
+    "tensorflow": "it may be another process",
+    "jax": "another process, or tf.data: JAX's profiler records no work of TensorFlow, tf.profiler does",
+    "torch": "another process or thread: the profiler records its own",
+}
+
+
+def _open(trace: OpView, why: str) -> Undecided:
+    """Steps wait, for something that is not seen."""
+    wait = trace.breakdown.ratio("input-wait")
+    return Undecided(
+        missing=Signal.OP_TRACE, hint=f"steps wait {format_ratio(wait)} of the time for their input; {why}"
+    )
+
+
+def _of_pipeline(view: SessionView, trace: OpView, tree: Tree, params: Params) -> Iterator[Seen | Undecided]:
+    """The steps wait for tf.data."""
+    wait, stage = trace.breakdown.ratio("input-wait"), tree.blocking
+    per_batch = tree.per_batch(stage.latency_ns)
+    if per_batch < params.min_stage_ratio * wait * trace.periods.mean_ns:
+        yield _open(trace, f"no stage of the pipeline takes as long ({stage.type}: {format_ns(per_batch)} per batch)")
         return
-    wait, stage = trace.breakdown.ratio("input-wait"), trace.pipeline.blocking
-    per_batch = trace.pipeline.per_batch(stage.latency_ns)
-    if wait < params.min_wait_ratio or per_batch < params.min_stage_ratio * wait * trace.periods.mean_ns:
-        return
-    if map_kind.kind(trace.pipeline) != "work":
+    if map_kind.kind(tree) != "work":
         return  # INP005 and INP006 say more
     python = map_kind.python_ratio(stage)
     inside = (
@@ -114,14 +140,12 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     )
 
 
-def _of_loader(view: SessionView, trace: OpView, loader: Loader, params: Params) -> Iterator[Seen]:
+def _of_loader(view: SessionView, trace: OpView, loader: Loader, params: Params) -> Seen:
     """The steps wait for a DataLoader."""
     wait = trace.breakdown.ratio("input-wait")
-    if wait < params.min_wait_ratio or len(trace.periods) < params.min_steps:
-        return
     inside = loader.in_process_ratio >= params.min_python_ratio
     who = "makes each batch in the training process" if inside else "has too few or too slow workers"
-    yield Seen(
+    return Seen(
         title=f"the DataLoader {who}: its next takes {format_ns(loader.mean_ns)} per batch, and steps wait for it "
         f"{format_ratio(wait)} of the time",
         confidence=0.9,
@@ -138,14 +162,12 @@ def _of_loader(view: SessionView, trace: OpView, loader: Loader, params: Params)
     )
 
 
-def _of_python(view: SessionView, trace: OpView, maker: Producer, params: Params) -> Iterator[Seen]:
+def _of_python(view: SessionView, trace: OpView, maker: Producer, params: Params) -> Seen:
     """The steps wait for a generator, a queue or a thread of the program."""
     wait = trace.breakdown.ratio("input-wait")
-    if wait < params.min_wait_ratio or len(trace.periods) < params.min_steps:
-        return
     reads = maker.receiving_ratio >= params.min_python_ratio
     does = "reads from the network" if reads else "works"
-    yield Seen(
+    return Seen(
         title=f"the steps wait for their next batch {format_ratio(wait)} of the time: meanwhile {maker.call} {does} "
         f"for {format_ratio(maker.ratio)} of the wait",
         confidence=0.85,
