@@ -60,3 +60,10 @@ def test_one_cold_step_is_no_finding(tmp_path: Path) -> None:
     report = _report(AMD, tmp_path)
     assert not report.findings
     assert {c.detector: c.outcome for c in report.checked}["KRN001"] == "undecided"
+
+
+def test_an_exchange_that_is_an_annotation_on_another_thread_is_communication(tmp_path: Path) -> None:
+    report = _report(PUBLIC / "gloo_annotations.json", tmp_path)
+    assert report.traced is not None
+    parts = {part.part: part.ratio for part in report.traced.parts}
+    assert parts["collective"] == pytest.approx(0.85, abs=0.01)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from stepscope.errors import FormatError
 from stepscope.formats.chrome import trace_events
+from stepscope.formats.chrome.kineto_names import kineto_meaning
 from stepscope.formats.chrome.trace_lanes import split
 from stepscope.model.session.optrace import Category, LineKind, OpTrace, PlaneKind
 
@@ -225,3 +226,20 @@ def test_any_bytes_are_read_or_refused(content: bytes, opened: bytes) -> None:
     except FormatError as error:
         if "\n" in str(error):
             raise
+
+
+@pytest.mark.parametrize(
+    ("name", "category"),
+    [
+        ("gloo:all_reduce", Category.COLLECTIVE),
+        ("nccl:all_gather", Category.COLLECTIVE),
+        ("mpi:broadcast", Category.COLLECTIVE),
+        ("all_reduce by hand", Category.OTHER),
+        ("Optimizer.step#SGD.step", Category.OTHER),
+    ],
+)
+def test_an_exchange_may_be_an_annotation_only(name: str, category: Category) -> None:
+    """PyTorch's gloo works on a thread of its own, where no op is recorded."""
+    meaning = kineto_meaning(name, "user_annotation")
+    assert meaning is not None
+    assert (meaning.category, meaning.op_type) == (category, "")

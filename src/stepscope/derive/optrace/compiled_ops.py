@@ -5,6 +5,7 @@ An event names its op and its program; the program, in the same file, says what 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from stepscope.model.session.optrace import OpTrace, Program
     from stepscope.model.session.program_ops import Frame, ProgramOp
 
+_NO_PLACE = re.compile(r"dummy_file_name|.*/tensorflow/python/.*")
+"""Files that TensorFlow (2.21) gives for ops that XLA compiles: a placeholder, or where all its ops are made."""
 _LIBRARIES = ("/site-packages/", "/dist-packages/")
 
 
@@ -85,5 +88,6 @@ def _of(program: Program, *, on_device: bool) -> Iterable[CompiledOp]:
 
 
 def _place(op: ProgramOp, through: Counter[tuple[str, int]]) -> Frame | None:
-    own = [frame for frame in op.frames if not any(part in frame.file for part in _LIBRARIES)] or op.frames
+    frames = [frame for frame in op.frames if not _NO_PLACE.fullmatch(frame.file)]
+    own = [frame for frame in frames if not any(part in frame.file for part in _LIBRARIES)] or frames
     return min(own, key=lambda frame: through[frame[::2]], default=None)

@@ -163,9 +163,10 @@ def build(trace: OpTrace, index: GraphIndex, pauses: Intervals | None = None) ->
         share = in_data.get((row.name, row.type), 0.0)
         for part, data in ((1.0 - share, False), (share, True)):
             if part > 0:
-                node = index.node_of(row.name, row.type, data=data)
+                compiled_op = programs.get((row.name, row.type))
+                node = _node(index, row, compiled_op, data=data)
                 made = _op(index, node, row, trace.planes[row.plane].name, part)
-                ops.append(_compiled(made, programs.get((row.name, row.type))))
+                ops.append(_compiled(made, compiled_op))
     ops.sort(key=lambda op: -op.self_ps)
     total = sum(op.self_ps for op in ops)
     return OpLines(ops=tuple(ops), total_ps=total, joined_ps=sum(op.self_ps for op in ops if op.row != NOT_FOUND))
@@ -197,6 +198,14 @@ def origin(index: GraphIndex, node: int) -> Origin:
     return Origin(gradient, of, made, layer, made or built)
 
 
+def _node(index: GraphIndex, row: op_times.OpRow, compiled: CompiledOp | None, *, data: bool) -> int:
+    """The node of an op: by its own name, else by that of the op which XLA made it of."""
+    node = index.node_of(row.name, row.type, data=data)
+    if node == NOT_FOUND and compiled is not None and compiled.place is None and compiled.op.op_name:
+        return index.node_of(compiled.op.op_name, data=data)
+    return node
+
+
 def _op(index: GraphIndex, node: int, row: op_times.OpRow, plane: str, part: float) -> OpTime:
     made = origin(index, node)
     return OpTime(
@@ -220,6 +229,8 @@ def _compiled(made: OpTime, compiled: CompiledOp | None) -> OpTime:
         return made
     op, frame = compiled.op, compiled.place
     found = replace(made, shape=op.shape, flops=op.flops)
+    if frame is None and op.op_name:
+        return replace(found, name=op.op_name)
     if made.row != NOT_FOUND or frame is None:
         return found
     line = Line(frame.file, frame.function, frame.line)

@@ -23,6 +23,8 @@ _CATEGORIES = {
     "python_function": Category.PYTHON,
     "cpu_instant_event": Category.MEMORY,
 }
+_EXCHANGES = ("nccl:", "c10d::", "gloo:", "mpi:", "ucc:", "xccl:", "record_param_comms")
+"""Names of exchanges: ops, or annotations where a backend of torch.distributed has a thread of its own."""
 _KNOWN = {*_CATEGORIES, *DEVICE_CATEGORIES, *ANNOTATIONS, "user_annotation", "trace", "ac2g", "fwdbwd"}
 KNOWN = frozenset(_KNOWN)
 """Lower-case categories that only kineto writes."""
@@ -39,6 +41,8 @@ def kineto_meaning(name: str, category: str) -> Meaning | None:
         known = Category.INPUT
     elif known is Category.OP:
         return _op(name)
+    elif category == "user_annotation" and name.startswith(_EXCHANGES):
+        known = Category.COLLECTIVE
     elif known is Category.RUNTIME:
         said = meaning(name, PlaneKind.HOST, LineKind.THREAD).category
         known = said if said in {Category.WAIT, Category.COPY} else known
@@ -53,6 +57,6 @@ def _op(name: str) -> Meaning:
     """
     if ": " in name:
         return Meaning(category=Category.CALL)
-    collective = name.startswith(("nccl:", "c10d::", "gloo:", "record_param_comms"))
+    collective = name.startswith(_EXCHANGES)
     kind = name.rpartition("::")[2].rpartition(":")[2]
     return Meaning(category=Category.COLLECTIVE if collective else Category.OP, op_name=name, op_type=kind)

@@ -13,7 +13,7 @@ Source: openxla/xla ``xla/service/hlo.proto``, ``xla/xla_data.proto``; ``xla/ser
                          convolution_dimension_numbers = 16, custom_call_target = 28, id = 35, operand_ids = 36,
                          called_computation_ids = 38, backend_config = 43, feature_group_count = 50,
                          batch_group_count = 58
-    OpMetadata           source_file = 3, source_line = 4, stack_frame_id = 15
+    OpMetadata           op_name = 2, source_file = 3, source_line = 4, stack_frame_id = 15
     Window               dimensions = 1 (size = 1, stride = 2, window_dilation = 5, base_dilation = 6)
     ConvolutionDimensionNumbers  kernel_input_feature = 3, kernel_output_feature = 4, kernel_spatial = 6
     DotDimensionNumbers  lhs_contracting_dimensions = 1
@@ -44,6 +44,7 @@ _COMPUTATIONS, _FRAMES = 3, 17
 _INSTRUCTIONS, _COMPUTATION_ID = 2, 5
 _NAME, _OPCODE, _SHAPE, _METADATA, _WINDOW, _CONVOLUTION, _TARGET = 1, 2, 3, 7, 15, 16, 28
 _DOT, _ID, _OPERANDS, _CALLED, _CONFIG, _FEATURE_GROUPS, _BATCH_GROUPS = 30, 35, 36, 38, 43, 50, 58
+_OP_NAME = 2
 _SOURCE_FILE, _SOURCE_LINE, _STACK_FRAME = 3, 4, 15
 _SIZE, _STRIDE, _WINDOW_DILATION, _BASE_DILATION = 1, 2, 5, 6
 _LOCATIONS, _STACK_FRAMES = 3, 4
@@ -71,6 +72,7 @@ class _Instruction:
     groups: int = 1
     frame: int = 0
     source: tuple[str, int] = ("", 0)
+    op_name: str = ""
 
 
 @dataclass(slots=True)
@@ -119,6 +121,7 @@ def _op(one: _Instruction, work: _Work, frames: _Frames) -> ProgramOp:
         opcode=one.target or one.opcode,
         shape=one.shape.first.text,
         flops=work.flops(one),
+        op_name=one.op_name,
         frames=lines,
         convolution=work.convolution(one),
     )
@@ -264,7 +267,9 @@ def _numbered(source: ByteSource, span: Span) -> dict[int, list[int]]:
 def _place(source: ByteSource, one: _Instruction, span: Span) -> None:
     file, line = "", 0
     for number, wire, at, end in fields(source.view, *span):
-        if (number, wire) == (_SOURCE_FILE, BYTES):
+        if (number, wire) == (_OP_NAME, BYTES):
+            one.op_name = source.text(at, end)
+        elif (number, wire) == (_SOURCE_FILE, BYTES):
             file = source.text(at, end)
         elif (number, wire) == (_SOURCE_LINE, VARINT):
             line = at

@@ -43,6 +43,8 @@ class ProgramOp:
     flops: float = 0.0
     """Operations of one run in its matrix products and convolutions by their definition, with those fused into it; an
     algorithm may need fewer. 0: it has none."""
+    op_name: str = ""
+    """Name of the framework's op that it was made of; "" if the program does not say."""
     frames: tuple[Frame, ...] = ()
     """Lines that led to it, innermost first; none if the program does not say."""
     convolution: Convolution | None = None
