@@ -121,7 +121,7 @@ def _read(text: bytes, name: str) -> TraceFile:
     )
 
 
-def _repaired(text: bytes, name: str, error: ValueError, *, unended: bool) -> TraceFile:
+def _repaired(text: bytes, name: str, error: Exception, *, unended: bool) -> TraceFile:
     """The events that are whole, with what was repaired or left out."""
     text, replaced = trace_repair.text_of(text)
     told = [replaced] if replaced else []
