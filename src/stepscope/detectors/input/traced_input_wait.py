@@ -17,7 +17,8 @@ its time in which it read from a socket.
 
 ## Known limits
 Traced steps are few, and slower than others. Source lines are not known. In a session of a measured job INP001 to
-INP003 are more specific, and this one does not apply. The work of a DataLoader's workers is not in the trace.
+INP003 are more specific, and this one does not apply. The work of a DataLoader's workers is not in the trace. Where the
+steps' thread runs no op for long and nothing names what makes its batches, the detector cannot decide.
 
 ## Remedy
 Run the stage in parallel, do its work once (`cache`, offline; not if it uses random ops), batch before it, write Python
@@ -35,7 +36,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.derive.optrace import loop_python
-from stepscope.derive.optrace.host import map_kind
+from stepscope.derive.optrace.host import map_kind, step_threads
 from stepscope.derive.python.random_draws import Draw
 from stepscope.detectors import drawn, trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
@@ -63,6 +64,8 @@ class Params:
     min_python_ratio: Ratio = Ratio(0.5)
     """Share of a stage's time in Python, or of a loader's batches made in the training process, from which the advice
     changes."""
+    min_maker_ratio: Ratio = Ratio(0.5)
+    """Share of a wait that another thread's ops must fill to be named."""
     min_steps: int = 3
     """Fewer are too few to judge a loader: one late batch of two is no wait."""
 
@@ -81,6 +84,8 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
             yield from _of_loader(view, trace, trace.loader, params)
         elif (maker := loop_python.producer(trace)) is not None:
             yield from _of_python(view, trace, maker, params)
+        else:
+            yield from _of_nobody(trace, params)
         return
     wait, stage = trace.breakdown.ratio("input-wait"), trace.pipeline.blocking
     per_batch = trace.pipeline.per_batch(stage.latency_ns)
@@ -163,6 +168,28 @@ def _of_python(view: SessionView, trace: OpView, maker: Producer, params: Params
         explanation="The profiler recorded the Python of every thread. The function named is the one outside the "
         "standard library that ran on another thread while the step's thread waited in next.",
     )
+
+
+def _of_nobody(trace: OpView, params: Params) -> Iterator[Undecided]:
+    """The steps' thread may wait for input, and nothing in the trace says what makes the batches."""
+    idle = ("input-wait",) if _tells_next(trace) else ("input-wait", "other-python")
+    ratio = trace.breakdown.ratio(*idle)
+    if ratio < params.min_wait_ratio:
+        return
+    idle_for = format_ratio(ratio)
+    hint = f"the steps' thread runs no op {idle_for} of the time; the trace does not show what makes its batches"
+    if trace.beside is not None:
+        other = step_threads.busiest(trace.trace, trace.beside, trace.breakdown.when(*idle))
+        if other is not None and other.ratio >= params.min_maker_ratio:
+            hint += (
+                f". Meanwhile {other.thread} runs {other.op} and other ops, {format_ratio(other.ratio)} of that time"
+            )
+    yield Undecided(missing=Signal.INPUT_WAIT, hint=hint)
+
+
+def _tells_next(trace: OpView) -> bool:
+    """Whether each batch taken is an event, whoever makes it: a tracer records calls of ``next``, kineto does not."""
+    return trace.framework != "torch" and bool(trace.domain.loop_python.any())
 
 
 _OF_NETWORK = (

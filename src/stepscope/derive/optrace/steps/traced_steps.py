@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from stepscope.model.session.optrace import OpTrace
 
 _NUMBER = re.compile(r"(?:.*[#\s])?(\d+)")
-_CALLS = re.compile(r"EagerLocalExecute: (?P<tf>__inference_.+)|PjitFunction\((?P<jax>.+)\)")
+_CALLS = re.compile(r"EagerLocalExecute: (?P<tf>__inference_.+)|PjitFunction\((?P<jax>.+)\)|(?P<ort>model_run)")
+"""Calls that repeat in a job. ONNX Runtime's: onnxruntime/core/session/inference_session.cc."""
+PROFILER_STEP = "ProfilerStep"
+"""PyTorch's markers, without their numbers."""
 MIN_CALLS = 2
 """A function called once is no step."""
 
@@ -46,6 +49,8 @@ class StepKind(str, Enum):
     """Runs of the compiled program with the most time on a device."""
     CALL = "function calls"
     """Calls of the function with the most time on a host thread."""
+    SESSION = "runs of the session"
+    """Calls of ONNX Runtime's ``run``."""
     RUN = "run"
     """Each traced run of a session."""
 
@@ -100,11 +105,25 @@ def _markers(trace: OpTrace) -> Iterator[Steps]:
         names = [_stem(trace.strings[i]) for i in trace.metas.name[trace.events.meta[rows]].tolist()]
         groups += [(name, line, rows[[n == name for n in names]]) for name in dict.fromkeys(names)]
     ranked = sorted(groups, key=lambda g: (_holds_another(trace, g, groups), -int(trace.events.dur_ns[g[2]].sum())))
-    for name, line, rows in ranked:
+    for name, line, each in ranked:
+        rows = _begun(trace, name, each)
         number = _named(trace, rows)
         if numbers is not None:
             number = np.where(numbers[rows] >= 0, numbers[rows], number)
         yield _steps(trace, StepKind.MARKER, name, line, rows, number)
+
+
+def _begun(trace: OpTrace, name: str, rows: I64) -> I64:
+    """Markers without PyTorch's last one if no op ran in it: a loop that ends within the profiler's active steps leaves
+    the marker of a step that never was.
+    """
+    if name != PROFILER_STEP or len(rows) < MIN_CALLS:
+        return rows
+    start, end = trace.events.start_ns, trace.events.end_ns
+    before, last = rows[-2:].tolist()
+    ops = start[np.isin(trace.categories(), (Category.OP, Category.KERNEL, Category.RUNTIME))]
+    worked = [((ops >= start[row]) & (ops < end[row])).any() for row in (before, last)]
+    return rows[:-1] if worked == [True, False] else rows
 
 
 def _holds_another(trace: OpTrace, group: tuple[str, Line, I64], groups: list[tuple[str, Line, I64]]) -> bool:
@@ -161,8 +180,9 @@ def _calls(trace: OpTrace) -> Iterator[Steps]:
     if best is not None:
         _, line, rows = best
         match = _CALLS.fullmatch(trace.strings[trace.metas.name[trace.events.meta[rows[0]]]])
-        name = (match["tf"] or match["jax"]) if match else ""
-        yield _steps(trace, StepKind.CALL, name, line, rows, np.full(len(rows), -1, np.int64))
+        name = (match["tf"] or match["jax"] or f"({match['ort']})") if match else ""
+        how = StepKind.SESSION if match and match["ort"] else StepKind.CALL
+        yield _steps(trace, how, name, line, rows, np.full(len(rows), -1, np.int64))
 
 
 def _runs(trace: OpTrace) -> Iterator[Steps]:
