@@ -41,7 +41,7 @@ class Kineto:
 
     def steps(self, count: int = 5) -> list[float]:
         """Markers of steps of 100 ms; their starts."""
-        starts = [MS + STEP * i for i in range(count)]
+        starts: list[float] = [MS + STEP * i for i in range(count)]
         for i, at in enumerate(starts):
             self.add("user_annotation", f"ProfilerStep#{i}", at, STEP - 20)
         return starts
@@ -160,7 +160,7 @@ def test_compiled_graphs_as_written(name: str) -> None:
     assert _shares(trace_events.read_file(SHARED / name)) == {"host-compute": 0.99}
 
 
-def _maker(*, tid: object = 8, pid: int = 7, backward: bool = False, shown: bool = True) -> OpTrace:
+def _maker(tid: object = 8, pid: int = 7, *, backward: bool = False, shown: bool = True) -> OpTrace:
     """The loop computes for 9 of 100 ms; another thread works meanwhile."""
     made = Kineto()
     for at in made.steps():
@@ -172,14 +172,13 @@ def _maker(*, tid: object = 8, pid: int = 7, backward: bool = False, shown: bool
     return made.trace()
 
 
-@pytest.mark.parametrize("where", [{}, {"tid": "loader"}, {"tid": 7, "pid": 9}])
-def test_ops_of_another_thread_are_not_the_steps(where: dict[str, int]) -> None:
+@pytest.mark.parametrize(("tid", "pid", "name"), [(8, 7, "thread 8"), ("loader", 7, "loader"), (7, 9, "thread 7")])
+def test_ops_of_another_thread_are_not_the_steps(tid: object, pid: int, name: str) -> None:
     """A second thread, or process, does not change what the steps' thread did, and is named."""
-    trace = _maker(**where)
+    trace = _maker(tid, pid)
     assert _shares(trace) == _shares(_maker(shown=False)) == {"other-python": 0.91, "host-compute": 0.09}
     codes, outcome, hint = _said(trace)
     assert (codes, outcome) == ([], "undecided")
-    name = {"loader": "loader", 7: "thread 7"}.get(where.get("tid", 8), "thread 8")
     assert hint.endswith(f"Meanwhile {name} runs aten::sigmoid and other ops, 99 % of that time")
 
 
