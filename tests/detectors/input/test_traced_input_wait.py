@@ -6,7 +6,7 @@ import pytest
 from tests.derive.sessions import Job
 from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures, look
 from tests.detectors.jobs import nothing
-from tests.detectors.traced_jobs import TRACE, fed, loaded
+from tests.detectors.traced_jobs import TRACE, fed, loaded, served
 
 from stepscope.detectors.input.traced_input_wait import DETECTOR
 from stepscope.model.report.finding import Finding
@@ -51,6 +51,14 @@ WAIT = 40_000.0
 
 def _found(job: Job) -> list[Finding]:
     return list(look(DETECTOR, job)[0])
+
+
+@pytest.mark.parametrize("wait", [30_000, 90_000])
+def test_a_service_is_given_workers(wait: float) -> None:
+    """Its stage has no argument for threads: the time is that of the workers."""
+    (finding,) = _found(served(wait))
+    assert finding.title.startswith("the tf.data service hands over a batch every ")
+    assert [remedy.id for remedy in finding.remedies] == ["service-workers", "prefetch"]
 
 
 def test_a_loader_without_workers_is_told_with_its_time() -> None:

@@ -99,9 +99,11 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         if python >= params.min_python_ratio
         else ""
     )
+    what = f"the input pipeline's {stage.type} stage takes {format_ns(per_batch)} per batch{inside}"
+    if stage.type.startswith(_SERVED):
+        what = f"the tf.data service hands over a batch every {format_ns(per_batch)}"
     yield Seen(
-        title=f"the input pipeline's {stage.type} stage takes {format_ns(per_batch)} per batch{inside}; steps wait "
-        f"for it {format_ratio(wait)} of the time",
+        title=f"{what}; steps wait for it {format_ratio(wait)} of the time",
         confidence=0.85,
         cause="API: not using efficient API"
         if python >= params.min_python_ratio
@@ -210,7 +212,17 @@ _MORE_WORKERS = Remedy(
 _PINNED = Remedy(id="pin-memory", text="pin_memory=True and .to(device, non_blocking=True)")
 
 
+_SERVED = "DataService"
+"""Head of the types of stages whose elements the workers of a tf.data service make."""
+_OF_SERVICE = (
+    Remedy(id="service-workers", text="add workers to the tf.data service; trace one of them to see its slowest stage"),
+    Remedy(id="prefetch", text="end the pipeline with prefetch(tf.data.AUTOTUNE)", safety="safe"),
+)
+
+
 def _remedies(stage: StageNode, python: float, params: Params) -> tuple[Remedy, ...]:
+    if stage.type.startswith(_SERVED):
+        return _OF_SERVICE
     first = Remedy(id="parallel-map", text="run the stage in parallel: num_parallel_calls=tf.data.AUTOTUNE")
     if python >= params.min_python_ratio:
         first = Remedy(id="use-tensorflow-ops", text="write the Python as TensorFlow ops: it holds the GIL")

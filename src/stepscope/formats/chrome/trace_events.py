@@ -61,6 +61,12 @@ _ARGS = {
 """Names of arguments, with their names in the model."""
 _ORT_KERNEL = "_kernel_time"
 """Suffix that ONNX Runtime adds to the names of its nodes' events."""
+_MOST_EVENTS = 1_000_000
+"""Complete events after which JAX 0.10.2 and ONNX Runtime 1.31.1 drop all others; seen, not documented."""
+_CUT = (
+    f"it has {_MOST_EVENTS:,} events, after which its writer drops all others: what came later is missing "
+    "(of TensorFlow and JAX import the xplane.pb, which has all)"
+)
 _KERNELS = "DX126"
 _GPU_LABEL = re.compile(r"GPU (\d+)")
 _TF1_DEVICE = re.compile(r"/device:(?P<kind>[A-Z]+):(?P<number>\d+)")
@@ -161,11 +167,17 @@ class _Assembly:
                 continue  # kineto names eight devices, however many there are
             self._build(builder, key, process, zero, kineto=kineto)
         self._tell(builder)
+        self._note(builder, ordered, spans, kineto=kineto)
+        return builder.build()
+
+    def _note(self, builder: OpTraceBuilder, ordered: list[RawEvent], spans: list[_Span], *, kineto: bool) -> None:
+        """What is to be known of a file of its writer."""
         if self.horovod_us and (text := horovod.said(ordered)):
             builder.diagnostic(horovod.NOTE, f"{self.name}: {text}")
+        if not kineto and sum(event.ph == "X" for event in ordered) == _MOST_EVENTS:
+            builder.diagnostic("DX123", f"{self.name}: {_CUT}")
         if text := unseen_kernels((span.name, span.category) for span in spans):
             builder.diagnostic(_KERNELS, f"{self.name}: {text}")
-        return builder.build()
 
     def _take(self, event: RawEvent) -> None:
         process = self.processes.setdefault(json_values.key(event.pid), _Process())

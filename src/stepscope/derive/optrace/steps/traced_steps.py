@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 _NUMBER = re.compile(r"(?:.*[#\s])?(\d+)")
 _CALLS = re.compile(r"EagerLocalExecute: (?P<tf>__inference_.+)|PjitFunction\((?P<jax>.+)\)|(?P<ort>model_run)")
 """Calls that repeat in a job. ONNX Runtime's: onnxruntime/core/session/inference_session.cc."""
+_TRAINING, _EVALUATIONS = "train", frozenset({"test", "predict"})
+"""Markers of tf_keras: those of an evaluation are no steps where there are those of training. Source: tf_keras 2.21,
+tf_keras/src/engine/training.py.
+"""
 PROFILER_STEP = "ProfilerStep"
 """PyTorch's markers, without their numbers."""
 MIN_CALLS = 2
@@ -104,7 +108,12 @@ def _markers(trace: OpTrace) -> Iterator[Steps]:
             numbers = trace.ints(StatName.STEP_NUM)
         names = [_stem(trace.strings[i]) for i in trace.metas.name[trace.events.meta[rows]].tolist()]
         groups += [(name, line, rows[[n == name for n in names]]) for name in dict.fromkeys(names)]
-    ranked = sorted(groups, key=lambda g: (_holds_another(trace, g, groups), -int(trace.events.dur_ns[g[2]].sum())))
+    trains = any(name == _TRAINING for name, _, _ in groups)
+    beside = {name for name, _, _ in groups if trains and name in _EVALUATIONS}
+    ranked = sorted(
+        groups,
+        key=lambda g: (_holds_another(trace, g, groups), g[0] in beside, -int(trace.events.dur_ns[g[2]].sum())),
+    )
     for name, line, each in ranked:
         rows = _begun(trace, name, each)
         number = _named(trace, rows)
