@@ -87,6 +87,19 @@ def served(wait: float) -> Job:
     return holding(made.trace(), measured=False)
 
 
+def made_by_python(wait: float, *, works: float, maker: str = "$data.py:9 make") -> Job:
+    """An imported file with traced Python: steps wait ``wait`` in ``next``, another thread works for part of it."""
+    made = Maker()
+    other = made.thread("loader")
+    for i in range(TRACED):
+        at = STEP * i
+        made.step(at, STEP - 1, i)
+        made.span(made.main, "$builtins next", at + 1, wait)
+        made.op(made.main, "model/MatMul:MatMul", at + wait + 2, STEP - wait - 100)
+        made.span(other, maker, at + 2, works * wait)
+    return holding(made.trace(), measured=False)
+
+
 def on_gpu(
     kernels: list[tuple[str, float, float, float]],
     *,

@@ -60,7 +60,8 @@ class Params:
     min_wait_ratio: Ratio = Ratio(0.15)
     """Of the traced steps; see INP001."""
     min_stage_ratio: Ratio = Ratio(0.3)
-    """The slowest stage must need at least this share of the wait for a batch; see INP001."""
+    """The slowest stage must need at least this share of the wait for a batch (see INP001), and Python that is named must
+    run in as much of it."""
     min_python_ratio: Ratio = Ratio(0.5)
     """Share of a stage's time in Python, or of a loader's batches made in the training process, from which the advice
     changes."""
@@ -82,7 +83,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     if trace.pipeline is None:
         if trace.loader is not None:
             yield from _of_loader(view, trace, trace.loader, params)
-        elif (maker := loop_python.producer(trace)) is not None:
+        elif (maker := loop_python.producer(trace)) is not None and maker.ratio >= params.min_stage_ratio:
             yield from _of_python(view, trace, maker, params)
         else:
             yield from _of_nobody(trace, params)

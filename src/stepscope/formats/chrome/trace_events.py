@@ -63,10 +63,7 @@ _ORT_KERNEL = "_kernel_time"
 """Suffix that ONNX Runtime adds to the names of its nodes' events."""
 _MOST_EVENTS = 1_000_000
 """Complete events after which JAX 0.10.2 and ONNX Runtime 1.31.1 drop all others; seen, not documented."""
-_CUT = (
-    f"it has {_MOST_EVENTS:,} events, after which its writer drops all others: what came later is missing "
-    "(of TensorFlow and JAX import the xplane.pb, which has all)"
-)
+_CUT = f"its writer drops all events after {_MOST_EVENTS:,} (of TensorFlow and JAX import the xplane.pb, which has all)"
 _KERNELS = "DX126"
 _GPU_LABEL = re.compile(r"GPU (\d+)")
 _TF1_DEVICE = re.compile(r"/device:(?P<kind>[A-Z]+):(?P<number>\d+)")
