@@ -60,8 +60,8 @@ class Params:
     min_wait_ratio: Ratio = Ratio(0.15)
     """Of the traced steps; see INP001."""
     min_stage_ratio: Ratio = Ratio(0.3)
-    """The slowest stage must need at least this share of the wait for a batch (see INP001), and Python that is named must
-    run in as much of it."""
+    """The slowest stage must need at least this share of the wait for a batch (see INP001), and Python that is named
+    must run in as much of it."""
     min_python_ratio: Ratio = Ratio(0.5)
     """Share of a stage's time in Python, or of a loader's batches made in the training process, from which the advice
     changes."""
