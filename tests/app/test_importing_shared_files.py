@@ -29,6 +29,8 @@ pytestmark = [
 XPLANE = ("gpu-multi-worker", "jax-cpu", "tf-cpu-input-bound", "tf-cpu-input-fixed", "tpu-inference")
 KINETO = sorted(path.name for path in (DATA / "kineto").glob("*.gz"))
 ODD = sorted(path.name for path in (DATA / "trace-event").glob("*.json"))
+NEVER_RAN = {"amd-mi250-minitoy.json.gz": 1}
+"""Markers at the end of a file of 49 us in which no op ran."""
 NOISE = "ThreadpoolListener::"
 
 
@@ -85,6 +87,7 @@ def test_a_kineto_file(name: str) -> None:
         mine = codes == texts.index(category.lower())
         assert (int(mine.sum()), dur[mine].sum() / 1e6) == (count, pytest.approx(total_us, abs=0.01)), category
     marked = [row for row in truth["steps_us"] if row[1] != "gpu_user_annotation"]
+    marked = marked[: len(marked) - NEVER_RAN.get(name, 0)]
     (told,) = seen.report.op_traces
     assert (told.steps[0].count if told.steps else 0) == len(marked)
     assert told.events == len(seen.trace.events)

@@ -72,6 +72,34 @@ def fed(wait: float, *, calls: int = 8, work: float = 0.2, kind: str = "Sin", me
     return holding(made.trace(), measured=measured)
 
 
+def served(wait: float) -> Job:
+    """An imported file: steps wait ``wait`` for the workers of a tf.data service."""
+    made = Maker()
+    fetch, compute = made.thread("tf_data_get_next"), made.thread("tf_Compute")
+    for i in range(TRACED):
+        at, run = STEP * i, 1 + i
+        made.step(at, STEP - 1, i)
+        made.call(at, STEP - 2, run)
+        made.get_next(fetch, at + 3, wait - 3, run)
+        made.stage(fetch, "Root", at + 4, wait - 5)
+        made.stage(fetch, "Root::DataService", at + 5, wait - 7)
+        made.op(compute, "model/MatMul:MatMul", at + wait + 1, STEP - wait - 100, run)
+    return holding(made.trace(), measured=False)
+
+
+def made_by_python(wait: float, *, works: float, maker: str = "$data.py:9 make") -> Job:
+    """An imported file with traced Python: steps wait ``wait`` in ``next``, another thread works for part of it."""
+    made = Maker()
+    other = made.thread("loader")
+    for i in range(TRACED):
+        at = STEP * i
+        made.step(at, STEP - 1, i)
+        made.span(made.main, "$builtins next", at + 1, wait)
+        made.op(made.main, "model/MatMul:MatMul", at + wait + 2, STEP - wait - 100)
+        made.span(other, maker, at + 2, works * wait)
+    return holding(made.trace(), measured=False)
+
+
 def on_gpu(
     kernels: list[tuple[str, float, float, float]],
     *,

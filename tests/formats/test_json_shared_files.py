@@ -19,6 +19,8 @@ from stepscope.model.session.optrace import Category
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the shared data is not beside this checkout")
 KINETO = sorted(json.loads((DATA / "kineto" / "expected.json").read_text())) if DATA.is_dir() else []
+NEVER_RAN = {"amd-mi250-minitoy.json.gz": 1}
+"""Markers at the end of a file of 49 us in which no op ran."""
 BROKEN = {
     "end-event-with-empty-stack",
     "end-non-top-of-stack",
@@ -45,6 +47,7 @@ def test_a_kineto_file_agrees_with_its_truth(name: str) -> None:
     instants = truth["ph"].get("i", 0)
     assert len(trace.events) == truth["ph"]["X"] + instants
     marked = [row for row in truth["steps_us"] if row[1] != "gpu_user_annotation"]
+    marked = marked[: len(marked) - NEVER_RAN.get(name, 0)]
     steps = traced_steps.find(trace)
     found = dict(zip(steps[0].number.tolist(), steps[0].dur_ns.tolist(), strict=True)) if marked else {}
     assert found == {int(n.rpartition("#")[2]): pytest.approx(dur * 1e3, abs=2) for n, _, _, dur in marked}

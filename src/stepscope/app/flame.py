@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from stepscope.errors import UsageError
+from stepscope.model.report.finding import Diagnostic
 from stepscope.store.bundle import is_packed
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 Window = Literal["steady", "all"]
 PREFERRED = ("cpu", "cpu-clock", "task-clock", "cycles", "python")
 """Events drawn by default; the first available one is used."""
+_OF_PERF = ("cpu-clock", "task-clock", "cycles")
+"""The same in a file: perf's events, which have no order. Other formats say which of theirs comes first."""
+_OTHERS = "DX127"
 ENDINGS = (".html", ".svg", ".folded", ".speedscope.json", ".pb.gz")
 
 
@@ -50,7 +54,12 @@ def choose(path: Path, *, event: str = "", window: Window | None = None) -> Chos
 
     if window is not None:
         raise UsageError(f"{path}: --window {window} needs a session; a file of stacks has no steps")
-    profile = _pick(stack_files.read(path), event, path)
+    profiles = stack_files.read(path)
+    profile = _pick(profiles, event, path, preferred=_OF_PERF)
+    others = [one.event or "an unnamed one" for one in profiles if one.event != profile.event]
+    if others and not event:
+        also = Diagnostic(code=_OTHERS, text=f"the file also holds {', '.join(others)} (--event)")
+        profile = replace(profile, diagnostics=(*profile.diagnostics, also))
     return Chosen(graph=graph(profile, source=str(path)), work=1.0, counts_steps=False)
 
 
@@ -106,8 +115,12 @@ def _steps_sampled(session: Session, event: str, steps: Steps) -> float:
     return float(inside.sum())
 
 
-def _pick(profiles: Sequence[StackProfile], event: str, path: Path) -> StackProfile:
-    """The profile of an event. For a file that names no event, ``event`` is its name."""
+def _pick(
+    profiles: Sequence[StackProfile], event: str, path: Path, preferred: Sequence[str] = PREFERRED
+) -> StackProfile:
+    """The profile of an event. For a file that names no event, ``event`` is its name; without ``event`` the first of
+    ``preferred``, else the first.
+    """
     by_event: dict[str, StackProfile] = {}
     for profile in profiles:
         by_event.setdefault(profile.event, profile)
@@ -117,7 +130,7 @@ def _pick(profiles: Sequence[StackProfile], event: str, path: Path) -> StackProf
             "or a capture: stepscope trace JOB --kind native"
         )
     if not event:
-        return next((by_event[name] for name in PREFERRED if name in by_event), profiles[0])
+        return next((by_event[name] for name in preferred if name in by_event), profiles[0])
     if event in by_event:
         return by_event[event]
     if list(by_event) == [""]:

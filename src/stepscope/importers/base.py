@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from stepscope.model.session.optrace import OpTrace
 
-PROBE_BYTES = 64
+PROBE_BYTES = 4096
 """Number of bytes at a file's beginning that an importer sees."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.errors import FormatError
-from stepscope.importers import run_metadata, trace_events, xplane
+from stepscope.importers import nested, run_metadata, trace_events, xplane
 from stepscope.importers.base import PROBE_BYTES
 
 if TYPE_CHECKING:
@@ -30,6 +30,11 @@ def read(path: Path) -> OpTrace:
             head = stream.read(PROBE_BYTES)
     except OSError as error:
         raise FormatError(f"{path}: cannot be read: {error.strerror}; expected {expected()}") from error
+    if nested.perfetto(head):
+        raise FormatError(
+            f"{path}: a trace of Perfetto; expected {expected()}: traceconv json {path.name} trace.json, of Perfetto's "
+            "tools, makes Chrome's JSON of it"
+        )
     importer = next((one for one in ALL if one.knows(head)), None)
     if importer is None and path.name.endswith(XPLANE_ENDING):
         importer = xplane.IMPORTER  # gives the best message about the file

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _PERF = b"PERFILE2"
 _FIELDS = ("-F", "comm,pid,tid,time,event,period,ip,sym,dso")
 _MAX_WORDS = 200
+_NEWER = "a newer perf may have written it: make its text there, perf script --no-inline -i FILE > stacks.txt"
 
 
 def knows(path: Path) -> bool:
@@ -71,7 +72,8 @@ def _through_perf(path: Path) -> tuple[StackProfile, ...]:
                 break
         else:
             said = " ".join(done.stderr.decode("utf-8", "replace").split())[:_MAX_WORDS]
-            raise FormatError(f"{path}: perf script cannot read it: {said}; expected a file of perf record -g")
+            hint = f"; {_NEWER}" if "incompatible file format" in said else ""
+            raise FormatError(f"{path}: perf script cannot read it: {said}; expected a file of perf record -g{hint}")
         if text.tell() > detect.MAX_BYTES:
             raise FormatError(f"{path}: more than {detect.MAX_BYTES >> 30} GiB of text; record a shorter window")
         text.seek(0)

@@ -6,13 +6,13 @@ from stepscope.formats.xplane import xspace
 from stepscope.importers.base import Importer
 from stepscope.importers.nested import first_inner_tag
 
-_DEV_STATS = 0x0A
+_PLANE_TAGS = frozenset({0x08, 0x12, 0x1A, 0x22, 0x2A, 0x32})
+"""Tags of an XPlane: its id, name, lines, kinds of events, names of stats, stats."""
 
 
 def knows(head: bytes) -> bool:
-    """Whether a message in field 1 (planes) has a first field that is not a message: a RunMetadata's is."""
-    inner = first_inner_tag(head)
-    return inner is not None and inner != _DEV_STATS
+    """Whether a message in field 1 (planes) begins as a plane does."""
+    return first_inner_tag(head) in _PLANE_TAGS
 
 
 IMPORTER = Importer(format="xplane", title="xplane.pb of TensorFlow or JAX", knows=knows, read=xspace.read_file)

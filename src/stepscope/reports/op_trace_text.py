@@ -19,7 +19,7 @@ def render(trace: OpTraceSummary) -> str:
     """The lines of one trace; each ends in a newline."""
     head = f"{trace.file or trace.name} · {trace.format} · {words.plural(trace.events, 'event')}"
     lines = [("op trace", head), *lines_of(trace)]
-    return "".join(f"{label:<12}{text}\n" for label, text in lines)
+    return "".join(f"{label:<12}{words.printable(text)}\n" for label, text in lines)
 
 
 def imported(report: Report) -> list[tuple[str, str]]:
@@ -28,7 +28,7 @@ def imported(report: Report) -> list[tuple[str, str]]:
     for trace in report.op_traces:
         events = words.plural(trace.events, "event")
         lines += [("imported", f"{trace.file} · {trace.format} · {events}"), *lines_of(trace)]
-    return lines
+    return [(label, words.printable(text)) for label, text in lines]
 
 
 def lines_of(trace: OpTraceSummary) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from tests.derive.stack_profiles import of_samples, of_text
 from stepscope.derive.stacks import profile_difference
 from stepscope.derive.stacks.merge_profiles import function_of, paired
 from stepscope.derive.stacks.profile_difference import Basis, Difference, difference, sample_weight
-from stepscope.formats.stacks import detect
+from stepscope.formats.stacks import detect, folded
 from stepscope.model.session.stacks import Frame, FrameKind, StackProfile
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "stacks"
@@ -187,6 +188,39 @@ def test_samples_behind_weights() -> None:
     known = replace(known, samples=replace(known.samples, count=np.array([3, 1])))
     assert sample_weight(known) == 10
     assert sample_weight(of_text({"a": 0})) == 1
+
+
+def _jittered(rng: np.random.Generator, unit: int, leaves: Mapping[str, int]) -> StackProfile:
+    """Rows of 10 ms each, with a jitter of some per cent, in ``unit`` to the second."""
+    names, shares = list(leaves), np.array(list(leaves.values()), float)
+    hit = rng.choice(names, 300, p=shares / shares.sum())
+    rows = [f"main;{leaf} {round(unit * rng.uniform(0.0099, 0.0104))}" for leaf in hit]
+    return folded.read("\n".join(rows).encode(), where="test")
+
+
+@pytest.mark.parametrize("unit", [1_000_000, 10_000_000])
+def test_times_with_jitter_are_no_counts(unit: int) -> None:
+    """300 rows are 300 samples, whatever the clock's resolution: a program compared with itself does not differ."""
+    rng = np.random.default_rng(7)
+    leaves = {"a": 4, "b": 3, "c": 2, "d": 1}
+    for _ in range(10):
+        found = compared(_jittered(rng, unit, leaves), _jittered(rng, unit, leaves))
+        assert not found.significant
+        assert list(found.samples) == pytest.approx([300, 300], rel=0.01)
+    other = compared(_jittered(rng, unit, leaves), _jittered(rng, unit, leaves | {"d": 10}))
+    assert changed(other)["d"]
+
+
+def test_times_with_a_unit_are_counted_by_period_only() -> None:
+    """Rows of whole periods are so many samples; others one each. Sizes are never counted."""
+    whole = of_text({"a": 30e6, "b": 50e6, "c": 10e6}, unit="ns")
+    assert (sample_weight(whole), profile_difference.samples_known(whole)) == (10e6, True)
+    for amounts in ({"a": 30_001_000, "b": 50_007_000, "c": 9_000}, {"a": 7, "b": 9, "c": 11}):
+        times = of_text(amounts, unit="ns")
+        assert not profile_difference.samples_known(times)
+        assert times.total / sample_weight(times) < 3
+    assert not profile_difference.samples_known(of_text({"a": 1024, "b": 2048}, unit="bytes"))
+    assert profile_difference.samples_known(of_text({f"f{i}": 1 + i for i in range(9)}))
 
 
 def test_binomial() -> None:

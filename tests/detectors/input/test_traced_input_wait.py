@@ -9,7 +9,7 @@ from tests.derive.op_traces import Maker
 from tests.derive.sessions import Job
 from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures, look
 from tests.detectors.jobs import nothing
-from tests.detectors.traced_jobs import TRACE, fed, holding, loaded
+from tests.detectors.traced_jobs import TRACE, fed, holding, loaded, made_by_python, served
 
 from stepscope.detectors.input.traced_input_wait import DETECTOR
 from stepscope.model.report.finding import Finding
@@ -54,6 +54,29 @@ WAIT = 40_000.0
 
 def _found(job: Job) -> list[Finding]:
     return list(look(DETECTOR, job)[0])
+
+
+@pytest.mark.parametrize("wait", [30_000, 90_000])
+def test_a_service_is_given_workers(wait: float) -> None:
+    """Its stage has no argument for threads: the time is that of the workers."""
+    (finding,) = _found(served(wait))
+    assert finding.title.startswith("the tf.data service hands over a batch every ")
+    assert [remedy.id for remedy in finding.remedies] == ["service-workers", "prefetch"]
+
+
+@pytest.mark.parametrize(
+    ("works", "maker"), [(0.1, "$data.py:9 make"), (0.9, "$resource_tracker.py:161 _check_alive"), (0.0, "$a.py:1 f")]
+)
+def test_who_hardly_works_makes_no_batches(works: float, maker: str) -> None:
+    """A wait that nobody in the trace explains is neither found nor clear."""
+    findings, checked = look(DETECTOR, made_by_python(WAIT, works=works, maker=maker))
+    assert (list(findings), checked.outcome) == ([], "undecided")
+    assert "does not show what makes its batches" in checked.hint
+
+
+def test_who_works_for_most_of_the_wait_makes_them() -> None:
+    (finding,) = _found(made_by_python(WAIT, works=0.9))
+    assert "meanwhile make (data.py:9) works for 90 % of the wait" in finding.title
 
 
 def test_a_loader_without_workers_is_told_with_its_time() -> None:

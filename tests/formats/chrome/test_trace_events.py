@@ -71,6 +71,17 @@ def test_processes_and_threads_have_their_names() -> None:
     assert trace.categories().tolist() == [Category.KERNEL]
 
 
+@pytest.mark.parametrize(("events", "kineto", "told"), [(3, False, 1), (2, False, 0), (4, False, 0), (3, True, 0)])
+def test_a_file_that_ends_at_its_writers_limit_says_so(
+    events: int, kineto: bool, told: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At exactly that number of complete events, which kineto does not have."""
+    monkeypatch.setattr(trace_events, "_MOST_EVENTS", 3)
+    more = {"schemaVersion": 1} if kineto else {}
+    trace = _read([*(_event("X", "a", i, dur=1) for i in range(events)), _event("M", "thread_name", 0)], **more)
+    assert sum("drops all events after" in note.text for note in trace.diagnostics) == told
+
+
 def test_kineto_categories_say_what_events_are() -> None:
     gpu = {"pid": 0, "tid": 7}
     trace = _read(

@@ -338,7 +338,7 @@ def test_an_event_without_metadata_is_kept_and_told() -> None:
         (b"\x07\x01", "f.pb: not an XSpace, or damaged: field number 0 at byte 0"),
         (b"PK\x03\x04 a zip file", "f.pb: not an XSpace, or damaged"),
         (xspace.space(Plane("/host:CPU"))[:-3], "f.pb: not an XSpace, or damaged: field"),
-        (encode_bytes(4, b"host"), "no plane in its 6 bytes"),
+        (encode_bytes(4, b"host"), "no plane with a name in its 6 bytes"),
         (b"\xef\xbf\xbd" * 40, "went through a UTF-8 decoder"),
     ],
 )

@@ -15,8 +15,10 @@ from stepscope.derive.optrace.host import (
     data_loader,
     event_labels,
     stage_calls,
+    step_threads,
     traced_stages,
 )
+from stepscope.derive.optrace.host.step_threads import KINETO
 from stepscope.derive.optrace.kernels import compilations, gpu_kernels, roofline_model
 from stepscope.derive.optrace.steps import (
     critical_path,
@@ -49,11 +51,10 @@ if TYPE_CHECKING:
     from stepscope.derive.optrace.steps.step_parts import Breakdown
     from stepscope.derive.optrace.steps.step_periods import Periods
     from stepscope.derive.optrace.steps.trace_lanes import Lanes
+    from stepscope.model.records import Bool
     from stepscope.model.session.optrace import OpTrace
 
 Framework = Literal["tensorflow", "jax", "torch"]
-KINETO = "kineto"
-"""Format of PyTorch's traces."""
 _JITTED = "PjitFunction("
 PYTHON = "Python"
 """Name of user Python on a critical path."""
@@ -82,12 +83,22 @@ class OpView:
     @cached_property
     def domain(self) -> Domain:
         """Kinds of the host's events, and for whom they ran."""
-        return activity.build(self.trace)
+        return activity.build(self.trace, self.beside)
+
+    @cached_property
+    def beside(self) -> Bool | None:
+        """Events on threads that do not work for the steps; None if all may do so."""
+        return step_threads.beside(self.trace, self._marked.line)
+
+    @cached_property
+    def _marked(self) -> Periods:
+        """The steps as the host marked them."""
+        return step_periods.build(self.trace)
 
     @cached_property
     def periods(self) -> Periods:
         """The steps: by the work of the device, or of JAX's threads, where their caller is ahead of it."""
-        marked = step_periods.build(self.trace)
+        marked = self._marked
         device = device_work.main(self.trace) if marked.how is not None else -1
         if marked.how is None or marked.plane == device:
             return marked

@@ -53,6 +53,11 @@ _SURE = 1e-9
 """Distance at which probabilities are kept from 0 and 1."""
 _MANY = 1e7
 """If the weights' common divisor alone implies more samples than this, the weights are times or bytes, not counts."""
+_SHORTEST_NS = 50_000
+"""No sampler of stacks takes samples more often than this: a smaller divisor of times is that of their clock."""
+_LEAST_MEASURED = 100
+"""If each of many rows without a unit has at least this many times the common divisor, they are times, as of 10 ms with
+some jitter in microseconds: a profile has rare stacks."""
 _COUNTED_UNITS = frozenset({"bytes", "page-faults", "minor-faults", "major-faults", "faults"})
 
 Basis = Literal["work", "share"]
@@ -169,17 +174,31 @@ def sample_weight(profile: StackProfile, divisor: float | None = None) -> float:
     """The weight of one sample, larger ones counting more (Kish); 1 if there are no samples.
 
     If the source does not say how many samples a row sums up, weights are taken as multiples of ``divisor``, by default
-    their greatest common divisor; if that gives too many samples, each row counts as one.
+    their greatest common divisor, unless they are measured amounts (``_counts``): then each row counts as one.
     """
     weight = profile.samples.weight
     counts = profile.samples.count.astype(np.float64)
     unknown = counts == 0
     if unknown.any():
         divisor = common_divisor(weight[unknown]) if divisor is None else divisor
-        countable = divisor > 0 and weight.sum() / divisor <= _MANY
-        counts[unknown] = weight[unknown] / divisor if countable else 1.0
+        counts[unknown] = weight[unknown] / divisor if _counts(weight[unknown], divisor, profile.unit) else 1.0
     some = counts > 0
     return _ratio(float((weight[some] ** 2 / counts[some]).sum()), profile.total) or 1.0
+
+
+def samples_known(profile: StackProfile) -> bool:
+    """Whether the number of samples is known, or follows from the weights."""
+    weight = profile.samples.weight[profile.samples.count == 0]
+    return not len(weight) or _counts(weight, common_divisor(weight), profile.unit)
+
+
+def _counts(weights: F64, divisor: float, unit: str) -> bool:
+    """Whether weights are so many samples of ``divisor`` each, and not times or sizes that happen to be whole."""
+    if divisor <= 0 or weights.sum() / divisor > _MANY or unit == "bytes":
+        return False
+    if unit == "ns":
+        return divisor >= _SHORTEST_NS
+    return bool(unit) or len(weights) < _FEW_ROWS or float(weights.min()) < _LEAST_MEASURED * divisor
 
 
 def common_divisor(weights: F64) -> float:

@@ -19,7 +19,8 @@ Steps that wait although no maker, or none that takes as long, is in the trace a
 
 ## Known limits
 Traced steps are few, and slower than others. Source lines are not known. In a session of a measured job INP001 to
-INP003 are more specific, and this one does not apply. The work of a DataLoader's workers is not in the trace.
+INP003 are more specific, and this one does not apply. The work of a DataLoader's workers is not in the trace. Where the
+steps' thread runs no op for long and nothing names what makes its batches, the detector cannot decide.
 
 ## Remedy
 Run the stage in parallel, do its work once (`cache`, offline; not if it uses random ops), batch before it, write Python
@@ -37,7 +38,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.derive.optrace import loop_python
-from stepscope.derive.optrace.host import map_kind
+from stepscope.derive.optrace.host import map_kind, step_threads
+from stepscope.derive.optrace.host.activity import Activity
 from stepscope.derive.python.random_draws import Draw
 from stepscope.detectors import drawn, trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
@@ -61,10 +63,13 @@ class Params:
     min_wait_ratio: Ratio = Ratio(0.15)
     """Of the traced steps; see INP001."""
     min_stage_ratio: Ratio = Ratio(0.3)
-    """The slowest stage must need at least this share of the wait for a batch; see INP001."""
+    """The slowest stage must need at least this share of the wait for a batch (see INP001), and Python that is named
+    must run in as much of it."""
     min_python_ratio: Ratio = Ratio(0.5)
     """Share of a stage's time in Python, or of a loader's batches made in the training process, from which the advice
     changes."""
+    min_maker_ratio: Ratio = Ratio(0.5)
+    """Share of a wait that another thread's ops must fill to be named."""
     min_steps: int = 3
     """Fewer are too few to judge a loader: one late batch of two is no wait."""
 
@@ -76,18 +81,21 @@ def _measured(view: SessionView) -> str:
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding; none, but a question, where steps wait and nothing shows for what."""
     trace = view.traces.main
-    if trace is None or trace.breakdown.ratio("input-wait") < params.min_wait_ratio:
+    if trace is None:
         return
+    waits = trace.breakdown.ratio("input-wait") >= params.min_wait_ratio
     if trace.pipeline is not None:
-        yield from _of_pipeline(view, trace, trace.pipeline, params)
-    elif len(trace.periods) < params.min_steps:
+        if waits:
+            yield from _of_pipeline(view, trace, trace.pipeline, params)
+    elif waits and len(trace.periods) < params.min_steps:
         yield _open(trace, f"{len(trace.periods)} whole steps are too few to say why")
     elif trace.loader is not None:
-        yield _of_loader(view, trace, trace.loader, params)
-    elif (maker := loop_python.producer(trace)) is not None:
+        if waits:
+            yield _of_loader(view, trace, trace.loader, params)
+    elif waits and (maker := loop_python.producer(trace)) is not None and maker.ratio >= params.min_stage_ratio:
         yield _of_python(view, trace, maker, params)
     else:
-        yield _open(trace, f"what makes the batches is not in this trace ({_ELSEWHERE[trace.framework]})")
+        yield from _of_nobody(trace, params)
 
 
 _ELSEWHERE = {
@@ -120,9 +128,11 @@ def _of_pipeline(view: SessionView, trace: OpView, tree: Tree, params: Params) -
         if python >= params.min_python_ratio
         else ""
     )
+    what = f"the input pipeline's {stage.type} stage takes {format_ns(per_batch)} per batch{inside}"
+    if stage.type.startswith(_SERVED):
+        what = f"the tf.data service hands over a batch every {format_ns(per_batch)}"
     yield Seen(
-        title=f"the input pipeline's {stage.type} stage takes {format_ns(per_batch)} per batch{inside}; steps wait "
-        f"for it {format_ratio(wait)} of the time",
+        title=f"{what}; steps wait for it {format_ratio(wait)} of the time",
         confidence=0.85,
         cause="API: not using efficient API"
         if python >= params.min_python_ratio
@@ -187,6 +197,32 @@ def _of_python(view: SessionView, trace: OpView, maker: Producer, params: Params
     )
 
 
+def _of_nobody(trace: OpView, params: Params) -> Iterator[Undecided]:
+    """The steps' thread may wait for input, and nothing in the trace says what makes the batches."""
+    idle = ("input-wait",) if _tells_next(trace) else ("input-wait", "other-python")
+    ratio = trace.breakdown.ratio(*idle)
+    if ratio < params.min_wait_ratio:
+        return
+    hint = f"the trace does not show what makes its batches ({_ELSEWHERE[trace.framework]})"
+    if trace.beside is not None:
+        other = step_threads.busiest(trace.trace, trace.beside, trace.breakdown.when(*idle))
+        if other is not None and other.ratio >= params.min_maker_ratio:
+            hint += (
+                f". Meanwhile {other.thread} runs {other.op} and other ops, {format_ratio(other.ratio)} of that time"
+            )
+    if trace.breakdown.ratio("input-wait") >= params.min_wait_ratio:
+        yield _open(trace, hint)
+    else:
+        why = f"the steps' thread runs no op {format_ratio(ratio)} of the time; {hint}"
+        yield Undecided(missing=Signal.INPUT_WAIT, hint=why)
+
+
+def _tells_next(trace: OpView) -> bool:
+    """Whether each batch taken is an event, whoever makes it: a tracer records calls of ``next``, kineto does not."""
+    domain = trace.domain
+    return trace.framework != "torch" and bool((domain.loop_python | (domain.activity == Activity.GET_NEXT)).any())
+
+
 _OF_NETWORK = (
     Remedy(id="nearer-data", text="bring the data nearer: a copy on this machine's disk, or a cache of what was read"),
     Remedy(id="fewer-bytes", text="send less: compressed or smaller records; several connections, if one is limited"),
@@ -205,7 +241,17 @@ _MORE_WORKERS = Remedy(
 _PINNED = Remedy(id="pin-memory", text="pin_memory=True and .to(device, non_blocking=True)")
 
 
+_SERVED = "DataService"
+"""Head of the types of stages whose elements the workers of a tf.data service make."""
+_OF_SERVICE = (
+    Remedy(id="service-workers", text="add workers to the tf.data service; trace one of them to see its slowest stage"),
+    Remedy(id="prefetch", text="end the pipeline with prefetch(tf.data.AUTOTUNE)", safety="safe"),
+)
+
+
 def _remedies(stage: StageNode, python: float, params: Params) -> tuple[Remedy, ...]:
+    if stage.type.startswith(_SERVED):
+        return _OF_SERVICE
     first = Remedy(id="parallel-map", text="run the stage in parallel: num_parallel_calls=tf.data.AUTOTUNE")
     if python >= params.min_python_ratio:
         first = Remedy(id="use-tensorflow-ops", text="write the Python as TensorFlow ops: it holds the GIL")

@@ -5,13 +5,20 @@ Source: pytorch/kineto, ``libkineto/include/ActivityType.h`` and ``libkineto/src
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from stepscope.formats.op_names import Meaning, meaning
 from stepscope.model.session.optrace import Category, LineKind, PlaneKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 STEP_PREFIX = "ProfilerStep#"
 DEVICE_CATEGORIES = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset", "concurrent_kernel"})
 ANNOTATIONS = frozenset({"gpu_user_annotation"})
 """Spans on a device that repeat the host's annotations, around kernels of the same stream."""
+PYTHON = "python_function"
+"""Category of the Python calls that ``with_stack`` records."""
 _CATEGORIES = {
     "cpu_op": Category.OP,
     "operator": Category.OP,
@@ -20,7 +27,7 @@ _CATEGORIES = {
     "privateuse1_runtime": Category.RUNTIME,
     "runtime": Category.RUNTIME,
     "cuda_sync": Category.WAIT,
-    "python_function": Category.PYTHON,
+    PYTHON: Category.PYTHON,
     "cpu_instant_event": Category.MEMORY,
 }
 _EXCHANGES = ("nccl:", "c10d::", "gloo:", "mpi:", "ucc:", "xccl:", "record_param_comms")
@@ -28,6 +35,31 @@ _EXCHANGES = ("nccl:", "c10d::", "gloo:", "mpi:", "ucc:", "xccl:", "record_param
 _KNOWN = {*_CATEGORIES, *DEVICE_CATEGORIES, *ANNOTATIONS, "user_annotation", "trace", "ac2g", "fwdbwd"}
 KNOWN = frozenset(_KNOWN)
 """Lower-case categories that only kineto writes."""
+_COMPILED = "## Call CompiledFxGraph "
+"""Name of a call of a graph that torch.compile made, whose category varies with the profiler's options. Source: torch
+2.14.1, torch/_inductor/output_code.py.
+"""
+COMPILED_TYPE = "compiled graph"
+_HASH_SHOWN = 8
+
+
+_KERNEL_PROFILE = "cpp_fused"
+"""Part of the names of Inductor's C++ kernels, which are events if ``cpp.enable_kernel_profile`` is set."""
+
+
+def unseen_kernels(named: Iterable[tuple[str, str]]) -> str:
+    """What to say of compiled graphs whose kernels have no events; "" without such. ``named``: names and categories."""
+    graphs = 0
+    for name, category in named:
+        if category in DEVICE_CATEGORIES or _KERNEL_PROFILE in name:
+            return ""
+        graphs += name.startswith(_COMPILED)
+    if not graphs:
+        return ""
+    return (
+        f"{graphs:,} calls of compiled graphs have no events of their kernels: "
+        "torch._inductor.config.cpp.enable_kernel_profile=True records them"
+    )
 
 
 def kineto_meaning(name: str, category: str) -> Meaning | None:
@@ -35,6 +67,9 @@ def kineto_meaning(name: str, category: str) -> Meaning | None:
     if category in DEVICE_CATEGORIES:
         return meaning(name, PlaneKind.GPU, LineKind.STREAM)
     known = _CATEGORIES.get(category)
+    if name.startswith(_COMPILED) and category not in ANNOTATIONS:
+        graph = name.removeprefix(_COMPILED)[:_HASH_SHOWN]
+        return Meaning(category=Category.OP, op_name=f"{COMPILED_TYPE} {graph}", op_type=COMPILED_TYPE)
     if category in {"user_annotation", "operator"} and name.startswith(STEP_PREFIX):
         known = Category.STEP
     elif name.startswith("enumerate(DataLoader)"):

@@ -16,9 +16,16 @@ from typing import TYPE_CHECKING
 
 from stepscope.errors import FormatError
 from stepscope.formats.chrome import horovod, json_values, kineto_devices
-from stepscope.formats.chrome.kineto_names import ANNOTATIONS, DEVICE_CATEGORIES, KNOWN, kineto_meaning
-from stepscope.formats.chrome.trace_json import RawEvent, decode
-from stepscope.formats.chrome.trace_lanes import split
+from stepscope.formats.chrome.kineto_names import (
+    ANNOTATIONS,
+    DEVICE_CATEGORIES,
+    KNOWN,
+    PYTHON,
+    kineto_meaning,
+    unseen_kernels,
+)
+from stepscope.formats.chrome.trace_json import KINDS, RawEvent, decode
+from stepscope.formats.chrome.trace_lanes import cut, split
 from stepscope.formats.op_names import Meaning, op_category
 from stepscope.formats.optrace_builder import OpTraceBuilder
 from stepscope.formats.xplane.plane_names import line_kind, ordinal, plane_kind
@@ -54,6 +61,10 @@ _ARGS = {
 """Names of arguments, with their names in the model."""
 _ORT_KERNEL = "_kernel_time"
 """Suffix that ONNX Runtime adds to the names of its nodes' events."""
+_MOST_EVENTS = 1_000_000
+"""Complete events after which JAX 0.10.2 and ONNX Runtime 1.31.1 drop all others; seen, not documented."""
+_CUT = f"its writer drops all events after {_MOST_EVENTS:,} (of TensorFlow and JAX import the xplane.pb, which has all)"
+_KERNELS = "DX126"
 _GPU_LABEL = re.compile(r"GPU (\d+)")
 _TF1_DEVICE = re.compile(r"/device:(?P<kind>[A-Z]+):(?P<number>\d+)")
 
@@ -153,9 +164,17 @@ class _Assembly:
                 continue  # kineto names eight devices, however many there are
             self._build(builder, key, process, zero, kineto=kineto)
         self._tell(builder)
+        self._note(builder, ordered, spans, kineto=kineto)
+        return builder.build()
+
+    def _note(self, builder: OpTraceBuilder, ordered: list[RawEvent], spans: list[_Span], *, kineto: bool) -> None:
+        """What is to be known of a file of its writer."""
         if self.horovod_us and (text := horovod.said(ordered)):
             builder.diagnostic(horovod.NOTE, f"{self.name}: {text}")
-        return builder.build()
+        if not kineto and sum(event.ph == "X" for event in ordered) == _MOST_EVENTS:
+            builder.diagnostic("DX123", f"{self.name}: {_CUT}")
+        if text := unseen_kernels((span.name, span.category) for span in spans):
+            builder.diagnostic(_KERNELS, f"{self.name}: {text}")
 
     def _take(self, event: RawEvent) -> None:
         process = self.processes.setdefault(json_values.key(event.pid), _Process())
@@ -179,7 +198,7 @@ class _Assembly:
             flow = f"{json_values.text(event.cat)}/{json_values.key(event.id)}"
             thread.flows.append((_FLOWS[event.ph], start, self.flow_ids.setdefault(flow, len(self.flow_ids))))
         else:
-            self.left_out[_KINDS.get(event.ph, f"events of kind {event.ph[:8]!r}")] += 1
+            self.left_out[KINDS.get(event.ph, f"events of kind {event.ph[:8]!r}")] += 1
 
     def _describe(self, process: _Process, event: RawEvent) -> None:
         args = event.args if isinstance(event.args, dict) else {}
@@ -247,6 +266,8 @@ class _Assembly:
             spans = [s for s in thread.spans if s.category not in ANNOTATIONS]
             notes = [s for s in thread.spans if s.category in ANNOTATIONS]
             line = _line_of(thread.name or key, kind, kineto=kineto)
+            if line is LineKind.THREAD:
+                _cut(spans)
             lanes, overlaps = (
                 split([(s.start, s.dur) for s in spans]) if line is LineKind.THREAD else ([0] * len(spans), 0)
             )
@@ -292,17 +313,12 @@ class _Assembly:
             builder.diagnostic("DX123", f"{self.name}: {text}")
 
 
-_KINDS = {
-    "C": "counters",
-    "P": "stack samples",
-    "N": "objects",
-    "O": "objects",
-    "D": "objects",
-    "n": "instants of asynchronous events",
-    "c": "clock synchronisation",
-    "v": "memory dumps",
-    "V": "memory dumps",
-}
+def _cut(spans: list[_Span]) -> None:
+    """Cut the Python calls of a thread that overlap other events without nesting."""
+    frames = [span.category == PYTHON for span in spans]
+    if any(frames):
+        for span, dur in zip(spans, cut([(s.start, s.dur) for s in spans], frames), strict=True):
+            span.dur = dur
 
 
 def _flows_at(thread: _Thread) -> dict[float, list[tuple[str, int]]]:

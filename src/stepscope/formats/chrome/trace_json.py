@@ -24,6 +24,18 @@ _UNENDED = "its gzip stream has no end"
 
 Json = object
 """Any JSON value."""
+KINDS = {
+    "C": "counters",
+    "P": "stack samples",
+    "N": "objects",
+    "O": "objects",
+    "D": "objects",
+    "n": "instants of asynchronous events",
+    "c": "clock synchronisation",
+    "v": "memory dumps",
+    "V": "memory dumps",
+}
+"""Phases of events that are no spans, in words."""
 
 
 class RawEvent(msgspec.Struct, frozen=True):

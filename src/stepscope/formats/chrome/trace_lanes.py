@@ -1,4 +1,4 @@
-"""Lanes for spans that overlap without nesting."""
+"""Spans of one thread that overlap without nesting: where they may be cut, and lanes for the others."""
 
 from __future__ import annotations
 
@@ -9,6 +9,28 @@ if TYPE_CHECKING:
 
 ROUNDING_US = 1.0
 """Time by which a child may end after its parent, because files may round to whole microseconds."""
+
+
+def cut(spans: Sequence[tuple[float, float]], frames: Sequence[bool]) -> list[float]:
+    """The duration of each span (start, duration) once ``frames`` that overlap another span without nesting are cut.
+
+    A Python call that begins an annotation, as ``__enter__`` does, lasts into it, and the one that ends it begins
+    within: each is cut at the annotation's edge.
+    """
+    durs = [dur for _, dur in spans]
+    around: list[tuple[float, int]] = []
+    for i in sorted(range(len(spans)), key=lambda i: (spans[i][0], -spans[i][1])):
+        start, end = spans[i][0], spans[i][0] + spans[i][1]
+        while around and around[-1][0] <= start:
+            around.pop()
+        while around and around[-1][0] < end and frames[around[-1][1]] and not frames[i]:
+            _, begun = around.pop()
+            durs[begun] = start - spans[begun][0]
+        if around and around[-1][0] < end and frames[i]:
+            end = around[-1][0]
+            durs[i] = end - start
+        around.append((end, i))
+    return durs
 
 
 def split(spans: Sequence[tuple[float, float]]) -> tuple[list[int], int]:

@@ -1,7 +1,7 @@
 """Folded stacks, as stackcollapse scripts write them and flamegraph.pl reads them: ``root;caller;leaf WEIGHT``.
 
 The format has no unit, times or threads; ``formats.stacks.labels`` knows the conventions of names. A line that does not
-end in a number is not a stack and is counted, comments included.
+end in a number is not a stack and is counted. Lines that begin with ``# `` are comments: austin's and perf's.
 
 Source: stackcollapse-perf.pl, stackcollapse.pl and flamegraph.pl of https://github.com/brendangregg/FlameGraph.
 """
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_COMMENT = "# "
+_EXPECTED = "expected lines like `main;train;matmul 12` (of perf the text of perf script, not of perf report)"
 _QUOTED = 60
 """Maximum number of characters quoted from a line."""
 
@@ -57,6 +59,9 @@ def read(data: bytes, *, where: str) -> StackProfile:
     strange: list[tuple[int, str]] = []
     lines = text_of(data).split("\n")
     for number, line in enumerate(lines, 1):
+        if line.startswith(_COMMENT):
+            strange.append((number, line))
+            continue
         stack, _, amount = line.rstrip().rpartition(" ")
         weight = _weight(amount)
         if weight is None or not stack.strip():
@@ -70,9 +75,16 @@ def read(data: bytes, *, where: str) -> StackProfile:
         stacks.append(found[0])
         flags.append(found[1])
         weights.append(weight)
+    wrong = [(number, line) for number, line in strange if not line.lstrip().startswith(("#", "//"))]
+    if len(wrong) > len(stacks) > 0:
+        number, line = wrong[0]
+        raise FormatError(
+            f"{where}: {len(wrong):,} of {len(wrong) + len(stacks):,} lines are no folded stacks: line {number} is "
+            f"{line.strip()[:_QUOTED]!r}; {_EXPECTED}"
+        )
     if not stacks:
         got = f"line {strange[0][0]} is {strange[0][1].strip()[:_QUOTED]!r}" if strange else "it is empty"
-        raise FormatError(f"{where}: it has no folded stacks: {got}; expected lines like `main;train;matmul 12`")
+        raise FormatError(f"{where}: it has no folded stacks: {got}; {_EXPECTED}")
     return StackProfile(
         event="",
         unit="",
@@ -80,7 +92,7 @@ def read(data: bytes, *, where: str) -> StackProfile:
         stacks=builder.stacks,
         samples=samples_of(stacks, weights, flags),
         unread=len(strange),
-        diagnostics=_complaints(strange, where),
+        diagnostics=_complaints(wrong, where),
     )
 
 
@@ -117,8 +129,7 @@ def _weight(text: str) -> float | None:
     return weight if 0 <= weight < math.inf and text[-1:].isdigit() and "_" not in text else None
 
 
-def _complaints(strange: Sequence[tuple[int, str]], where: str) -> tuple[Diagnostic, ...]:
-    wrong = [(number, line) for number, line in strange if not line.lstrip().startswith(("#", "//"))]
+def _complaints(wrong: Sequence[tuple[int, str]], where: str) -> tuple[Diagnostic, ...]:
     if not wrong:
         return ()
     number, line = wrong[0]

@@ -37,6 +37,12 @@ _HEAD = re.compile(
     rb"(?:\s+(?P<event>[^\s:]\S*?):(?:\s+(?P<rest>.*\S))?)?\s*"
 )
 """Pattern of a sample's line. ``rest``: arguments of a tracepoint, or the only frame if no stacks were recorded."""
+_RECORD = b": PERF_RECORD_"
+"""Part of the lines of ``--show-mmap-events`` and the like, which are no samples."""
+_NO_ID = b" -1"
+"""Process of a sample for which none was printed."""
+_BARE_FRAME = re.compile(rb"\t\s*[0-9a-f]{4,16} \S.*")
+"""Pattern of a frame below a line that is only a name, as ``-F comm,ip,sym`` prints them."""
 _FRAME = re.compile(rb"\s+[0-9a-f]+ .*\)\s*")
 _TIME = re.compile(rb"(\d{1,9}|[1-8]\d{9})\.(\d{1,9})")
 _MODIFIERS = re.compile(r":[ukhGHpPSDIWeb]+$")
@@ -70,9 +76,12 @@ class _Samples:
 
 def looks_like(head: bytes) -> bool:
     """Whether the beginning of a file is text of ``perf script``: a sample's line followed by a frame."""
-    lines = [line for line in head.replace(b"\r\n", b"\n").split(b"\n") if line and not line.startswith(b"#")]
-    if not lines or (found := _HEAD.fullmatch(lines[0].strip())) is None:
-        return False
+    texts = head.replace(b"\r\n", b"\n").split(b"\n")
+    lines = [line for line in texts if line and not line.startswith(b"#") and _RECORD not in line]
+    if not lines:
+        return any(_RECORD in line for line in texts)
+    if (found := _HEAD.fullmatch(lines[0].strip())) is None:
+        return len(lines) > 1 and lines[0][:1].isalpha() and _BARE_FRAME.fullmatch(lines[1]) is not None
     if found["seconds"] is not None and found["event"] is not None:
         return True
     return len(lines) > 1 and _FRAME.fullmatch(lines[1]) is not None
@@ -191,9 +200,10 @@ class _Reader:
 
     def _one(self, data: bytes, at: int, end: int) -> None:
         """Take one sample, or other text between two empty lines: bytes ``at`` to ``end``."""
-        while at < end and data[at] in _SKIPPED:
-            at = data.find(b"\n", at, end) + 1 or end
         head = data.find(b"\n", at, end)
+        while at < end and (data[at] in _SKIPPED or data.find(_RECORD, at, head if head >= 0 else end) >= 0):
+            at = head + 1 or end
+            head = data.find(b"\n", at, end)
         if head < 0 or head + 1 >= end or data[head + 1] not in _BLANKS or data[at] in _BLANKS:
             self._samples_without_stacks(data[at:end])
             return
@@ -233,6 +243,8 @@ class _Reader:
         thread, what = self._before_time.get(line[:space]), self._after_time.get(line[colon:])
         if thread is None or what is None or not when[:1].isdigit():
             found = _HEAD.fullmatch(line)
+            if found is None and stack != UNKNOWN and line[:1].isalpha() and b":" not in line:
+                found = _HEAD.fullmatch(line.strip() + _NO_ID)  # the command's name alone
             if found is None:
                 self._cannot_read(line)
                 return

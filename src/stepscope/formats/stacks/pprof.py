@@ -26,7 +26,9 @@ from stepscope.model.session.stacks import UNKNOWN, Frame, FrameKind, SampleTabl
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_TIMES = {"nanoseconds": 1, "microseconds": 1_000, "milliseconds": 1_000_000, "seconds": 1_000_000_000}
+_SHORT = {"ns": 1, "us": 1_000, "\u03bcs": 1_000, "\u00b5s": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+_TIMES = _SHORT | {"nanoseconds": 1, "microseconds": 1_000, "milliseconds": 1_000_000, "seconds": 1_000_000_000}
+"""Units of time; pprof's own are words, those of austin2pprof are short."""
 _SIZES = {"bytes": 1, "kilobytes": 1 << 10, "megabytes": 1 << 20, "gigabytes": 1 << 30}
 _COUNTS = frozenset({"samples", "sample"})
 _THREAD_KEYS = {"tid", "thread_id", "thread id"}

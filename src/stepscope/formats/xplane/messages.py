@@ -93,6 +93,10 @@ class WireSpace:
     hostnames: list[str] = field(default_factory=list)
 
 
+_UNDECODED = "\ufffd"
+"""Character in a text in place of bytes that are no text."""
+
+
 def read_space(source: ByteSource) -> WireSpace:
     """The structure of an XSpace; for its lines only their positions.
 
@@ -112,8 +116,8 @@ def read_space(source: ByteSource) -> WireSpace:
             space.warnings.append(source.text(first, last))
         elif number == _HOSTNAMES:
             space.hostnames.append(source.text(first, last))
-    if not space.planes:
-        raise FormatError(f"no plane in its {source.size} bytes")
+    if not any(plane.name.isprintable() and plane.name and _UNDECODED not in plane.name for plane in space.planes):
+        raise FormatError(f"no plane with a name in its {source.size} bytes")
     return space
 
 

@@ -21,7 +21,7 @@ class OpTraceSteps(Struct, frozen=True, kw_only=True):
     """Steps as an op trace shows them, including the first and the last."""
 
     how: str
-    """Method: marker | device line | program runs | function calls | run"""
+    """Method: marker | device line | program runs | function calls | runs of the session | run"""
     name: str
     count: int
     median_ns: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stepscope.derive.stacks.profile_difference import samples_known
 from stepscope.model.session.stacks import FrameKind
 from stepscope.reports.flame.graph import kind_shares
 from stepscope.units import format_bytes, format_ns, format_number_of
@@ -114,8 +115,10 @@ def is_doubtful(shown: Graph) -> bool:
 def samples_text(shown: Graph) -> str:
     """The size of a profile: samples and weight."""
     profile = shown.profile
-    count = format_number_of(f"{shown.samples:,.0f}", "samples")
     weight = weight_text(profile.total, profile.unit)
+    if not samples_known(profile):
+        return f"{weight} in {format_number_of(f'{len(profile.samples):,}', 'rows')}"
+    count = format_number_of(f"{shown.samples:,.0f}", "samples")
     return count if profile.unit in {"samples", ""} and shown.samples == profile.total else f"{count}, {weight}"
 
 
@@ -177,9 +180,10 @@ def difference_items(compared: Compared) -> list[str]:
         noise = "beyond" if found.whole.significant else "within"
         items.append(f"Total {change_text(found.whole, unit)}, {noise} noise.")
     before, after = found.samples
+    known = samples_known(compared.before.profile) and samples_known(compared.after.profile)
+    of = f"{before:,.0f} and {after:,.0f} samples" if known else "each row of the files counts as one sample at most"
     items.append(
-        f"{len(found.functions)} of {found.tested} functions with enough samples differ beyond sampling noise "
-        f"({before:,.0f} and {after:,.0f} samples)."
+        f"{len(found.functions)} of {found.tested} functions with enough samples differ beyond sampling noise ({of})."
     )
     items.append(basis_text(found))
     if compared.scripts[0]:

@@ -49,7 +49,7 @@ def test_runs_of_a_server_after_its_start() -> None:
     one.call("session_initialization", 300, SPAN)
     for _ in range(20):
         one.call("model_run", 100, SPAN)
-    assert _said(one.trace()) == [(StepKind.CALL, "model_run", 20)]
+    assert _said(one.trace()) == [(StepKind.SESSION, "(model_run)", 20)]
 
 
 def test_layers_are_no_steps() -> None:

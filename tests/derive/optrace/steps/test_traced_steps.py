@@ -1,6 +1,7 @@
 """Steps are found in every way in which a trace shows them."""
 
 import numpy as np
+import pytest
 
 from stepscope.derive.optrace.steps.traced_steps import StepKind, find
 from stepscope.formats.optrace_builder import OpTraceBuilder
@@ -86,6 +87,25 @@ def test_a_marker_around_several_others_is_no_step() -> None:
         for i in range(4):
             builder.event(line, "train", 1000 * epoch + 200 * i, 150, stats={"step_num": i}, step=True)
     assert [(s.name, len(s)) for s in find(builder.build())] == [("train", 8), ("epoch", 2)]
+
+
+@pytest.mark.parametrize("other", ["test", "predict"])
+def test_training_makes_the_steps_beside_a_longer_evaluation(other: str) -> None:
+    """tf_keras marks both: the first step of an evaluation is traced, and takes longer than all of training."""
+    builder, _, line = _host()
+    for i in range(4):
+        builder.event(line, "train", 100 * i, 50, stats={"step_num": i}, step=True)
+        builder.event(line, other, 1000 + 900 * i, 800, stats={"step_num": i}, step=True)
+    assert [s.name for s in find(builder.build())] == ["train", other]
+
+
+def test_an_evaluation_alone_makes_the_steps() -> None:
+    """Neither does the name of another marker decide anything."""
+    builder, _, line = _host()
+    for i in range(4):
+        builder.event(line, "validate", 100 * i, 50, stats={"step_num": i}, step=True)
+        builder.event(line, "test", 1000 + 900 * i, 800, stats={"step_num": i}, step=True)
+    assert [s.name for s in find(builder.build())] == ["test", "validate"]
 
 
 def test_without_markers_the_function_that_takes_the_time_makes_the_steps() -> None:

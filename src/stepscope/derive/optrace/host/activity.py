@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive.optrace.host import event_nesting
+from stepscope.derive.optrace.host import event_nesting, launching_threads, step_threads
 from stepscope.derive.optrace.host.event_nesting import Nesting
 from stepscope.model.blocks import blocks, take
-from stepscope.model.session.optrace import DEVICE_KINDS, Category, LineKind, PlaneKind
+from stepscope.model.session.optrace import Category, LineKind, PlaneKind
 from stepscope.model.session.optrace_stats import StatName
 
 if TYPE_CHECKING:
@@ -165,6 +165,8 @@ class Domain:
     """Whether its own time, without that of the events inside, is waiting for work elsewhere."""
     host: Bool
     """Whether it is on a host thread and has a duration."""
+    beside: Bool
+    """Whether it is on a thread that does not work for the steps (``step_threads``)."""
     loop_python: Bool
     """Whether it is a Python tracer's, and inside no op: the program's loop, and what it calls."""
 
@@ -179,12 +181,15 @@ class Domain:
         one_of[list(activities)] = True
         wanted = take(one_of, self.activity)
         wanted &= self.of_input == of_input
-        wanted &= self.host
+        wanted &= self.host & ~self.beside
         return np.flatnonzero(wanted)
 
 
-def build(trace: OpTrace) -> Domain:
-    """The activity of every host event. Cost: a few passes over the events, and the stats of runs and launches."""
+def build(trace: OpTrace, beside: Bool | None = None) -> Domain:
+    """The activity of every host event; ``beside`` as in ``Domain``, None for no such threads.
+
+    Cost: a few passes over the events, and the stats of runs and launches.
+    """
     events = trace.events
     host = _host_events(trace)
     nesting = _nesting(trace)
@@ -202,10 +207,11 @@ def build(trace: OpTrace) -> Domain:
     activity[taken] = Activity.GET_NEXT
     of_input = nesting.spread(of_input | loader | taken) & ~loader & ~taken
     traced = marks & _TRACED_MARK != 0
-    loop_python = traced & ~taken & ~nesting.spread(~traced & (activity == Activity.PYTHON))
+    calls_python = (activity == Activity.PYTHON) | ((activity == Activity.OP) & step_threads.by_torch(trace))
+    loop_python = traced & ~taken & ~nesting.spread(~traced & calls_python)
     ran = trace.stats.of_events(StatName.HLO_OP).rows  # XLA's ops on host threads carry only their name
     activity[ran[(activity[ran] == Activity.OTHER) & host[ran]]] = Activity.OP
-    launching = _launching(trace, nesting.parent, host)
+    launching = launching_threads.find(trace, nesting.parent, host)
     activity[launching & (activity == Activity.OP)] = Activity.LAUNCH
     compiles = host & (activity == Activity.COMPILE)
     if compiles.any():
@@ -219,6 +225,7 @@ def build(trace: OpTrace) -> Domain:
         activity=activity,
         blocked=host & waits,
         host=host & (events.dur_ns > 0),
+        beside=np.zeros(len(events), np.bool_) if beside is None else beside,
         loop_python=loop_python & (activity == Activity.PYTHON),
     )
 
@@ -279,6 +286,7 @@ def _per_meta(trace: OpTrace) -> _PerMeta:
     activity[stage] = Activity.STAGE
     captured = names.where(lambda n: n.startswith(CAPTURED))
     executor = np.isin(trace.metas.category, [Category.EXECUTOR, Category.CALL, Category.INPUT]) | captured
+    traced_by_torch = (trace.metas.category == Category.PYTHON) & step_threads.by_torch(trace)
     marks = np.zeros(len(trace.metas), np.uint8)
     for mark, marked in (
         (_STAGE_MARK, stage),
@@ -288,7 +296,7 @@ def _per_meta(trace: OpTrace) -> _PerMeta:
         (_LOADER_MARK, loader),
         (_TOLD_MARK, executor & ~stage),
         (_NEXT_MARK, names.where(lambda n: _NEXT.fullmatch(n) is not None)),
-        (_TRACED_MARK, names.where(lambda n: n.startswith(PYTHON_TRACED))),
+        (_TRACED_MARK, names.where(lambda n: n.startswith(PYTHON_TRACED)) | traced_by_torch),
     ):
         marks[marked] |= mark
     return _PerMeta(marks=marks, activity=activity)
@@ -363,31 +371,3 @@ def _compiling(trace: OpTrace, flag: Bool, nesting: Nesting) -> Bool:
             calls[at] = bool(jitted[at])
             at = int(nesting.parent[at])
     return nesting.spread(flag | calls)
-
-
-def _launching(trace: OpTrace, parent: I32, host: Bool) -> Bool:
-    """Ops on threads that launch kernels on a device: their work is on the device, not here.
-
-    A thread that launches kernels runs only the host side of device ops: ops placed on the host run on the other pool.
-    So if an op launched no kernel (a reshape), its time still counts as launching.
-    """
-    result = np.zeros(len(trace.events), np.bool_)
-    if not any(plane.kind in DEVICE_KINDS and plane.captured for plane in trace.planes):
-        return result
-    calls = np.zeros(len(trace.events), np.bool_)
-    calls[trace.stats.of_events(StatName.CORRELATION_ID).rows] = True
-    calls &= host
-    inside = np.zeros(len(trace.events), np.bool_)
-    above = parent[calls]
-    while len(above := above[above >= 0]):
-        above = above[~inside[above]]
-        inside[above] = True
-        above = parent[above]
-    threads = np.bincount(trace.events.line[calls], minlength=len(trace.lines)) >= _MANY_CALLS
-    handing = take(threads, trace.events.line)
-    handing &= host
-    return inside | handing
-
-
-_MANY_CALLS = 16
-"""A pool thread with fewer calls, such as a few copies, also runs the host's own ops."""

@@ -33,7 +33,9 @@ BLOCKS = frozenset({"acquire", "wait", "get", "put", "_acquire_restore", "join",
 RECEIVES = frozenset({"recv", "recv_into", "recvfrom", "readinto", "read"})
 """Functions in which a thread reads from a socket or a file."""
 _SOCKET = "socket.py"
-_LIBRARY = frozenset({"queue.py", "threading.py", "socket.py", "ssl.py", "contextlib.py", "profiler.py"})
+_LIBRARY = frozenset(
+    {"queue.py", "threading.py", "socket.py", "ssl.py", "contextlib.py", "profiler.py", "resource_tracker.py"}
+)
 """Files of the standard library and of JAX's profiler that stand between a program and its wait."""
 
 

@@ -1,7 +1,8 @@
 """Runs of JAX's compiled programs on the CPU, with the calls that queued them.
 
 JAX's client for CPUs runs ahead as one for devices does: the call returns at once, and the program runs on threads of
-the client. Every event of a run has its number (``run_id``); numbers rise with the calls, which have none.
+the client. Every event of a run has its number (``run_id``): any number, below zero too, since each program counts from
+one of its own in some versions. The calls have none; runs begin in the order of their calls.
 
 Source: openxla/xla, ``xla/pjrt/cpu/cpu_client.cc`` and ``xla/pjrt/common_pjrt_client.cc`` (jaxlib 0.10.2).
 """
@@ -38,14 +39,14 @@ class Work:
 def build(trace: OpTrace) -> Work | None:
     """The runs on the host; None if it has none, or their calls are not known."""
     rows, numbers = trace.ints_of(StatName.RUN_ID)
-    rows, numbers = rows[numbers >= 0], numbers[numbers >= 0]
     called = _calls(trace)
     if not len(rows) or not len(called):
         return None
     order = np.argsort(numbers, kind="stable")
-    first = np.flatnonzero(np.diff(numbers[order], prepend=-1))
+    first = np.unique(numbers[order], return_index=True)[1]
     start = np.minimum.reduceat(trace.events.start_ns[rows][order], first)
-    end = np.maximum.reduceat(trace.events.end_ns[rows][order], first)
+    end = np.maximum.reduceat(trace.events.end_ns[rows][order], first)[np.argsort(start, kind="stable")]
+    start = np.sort(start)
     both = min(len(start), len(called))
     start, end = start[len(start) - both :], end[len(end) - both :]  # the first ones were queued before the capture
     called = called[:both]  # the last ones run after it

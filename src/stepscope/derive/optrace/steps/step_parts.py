@@ -215,7 +215,7 @@ def _device_layers(trace: OpTrace, launches: Launches) -> dict[str, Intervals]:
 def _host_layers(trace: OpTrace, periods: Periods, domain: Domain) -> dict[str, Intervals]:
     """Parts shown by host threads. Only work for the step counts; the pipeline's work shows as a wait for it."""
     marks = (trace.metas.category == Category.STEP) | (trace.metas.category == Category.MEMORY)
-    shown = domain.host & ~domain.of_input
+    shown = domain.host & ~domain.of_input & ~domain.beside
     shown &= ~take(marks, trace.events.meta)
     found: dict[int, tuple[list[I64], list[I64]]] = {number: ([], []) for number in _HOST_PARTS}
     for start, end, part in thread_pieces.by_code(trace, shown, domain.parent, _host_parts(trace, periods, domain)):

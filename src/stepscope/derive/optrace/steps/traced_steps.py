@@ -34,7 +34,14 @@ if TYPE_CHECKING:
 _NUMBER = re.compile(r"(?:.*[#\s])?(\d+)")
 _COUNTED = re.compile(r"(?P<stem>.*?\D)(?P<number>\d+)")
 _SEPARATORS = "#_:- "
-_CALLS = re.compile(r"EagerLocalExecute: (?P<tf>__inference_.+)|PjitFunction\((?P<jax>.+)\)")
+_CALLS = re.compile(r"EagerLocalExecute: (?P<tf>__inference_.+)|PjitFunction\((?P<jax>.+)\)|(?P<ort>model_run)")
+"""Calls that repeat in a job. ONNX Runtime's: onnxruntime/core/session/inference_session.cc."""
+_TRAINING, _EVALUATIONS = "train", frozenset({"test", "predict"})
+"""Markers of tf_keras: those of an evaluation are no steps where there are those of training. Source: tf_keras 2.21,
+tf_keras/src/engine/training.py.
+"""
+PROFILER_STEP = "ProfilerStep"
+"""PyTorch's markers, without their numbers."""
 MIN_CALLS = 2
 """A function called once is no step."""
 
@@ -50,6 +57,8 @@ class StepKind(str, Enum):
     """Runs of the compiled program with the most time on a device."""
     CALL = "function calls"
     """Calls of the compiled function with the most time on a host thread, or of what repeats there."""
+    SESSION = "runs of the session"
+    """Calls of ONNX Runtime's ``run``."""
     RUN = "run"
     """Each traced run of a session."""
 
@@ -105,12 +114,31 @@ def _markers(trace: OpTrace) -> Iterator[Steps]:
         texts = [trace.strings[i] for i in trace.metas.name[trace.events.meta[rows]].tolist()]
         names = _stems(texts, known)
         groups += [(name, line, rows[[n == name for n in names]]) for name in dict.fromkeys(names)]
-    ranked = sorted(groups, key=lambda g: (_holds_another(trace, g, groups), -int(trace.events.dur_ns[g[2]].sum())))
-    for name, line, rows in ranked:
+    trains = any(name == _TRAINING for name, _, _ in groups)
+    beside = {name for name, _, _ in groups if trains and name in _EVALUATIONS}
+    ranked = sorted(
+        groups,
+        key=lambda g: (_holds_another(trace, g, groups), g[0] in beside, -int(trace.events.dur_ns[g[2]].sum())),
+    )
+    for name, line, each in ranked:
+        rows = _begun(trace, name, each)
         number = _named(trace, rows)
         if numbers is not None:
             number = np.where(numbers[rows] >= 0, numbers[rows], number)
         yield _steps(trace, StepKind.MARKER, name, line, rows, number)
+
+
+def _begun(trace: OpTrace, name: str, rows: I64) -> I64:
+    """Markers without PyTorch's last one if no op ran in it: a loop that ends within the profiler's active steps leaves
+    the marker of a step that never was.
+    """
+    if name != PROFILER_STEP or len(rows) < MIN_CALLS:
+        return rows
+    start, end = trace.events.start_ns, trace.events.end_ns
+    before, last = rows[-2:].tolist()
+    ops = start[np.isin(trace.categories(), (Category.OP, Category.KERNEL, Category.RUNTIME))]
+    worked = [((ops >= start[row]) & (ops < end[row])).any() for row in (before, last)]
+    return rows[:-1] if worked == [True, False] else rows
 
 
 def _holds_another(trace: OpTrace, group: tuple[str, Line, I64], groups: list[tuple[str, Line, I64]]) -> bool:
@@ -188,8 +216,9 @@ def _calls(trace: OpTrace) -> Iterator[Steps]:
     if best is not None:
         _, line, rows = best
         match = _CALLS.fullmatch(trace.strings[trace.metas.name[trace.events.meta[rows[0]]]])
-        name = (match["tf"] or match["jax"]) if match else ""
-        yield _steps(trace, StepKind.CALL, name, line, rows, np.full(len(rows), -1, np.int64))
+        name = (match["tf"] or match["jax"] or f"({match['ort']})") if match else ""
+        how = StepKind.SESSION if match and match["ort"] else StepKind.CALL
+        yield _steps(trace, how, name, line, rows, np.full(len(rows), -1, np.int64))
 
 
 def _repeated(trace: OpTrace) -> Iterator[Steps]:
