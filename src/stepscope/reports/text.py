@@ -118,7 +118,8 @@ def _header(report: Report, width: int) -> list[Line]:
     if times is not None:
         mean, p95 = words.time_pair(times.mean_ns, times.p95_ns)
         items.append(f"step {mean} (p95 {p95})")
-    items += [verdict.gpu_text(report), verdict.exit_text(summary), words.overhead_text(report.overhead)]
+    items += [words.backend_text(summary), verdict.gpu_text(report), verdict.exit_text(summary)]
+    items.append(words.overhead_text(report.overhead))
     return [
         *labelled("stepscope", HEAD, wrap_items(filter(None, items), room)),
         *_wrapped("makers", maker_rows.lines(summary), room),

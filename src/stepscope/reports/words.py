@@ -12,7 +12,7 @@ import unicodedata
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from stepscope.model.report import metric_words
+from stepscope.model.report import frameworks, metric_words
 from stepscope.model.report.components import COMPONENTS
 from stepscope.units import format_bytes, format_ns, format_rate, singular
 
@@ -221,6 +221,12 @@ def framework_text(summary: SessionSummary) -> str:
     """The framework, or a note that there was none."""
     name = printable(summary.framework)
     return name if name not in ("", "none") else NO_FRAMEWORK
+
+
+def backend_text(summary: SessionSummary) -> str:
+    """``Keras on JAX``; "" for Keras on TensorFlow, and without Keras."""
+    name = frameworks.backend_of(summary.framework)
+    return f"Keras on {frameworks.TITLES.get(name, printable(name))}" if name else ""
 
 
 def value_text(value: float, unit: str) -> str:
