@@ -149,7 +149,8 @@ def _first(report: Report, room: int, *, cost: bool = True) -> list[Line]:
 def _imported(report: Report, room: int) -> list[Line]:
     """Header of a session that holds only another tool's recording."""
     said = [*op_trace_text.imported(report), *(traced_rows.lines(report.traced) if report.traced is not None else ())]
-    return [line for label, text in said for line in labelled(label, HEAD, wrap(text, room))]
+    stages = _stages(report, room) if any(stage.ratio is not None for stage in report.stages) else []
+    return [*(line for label, text in said for line in labelled(label, HEAD, wrap(text, room))), *stages]
 
 
 def _members(report: Report, room: int) -> list[Line]:

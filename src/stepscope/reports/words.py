@@ -346,7 +346,7 @@ def measured_items(report: Report) -> list[str]:
         held = max(series.get("res:gpu_reserved_mb") or [0.0])
         items.append(f"GPU busy {busy:.0f} %, at most {format_rate(held)} MB of it in use")
     if memory := series.get("res:rss_mb"):
-        items.append(f"peak memory {format_rate(max(memory))} MB")
+        items.append(f"peak memory of the process {format_rate(max(memory))} MB")
     for key, word in (("res:read_mb_s", "read"), ("res:write_mb_s", "written")):
         if (rate := mean(key)) is not None:
             items.append(f"{word} {rate:.1f} MB/s")
