@@ -89,7 +89,8 @@ def test_a_list_of_sessions_has_the_steps_of_files(tmp_path: Path) -> None:
         (tmp_path / f"{name}.xplane.pb").write_bytes(content)
         write_reports(import_files([tmp_path / f"{name}.xplane.pb"], tmp_path / f"{name}.stepscope").session)
     briefs = {brief.name: brief for brief in SessionCatalogue([tmp_path]).briefs()}
-    assert (briefs["a"].steps, briefs["a"].steps_per_s) == (4, pytest.approx(1e9 / 900))
+    assert briefs["a"].steps == 4
+    assert briefs["a"].steps_per_s == pytest.approx(1e9 / 900)
     assert (briefs["b"].steps, briefs["b"].steps_per_s) == (0, None)
 
 
