@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from stepscope.causes.cluster import members
 from stepscope.derive import job_framework
 from stepscope.errors import install_command
 
@@ -121,4 +122,6 @@ def hint(signal: Signal, view: SessionView) -> str:
         return _STEPS[framework.computes[0] if framework.computes else ""]
     if signal is Signal.SAMPLES and steps is not None and steps.span[1] - steps.span[0] >= MIN_SAMPLED_NS:
         return "no sample was taken of the thread that makes the steps"
+    if signal is Signal.MEMBERS and len(view.get(members.build)) > 1:
+        return "the members' waits are not compared: the row of the members says why"
     return HINTS[signal]

@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from tests.derive.sessions import MS, Job
 from tests.detectors.framework_jobs import pytorch
+from tests.detectors.member_jobs import MemberJob, member
 
 from stepscope.derive.cluster import member_calls
+from stepscope.detectors.signals import Signal, hint
 from stepscope.wire.kinds import Kind
+
+
+def test_members_in_one_session_are_not_sent_to_merge() -> None:
+    """Where the session holds several members, only why their waits are not compared is missing."""
+    job, other = (MemberJob(pid=100 + index, info=member(index, 2)) for index in range(2))
+    for one in (job, other):
+        one.framework("torch", "2.13.0")
+        one.call(Kind.APPLY, "optimizer step", role="optimizer").every(10 * MS, 100, dur=0, start=9 * MS)
+    assert "stepscope merge" in hint(Signal.MEMBERS, job.view())
+    job.others.append(other)
+    assert "not compared" in hint(Signal.MEMBERS, job.view())
 
 
 def _names(job: Job) -> list[str]:
