@@ -192,7 +192,7 @@ def _anatomy(every: Sequence[tuple[Component, ...]]) -> tuple[Component, ...]:
 
 def _stages(every: Sequence[tuple[StageShare, ...]]) -> tuple[StageShare, ...]:
     """The stages of the mean step of the members, by those that measured them. One that is a part of its neighbour in
-    some member's report adds nothing of its own there.
+    some member's report counts as nothing there.
     """
     means = []
     for shares in zip(*every, strict=True):
