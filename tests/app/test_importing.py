@@ -14,7 +14,8 @@ from tests.formats import xspace
 from tests.formats.xspace import Event, Line, Plane
 
 from stepscope.app.importing import import_files
-from stepscope.app.report.analyze import analyze
+from stepscope.app.report.analyze import analyze, write_reports
+from stepscope.app.server.session_catalogue import SessionCatalogue
 from stepscope.cli.import_ import import_
 from stepscope.cli.main import main
 from stepscope.errors import FormatError, SessionError
@@ -26,11 +27,11 @@ from stepscope.store import open_session
 UNIX = 1_790_000_000_000_000_000
 
 
-def _xspace(start_ns: int = UNIX) -> bytes:
-    steps = tuple(Event("train", 1_000_000 * i, 900_000, (("step_num", i), ("_r", 1))) for i in range(4))
+def _xspace(start_ns: int = UNIX, steps: int = 4) -> bytes:
+    marks = tuple(Event("train", 1_000_000 * i, 900_000, (("step_num", i), ("_r", 1))) for i in range(steps))
     noise = Event("ThreadpoolListener::Record", 5_000)
     return xspace.space(
-        Plane("/host:CPU", (Line("python", (*steps, noise)),)),
+        Plane("/host:CPU", (Line("python", (*marks, noise)),)),
         Plane("/device:GPU:0"),
         Plane("Task Environment", stats=(("profile_start_time", start_ns),)),
         hostnames=("worker-3",),
@@ -80,6 +81,26 @@ def test_a_session_of_files_is_reported(tmp_path: Path) -> None:
     assert "/device:GPU:0: not captured, which does not mean idle" in shown
     assert "no findings: the job was not measured" in shown
     assert "| `a.xplane.pb` | xplane | 4 |" in markdown.render(report)
+
+
+def test_a_list_of_sessions_has_the_steps_of_files(tmp_path: Path) -> None:
+    """An imported session has the steps that its report tells of, and their rate; one without steps has none."""
+    for name, content in (("a", _xspace()), ("b", _xspace(steps=0))):
+        (tmp_path / f"{name}.xplane.pb").write_bytes(content)
+        write_reports(import_files([tmp_path / f"{name}.xplane.pb"], tmp_path / f"{name}.stepscope").session)
+    briefs = {brief.name: brief for brief in SessionCatalogue([tmp_path]).briefs()}
+    assert briefs["a"].steps == 4
+    assert briefs["a"].steps_per_s == pytest.approx(1e9 / 900)
+    assert (briefs["b"].steps, briefs["b"].steps_per_s) == (0, None)
+
+
+def test_the_stages_of_files_stand_in_the_head(tmp_path: Path) -> None:
+    """What the traced steps show of the stages is said; a file without steps has no such line."""
+    for name, content in (("a", _xspace()), ("b", _xspace(steps=0))):
+        (tmp_path / f"{name}.xplane.pb").write_bytes(content)
+        import_files([tmp_path / f"{name}.xplane.pb"], tmp_path / f"{name}.stepscope")
+    shown = [text.render(analyze(tmp_path / f"{name}.stepscope")) for name in "ab"]
+    assert ["\nstages " in one for one in shown] == [True, False]
 
 
 def test_files_stand_in_the_session_where_their_clocks_put_them(tmp_path: Path) -> None:

@@ -53,6 +53,20 @@ def test_one_report_of_all(tmp_path: Path) -> None:
     assert {"DST001": "found", "DST002": "clear"}.items() <= {c.detector: c.outcome for c in report.checked}.items()
 
 
+def test_the_stages_are_those_of_the_mean_step(tmp_path: Path) -> None:
+    """A joint report has the stages: the mean of what its members measured; what none measured is not measured."""
+    parts = sessions(tmp_path, [[1.0], [31.0]])
+    report = report_of(merge.merge(parts, tmp_path / "job.stepscope"))
+    alone = [{stage.stage: stage for stage in report_of(part).stages} for part in parts]
+    assert [stage.stage for stage in report.stages] == list(alone[0])
+    for stage in report.stages:
+        shares = [one[stage.stage].ratio for one in alone]
+        known = [share for share in shares if share is not None]
+        assert stage.ratio == (pytest.approx(sum(known) / len(known)) if known else None)
+    assert len({one["output-processing"].ratio for one in alone}) == len(alone)
+    assert "stages      raw input" in text.render(report)
+
+
 def test_members_stay_whole(tmp_path: Path) -> None:
     """Each opens by itself in the joint session, whose files are those of the member; packed, it says the same."""
     parts = sessions(tmp_path, [[1.0], [31.0]])

@@ -12,7 +12,8 @@ from tests.detectors.traced_jobs import HEAD, many_kernels, on_gpu
 
 from stepscope.derive.view import SessionView
 from stepscope.detectors import registry
-from stepscope.detectors.base import IMPORTED_HINTS, Signal, run
+from stepscope.detectors.base import Signal, run
+from stepscope.detectors.signals import IMPORTED_HINTS
 from stepscope.model.report.finding import Checked, Diagnostic, Finding
 from stepscope.model.session.optrace import OpTrace, TraceSource
 from stepscope.model.session.session import Manifest, Session, StoredOpTrace

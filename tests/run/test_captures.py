@@ -230,7 +230,7 @@ def test_who_asks_while_a_job_starts_gets_its_steps(
     go.touch()
     out, errors = asking.communicate(timeout=280)
     assert asking.returncode == 0, said + errors
-    assert said == "stepscope: waiting up to 200 s for steps: no process has imported TensorFlow yet\n"
+    assert said == "stepscope: waiting up to 200 s for steps: no process of the job has imported TensorFlow yet\n"
     assert "5 steps of Keras fit" in out
     assert job.end()[:2] == (0, "done\n")
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.stacks.profile_difference import Basis
     from stepscope.derive.steps.steps import Steps
+    from stepscope.derive.view import SessionView
     from stepscope.model.session.session import Session
     from stepscope.model.session.stacks import StackProfile
     from stepscope.reports.flame.graph import Compared, Graph
@@ -73,8 +74,9 @@ def of_session(session: Session, path: Path, event: str = "", window: Window | N
     from stepscope.derive.view import SessionView
     from stepscope.reports.flame.graph import graph
 
-    profile = _pick(session_stacks.profiles(session), event, path)
-    steps = SessionView(session).steps
+    view = SessionView(session)
+    profile = _pick(session_stacks.profiles(session), event, path, _why_none(view))
+    steps = view.steps
     if window == "steady" and (steps is None or not steps.steady_count):
         raise UsageError(f"{path}: no steady steps in it; use --window all")
     of_memory = profile.event in memory_stacks.EVENTS
@@ -115,19 +117,29 @@ def _steps_sampled(session: Session, event: str, steps: Steps) -> float:
     return float(inside.sum())
 
 
+def _why_none(view: SessionView) -> str:
+    """Why a session without stacks has none."""
+    from stepscope.derive import job_framework
+
+    framework = view.get(job_framework.build)
+    if framework is None or framework.sampled:
+        return "expected a job that ran Python for a second or more"
+    return f"stepscope samples no Python stacks of {framework.title}; expected a job with TensorFlow or ONNX Runtime"
+
+
 def _pick(
-    profiles: Sequence[StackProfile], event: str, path: Path, preferred: Sequence[str] = PREFERRED
+    profiles: Sequence[StackProfile], event: str, path: Path, why: str = "", preferred: Sequence[str] = PREFERRED
 ) -> StackProfile:
     """The profile of an event. For a file that names no event, ``event`` is its name; without ``event`` the first of
-    ``preferred``, else the first.
+    ``preferred``, else the first. ``why``: there may be none.
     """
     by_event: dict[str, StackProfile] = {}
     for profile in profiles:
         by_event.setdefault(profile.event, profile)
     if not by_event:
         raise UsageError(
-            f"{path}: it contains no sampled stacks; expected a job that ran Python for a second or more, "
-            "or a capture: stepscope trace JOB --kind native"
+            f"{path}: it contains no sampled stacks; {why or 'expected a file of stacks'}"
+            f"{', or a capture: stepscope trace JOB --kind native' if why else ''}"
         )
     if not event:
         return next((by_event[name] for name in preferred if name in by_event), profiles[0])

@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.model.log.program import DataLoaderMade
+from stepscope.model.report.frameworks import TITLES
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
-NAMES = {"torch": "PyTorch", "jax": "JAX"}
+NAMES = {name: TITLES[name] for name in ("torch", "jax")}
 """Frameworks whose calls are not measured, and their names in reports."""
 MIN_RATIO = 0.9
 """Of the step in Python between calls, besides the waits for a DataLoader, from which none of its work was seen."""

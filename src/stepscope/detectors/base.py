@@ -1,13 +1,10 @@
-"""Detectors, the signals that they need, how they run, and how two findings about one root become one
-(``yields_to``).
-"""
+"""Detectors, how they run, and how two findings about one root become one (``yields_to``)."""
 
 from __future__ import annotations
 
 import inspect
 import sys
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from msgspec.structs import replace
@@ -16,19 +13,22 @@ from stepscope.causes.cluster import servers, waits
 from stepscope.causes.host import growing_graph, no_progress
 from stepscope.causes.job import hidden_wait, purpose
 from stepscope.causes.system import contention, gpu, memory_leak, resources, steady_page_faults
-from stepscope.derive import steps_view
+from stepscope.derive import job_framework, steps_view
 from stepscope.derive.python import stack_samples
 from stepscope.detectors import one_step
 from stepscope.detectors.costs import compute_ratio, cost_of
 from stepscope.detectors.ranking import meet, rank
-from stepscope.errors import DamagedError, install_command
+from stepscope.detectors.signals import HINTS, IMPORTED_HINTS, IN_FILES, OF_DEVICES, Signal, given, hint
+from stepscope.errors import DamagedError
 from stepscope.model.log.events import Traced
 from stepscope.model.report.finding import Checked, Diagnostic, Finding, severity_of
+from stepscope.model.report.frameworks import NOT_FOR, TF_DATA
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from stepscope.derive.job_framework import JobFramework
     from stepscope.derive.steps_view import StepsView
     from stepscope.derive.view import SessionView
     from stepscope.model.report.finding import (
@@ -44,74 +44,6 @@ if TYPE_CHECKING:
     )
 
 P = TypeVar("P")
-
-
-class Signal(Enum):
-    """A kind of data that a session may hold. The value is its name in reports."""
-
-    STEPS = "steps"
-    SAMPLES = "stack samples"
-    STACKS = "stack samples of any thread"
-    INPUT_WAIT = "measurement of the input wait inside the compiled step"
-    TRACES = "traces of tf.functions"
-    GRAPHS = "sizes of the graphs of sessions"
-    NODES = "nodes of traced graphs"
-    HOST = "CPU samples of the host"
-    LOCK = "samples of waits for the interpreter lock (GIL)"
-    MEMORY = "samples of the process's memory"
-    FAULTS = "counts of page faults"
-    NATIVE = "native stacks"
-    MEMORY_LOOKS = "snapshots of memory"
-    SIZES = "sizes of what the compiled step works on"
-    RESOURCES = "samples of network and disks"
-    GPU = "samples of the GPU"
-    LIVE_BYTES = "live bytes of the GPU's memory"
-    OP_TRACE = "op trace of some steps"
-    DEVICE_TRACE = "op trace with GPU or TPU work"
-    PROGRAMS = "compiled programs in an op trace of some steps"
-    RUN = "measured run"
-    EXPERIMENT = "experiment"
-    MEMBERS = "steps of several members of the job"
-    ENDED = "end of the job"
-
-
-HINTS = {
-    Signal.STEPS: "nothing repeats at least four times; stepscope.step() marks the steps of any loop",
-    Signal.SAMPLES: "the run was too short for samples (20 per second)",
-    Signal.STACKS: "no process of the job was sampled (that starts when TensorFlow or ONNX Runtime is imported)",
-    Signal.INPUT_WAIT: "tf.data's model was not read in this run",
-    Signal.TRACES: "no tf.function was seen",
-    Signal.GRAPHS: "no session was created while the agent's thread ran",
-    Signal.NODES: "graphs are read one second after the last trace: the run was too short, or traced nothing",
-    Signal.HOST: "the steady part must last at least 2 s, with one sample per second",
-    Signal.LOCK: "needs /proc/self/task/TID/syscall; sampled five times per second while another thread is active",
-    Signal.RESOURCES: "the steady part must last at least 4 s, with one sample per second",
-    Signal.GPU: f"{install_command('gpu')}; the steady part must last at least 4 s",
-    Signal.LIVE_BYTES: "NVML only shows reserved memory, which is nearly all; only the framework knows the live bytes",
-    Signal.MEMORY: "the steady part must last at least 8 s, with one sample per second",
-    Signal.FAULTS: "the steady part must last at least 5 s, with one sample per second",
-    Signal.MEMORY_LOOKS: "the first is taken after a minute (enable: ten); stepscope memory PID shows a process",
-    Signal.NATIVE: "run stepscope trace JOB --kind native while it runs",
-    Signal.OP_TRACE: "run stepscope trace JOB while it runs",
-    Signal.DEVICE_TRACE: "needs an op trace of a job on a GPU or TPU: stepscope trace JOB, or stepscope import FILE",
-    Signal.PROGRAMS: "needs an op trace by a profiler of XLA, as JAX has it",
-    Signal.RUN: "this session was imported; measure the job with stepscope run",
-    Signal.EXPERIMENT: "nothing was tried on this run; stepscope whatif changes one thing at a time and measures it",
-    Signal.MEMBERS: "this is the session of one process; stepscope merge joins those of a job's workers",
-    Signal.ENDED: "the job still runs, or how it ended was not seen: stepscope run sees it",
-    Signal.SIZES: "only the number of samples per step is recorded, not their length",
-}
-
-IMPORTED_HINTS = HINTS | {
-    Signal.OP_TRACE: "the file has no steps: no step markers, and no repeating work that takes most of the time",
-    Signal.DEVICE_TRACE: "the file has no steps with work on a GPU or TPU",
-    Signal.NATIVE: "import a file of sampled stacks with stepscope import",
-}
-"""Hints for a session of imported files."""
-_OF_DEVICES = frozenset({Signal.DEVICE_TRACE, Signal.GPU, Signal.LIVE_BYTES})
-"""Signals that a machine without a GPU cannot give: a detector that lacks one does not apply there."""
-_IN_FILES = frozenset({Signal.OP_TRACE, Signal.DEVICE_TRACE, Signal.NATIVE, Signal.PROGRAMS})
-"""Signals an imported file can carry. A detector that lacks any other signal needs a measured run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +119,9 @@ class Detector(Generic[P]):
     yields_to: frozenset[str] = frozenset()
     """Codes that are more specific about the same root: if one of their findings shares a place with this detector's,
     only that finding is reported."""
+    frameworks: frozenset[str] = frozenset()
+    """Parts of a job that it can look at: what computes, Keras, tf.data (``derive.job_framework``). Empty: any that
+    give its signals."""
     applies: Callable[[SessionView], str] | None = None
     """Why it does not apply to this job at all (there is no GPU); "" if it applies. Nothing is missing then."""
     asks: Callable[[SessionView], str] | None = None
@@ -283,26 +218,41 @@ def run(
 def _blind(detector: Detector[object], view: SessionView, have: frozenset[Signal]) -> Checked | None:
     """Why a detector cannot look, or does not apply; None if it can look."""
     imported = view.session.manifest.mode == "import"
-    hints = IMPORTED_HINTS if imported else HINTS
     lacking = frozenset() if detector.instead and detector.instead <= have else detector.needs - have
-    missing = sorted(lacking, key=lambda s: s.name)
-    if imported and not _IN_FILES.issuperset(missing):
-        return _checked(detector, "not-applicable", [Signal.RUN], hints[Signal.RUN])
+    missing = sorted(lacking, key=lambda s: (s is not Signal.STEPS, s.name))
+    if imported and not IN_FILES.issuperset(missing):
+        return _checked(detector, "not-applicable", [Signal.RUN], HINTS[Signal.RUN])
     if not imported and (why := _not_here(detector, view, missing)):
         return _checked(detector, "not-applicable", [], why)
+    if not missing:
+        return None
+    said = IMPORTED_HINTS[missing[0]] if imported else hint(missing[0], view)
     if missing == [Signal.OP_TRACE] and detector.asks is not None and (what := detector.asks(view)):
-        hint = f"{what}: {hints[Signal.OP_TRACE]}"
+        text = f"{what}: {said}"
         ratio = compute_ratio(view)
-        ask = CaptureRequest(kind="ops", missing=Signal.OP_TRACE, hint=hint, suspicion=what, suspected_ratio=ratio)
-        return _asking(_checked(detector, "undecided", missing, hint, "ops"), ask)
-    return _checked(detector, "not-applicable", missing, hints[missing[0]]) if missing else None
+        ask = CaptureRequest(kind="ops", missing=Signal.OP_TRACE, hint=text, suspicion=what, suspected_ratio=ratio)
+        return _asking(_checked(detector, "undecided", missing, text, "ops"), ask)
+    return _checked(detector, "not-applicable", missing, said)
 
 
 def _not_here(detector: Detector[object], view: SessionView, missing: Sequence[Signal]) -> str:
     """Why a detector does not apply to a job, or to the machine that it ran on; "" if it does."""
+    if why := _not_for(detector, view.get(job_framework.build), missing):
+        return why
     if detector.applies is not None and (why := detector.applies(view)):
         return why
-    return gpu.no_gpu(view) if not _OF_DEVICES.isdisjoint(missing) else ""
+    return gpu.no_gpu(view) if not OF_DEVICES.isdisjoint(missing) else ""
+
+
+def _not_for(detector: Detector[object], framework: JobFramework | None, missing: Sequence[Signal]) -> str:
+    """``not applicable to PyTorch``: what the detector looks at is not there, or nothing that it needs is recorded."""
+    if framework is None:
+        return ""
+    there = not detector.frameworks or not framework.parts.isdisjoint(detector.frameworks)
+    pipelines = TF_DATA in detector.frameworks
+    if there and all(given(signal, framework, pipelines=pipelines) for signal in missing):
+        return ""
+    return f"{NOT_FOR}{framework.title}"
 
 
 def _finding(detector: Detector[object], seen: Seen, view: SessionView) -> Finding:

@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from stepscope.model.report.components import ComponentName
 
+TENSORFLOW = frozenset({"tensorflow"})
+KERAS = frozenset({"tensorflow", "keras"})
+TF_DATA = frozenset({"tf.data"})
+ANY: frozenset[str] = frozenset()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intervention:
@@ -29,6 +34,8 @@ class Intervention:
     """Line or edit that makes it permanent, with ARGUMENT for the argument; for a ceiling, what to look at."""
     lifts: frozenset[ComponentName]
     """Components of the step that it removes or shortens."""
+    on: frozenset[str]
+    """Parts of a job that it can change (``model.report.frameworks``); empty: any Python program."""
 
 
 def made(
@@ -40,6 +47,7 @@ def made(
     lasting: str,
     argument: str = "",
     keeps: bool = False,
+    on: frozenset[str] = TENSORFLOW,
 ) -> Intervention:
     """An intervention; ``lifts`` by position."""
     return Intervention(
@@ -51,4 +59,5 @@ def made(
         keeps_results=keeps,
         lasting=lasting,
         lifts=frozenset(lifts),
+        on=on,
     )

@@ -6,10 +6,16 @@ would be left if a part of the step cost nothing, which no change reaches.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from stepscope.errors import UsageError
 from stepscope.experiments.compute_parts import OF_COMPUTE
-from stepscope.experiments.intervention import Intervention, made
+from stepscope.experiments.input_parts import OF_INPUT
+from stepscope.experiments.intervention import ANY, KERAS, TENSORFLOW, TF_DATA, Intervention, made
 from stepscope.wire import trials
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 NUMBERED = frozenset(("batch", "steps-per-execution", "threads"))
 """Interventions whose argument is a number of at least 1."""
@@ -29,6 +35,7 @@ ALL: tuple[Intervention, ...] = (
         "generators in a loop, datasets inside a tf.function, or inputs that a strategy distributes. An epoch of "
         "unknown length has 1,000 steps.",
         lasting="the input pipeline: its slowest stage, its source, Python in it",
+        on=TENSORFLOW | TF_DATA,
     ),
     made(
         "ceiling",
@@ -49,6 +56,7 @@ ALL: tuple[Intervention, ...] = (
         limits="A program that reads what a callback has kept fails. What a callback hides (a wait for the device) "
         "comes back elsewhere. In one process, the hooks of batches alone are left out.",
         lasting="the callbacks, one at a time: without-callback:NAME",
+        on=KERAS,
     ),
     made(
         "ceiling",
@@ -60,6 +68,7 @@ ALL: tuple[Intervention, ...] = (
         limits="A program that reads what the callback has kept fails; the effects of several callbacks do not add up. "
         "In one process, its hooks of batches alone are left out.",
         lasting="this callback's batch methods",
+        on=KERAS,
     ),
     made(
         "ceiling",
@@ -76,6 +85,7 @@ ALL: tuple[Intervention, ...] = (
         text="Models of Keras are compiled without metrics.",
         limits="Metrics that the program updates itself stay. Who reads the results of a fit's metrics finds its loss.",
         lasting="the metrics of compile: fewer, cheaper, or only in the validation",
+        on=KERAS,
     ),
     made(
         "ceiling",
@@ -97,6 +107,7 @@ ALL: tuple[Intervention, ...] = (
         limits="A program that loads what it has saved later fails.",
         lasting="how often and what the job saves, and to which disk",
         keeps=True,
+        on=KERAS,
     ),
     made(
         "gain",
@@ -112,6 +123,7 @@ ALL: tuple[Intervention, ...] = (
         limits="A batch size elsewhere in the program is not reached, or makes it fail. The learning rate stays; "
         "compare examples per second, not steps.",
         lasting="batch_size, or the argument of .batch(), times ARGUMENT; tune the learning rate with it",
+        on=TENSORFLOW | TF_DATA,
     ),
     made(
         "gain",
@@ -124,6 +136,7 @@ ALL: tuple[Intervention, ...] = (
         limits="Batch callbacks run once a call; a record of a step then covers so many batches.",
         lasting="model.compile(..., steps_per_execution=ARGUMENT)",
         keeps=True,
+        on=KERAS,
     ),
     made(
         "gain",
@@ -200,64 +213,7 @@ ALL: tuple[Intervention, ...] = (
         lasting="@tf.function above the function",
         keeps=True,
     ),
-    made(
-        "gain",
-        "parallel-map",
-        "input-wait",
-        text="Runs the maps of tf.data pipelines in parallel that run one element at a time.",
-        limits="Python in a map still runs in one thread at a time. Random numbers come in another order.",
-        lasting=".map(..., num_parallel_calls=tf.data.AUTOTUNE)",
-        keeps=True,
-    ),
-    made(
-        "gain",
-        "prefetch",
-        "input-wait",
-        text="Prepares the next batches while a step computes: prefetch at the end of tf.data pipelines.",
-        limits="Helps only where the input and the step do not need the same cores.",
-        lasting=".prefetch(tf.data.AUTOTUNE) at the end of the pipeline",
-        keeps=True,
-    ),
-    made(
-        "gain",
-        "cache-input",
-        "input-wait",
-        text="Keeps what the last map of a tf.data pipeline gives in memory, filled before the first step.",
-        limits="Needs memory for an epoch; not where the dataset repeats before its last map, or if an epoch takes "
-        "more than 30 s. Random changes of the data become the same in each epoch.",
-        lasting=".cache() after the last .map() that gives the same in each epoch",
-    ),
-    made(
-        "gain",
-        "input-edits",
-        "input-wait",
-        argument="FILE:EDIT;EDIT..., as the part Input of a report gives them: filter@16<map@15, map@15+cache",
-        text="Makes the program's tf.data chains with edits: calls in another order, with a cache, a prefetch or "
-        "parallel calls, or left out.",
-        limits="Only where the calls stand in one chain that fit or a loop consumes, and the elements keep their types "
-        "and shapes. Whether a filter needs what a map makes, and whether data are the same in each pass, is not "
-        "checked. Caches are filled before the first step.",
-        lasting="the diff of the report's part Input, which has these edits: ARGUMENT",
-    ),
-    made(
-        "gain",
-        "private-threads",
-        "input-wait",
-        "call",
-        text="tf.data pipelines run in threads of their own, one for each core that the job may use.",
-        limits="Not Python in a map, which runs in one thread at a time anyway.",
-        lasting="options.threading.private_threadpool_size = N, dataset.with_options(options)",
-        keeps=True,
-    ),
-    made(
-        "ceiling",
-        "without-stage",
-        "input-wait",
-        argument="map, filter, shuffle ..., or FILE:LINE of one transformation",
-        text="Leaves transformations of tf.data pipelines out.",
-        limits="Only where the elements keep their type and shape. A cache that is left out makes the job slower.",
-        lasting="this transformation: a cheaper one, in parallel, or once for all epochs",
-    ),
+    *OF_INPUT,
     made(
         "gain",
         "checks-off",
@@ -308,6 +264,7 @@ ALL: tuple[Intervention, ...] = (
         limits="Not coroutines, or what TensorFlow traces; functions made again for each call are missed. A function "
         "whose state is needed makes the program fail. A generator ends after 1,000 items.",
         lasting="the function itself",
+        on=ANY,
     ),
     made(
         "ceiling",
@@ -317,6 +274,7 @@ ALL: tuple[Intervention, ...] = (
         limits="Memory may grow until the trial ends.",
         lasting="gc.freeze() after building, gc.collect() out of the loop, objects in cycles",
         keeps=True,
+        on=ANY,
     ),
     made(
         "gain",
@@ -326,6 +284,7 @@ ALL: tuple[Intervention, ...] = (
         limits="Memory that only a collection frees stays longer. Changes nothing in a program that never calls it.",
         lasting="leave gc.collect() out of the loop",
         keeps=True,
+        on=ANY,
     ),
     made(
         "gain",
@@ -359,6 +318,12 @@ def by_name(name: str) -> Intervention:
     if found is None:
         raise UsageError(f"no intervention {name!r}; expected one of {', '.join(map(_form, ALL))}")
     return found
+
+
+def reaches(trial: str, parts: Collection[str]) -> bool:
+    """Whether a trial can change a job of these parts; where they are not known, each can."""
+    found = _BY_NAME.get(trials.split(trial)[0])
+    return not parts or found is None or not found.on or not found.on.isdisjoint(parts)
 
 
 def parse(text: str) -> tuple[Intervention, str]:

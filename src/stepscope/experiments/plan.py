@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from stepscope.experiments import proofs
-from stepscope.experiments.interventions import ALL, parse
+from stepscope.experiments.interventions import ALL, parse, reaches
+from stepscope.model.report.frameworks import parts_of
 from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
 from stepscope.wire import trials
 
@@ -99,7 +100,7 @@ class Candidate:
 def candidates(report: Report) -> tuple[Candidate, ...]:
     """The trials that a report suggests, each once, the best first."""
     found: dict[str, Candidate] = {}
-    fits = _fits(report)
+    fits, parts = _fits(report), parts_of(report.session.framework)
     called = any(GC_CALL in finding.title for finding in report.findings)
     told = [*_of_findings(report.findings)]
     sized = any(trials.split(one.trial)[0] == BATCH for one in told)
@@ -107,6 +108,8 @@ def candidates(report: Report) -> tuple[Candidate, ...]:
         name = trials.split(candidate.trial)[0]
         if sized and name == BATCH and candidate not in told:
             continue  # a finding says how many times the batch
+        if not reaches(candidate.trial, parts):
+            continue
         if (not fits and name in FIT_ONLY) or (name == "gc-calls-off" and not called):
             continue
         known = found.get(candidate.trial)

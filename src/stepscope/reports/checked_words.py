@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.model.report.frameworks import NOT_FOR
 from stepscope.reports.words import SEPARATOR, plural, printable
 
 if TYPE_CHECKING:
@@ -86,6 +87,15 @@ def could_not_look(checked: Checked) -> bool:
     return checked.outcome == "undecided"
 
 
+def elsewhere(checked: Iterable[Checked]) -> dict[str, tuple[str, ...]]:
+    """Detectors that cannot look in the job's framework, by what is said of them: ``not applicable to PyTorch``."""
+    found: dict[str, list[str]] = {}
+    for one in checked:
+        if one.outcome == "not-applicable" and one.hint.startswith(NOT_FOR):
+            found.setdefault(printable(one.hint), []).append(printable(one.detector))
+    return {said: tuple(codes) for said, codes in found.items()}
+
+
 def blind_reasons(blind: Iterable[Checked]) -> list[Blind]:
     """Why detectors could not decide: the most frequently missing signal first, each detector once."""
     left = list(blind)
@@ -122,6 +132,7 @@ def checked_short(checked: Iterable[Checked]) -> str:
     items = [f"{sum(c.outcome == 'clear' for c in rows)} clear" if rows else "no detector ran"]
     if failed := [printable(c.detector) for c in rows if c.outcome == "failed"]:
         items.append(f"{len(failed)} failed: {', '.join(failed)}")
+    items += [f"{len(codes)} {said}" for said, codes in elsewhere(rows).items()]
     if reasons:
         first = max(reasons, key=lambda one: (bool(one.command), len(one.detectors)))
         said = first.command or first.hint.partition(";")[0]
@@ -136,8 +147,10 @@ def checked_long(checked: Iterable[Checked]) -> list[str]:
     rows = list(checked)
     reasons = blind_reasons(c for c in rows if could_not_look(c))
     clear = f"{sum(c.outcome == 'clear' for c in rows)} clear"
-    return [clear] + [
-        f"{len(one.detectors)} could not decide: {one.text}: {', '.join(one.detectors)}" for one in reasons
+    return [
+        clear,
+        *(f"{len(codes)} {said}: {', '.join(codes)}" for said, codes in elsewhere(rows).items()),
+        *(f"{len(one.detectors)} could not decide: {one.text}: {', '.join(one.detectors)}" for one in reasons),
     ]
 
 
@@ -149,6 +162,7 @@ def checked_items(checked: Iterable[Checked], *, found: bool = False) -> list[st
     rows = list(checked)
     clear = sum(c.outcome == "clear" for c in rows)
     idle = sum(c.outcome == "not-applicable" and not could_not_look(c) for c in rows)
+    idle -= sum(len(codes) for codes in elsewhere(rows).values())
     blind = [c for c in rows if could_not_look(c)]
     failed = [printable(c.detector) for c in rows if c.outcome == "failed"]
     hits = sum(c.outcome == "found" for c in rows)
@@ -160,6 +174,7 @@ def checked_items(checked: Iterable[Checked], *, found: bool = False) -> list[st
         said = [one.text for one in reasons[:MISSING_LIMIT]]
         named = "; ".join([*said, *([plural(more, "more reason")] if more > 0 else [])])
         items.append(f"{len(blind)} could not decide: {named}")
+    items += [f"{len(codes)} {said}" for said, codes in elsewhere(rows).items()]
     if idle:
         items.append(f"{idle} not applicable")
     if failed:

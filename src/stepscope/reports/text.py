@@ -118,7 +118,8 @@ def _header(report: Report, width: int) -> list[Line]:
     if times is not None:
         mean, p95 = words.time_pair(times.mean_ns, times.p95_ns)
         items.append(f"step {mean} (p95 {p95})")
-    items += [verdict.gpu_text(report), verdict.exit_text(summary), words.overhead_text(report.overhead)]
+    items += [words.backend_text(summary), verdict.gpu_text(report), verdict.exit_text(summary)]
+    items.append(words.overhead_text(report.overhead))
     return [
         *labelled("stepscope", HEAD, wrap_items(filter(None, items), room)),
         *_wrapped("makers", maker_rows.lines(summary), room),
@@ -148,7 +149,8 @@ def _first(report: Report, room: int, *, cost: bool = True) -> list[Line]:
 def _imported(report: Report, room: int) -> list[Line]:
     """Header of a session that holds only another tool's recording."""
     said = [*op_trace_text.imported(report), *(traced_rows.lines(report.traced) if report.traced is not None else ())]
-    return [line for label, text in said for line in labelled(label, HEAD, wrap(text, room))]
+    stages = _stages(report, room) if any(stage.ratio is not None for stage in report.stages) else []
+    return [*(line for label, text in said for line in labelled(label, HEAD, wrap(text, room))), *stages]
 
 
 def _members(report: Report, room: int) -> list[Line]:

@@ -12,7 +12,7 @@ import unicodedata
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from stepscope.model.report import metric_words
+from stepscope.model.report import frameworks, metric_words
 from stepscope.model.report.components import COMPONENTS
 from stepscope.units import format_bytes, format_ns, format_rate, singular
 
@@ -223,6 +223,12 @@ def framework_text(summary: SessionSummary) -> str:
     return name if name not in ("", "none") else NO_FRAMEWORK
 
 
+def backend_text(summary: SessionSummary) -> str:
+    """``Keras on JAX``; "" for Keras on TensorFlow, and without Keras."""
+    name = frameworks.backend_of(summary.framework)
+    return f"Keras on {frameworks.TITLES.get(name, printable(name))}" if name else ""
+
+
 def value_text(value: float, unit: str) -> str:
     """A measured value with its unit: shares as percent, nanoseconds and bytes scaled, the rest with three digits."""
     if not math.isfinite(value):
@@ -340,7 +346,7 @@ def measured_items(report: Report) -> list[str]:
         held = max(series.get("res:gpu_reserved_mb") or [0.0])
         items.append(f"GPU busy {busy:.0f} %, at most {format_rate(held)} MB of it in use")
     if memory := series.get("res:rss_mb"):
-        items.append(f"peak memory {format_rate(max(memory))} MB")
+        items.append(f"peak memory of the process {format_rate(max(memory))} MB")
     for key, word in (("res:read_mb_s", "read"), ("res:write_mb_s", "written")):
         if (rate := mean(key)) is not None:
             items.append(f"{word} {rate:.1f} MB/s")

@@ -222,7 +222,7 @@ def _resources(opened: Opened, _: Entry, arguments: Arguments) -> Answer | Serie
 def _ops(opened: Opened, _: Entry, __: Arguments) -> OpTable:
     found = browse.ops(opened)
     if found is None:
-        raise UsageError(op_graphs.NO_TRACE)
+        raise UsageError(op_graphs.no_trace(opened.view))
     return found
 
 

@@ -302,7 +302,7 @@ def test_who_asks_before_there_are_steps_waits_for_them(job: Job) -> None:
     deciding.tick(1 * S, "running")
     assert (job.state(request).state, job.state(request).text) == (
         "waiting",
-        "waiting up to 60 s for steps: no process has imported TensorFlow yet",
+        "waiting up to 60 s for steps: no process of the job has imported TensorFlow yet",
     )
     worker.info = told
     deciding.tick(2 * S, "running")

@@ -36,6 +36,7 @@ from stepscope.app.report.memory import room as memory_room
 from stepscope.causes.host import no_progress, tasks, thread_deaths
 from stepscope.causes.host.line_heat import HotLines
 from stepscope.causes.system import memory_kill, translation
+from stepscope.derive import job_framework
 from stepscope.derive.machine import system_calls
 from stepscope.derive.steps import step_makers
 from stepscope.derive.steps.anatomy import NAMED_BY
@@ -43,6 +44,7 @@ from stepscope.derive.view import SessionView
 from stepscope.detectors import base, registry
 from stepscope.errors import DamagedError
 from stepscope.model.log.events import FRAMEWORKS, AgentDiagnostic
+from stepscope.model.report import frameworks
 from stepscope.model.report.components import COMPONENTS, ComponentName
 from stepscope.model.report.finding import Component, Diagnostic, LineHeat, Place, Report, SessionSummary, SourceCheck
 from stepscope.model.report.step_summary import StepTimes
@@ -52,8 +54,10 @@ from stepscope.units import format_number_of
 from stepscope.wire.kinds import Trait, kinds_with
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
+    from stepscope.derive.job_framework import JobFramework
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.report.finding import Checked, Finding, JobEnd
     from stepscope.model.report.input_bound import InputBound
@@ -125,12 +129,15 @@ def report_of_view(view: SessionView) -> Report:
     traced, unseen = traced_steps.build(view)
     reach, unreached = input_bound.build(view)
     tree, unshown = input_tree.build(view)
+    framework = view.get(job_framework.build)
     return Report(
-        session=_summary(view),
+        session=_summary(view, framework),
         overhead=capture_account.with_captures(overhead.account(view), session.manifest, traces, view.traces.others),
         anatomy=anatomy,
         stages=stage_shares.build(view),
-        findings=known_defects.annotated(_annotated(settled.findings, session, anatomy, reach), view),
+        findings=known_defects.annotated(
+            _annotated(settled.findings, session, anatomy, reach, framework.parts if framework else ()), view
+        ),
         checked=(*checked, *settled.checked),
         diagnostics=_diagnostics(
             view,
@@ -162,11 +169,15 @@ def report_of_view(view: SessionView) -> Report:
 
 
 def _annotated(
-    findings: tuple[Finding, ...], session: Session, anatomy: tuple[Component, ...], bound: InputBound | None
+    findings: tuple[Finding, ...],
+    session: Session,
+    anatomy: tuple[Component, ...],
+    bound: InputBound | None,
+    parts: Collection[str],
 ) -> tuple[Finding, ...]:
     """Findings with what several cost together, the captures that they rest on, and the trials that prove them."""
     accounted = capture_account.annotated(findings, session.manifest)
-    return proofs.annotated(exclusive.annotated(accounted, anatomy), session.manifest, bound)
+    return proofs.annotated(exclusive.annotated(accounted, anatomy), session.manifest, bound, parts)
 
 
 def _line_heat(view: SessionView, lines: HotLines) -> tuple[LineHeat, ...]:
@@ -208,15 +219,14 @@ def _with_sources(
     return joined.findings, said, static.diagnostics
 
 
-def _summary(view: SessionView) -> SessionSummary:
+def _summary(view: SessionView, framework: JobFramework | None) -> SessionSummary:
     session, steps = view.session, view.steps
     makers = step_makers.build(steps) if steps else ()
     manifest = session.manifest
-    names = [f"{name} {version}" for name, version in view.frameworks.items() if name in FRAMEWORKS]
     return SessionSummary(
         id=manifest.id,
         command=manifest.command,
-        framework=", ".join(names) or "none",
+        framework=_frameworks(view, framework) or "none",
         hosts=1,
         steps=sum(maker.count for maker in makers if maker.main),
         throughput=step_summary.throughput(makers),
@@ -232,6 +242,15 @@ def _summary(view: SessionView) -> SessionSummary:
         step_choice=step_summary.choice(view),
         gpu_busy_ratio=step_summary.gpu_busy_ratio(view),
     )
+
+
+def _frameworks(view: SessionView, framework: JobFramework | None) -> str:
+    """``tensorflow 2.21.0, keras 3.15.1``; ``keras 3.15.1 on jax 0.10.2`` where Keras uses another backend."""
+    said = {name: f"{name} {version}" for name, version in view.frameworks.items() if name in FRAMEWORKS}
+    backend = framework.backend if framework is not None else ""
+    if backend and backend != "tensorflow" and frameworks.KERAS in said:
+        said[frameworks.KERAS] += f" on {said.pop(backend, backend)}"
+    return ", ".join(said.values())
 
 
 def _end(view: SessionView) -> JobEnd:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stepscope.experiments import proofs
+from stepscope.experiments import interventions, proofs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from stepscope.causes.input.input_bound import EditKind
     from stepscope.model.report.finding import Finding
@@ -28,12 +28,17 @@ EDITS: dict[str, EditKind] = {
 """Remedies that the input's bound has as an edit, with its kind."""
 
 
-def annotated(findings: Iterable[Finding], manifest: Manifest, bound: InputBound | None = None) -> tuple[Finding, ...]:
-    """Findings of a run with the command of their first trial, except those whose remedies have a command already."""
+def annotated(
+    findings: Iterable[Finding], manifest: Manifest, bound: InputBound | None = None, parts: Collection[str] = ()
+) -> tuple[Finding, ...]:
+    """Findings of a run with the command of their first trial, except those whose remedies have a command already.
+
+    ``parts``: of the job (``model.report.frameworks``); a trial that reaches none of them is not offered.
+    """
     if manifest.mode != "run" or not manifest.command:
         return tuple(findings)
     command = shlex.join(manifest.command)
-    return tuple(_with_proof(_with_edit(finding, bound), command) for finding in findings)
+    return tuple(_with_proof(_with_edit(finding, bound), command, parts) for finding in findings)
 
 
 def _with_edit(finding: Finding, bound: InputBound | None) -> Finding:
@@ -48,8 +53,8 @@ def _with_edit(finding: Finding, bound: InputBound | None) -> Finding:
     return msgspec.structs.replace(finding, remedies=(msgspec.structs.replace(first, what_if=proof), *others))
 
 
-def _with_proof(finding: Finding, command: str) -> Finding:
-    trials = proofs.trials_of(finding)
+def _with_proof(finding: Finding, command: str, parts: Collection[str]) -> Finding:
+    trials = [trial for trial in proofs.trials_of(finding) if interventions.reaches(trial, parts)]
     if not (trials and finding.remedies) or any(remedy.what_if is not None for remedy in finding.remedies):
         return finding
     first, *others = finding.remedies

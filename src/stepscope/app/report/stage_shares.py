@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, get_args
 
 from stepscope.causes.host import statement_role
 from stepscope.causes.job import hidden_wait
-from stepscope.derive import unmeasured
+from stepscope.derive import job_framework, unmeasured
 from stepscope.derive.input import stages
 from stepscope.derive.optrace.host import traced_stages
 from stepscope.derive.optrace.steps import step_parts
@@ -45,7 +45,8 @@ def build(view: SessionView) -> tuple[StageShare, ...]:
         return tuple(StageShare(stage=stage, ratio=None, basis=why) for stage in STAGES)
     feeding, computing = _between_ratios(view)
     after = _of_stage(anatomy, "output-processing") - feeding - computing
-    exchange, how = _exchange(trace)
+    untraced = _untraced(view)
+    exchange, how = _exchange(trace, untraced)
     beside = exchange if exchange and trace is not None and trace.device < 0 else 0.0
     call = max(0.0, _of_stage(anatomy, "forward-backward") + computing - beside)
     inside = ", including the input wait inside them" if view.get(hidden_wait.build) else ""
@@ -53,7 +54,7 @@ def build(view: SessionView) -> tuple[StageShare, ...]:
     less = ", minus the communication in the traced steps" if beside else ""
     rows: list[tuple[PipelineStage, float | None, str]] = [
         *_input(view, anatomy, feeding),
-        ("host-to-device", *_on_device(trace, step_parts.TO_DEVICE, "copies from host to device")),
+        ("host-to-device", *_on_device(trace, step_parts.TO_DEVICE, "copies from host to device", untraced)),
         ("forward-backward", call, f"calls of the compiled step, timed on the host{inside}{less}"),
         ("gradient-sharing", exchange, how),
         ("device-to-host", *_fetching(anatomy, trace)),
@@ -63,10 +64,15 @@ def build(view: SessionView) -> tuple[StageShare, ...]:
     return tuple(StageShare(stage=stage, ratio=ratio, basis=basis) for stage, ratio, basis in rows)
 
 
-def _on_device(trace: OpView | None, parts: tuple[str, ...], what: str) -> tuple[float | None, str]:
-    """A share that only the work of a device shows."""
+def _untraced(view: SessionView) -> str:
+    """Why what only an op trace shows was not measured, if there is none."""
+    return f"not measured: {job_framework.untraced(view) or 'needs an op trace'}"
+
+
+def _on_device(trace: OpView | None, parts: tuple[str, ...], what: str, untraced: str = "") -> tuple[float | None, str]:
+    """A share that only the work of a device shows; ``untraced``: why it is not known without an op trace."""
     if trace is None:
-        return None, "not measured: needs an op trace"
+        return None, untraced
     if trace.device < 0:
         return None, "not measured: the op trace contains no device work"
     return trace.breakdown.ratio(*parts), f"{what} while no kernel runs; {_traced(trace)}"
@@ -83,11 +89,11 @@ def _fetching(anatomy: Anatomy, trace: OpView | None) -> tuple[float, str]:
     return waits, "host waits of at least 20 us for a tensor"
 
 
-def _exchange(trace: OpView | None) -> tuple[float | None, str]:
+def _exchange(trace: OpView | None, untraced: str = "") -> tuple[float | None, str]:
     """Communication between devices, or between hosts if they run the ops and the trace shows any."""
     ratio = trace.breakdown.ratio("collective") if trace is not None and trace.device < 0 else 0.0
     if trace is None or not ratio:
-        return _on_device(trace, ("collective",), "communication between devices")
+        return _on_device(trace, ("collective",), "communication between devices", untraced)
     return ratio, f"collectives and transfers between hosts while no op runs; {_traced(trace)}"
 
 

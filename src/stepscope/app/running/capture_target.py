@@ -11,6 +11,7 @@ from stepscope.collector.captures.asked import Asked
 from stepscope.derive.steps import step_work
 from stepscope.errors import CaptureError
 from stepscope.model.api.capture_ask import DEFAULT_RUNS, DEFAULT_STEPS
+from stepscope.model.report.frameworks import TITLES
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -25,9 +26,10 @@ if TYPE_CHECKING:
 
 MAX_ANCHORS = 256
 _SHOWN = 8
+_NATIVE = "native stacks are possible at any time: stepscope trace JOB --kind native"
 _NOT_TRACED = (
     "ONNX Runtime can only trace a session from its creation: set SessionOptions.enable_profiling in the job, "
-    "then stepscope import FILE. Native stacks are possible at any time: stepscope trace JOB --kind native"
+    f"then stepscope import FILE; {_NATIVE}"
 )
 
 
@@ -61,17 +63,23 @@ def absent(ask: CaptureAsk, recording: Recording, live: Known) -> str:
         return "" if named else f"the task {ask.task}; so far: {_names(live.calls_of_tasks())}"
     if ask.kind != "ops" or live.steps is not None:
         return ""
-    return (
-        "steps: no repeating work yet"
-        if _running(recording, "tensorflow")
-        else "steps: no process has imported TensorFlow yet"
-    )
+    if _running(recording, "tensorflow"):
+        return "steps: no repeating work yet"
+    return f"steps: {_without_tensorflow(recording)}"
 
 
 def _running(recording: Recording, *frameworks: str) -> list[WorkerDrain]:
     """The processes that have imported one of these."""
     workers = recording.drainer.workers.values()
     return [w for w in workers if not w.closed and not w.info.frameworks.keys().isdisjoint(frameworks)]
+
+
+def _without_tensorflow(recording: Recording) -> str:
+    """Why there is no op trace of a job without TensorFlow, or not yet, and what there is of it."""
+    said = "no process of the job has imported TensorFlow yet"
+    found = {name for worker in _running(recording, *TITLES) for name in worker.info.frameworks}
+    names = [title for name, title in TITLES.items() if name in found]
+    return f"{said}, and of {' and '.join(names)} stepscope takes no op trace; {_NATIVE}" if names else said
 
 
 def resolve(ask: CaptureAsk, by: Reason, recording: Recording, live: Known) -> Asked:
@@ -86,6 +94,9 @@ def resolve(ask: CaptureAsk, by: Reason, recording: Recording, live: Known) -> A
     steps = live.steps
     if steps is not None and steps.call is not None:
         key = steps.worker.info.key
+        measured = steps.worker.info.frameworks
+        if ask.kind == "ops" and measured and not {"tensorflow", "onnxruntime"} & measured.keys():
+            raise CaptureError(_without_tensorflow(recording))
         training = step_work.training_beside(steps)
         if training:
             calls = [(int(Kind.EXECUTION), name) for name in training]
@@ -102,7 +113,7 @@ def resolve(ask: CaptureAsk, by: Reason, recording: Recording, live: Known) -> A
         raise CaptureError("nothing repeats any more: there are no steps to trace")
     alive = _running(recording, *(("tensorflow",) if ask.kind == "ops" else ("tensorflow", "onnxruntime")))
     if not alive and ask.kind == "ops":
-        raise CaptureError("no process of the job has imported TensorFlow yet")
+        raise CaptureError(_without_tensorflow(recording))
     return Asked(
         by=by,
         worker=alive[0].key if alive else "",

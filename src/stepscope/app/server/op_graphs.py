@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.app.report import op_table
+from stepscope.derive import job_framework
 from stepscope.derive.graph.full_shapes import FullShapes
 from stepscope.derive.optrace.opgraph import folding, op_graph, picture, scopes
 from stepscope.derive.optrace.opgraph.folding import Folded, Sums
@@ -31,9 +32,15 @@ if TYPE_CHECKING:
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.view import SessionView
 
-NO_TRACE = "the session has no op trace; to take one while its job runs: stepscope trace JOB"
+TAKE_ONE = "to take one while its job runs: stepscope trace JOB"
 LEAST_STRETCH = 0.005
 """Share of the step from which a stretch of its path is listed."""
+
+
+def no_trace(view: SessionView) -> str:
+    """That a session has no op trace, and what would give it one."""
+    why = job_framework.untraced(view)
+    return f"the session has no op trace: {why}" if why else f"the session has no op trace; {TAKE_ONE}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +103,7 @@ class Graphs:
             SessionError: the trace cannot be read.
         """
         if not self.traces:
-            raise UsageError(NO_TRACE)
+            raise UsageError(no_trace(self._view))
         name = trace or self._first
         if name not in self.traces:
             raise UsageError(f"no op trace {name}; expected one of {', '.join(self.traces)}")
@@ -115,7 +122,7 @@ class Graphs:
             known = ", ".join(map(str, critical_path.typical(view.periods)))
             raise UsageError(f"no graph of step {step} of {view.name}; expected one of {known}") from error
         if graph is None:
-            raise UsageError(f"{view.name} shows no ops of a step; {NO_TRACE.partition('; ')[2]}")
+            raise UsageError(f"{view.name} shows no ops of a step; {TAKE_ONE}")
         made = scopes.build(graph, index)
         return Shown(view=view, index=index, graph=graph, scopes=made, sums=Sums(graph, made))
 

@@ -59,11 +59,30 @@ class _Finding(msgspec.Struct, frozen=True):
     where: tuple[_Place, ...] = ()
 
 
+class _TraceSteps(msgspec.Struct, frozen=True):
+    count: int
+    median_ns: int
+
+
+class _Trace(msgspec.Struct, frozen=True):
+    steps: tuple[_TraceSteps, ...] = ()
+
+
 class _Report(msgspec.Struct, frozen=True):
     """The part of a report that the list shows."""
 
     session: SessionSummary
     findings: tuple[_Finding, ...]
+    op_traces: tuple[_Trace, ...] = ()
+
+    @property
+    def steps(self) -> tuple[int, float | None]:
+        """Number of steps, and their rate: those of the file that shows most of them where nothing was measured."""
+        said, shown = self.session, [trace.steps[0] for trace in self.op_traces if trace.steps]
+        if said.processes or said.steps or not shown:
+            return said.steps, said.throughput.steps_per_s
+        most = max(shown, key=lambda steps: steps.count)
+        return most.count, 1e9 / most.median_ns if most.median_ns else None
 
 
 ROLES = {"training": "training", "evaluation": "evaluation", "prediction": "prediction"}
@@ -279,13 +298,13 @@ def _of_files(brief: SessionBrief, files: bundle.Files) -> SessionBrief:
         return brief
     except (OSError, ValueError, msgspec.DecodeError) as error:
         return msgspec.structs.replace(brief, problem=f"{REPORT}: {shown(str(error))}")
-    said = report.session
+    said, (count, rate) = report.session, report.steps
     return msgspec.structs.replace(
         brief,
         framework=said.framework,
         role=brief.role or _role(said),
-        steps=said.steps,
-        steps_per_s=said.throughput.steps_per_s,
+        steps=count,
+        steps_per_s=rate,
         samples_per_s=said.throughput.samples_per_s,
         findings=len(significant := [one for one in report.findings if one.severity != "info"]),
         top=_top(significant),

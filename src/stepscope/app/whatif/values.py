@@ -12,10 +12,12 @@ from stepscope._version import __version__
 from stepscope.app.record import shown
 from stepscope.collector.launch import mask
 from stepscope.errors import TargetError
+from stepscope.experiments import interventions
 from stepscope.experiments.plan import Candidate
 from stepscope.experiments.values import measured
 from stepscope.experiments.values.claims import MIN_RATIO, derive
 from stepscope.model.log.values import FunctionWatched, ValueSeen
+from stepscope.model.report.frameworks import parts_of
 from stepscope.model.report.whatif import WhatIfClaim, WhatIfPlace, WhatIfReport, WhatIfRun, WhatIfValues
 from stepscope.store import open_session
 
@@ -108,7 +110,8 @@ def is_worth(report: Report, candidates: Sequence[Candidate], left_s: float) -> 
     traced_ns = times.warmup_ns if times is not None else 0
     compute = sum(part.ratio for part in report.anatomy if part.component == "call")
     best = max((one.expected_ratio for one in candidates), default=0.0)
-    return compute >= COMPUTES and best < EXPLAINED and left_s >= LEAST_S and traced_ns <= MAX_FIRST_NS
+    reached = interventions.reaches(NAME, parts_of(report.session.framework))
+    return reached and compute >= COMPUTES and best < EXPLAINED and left_s >= LEAST_S and traced_ns <= MAX_FIRST_NS
 
 
 def others(trials: Sequence[str]) -> list[str]:

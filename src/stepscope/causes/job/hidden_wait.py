@@ -1,4 +1,4 @@
-"""Whether a wait for input may hide inside the compiled step, with nothing to measure it.
+"""Whether a wait for input may hide inside the step, with nothing to measure it.
 
 Serves several detectors and causes.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stepscope.derive import unmeasured
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import calls
 from stepscope.model.log.events import DatasetMade, ModelBuilt
@@ -18,10 +19,14 @@ if TYPE_CHECKING:
 
 
 def build(view: SessionView) -> bool:
-    """Whether the step pulls its batches itself and no measured window of the pipeline shows the wait."""
+    """Whether the step pulls its batches itself and no measured window of the pipeline shows the wait; or nothing is
+    seen of the step's calls, its input among them.
+    """
     steps = view.steps
     if steps is None or view.pipeline is None or view.pipeline.windows:
         return False
+    if unmeasured.framework(view) and not len(calls.of(steps, Kind.NEXT)):
+        return True
     if steps.kind == Kind.EXECUTION:
         eager = any(m.run_eagerly for m in steps.worker.all(ModelBuilt))
         return not eager and _pulls_inside(view, steps)

@@ -134,6 +134,7 @@ DETECTOR = Detector(
     exposed_stage="training",
     pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS}),
+    frameworks=frozenset({"tensorflow"}),
     params=Params(),
     detect=detect,
 )

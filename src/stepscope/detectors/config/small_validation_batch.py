@@ -142,6 +142,7 @@ DETECTOR = Detector(
     introduced_stage="evaluation",
     exposed_stage="training",
     needs=frozenset({Signal.STEPS}),
+    frameworks=frozenset({"tensorflow"}),
     params=Params(),
     detect=detect,
 )

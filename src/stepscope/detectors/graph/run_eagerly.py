@@ -118,6 +118,7 @@ DETECTOR = Detector(
     cause="Model: confusion with computation model",
     pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.SAMPLES}),
+    frameworks=frozenset({"tensorflow"}),
     params=Params(),
     detect=detect,
 )

@@ -139,6 +139,7 @@ DETECTOR = Detector(
     introduced_stage="data preparation",
     pipeline_stage="host-to-device",
     needs=frozenset({Signal.STEPS, Signal.SAMPLES}),
+    frameworks=frozenset({"tensorflow"}),
     params=Params(),
     detect=detect,
 )

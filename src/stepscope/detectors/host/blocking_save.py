@@ -157,6 +157,7 @@ DETECTOR = Detector(
     exposed_stage="training",
     pipeline_stage="storage",
     needs=frozenset({Signal.STEPS}),
+    frameworks=frozenset({"keras", "tensorflow"}),
     params=Params(),
     detect=detect,
     yields_to=frozenset({"TRD001"}),

@@ -98,6 +98,7 @@ DETECTOR = Detector(
     exposed_stage="training",
     pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.SAMPLES}),
+    frameworks=frozenset({"tensorflow"}),
     params=Params(),
     detect=detect,
 )

@@ -118,6 +118,7 @@ DETECTOR = Detector(
     exposed_stage="training",
     pipeline_stage="device-to-host",
     needs=frozenset({Signal.STEPS}),
+    frameworks=frozenset({"tensorflow"}),
     params=Params(),
     detect=detect,
     applies=lambda view: "" if _works_beside(view) else "the host has no GPU: calls return with their results",

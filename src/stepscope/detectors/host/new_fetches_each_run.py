@@ -148,6 +148,7 @@ DETECTOR = Detector(
     cause="Model: confusion with computation model",
     pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS}),
+    frameworks=frozenset({"tensorflow"}),
     params=Params(),
     detect=detect,
     yields_to=frozenset({"GRF004", "HST007"}),

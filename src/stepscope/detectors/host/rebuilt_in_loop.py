@@ -152,6 +152,7 @@ DETECTOR = Detector(
     name="rebuilt-in-loop",
     cause="Model: confusion with computation model",
     needs=frozenset({Signal.STEPS}),
+    frameworks=frozenset({"keras", "onnxruntime", "tensorflow"}),
     params=Params(),
     detect=detect,
 )

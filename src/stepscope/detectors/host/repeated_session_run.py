@@ -117,6 +117,7 @@ DETECTOR = Detector(
     cause="API: inefficient API usage",
     pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.NODES}),
+    frameworks=frozenset({"tensorflow"}),
     params=Params(),
     detect=detect,
     applies=_sessions,

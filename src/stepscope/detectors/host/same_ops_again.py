@@ -170,6 +170,7 @@ DETECTOR = Detector(
     cause="API: inefficient API usage",
     pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS}),
+    frameworks=frozenset({"tensorflow"}),
     params=Params(),
     detect=detect,
     applies=eager_looks.missing,

@@ -228,6 +228,7 @@ DETECTOR = Detector(
     exposed_stage="training",
     pipeline_stage="output-processing",
     needs=frozenset({Signal.STEPS}),
+    frameworks=frozenset({"keras", "tensorflow"}),
     params=Params(),
     detect=detect,
     yields_to=frozenset({"TRD001"}),

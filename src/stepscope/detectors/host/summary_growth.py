@@ -123,6 +123,7 @@ DETECTOR = Detector(
     exposed_stage="training",
     pipeline_stage="storage",
     needs=frozenset({Signal.STEPS, Signal.MEMORY}),
+    frameworks=frozenset({"tensorflow"}),
     params=Params(),
     detect=detect,
     yields_to=frozenset({"HST006"}),

@@ -122,6 +122,7 @@ DETECTOR = Detector(
     introduced_stage="data preparation",
     pipeline_stage="raw-input",
     needs=frozenset({Signal.STEPS}),
+    frameworks=frozenset({"tensorflow"}),
     params=Params(),
     detect=detect,
     applies=eager_looks.missing,

@@ -118,6 +118,7 @@ DETECTOR = Detector(
     exposed_stage="training",
     pipeline_stage="preprocessing",
     needs=frozenset({Signal.STEPS}),
+    frameworks=frozenset({"torch.data"}),
     params=Params(),
     detect=detect,
 )

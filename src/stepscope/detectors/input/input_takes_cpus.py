@@ -137,6 +137,7 @@ DETECTOR = Detector(
     exposed_stage="training",
     pipeline_stage="preprocessing",
     needs=frozenset({Signal.STEPS}),
+    frameworks=frozenset({"tf.data"}),
     params=Params(),
     detect=detect,
     yields_to=frozenset({"INP001", "INP004", "INP005", "INP006", "INP009", "INP010"}),

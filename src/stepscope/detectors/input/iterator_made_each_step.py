@@ -110,6 +110,7 @@ DETECTOR = Detector(
     introduced_stage="data preparation",
     pipeline_stage="preprocessing",
     needs=frozenset({Signal.STEPS, Signal.SAMPLES}),
+    frameworks=frozenset({"tf.data"}),
     params=Params(),
     detect=detect,
 )

@@ -138,6 +138,7 @@ DETECTOR = Detector(
     exposed_stage="training",
     pipeline_stage="preprocessing",
     needs=frozenset({Signal.STEPS}),
+    frameworks=frozenset({"tf.data"}),
     params=Params(),
     detect=detect,
 )

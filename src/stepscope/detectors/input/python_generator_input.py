@@ -116,6 +116,7 @@ DETECTOR = Detector(
     exposed_stage="training",
     pipeline_stage="preprocessing",
     needs=frozenset({Signal.STEPS}),
+    frameworks=frozenset({"keras", "tensorflow"}),
     params=Params(),
     detect=detect,
 )

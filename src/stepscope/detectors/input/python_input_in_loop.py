@@ -123,6 +123,7 @@ DETECTOR = Detector(
     exposed_stage="training",
     pipeline_stage="preprocessing",
     needs=frozenset({Signal.STEPS, Signal.SAMPLES}),
+    frameworks=frozenset({"keras", "onnxruntime", "tensorflow"}),
     params=Params(),
     detect=detect,
     yields_to=frozenset({"HST009", "INP009", "TRD001"}),

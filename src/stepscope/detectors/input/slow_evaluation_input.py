@@ -137,6 +137,7 @@ DETECTOR = Detector(
     exposed_stage="evaluation",
     pipeline_stage="preprocessing",
     needs=frozenset({Signal.STEPS}),
+    frameworks=frozenset({"tensorflow"}),
     params=Params(),
     detect=detect,
 )

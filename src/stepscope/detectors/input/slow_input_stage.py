@@ -323,6 +323,7 @@ DETECTOR = Detector(
     name="slow-input-stage",
     exposed_stage="training",
     needs=frozenset({Signal.STEPS}),
+    frameworks=frozenset({"tf.data"}),
     params=Params(),
     detect=detect,
     yields_to=frozenset({"INP005", "INP006", "INP009", "INP010"}),

@@ -140,6 +140,7 @@ DETECTOR = Detector(
     exposed_stage="training",
     pipeline_stage="preprocessing",
     needs=frozenset({Signal.STEPS}),
+    frameworks=frozenset({"tf.data", "torch.data"}),
     params=Params(),
     detect=detect,
 )

@@ -149,6 +149,7 @@ DETECTOR = Detector(
     introduced_stage="data preparation",
     pipeline_stage="preprocessing",
     needs=frozenset({Signal.OP_TRACE}),
+    frameworks=frozenset({"tf.data"}),
     params=Params(),
     detect=detect,
 )

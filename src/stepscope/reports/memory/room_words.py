@@ -11,6 +11,13 @@ if TYPE_CHECKING:
 
 HOST_RATIO = 0.5
 """Share of the host's memory from which its distance is said; that of any other limit always is."""
+WHOSE = {
+    "host": "the whole host, all its processes",
+    "control group": "control group, all its processes",
+    "address space": "address space of the process",
+    "device": "device, this job's tensors",
+}
+"""Whose memory is said, by the limit that bounds it."""
 MIN_FACTOR = 1.1
 """Factor below which no larger batch is said to fit."""
 MOST_FACTOR = 100.0
@@ -23,10 +30,11 @@ def items(room: MemoryRoom | None) -> list[str]:
     said = []
     near = room.peak_bytes >= HOST_RATIO * room.limit_bytes
     if room.limit != "host" or near or room.seconds_left is not None or room.batch_fits:
-        said.append(f"peak {format_bytes(room.peak_bytes)} of {format_bytes(room.limit_bytes)} ({room.limit})")
+        of = f"{format_bytes(room.peak_bytes)} of {format_bytes(room.limit_bytes)}"
+        said.append(f"peak {of} ({WHOSE[room.limit]})")
     if room.seconds_left is not None:
         bound = format_bytes(room.limit_bytes)
-        said.append(f"rises: reaches its limit of {bound} in {duration(room.seconds_left)} at this rate")
+        said.append(f"the process rises: that limit of {bound} in {duration(room.seconds_left)} at this rate")
     said += batch(room)
     return said
 

@@ -81,7 +81,7 @@ def _tiles(report: Report) -> list[tuple[str, str, str]]:
     if not summary.steps:
         for label, key, unit, value in (
             ("CPU", "res:cpu_cores", "cores", lambda v: sum(v) / len(v)),
-            ("Peak memory", "res:rss_mb", "MB", max),
+            ("Peak memory (process)", "res:rss_mb", "MB", max),
         ):
             if series := report.series.get(key):
                 tiles.append((label, words.value_text(value(series), unit), "whole job"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 import pytest
 from tests.derive.sessions import S
@@ -79,3 +81,17 @@ def test_the_hosts_memory_is_said_where_it_is_half_used(peak: int, shown: bool) 
     assert bool(room_words.items(host)) == shown
     assert room_words.items(msgspec.structs.replace(host, limit="control group"))
     assert room_words.items(None) == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "whose"),
+    [("host", "host"), ("control group", "all its processes"), ("address space", "process"), ("device", "this job's")],
+)
+def test_the_row_says_whose_memory_it_is(
+    limit: Literal["host", "control group", "address space", "device"], whose: str
+) -> None:
+    """Each limit bounds the memory of somebody else; what rises is the process."""
+    room = MemoryRoom(limit=limit, limit_bytes=1000, used_bytes=10, peak_bytes=600, seconds_left=60.0)
+    peak, rises = room_words.items(room)
+    assert whose in peak
+    assert rises.startswith("the process rises")

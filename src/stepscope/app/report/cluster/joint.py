@@ -16,6 +16,7 @@ from stepscope.detectors.base import Signal
 from stepscope.model.report.cluster import FirstFinding
 from stepscope.model.report.finding import Diagnostic, Report, SessionSummary
 from stepscope.model.report.step_summary import Throughput
+from stepscope.reports.words import BLIND
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from stepscope.causes.cluster.member import Member
     from stepscope.derive.view import SessionView
     from stepscope.model.report.cluster import Cluster
-    from stepscope.model.report.finding import Checked, Component, Cost, Finding
+    from stepscope.model.report.finding import Checked, Component, Cost, Finding, StageShare
     from stepscope.model.report.ledger import LedgerEntry, SettledBy
     from stepscope.model.session.session import Session, StoredMember
 
@@ -71,6 +72,7 @@ def build(view: SessionView, report_of: Callable[[Session], Report]) -> Report:
         session=_summary(session, [report for _, report in named], cluster),
         overhead=max((report.overhead for _, report in named), key=lambda overhead: overhead.ratio),
         anatomy=_anatomy([report.anatomy for _, report in named if report.anatomy]),
+        stages=_stages([report.stages for _, report in named if report.anatomy and report.stages]),
         findings=(*found, *sorted(_merged(named), key=base.rank)),
         checked=(*checked, *_checked(of_members)),
         diagnostics=tuple(notes[:MAX_DIAGNOSTICS]),
@@ -186,6 +188,25 @@ def _anatomy(every: Sequence[tuple[Component, ...]]) -> tuple[Component, ...]:
         ns = round(sum(part.ns_per_step for part in parts_of_one) / len(every))
         means.append(replace(most, ratio=ratio, ns_per_step=ns))
     return tuple(sorted(means, key=lambda part: -part.ratio))
+
+
+def _stages(every: Sequence[tuple[StageShare, ...]]) -> tuple[StageShare, ...]:
+    """The stages of the mean step of the members, by those that measured them. One that is a part of its neighbour in
+    some member's report counts as nothing there.
+    """
+    means = []
+    for shares in zip(*every, strict=True):
+        told = [share for share in shares if share.ratio is not None]
+        if not told:
+            means.append(shares[0])
+            continue
+        within = sum(share.ratio is None and not share.basis.startswith(BLIND) for share in shares)
+        most = max(told, key=lambda share: share.ratio or 0.0)
+        count = len(told) + within
+        ratio = sum(share.ratio or 0.0 for share in told) / count
+        basis = f"mean of {count} members; {most.basis}" if count > 1 else most.basis
+        means.append(replace(most, ratio=ratio, basis=basis))
+    return tuple(means)
 
 
 def _notes(named: Iterable[tuple[tuple[str, ...], Report]], answered: Collection[str]) -> list[Diagnostic]:

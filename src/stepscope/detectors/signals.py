@@ -1,0 +1,127 @@
+"""The signals that detectors need, which framework gives which, and what to say of one that is missing.
+
+A hint answers to the job: it says nothing of a framework that the job does not run, and names no command that cannot
+work on it.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from stepscope.causes.cluster import members
+from stepscope.derive import job_framework
+from stepscope.errors import install_command
+
+if TYPE_CHECKING:
+    from stepscope.derive.job_framework import JobFramework
+    from stepscope.derive.view import SessionView
+
+
+class Signal(Enum):
+    """A kind of data that a session may hold. The value is its name in reports."""
+
+    STEPS = "steps"
+    SAMPLES = "stack samples"
+    STACKS = "stack samples of any thread"
+    INPUT_WAIT = "measurement of the input wait inside the compiled step"
+    TRACES = "traces of tf.functions"
+    GRAPHS = "sizes of the graphs of sessions"
+    NODES = "nodes of traced graphs"
+    HOST = "CPU samples of the host"
+    LOCK = "samples of waits for the interpreter lock (GIL)"
+    MEMORY = "samples of the process's memory"
+    FAULTS = "counts of page faults"
+    NATIVE = "native stacks"
+    MEMORY_LOOKS = "snapshots of memory"
+    SIZES = "sizes of what the compiled step works on"
+    RESOURCES = "samples of network and disks"
+    GPU = "samples of the GPU"
+    LIVE_BYTES = "live bytes of the GPU's memory"
+    OP_TRACE = "op trace of some steps"
+    DEVICE_TRACE = "op trace with GPU or TPU work"
+    PROGRAMS = "compiled programs in an op trace of some steps"
+    RUN = "measured run"
+    EXPERIMENT = "experiment"
+    MEMBERS = "steps of several members of the job"
+    ENDED = "end of the job"
+
+
+HINTS = {
+    Signal.STEPS: "nothing repeats at least four times; stepscope.step() marks the steps of any loop",
+    Signal.SAMPLES: "the run was too short for samples (20 per second)",
+    Signal.STACKS: "no thread of the process was sampled before it ended",
+    Signal.INPUT_WAIT: "tf.data's model was not read in this run",
+    Signal.TRACES: "no tf.function was seen",
+    Signal.GRAPHS: "no session was created while the agent's thread ran",
+    Signal.NODES: "graphs are read one second after the last trace: the run was too short, or traced nothing",
+    Signal.HOST: "the steady part must last at least 2 s, with one sample per second",
+    Signal.LOCK: "needs /proc/self/task/TID/syscall; sampled five times per second while another thread is active",
+    Signal.RESOURCES: "the steady part must last at least 4 s, with one sample per second",
+    Signal.GPU: f"{install_command('gpu')}; the steady part must last at least 4 s",
+    Signal.LIVE_BYTES: "NVML only shows reserved memory, which is nearly all; only the framework knows the live bytes",
+    Signal.MEMORY: "the steady part must last at least 8 s, with one sample per second",
+    Signal.FAULTS: "the steady part must last at least 5 s, with one sample per second",
+    Signal.MEMORY_LOOKS: "the first is taken after a minute (enable: ten); stepscope memory PID shows a process",
+    Signal.NATIVE: "run stepscope trace JOB --kind native while it runs",
+    Signal.OP_TRACE: "run stepscope trace JOB while it runs",
+    Signal.DEVICE_TRACE: "needs an op trace of a job on a GPU or TPU: stepscope trace JOB, or stepscope import FILE",
+    Signal.PROGRAMS: "needs an op trace by a profiler of XLA, as JAX has it",
+    Signal.RUN: "this session was imported; measure the job with stepscope run",
+    Signal.EXPERIMENT: "nothing was tried on this run; stepscope whatif changes one thing at a time and measures it",
+    Signal.MEMBERS: "this is the session of one process; stepscope merge joins those of a job's workers",
+    Signal.ENDED: "the job still runs, or how it ended was not seen: stepscope run sees it",
+    Signal.SIZES: "only the number of samples per step is recorded, not their length",
+}
+
+IMPORTED_HINTS = HINTS | {
+    Signal.OP_TRACE: "the file has no steps: no step markers, and no repeating work that takes most of the time",
+    Signal.DEVICE_TRACE: "the file has no steps with work on a GPU or TPU",
+    Signal.NATIVE: "import a file of sampled stacks with stepscope import",
+}
+"""Hints for a session of imported files."""
+OF_DEVICES = frozenset({Signal.DEVICE_TRACE, Signal.GPU, Signal.LIVE_BYTES})
+"""Signals that a machine without a GPU cannot give: a detector that lacks one does not apply there."""
+IN_FILES = frozenset({Signal.OP_TRACE, Signal.DEVICE_TRACE, Signal.NATIVE, Signal.PROGRAMS})
+"""Signals an imported file can carry. A detector that lacks any other signal needs a measured run."""
+
+OF_TENSORFLOW = frozenset({Signal.TRACES, Signal.GRAPHS, Signal.NODES, Signal.LIVE_BYTES})
+"""Signals that only TensorFlow gives, if it computes the steps."""
+OF_TRACES = frozenset({Signal.OP_TRACE, Signal.DEVICE_TRACE, Signal.PROGRAMS})
+"""Signals that a running job gives by TensorFlow's profiler."""
+OF_SAMPLES = frozenset({Signal.SAMPLES, Signal.STACKS})
+"""Signals of a job whose Python stacks are sampled."""
+MIN_SAMPLED_NS = 1_000_000_000
+"""Steps that last longer are sampled, at 20 samples per second, if their thread is."""
+_STEPS = {
+    "onnxruntime": "no session of ONNX Runtime ran at least four times; stepscope.step() marks the steps of any loop",
+    "torch": "of PyTorch only an optimizer's steps are seen, and none came at least four times; stepscope.step() marks "
+    "the steps of any loop",
+    "jax": "JAX's calls are not seen; stepscope.step() marks the steps of any loop",
+    "numpy": "NumPy's calls are not seen; stepscope.step() marks the steps of any loop",
+    "": "no framework was imported whose calls are seen; stepscope.step() marks the steps of any loop",
+}
+"""Hints for missing steps, by what computes; a job with TensorFlow has that of ``HINTS``."""
+
+
+def given(signal: Signal, framework: JobFramework, *, pipelines: bool = False) -> bool:
+    """Whether a job that is measured can give a signal, whatever this run gave. ``pipelines``: for what is asked of
+    tf.data, which TensorFlow's profiler shows whatever computes the steps.
+    """
+    if signal in OF_SAMPLES:
+        return framework.sampled
+    if signal in OF_TRACES and pipelines:
+        return framework.traceable
+    return signal not in OF_TENSORFLOW | OF_TRACES or "tensorflow" in framework.computes
+
+
+def hint(signal: Signal, view: SessionView) -> str:
+    """Why a measured job lacks a signal, and what would give it."""
+    framework, steps = view.get(job_framework.build), view.steps
+    if signal is Signal.STEPS and framework is not None and "tensorflow" not in framework.computes:
+        return _STEPS[framework.computes[0] if framework.computes else ""]
+    if signal is Signal.SAMPLES and steps is not None and steps.span[1] - steps.span[0] >= MIN_SAMPLED_NS:
+        return "no sample was taken of the thread that makes the steps"
+    if signal is Signal.MEMBERS and len(view.get(members.build)) > 1:
+        return "the members' waits are not compared: the row of the members says why"
+    return HINTS[signal]
