@@ -117,6 +117,8 @@ def libraries(view: SessionView) -> frozenset[str] | None:
         trace = view.traces.main
         return frozenset({trace.framework}) if trace is not None and trace.framework != "tensorflow" else None
     workers = [view.worker] if view.worker is not None else list(view.workers)
+    if not workers:
+        return None
     seen = {event.name for worker in workers for event in worker.all(Framework)}
     return frozenset(seen.union(*(worker.info.frameworks for worker in workers)))
 
