@@ -35,6 +35,7 @@ class Fact(Enum):
     DRAWS = "it draws at random"
     PYTHON_OPS = "its Python calls TensorFlow's ops"
     READS_VALUES = "it reads tensors' values into Python"
+    ONCE = "it happened in one of many steps"
     WHOLE_ARRAYS = "its time is in NumPy's own functions"
 
 
@@ -47,16 +48,21 @@ class Condition:
 
 
 _WORKERS = Condition(needs=frozenset({Fact.IDLE_CPU}))
+_AGAIN = Condition(unless=frozenset({Fact.ONCE}))
 _NOT_DRAWN = Condition(unless=frozenset({Fact.DRAWS}))
 
 CONDITIONS = {
     "batched-rows": Condition(needs=frozenset({Fact.CHEAP_ROWS})),
+    "callback-less-often": _AGAIN,
+    "do-it-less-often": _AGAIN,
     "draw-less": Condition(needs=frozenset({Fact.DRAWS})),
+    "evaluate-less-often": _AGAIN,
     "fuse-ops": _NOT_DRAWN,
     "input-in-processes": _WORKERS,
     "into-the-input": Condition(needs=frozenset({Fact.DRAWS})),
     "less-in-numpy": Condition(needs=frozenset({Fact.WHOLE_ARRAYS})),
     "less-work-per-sample": Condition(unless=frozenset({Fact.CHEAP_ROWS})),
+    "look-at-that-step": Condition(needs=frozenset({Fact.ONCE})),
     "loader-workers": Condition(needs=frozenset({Fact.IDLE_CPU}), unless=frozenset({Fact.CHEAP_ROWS})),
     "make-ahead": Condition(needs=frozenset({Fact.IDLE_CPU}), unless=frozenset({Fact.TENSORFLOW})),
     "more-loader-workers": Condition(needs=frozenset({Fact.IDLE_CPU}), unless=frozenset({Fact.CHEAP_ROWS})),
@@ -67,7 +73,9 @@ CONDITIONS = {
     "out-of-the-step": _NOT_DRAWN,
     "parallel-input": _WORKERS,
     "prepare-offline": _NOT_DRAWN,
+    "read-less-often": _AGAIN,
     "reads-out-first": Condition(needs=frozenset({Fact.READS_VALUES})),
+    "save-less-often": _AGAIN,
     "several-readers": Condition(unless=frozenset({Fact.TENSORFLOW})),
     "use-tensorflow-ops": Condition(unless=frozenset({Fact.PYTHON_OPS})),
     "use-tf-function": Condition(unless=frozenset({Fact.READS_VALUES})),

@@ -11,9 +11,10 @@ slow. No change to the model or the input helps.
 ## Evidence
 `lost_ratio`: share of the steps' time in which their thread waits for a CPU, or is blocked by threads that themselves
 lack a CPU in a call that computes. `step_wait_ratio`: the first part, the thread's own wait in the run queue;
-`usable_cores`: how many CPUs this work can use at once, from the ops of a trace or from the slowest input stage. `wanted_cores`: threads running or
-runnable on average (including idle pool threads that look for work); `got_cores`: CPU time a second; `others_cores`,
-`steal_cores`, `throttled_cores`: who took the rest. From schedstat, /proc/stat and the cgroup, over the steady steps.
+`usable_cores`: how many CPUs this work can use at once, from the ops of a trace or from the slowest input stage.
+`wanted_cores`: threads running or runnable on average (including idle pool threads that look for work); `got_cores`:
+CPU time a second; `others_cores`, `steal_cores`, `throttled_cores`: who took the rest. From schedstat, /proc/stat and
+the cgroup, over the steady steps.
 
 ## Known limits
 A job with more runnable threads than CPUs makes itself wait; only what others take counts. Samples come once a second,
