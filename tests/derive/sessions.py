@@ -112,6 +112,7 @@ class Job:
     memory_killed: bool = False
     memory_killed_by: Literal["", "log", "group", "host"] = "log"
     ended_ns: int = 0
+    mode: str = "run"
     records: list[_Record] = field(default_factory=list)
     events: list[AnyEvent] = field(default_factory=list)
     sources: dict[str, str] = field(default_factory=dict)
@@ -333,7 +334,11 @@ class Job:
     def worker(self) -> Worker:
         """The process."""
         info = WorkerInfo(key=str(self.pid), pid=self.pid, command=self.command, allocator=self.allocator)
-        return read(info, self.table(), self.events, self.graphs)
+        known = any(isinstance(event, Framework) for event in self.events)
+        imported = (
+            [] if known else [Framework(name="tensorflow", version="2.21.0"), Framework(name="keras", version="3.12.0")]
+        )
+        return read(info, self.table(), [*self.events, *imported], self.graphs)
 
     def session(self) -> Session:
         """The whole session."""
@@ -347,6 +352,7 @@ class Job:
                 command=("python", "train.py"),
                 cwd=CWD,
                 job_pid=self.pid,
+                mode=self.mode,
                 exit_code=self.exit_code,
                 memory_killed=self.memory_killed,
                 memory_killed_by=self.memory_killed_by if self.memory_killed else "",

@@ -14,7 +14,7 @@ from stepscope.model.report.finding import Finding
 DRAWS = "import numpy as np\n" + "\n" * 13 + "def decode(x):\n    return x[np.random.permutation(3)]\n"
 """The function of the jobs here stands in line 15."""
 SAME = DRAWS.replace("np.random.permutation(3)", "np.argsort(x)")
-KEEPING = ("cache", "offline", "TFRecord", "once before training")
+KEEPING = ("cache", "offline", "TFRecord", "once before the loop")
 
 
 def look(job: Job, code: str) -> Finding:

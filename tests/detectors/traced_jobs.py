@@ -21,6 +21,8 @@ def holding(trace: OpTrace, *, measured: bool = True) -> Job:
     job = Job(ended_ns=4_000 * MS)
     if measured:
         job.execution().every(100 * MS, 40, dur=90 * MS)
+    else:
+        job.mode = "import"
     worker = str(job.pid) if measured else ""
     source = TraceSource(format="test")
     job.resources["op_traces"] = [StoredOpTrace(name="ops-001", worker=worker, source=source, load=lambda: trace)]

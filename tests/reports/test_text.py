@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, get_args
 
 import pytest
+from msgspec.structs import replace
 from rich.cells import cell_len
 
 from stepscope.model.report.finding import Severity
@@ -68,6 +69,19 @@ def test_nothing_found_gives_no_advice(samples: ModuleType) -> None:
     assert "nothing significant found" in shown
     assert "compute 89 %" in shown
     assert "remedy" not in shown
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_the_load_of_the_machine_stands_in_the_head(samples: ModuleType, *, beside: bool) -> None:
+    """Once, and the other findings stand as if it were not there; where it is all that was found, it is the finding."""
+    report = samples.input_bound()
+    first = report.findings[0]
+    load = replace(first, code="CFG001", title="CPU contention: other processes take 1 CPU of 2", where=(), remedies=())
+    shown = text.render(replace(report, findings=(first, load) if beside else (load,)))
+    assert shown.count("other processes take 1 CPU of 2") == 1
+    head, listed = shown[: shown.index("\n\n")], shown[shown.index("\n\n") :]
+    assert ("machine     other processes take" in head) == beside
+    assert ("CFG001" in listed) != beside
 
 
 def test_infos_are_counted_only(samples: ModuleType) -> None:

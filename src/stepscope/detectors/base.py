@@ -15,7 +15,7 @@ from stepscope.causes.job import hidden_wait, purpose
 from stepscope.causes.system import contention, gpu, memory_leak, resources, steady_page_faults
 from stepscope.derive import job_framework, steps_view
 from stepscope.derive.python import stack_samples
-from stepscope.detectors import one_step
+from stepscope.detectors import one_step, remedies
 from stepscope.detectors.costs import compute_ratio, cost_of
 from stepscope.detectors.ranking import meet, rank
 from stepscope.detectors.signals import HINTS, IMPORTED_HINTS, IN_FILES, OF_DEVICES, Signal, given, hint
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from stepscope.derive.job_framework import JobFramework
     from stepscope.derive.steps_view import StepsView
     from stepscope.derive.view import SessionView
+    from stepscope.detectors.remedies import Fact
     from stepscope.model.report.finding import (
         Cause,
         Cost,
@@ -88,6 +89,9 @@ class Seen:
     where: tuple[Place, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     remedies: tuple[Remedy, ...] = ()
+    """What could be done, the best first; offered are those whose conditions hold (``detectors.remedies``)."""
+    about: frozenset[Fact] = frozenset()
+    """What is true of what the finding is about, for these conditions."""
     explanation: str = ""
     severity: Severity | None = None
     symptom: Symptom | None = None
@@ -270,7 +274,7 @@ def _finding(detector: Detector[object], seen: Seen, view: SessionView) -> Findi
         where=seen.where,
         evidence=seen.evidence,
         cost=seen.cost,
-        remedies=seen.remedies,
+        remedies=remedies.fitting(view, seen.remedies, seen.about),
         explanation=seen.explanation,
     )
 

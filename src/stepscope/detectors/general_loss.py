@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.general import spent_lines, waits
+from stepscope.derive.numeric import concentration
 from stepscope.detectors.base import Seen, cost_of, severity_of
-from stepscope.model.report.finding import Evidence
+from stepscope.detectors.remedies import Fact
+from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -19,9 +21,10 @@ if TYPE_CHECKING:
 
     from stepscope.causes.general.spent_lines import Spent
     from stepscope.causes.general.step_without import Saving
+    from stepscope.derive.numeric.concentration import Few
     from stepscope.derive.steps_view import StepsView
     from stepscope.model.report.components import ComponentName
-    from stepscope.model.report.finding import Cost, Place, Remedy, Severity
+    from stepscope.model.report.finding import Cost, Place, Severity
 
 MIN_SAVING = 0.03
 """Least lower bound of a measured saving above info (the least that a report calls low)."""
@@ -50,6 +53,8 @@ class Loss:
     """Share of the steady wall time."""
     ns_per_step: float
     spent: tuple[Spent, ...]
+    few: Few | None = None
+    """The steps that have most of it, if they are few."""
     saving: Saving | None = None
 
     @property
@@ -70,7 +75,9 @@ class Loss:
 
     @property
     def share_text(self) -> str:
-        """``62 % of the steps (5.1 ms each)``."""
+        """``62 % of the steps (5.1 ms each)``, ``62 % of the steps (20 s in one of 23 steps)``."""
+        if self.few is not None:
+            return f"{format_ratio(self.ratio)} of the steps ({format_ns(self.few.each)} {self.few.said('steps')})"
         return f"{format_ratio(self.ratio)} of the steps ({format_ns(self.ns_per_step)} each)"
 
     @property
@@ -136,9 +143,21 @@ class Loss:
             where=self.where,
             evidence=(*self.evidence(params), *more),
             cost=cost_of(view, clear, low=0.0, high=self.ratio, basis="modelled") if clear else self.cost(view),
-            remedies=remedies,
+            remedies=(*remedies, LOOK),
+            about=once(self.few),
             explanation=explanation,
         )
+
+
+LOOK = Remedy(
+    id="look-at-that-step",
+    text="see what happened in that one step (stepscope report SESSION --step slowest): it is no cost of each",
+)
+
+
+def once(found: Few | None) -> frozenset[Fact]:
+    """Whether something happened in one of many only."""
+    return frozenset({Fact.ONCE}) if found is not None and found.count == 1 else frozenset()
 
 
 def top_text(lines: Sequence[Spent]) -> str:
@@ -172,6 +191,7 @@ def find(view: StepsView, component: ComponentName, params: Params, saving: Savi
         ratio=ratio,
         ns_per_step=anatomy.mean_ns(component),
         spent=spent_lines.of(view, component),
+        few=concentration.few(anatomy.per_step_of(component)),
         saving=saving,
     )
 

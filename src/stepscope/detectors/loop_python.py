@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from stepscope.model.report.finding import Cost, Place
 
 
+NUMPY, MOST = "/numpy/", 0.5
+"""Where NumPy's Python lies, and the part of a spot's time from which the spot is one of whole arrays."""
 MAX_WAITING = 0.5
 """Code that waits for a known thing for more than this part of its time is no slow Python (GEN014)."""
 
@@ -112,6 +114,16 @@ class LoopPython:
         low, high = proportion.interval(self.part, self.samples)
         most = min(1.0, self.share * high + caches.freed(view.anatomy.ratio("call")))
         return cost_of(view, self.ratio, low=self.share * low, high=most)
+
+
+def in_arrays(view: StepsView, found: LoopPython) -> bool:
+    """Whether most of the time at the most sampled spot is in NumPy's own functions: it works on whole arrays."""
+    spot = (found.top.culprit.file, found.top.culprit.function)
+    mine = [
+        s for s in view.samples if s.component == "other-python" and (c := s.culprit) and (c.file, c.function) == spot
+    ]
+    inside = [s for s in mine if any(NUMPY in frame.file for frame in s.below_user()[:1])]
+    return stack_samples.weight_of(inside) >= MOST * max(1, stack_samples.weight_of(mine))
 
 
 def is_loop(view: StepsView, spot: Spot) -> bool:

@@ -9,6 +9,7 @@ from stepscope.causes.input import input_cause
 from stepscope.causes.job import hidden_wait
 from stepscope.derive.python import doing
 from stepscope.detectors.base import cost_of
+from stepscope.detectors.remedies import Fact
 from stepscope.model.report.finding import Evidence
 from stepscope.units import Ratio, format_ratio
 
@@ -169,13 +170,20 @@ def inside_text(view: StepsView, function: PythonFunction) -> str:
 
 
 def own_places(view: StepsView, function: PythonFunction) -> list[Place]:
-    """The function itself, and the lines that take its time."""
+    """The function itself, and the lines that take its time; these first where the function is a library's."""
     name, inside = function.name, function.inside
     places = [view.place(name.file, name.line, name.end_line, name.text)] if name.file else []
     if inside is not None:
         lines = inside.lines[:3]
-        places.append(view.place(inside.file, min(lines), max(lines), inside.function))
+        at = 0 if function.wraps is not None else len(places)
+        places.insert(at, view.place(inside.file, min(lines), max(lines), inside.function))
     return places
+
+
+def about(function: PythonFunction) -> frozenset[Fact]:
+    """What is true of the function, for the conditions of remedies."""
+    inside = function.inside
+    return frozenset({Fact.PYTHON_OPS}) if inside is not None and inside.tensorflow_ratio >= MOST else frozenset()
 
 
 def made_places(view: StepsView, function: PythonFunction) -> list[Place]:

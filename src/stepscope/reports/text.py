@@ -127,6 +127,7 @@ def _header(report: Report, width: int) -> list[Line]:
         *labelled("the job", HEAD, wrap_items(ledger_rows.line(report), room)),
         *labelled("turns", HEAD, wrap_items(turn_rows.line(report), room)),
         *labelled("unexplained", HEAD, wrap(verdict.unexplained_text(report), room)),
+        *labelled("machine", HEAD, wrap(verdict.machine_text(report), room)),
         *_stages(report, room),
         *_wrapped("input", input_rows.head(report), room),
         *labelled("memory", HEAD, wrap_items(room_words.items(report.memory_room), room)),
@@ -191,8 +192,9 @@ def _anatomy(report: Report) -> list[str]:
 
 
 def _findings(report: Report, width: int) -> list[Line]:
-    found, listed = words.significant(report), verdict.listed(report)
-    infos = len(report.findings) - len(found) - len(listed)
+    head, listed = verdict.machine(report), verdict.listed(report)
+    found = [finding for finding in words.significant(report) if finding is not head]
+    infos = len(report.findings) - len(words.significant(report)) - len(listed)
     lines: list[Line] = []
     shown = found[:TOP_FINDINGS]
     shown += [f for f in found[TOP_FINDINGS:] if f.severity == "ask"]

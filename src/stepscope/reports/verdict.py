@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from stepscope.reports import ledger_rows, words
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ MAX_PARTS = 3
 MAX_PLACES = 2
 NOT_MEASURED = ("DX115", "DX108")
 """Diagnostics that say why no process was measured: the agent failed, or there was nothing to measure."""
+CONTENTION = "CFG001"
+"""The finding about what others took of the CPUs."""
 GENERAL = "GEN"
 """Codes of general findings begin so."""
 
@@ -130,6 +134,21 @@ def end_text(summary: SessionSummary) -> str:
 def is_general(finding: Finding) -> bool:
     """Whether a finding is a general detector's."""
     return finding.code.startswith(GENERAL)
+
+
+def machine(report: Report) -> Finding | None:
+    """The load of the machine, if other findings stand beside it: it slows all of them and explains none."""
+    mine = next((f for f in report.findings if f.code == CONTENTION and not f.where), None)
+    return mine if mine is not None and any(f is not mine for f in words.significant(report)) else None
+
+
+def machine_text(report: Report) -> str:
+    """``other processes (archive.py) take 1 CPU of 2, and ...: costs 20 % (15-30, modelled) of the step``; or ""."""
+    mine = machine(report)
+    if mine is None:
+        return ""
+    said = words.printable(mine.title.partition(": ")[2] or mine.title)
+    return f"{said}{words.SEPARATOR}{words.cost_text(replace(mine.cost, exclusive_ratio=None), between_steps=False)}"
 
 
 def listed(report: Report) -> list[Finding]:

@@ -53,16 +53,16 @@ def test_fixtures(claim: Claim) -> None:
     claim(DETECTOR, FIXTURES)
 
 
-def deep(*ops: tuple[str, str, int, str], weight: bool = False) -> Job:
+def deep(*ops: tuple[str, str, int, str], weight: bool = False, kind: str = "TopKV2") -> Job:
     """Ops of (name, function, percent, lines that call it) in a step with a product."""
     found = Tables()
     step = found.graph()
     data = step.variable("w", "float32[64,64]") if weight else step.op("data", "Placeholder", outputs="float32[64,64]")
     for number, (name, function, _, callers) in enumerate(ops):
-        step.op(name, "TopKV2", data, line=LINE + number, function=function, callers=callers)
+        step.op(name, kind, data, line=LINE + number, function=function, callers=callers)
     step.op("product", "MatMul", data, line=50, function="step")
     rest = 100_000.0 - sum(1_000 * spent for _, _, spent, _ in ops)
-    return running(found, *((f"{name}:TopKV2", 1_000.0 * spent) for name, _, spent, _ in ops), ("product:MatMul", rest))
+    return running(found, *((f"{name}:{kind}", 1_000.0 * spent) for name, _, spent, _ in ops), ("product:MatMul", rest))
 
 
 STEP = "train.py\tstep\t40"
@@ -130,3 +130,25 @@ def test_ops_that_hardly_run_are_no_part_of_the_step() -> None:
     step = found.graph()
     step.op("a", "Const", line=LINE, function="member", callers=LOSS)
     assert look(DETECTOR, running(found, ("a:Const", 900.0)))[0] == ()
+
+
+@pytest.mark.parametrize("kind", ["StatelessRandomUniformV2", "TruncatedNormal", "RandomUniform", "TopKV2"])
+@pytest.mark.parametrize("weight", [False, True])
+def test_random_numbers_are_not_to_be_made_once(*, kind: str, weight: bool) -> None:
+    """They are others in each step, and XLA makes them no faster on a CPU; the input may draw what reads no weight."""
+    (found,), _ = look(DETECTOR, deep(("a", "rank", 60, LOSS), weight=weight, kind=kind))
+    first = ["compute-less"] if weight else ["out-of-the-step"] if kind == "TopKV2" else ["into-the-input"]
+    assert [one.id for one in found.remedies] == [*first, "fuse-ops" if kind == "TopKV2" else "draw-less"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "ids"), [("RandomUniform", ["draw-less"]), ("Cumsum", ["out-of-the-step", "fuse-ops"])]
+)
+def test_a_line_of_layers_that_draw_is_not_to_be_computed_before_the_training(kind: str, ids: list[str]) -> None:
+    """As of layers of Dropout that one line of the user's makes, whose ops belong to no function of the user's."""
+    found = Tables()
+    step = found.graph()
+    data = step.op("data", "Placeholder", outputs="float32[64,64]")
+    step.op("mask", kind, data, layer=found.layer("dropout", "Dropout", line=LINE))
+    (seen,), _ = look(DETECTOR, running(found, (f"mask:{kind}", 60_000.0)))
+    assert [one.id for one in seen.remedies] == ids

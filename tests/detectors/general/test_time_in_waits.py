@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.derive.sessions import MS, Frame, Job
+from tests.derive.sessions import MS, SCRIPT, Frame, Job, S
+from tests.detectors import wait_jobs
 from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures, look
-from tests.detectors.jobs import nothing, sampled
+from tests.detectors.jobs import CALL, nothing, sampled
 from tests.detectors.wait_jobs import FUTURE, OTHER, locked, moments, thread_counts, waiting
 
 from stepscope.app.report.analyze import report_of
@@ -129,3 +130,26 @@ def test_a_wait_for_another_process_stays_what_it_was() -> None:
     """What the other end of a pipe does for the step may be the step's work: the loop's line is told as before."""
     codes = {f.code for f in report_of(waiting(40 * MS, "read", "pipe").session()).findings}
     assert "HST001" in codes
+
+
+@pytest.mark.parametrize(
+    ("pauses", "told", "looks_at"),
+    [
+        ({40: 20 * S}, "sleeps 20 s in one of 98 steps", True),
+        ({20: 4 * S, 60: 4 * S}, "sleeps 4 s in 2 of 98 steps", False),
+        (dict.fromkeys(range(100), 200 * MS), "sleeps 200 ms a step", False),
+    ],
+)
+def test_a_sleep_of_few_steps_is_none_of_each(pauses: dict[int, int], told: str, *, looks_at: bool) -> None:
+    """Looks come many times a second, so a long wait in one step is known from a short one in each."""
+    job, at, times = Job(), 0, []
+    step = job.function(call_file=SCRIPT, call_line=CALL, call_function="main")
+    for i in range(100):
+        step.at(at, 100 * MS)
+        times += list(range(at + 105 * MS, at + 100 * MS + pauses.get(i, 0), 50 * MS))
+        at += 100 * MS + pauses.get(i, 0)
+    wait = wait_jobs.look(job, "sleep")
+    wait_jobs.looked(job, wait, times, wait_jobs.MAIN_LINE, wait_jobs.FETCH)
+    (found,) = look(DETECTOR, job)[0]
+    assert told in found.title
+    assert ("look-at-that-step" in [one.id for one in found.remedies]) == looks_at

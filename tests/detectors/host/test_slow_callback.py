@@ -12,7 +12,7 @@ from tests.detectors.wait_jobs import look, looked
 
 from stepscope.app.report.analyze import report_of
 from stepscope.detectors.host.slow_callback import DETECTOR
-from stepscope.wire.kinds import Flag
+from stepscope.wire.kinds import Flag, Kind
 
 FIXTURES = Fixtures(
     firing=lambda: called_back(30 * MS),
@@ -133,3 +133,29 @@ def test_a_callback_that_waits_for_a_file_is_told_as_that(reason: str, told: lis
     job.samples([i * PERIOD + 25 * MS for i in range(STEPS)], *stack[:2], dur=70 * MS, flags=int(Flag.CPU))
     codes_seen = [found.code for found in report_of(job.session()).findings]
     assert [code for code in codes_seen if code in {"GEN004", "GEN014", "HST004"}] == told
+
+
+@pytest.mark.parametrize(
+    ("outliers", "told"),
+    [
+        ({}, "takes 5 ms on every batch"),
+        ({50: 20 * S}, "takes 20 s in one of 98 calls of on_train_batch_end"),
+        ({20: 4_000 * MS, 80: 6_000 * MS}, "takes 5 s in 2 of 98 calls of on_train_batch_end"),
+    ],
+)
+def test_what_happened_once_is_no_time_of_every_batch(outliers: dict[int, int], told: str) -> None:
+    """A profiler that stops, say, between calls that take next to nothing; and nothing is to be done less often."""
+    job = Job()
+    run, hooks = job.execution("train"), job.call(Kind.HOOK, "on_train_batch_end")
+    callback, at = job.callback("Board.on_train_batch_end"), 0
+    for i in range(100):
+        dur = outliers.get(i, MS if outliers else 5 * MS)
+        run.at(at, 50 * MS, arg=1)
+        hooks.at(at + 50 * MS, dur + MS)
+        callback.at(at + 50 * MS, dur)
+        at += 52 * MS + dur
+    found = next(one for one in find(job) if one.code == "HST004")
+    assert told in found.title
+    ids = [one.id for one in found.remedies]
+    assert ("callback-less-often" in ids) == (len(outliers) != 1)
+    assert ("look-at-that-step" in ids) == (len(outliers) == 1)

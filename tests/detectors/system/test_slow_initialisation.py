@@ -58,6 +58,7 @@ def test_loading_that_a_busy_machine_stretches_is_not_slow() -> None:
 def test_a_slow_session_is_named() -> None:
     """What ONNX Runtime takes to make a session is told as that, with what helps there."""
     job = loading(9900 * MS)
+    job.framework("onnxruntime", "1.23.0")
     job.call(Kind.BUILD, "InferenceSession", role="session").at(0, 9800 * MS)
     (found,) = [f for f in look(job)[0] if f.code == "INI001"]
     assert "most of it in InferenceSession" in found.title

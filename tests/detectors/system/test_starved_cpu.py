@@ -8,8 +8,9 @@ import pytest
 from tests.derive.sessions import MAIN, MS, Job
 from tests.detectors.asking import codes, find
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
-from tests.detectors.jobs import pulled, shared_machine, train_loop
+from tests.detectors.jobs import PERIOD, STEPS, pulled, shared_machine, train_loop
 
+from stepscope.causes.system import contention
 from stepscope.detectors.system.starved_cpu import DETECTOR
 
 FIXTURES = Fixtures(
@@ -164,3 +165,48 @@ def test_the_remedy_is_for_the_processes_that_the_title_names() -> None:
     (found,) = find(job)
     assert "other processes (indexer) take" in found.title
     assert "companion" not in found.remedies[0].text
+
+
+def idling(call: int, *, waits: int, feed: int = 0) -> Job:
+    """A loop that computes ``call`` ms of each 100, waits ``feed`` ms for input, and else does not run; its pool waits.
+
+    ``waits``: percent of the time in which the step's own thread waits for a CPU.
+    """
+    job = train_loop(call * MS, offset=feed * MS)
+    if feed:
+        job.nexts().every(PERIOD, STEPS, dur=feed * MS, arg=job.iterator())
+    job.machine(10, cpus=2, got=0.1, waiting=1.5, others=1.9)
+    job.thread_cpu(10, {MAIN: 2})
+    job.threads = dataclasses.replace(job.threads, wait_ns=job.threads.at_ns // 100 * waits)
+    return job
+
+
+@pytest.mark.parametrize(
+    ("call", "waits", "feed", "found"),
+    [
+        (3, 3, 0, []),  # sleeps nearly all of the step
+        (3, 3, 90, []),  # waits for its input, whose cost is the input's
+        (3, 20, 0, ["CFG001"]),  # its own wait is enough
+        (60, 3, 0, ["CFG001"]),  # it computes, and the threads that compute lack CPUs
+    ],
+)
+def test_a_thread_that_neither_waits_for_a_cpu_nor_computes_loses_nothing(
+    *, call: int, waits: int, feed: int, found: list[str]
+) -> None:
+    """However many threads of its pool would like to run, and however busy the machine is."""
+    seen = [one for one in find(idling(call, waits=waits, feed=feed)) if one.code == "CFG001"]
+    assert [one.code for one in seen] == found
+    for one in seen:
+        assert one.cost.ratio <= (call + waits) / 100 + 0.01
+
+
+@pytest.mark.parametrize(("cpus", "wait"), [(2, 60), (4, 80)])
+def test_a_job_could_not_use_more_cpus_than_there_are(cpus: int, wait: int) -> None:
+    """However much of the time its thread waits, it did not lose CPUs that nobody has."""
+    job = train_loop(90 * MS)
+    job.machine(10, cpus=cpus, got=0.7 * cpus, waiting=cpus, others=0.3 * cpus, quota=0.7 * cpus, throttled=0.9)
+    job.thread_cpu(10, {MAIN: 10})
+    job.threads = dataclasses.replace(job.threads, wait_ns=job.threads.at_ns // 100 * wait)
+    contended = job.view().get(contention.build)
+    assert contended is not None
+    assert contended.got <= contended.could_have <= cpus

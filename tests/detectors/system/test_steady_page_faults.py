@@ -194,6 +194,8 @@ def look_with_window(
     """What is said of a faulting job with a window of stacks: faults of a copy, memory given back by ``free``."""
     job = refaulting(0.4)
     job.event(framework or Framework(name="tensorflow", version="2.21.0", detail="oneDNN off"))
+    if isinstance(framework, InferenceSession):
+        job.framework("onnxruntime", "1.23.0")
     if dataset is not None:
         job.event(dataset)
     session = job.session()

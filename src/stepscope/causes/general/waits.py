@@ -21,9 +21,11 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from stepscope.causes.general import wait_partners
 from stepscope.derive.machine import thread_cpu
-from stepscope.derive.numeric import proportion
+from stepscope.derive.numeric import concentration, proportion
 from stepscope.derive.python import stack_samples, wait_reasons
 from stepscope.model.log.events import ThreadSeen
 from stepscope.model.log.waits import ThreadCounts
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from stepscope.causes.general.wait_partners import Partners
+    from stepscope.derive.numeric.concentration import Few
     from stepscope.derive.python.stack_samples import Sample, Spot
     from stepscope.derive.python.wait_reasons import Reason
     from stepscope.derive.steps_view import StepsView
@@ -48,6 +51,8 @@ SURE_LOW = 0.03
 """Lower end of its interval; the least that a report calls low."""
 MIN_LOOKS = 5
 """Looks that found the thread waiting there; fewer name no line."""
+LOOKS_OF_ONE = 5
+"""Looks in one step from which its wait is known to be long."""
 ONE_TARGET = 0.8
 """Share of looks from which a target stands for all."""
 
@@ -77,6 +82,8 @@ class WaitOn:
     """Whether most of these waits end by themselves."""
     partners: Partners | None = None
     """For locks: what other threads do meanwhile."""
+    few: Few | None = None
+    """The steps that have most of it, in ns, if they are few and were looked at often enough to know."""
 
     @property
     def handed_over(self) -> bool:
@@ -246,8 +253,22 @@ def _wait(view: StepsView, group: Sequence[_Piece], scale: float, looks: int, wa
         target=_target([wait.target for wait in waits]),
         size=Counter(wait.bytes for wait in waits).most_common(1)[0][0],
         timed=sum(wait.timed for wait in waits) * 2 > len(waits),
+        few=_few(view, group, ratio),
     )
     return replace(found, partners=wait_partners.of(view, samples)) if found.reason == "lock" else found
+
+
+def _few(view: StepsView, group: Sequence[_Piece], ratio: float) -> Few | None:
+    """The steps with most of a wait. Looks are many a second, and a short wait of each step is seen in few of them."""
+    steps = view.steps
+    mine = np.array([piece.sample.at for piece in group], np.int64)
+    held = np.zeros(len(steps))
+    np.add.at(held, np.clip(np.searchsorted(steps.starts, mine, side="right") - 1, 0, len(steps) - 1), 1.0)
+    held = held[steps.steady]
+    found = concentration.few(held)
+    if found is None or found.each < LOOKS_OF_ONE:
+        return None
+    return replace(found, each=found.each / held.sum() * ratio * steps.steady_ns)
 
 
 def _target(targets: Iterable[str]) -> str:

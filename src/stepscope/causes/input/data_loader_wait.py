@@ -34,6 +34,11 @@ class LoaderWait:
     """Mean time of a ``next`` that returned a batch."""
     batches: int
 
+    @property
+    def row_ns(self) -> float:
+        """Time of one sample, where the process that trains makes them; 0: others do, or their number is not known."""
+        return self.next_ns / self.made.batch if self.made.batch and not self.made.workers else 0.0
+
 
 def build(view: StepsView) -> LoaderWait | None:
     """The loader that the steps wait for most; None without one."""

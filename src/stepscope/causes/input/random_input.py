@@ -2,7 +2,7 @@
 
 By the user's sources, and by the graphs of tf.data's functions. None is no promise that nothing is drawn.
 
-Serves INP001 to INP004, INP010 and GRF003.
+Serves INP001 to INP004, INP010, GRF003 and GEN001.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ _NO_DRAW = ("RandomDataset", "StatelessRandomGet")
 
 def of_function(view: SessionView, function: PythonFunction) -> Draw | None:
     """Of user Python that the pipeline runs."""
+    if function.wraps is not None:
+        return _in_source(view, function.wraps.file, function.wraps.lines[0])
     return _in_source(view, function.name.file, function.name.line)
 
 
@@ -70,7 +72,11 @@ def _in_graphs(view: SessionView, dataset: DatasetMade) -> Draw | None:
     return None
 
 
+def draws(kind: str) -> bool:
+    """Whether ops of a type draw."""
+    return any(part in kind for part in _OPS) and not kind.startswith(_NO_DRAW)
+
+
 def _op(index: GraphIndex, row: int) -> Draw | None:
     kind = index.table.type_of(row)
-    draws = any(part in kind for part in _OPS) and not kind.startswith(_NO_DRAW)
-    return Draw(kind, int(index.table.line[row])) if draws else None
+    return Draw(kind, int(index.table.line[row])) if draws(kind) else None

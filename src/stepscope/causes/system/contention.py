@@ -5,10 +5,12 @@ A thread that is runnable but not running waits (schedstat). Waits of threads do
 including idle pool threads. A step loses
 
 - the time that its own thread waited for a CPU, and
-- while that thread was blocked, the time that others needed beyond what they would need with all the CPUs that their
-  work can use at once (``causes.system.concurrency``), at most the time they waited. If that number is unknown, the
-  loss lies between that of one CPU and that of all, and the report gives the middle. Steps as short as a scheduler's
-  slice show it, too: the fastest of them had the CPUs.
+- while that thread was blocked in calls that compute, the time that others needed beyond what they would need with all
+  the CPUs that their work can use at once (``causes.system.concurrency``), at most the time they waited. If that number
+  is unknown, the loss lies between that of one CPU and that of all, and the report gives the middle. Steps as short as
+  a scheduler's slice show it, too: the fastest of them had the CPUs.
+
+A thread that sleeps, or waits for a file, loses nothing, whoever has the CPUs; what the input loses is the input's.
 
 Only what others took counts: a job with more runnable threads than CPUs makes itself wait.
 
@@ -72,6 +74,10 @@ class StepThread:
     at_once: float | None = None
     """CPUs that the others' work could use at once; None: unknown."""
     at_once_low: float = 1.0
+    computing: float = 1.0
+    """Share in calls that compute, in which it may be blocked by threads that lack a CPU."""
+    fed: float = 0.0
+    """Share in which it waits for input, whose threads may lack one."""
     slowed: float = 0.0
     """Excess of the mean step over the fastest ones, as a share of the mean step."""
 
@@ -118,10 +124,10 @@ class Contention:
 
     @property
     def could_have(self) -> float:
-        """CPUs that the job would use alone on the host and without a quota."""
+        """CPUs that the job would use alone on the host and without a quota: no more than there are."""
         if self.thread is None:
             return self.crowd
-        return self.got / (1.0 - min(self.lost_ratio, 0.99))
+        return max(self.got, min(self.available, self.got / (1.0 - min(self.lost_ratio, 0.99))))
 
     @property
     def lost_ratio(self) -> float:
@@ -130,7 +136,12 @@ class Contention:
             return self.lost / max(1.0, self.crowd)
         low, high = self._bounds()
         middle = (low + high) / 2 if self.thread.at_once is None else self._lost(self.thread.at_once)
-        return max(low, min(high, max(middle, self.thread.slowed)))
+        return min(self.most, max(low, min(high, max(middle, self.thread.slowed))))
+
+    @property
+    def most(self) -> float:
+        """Share in which the step's thread waits for a CPU, or computes with threads that may wait for one."""
+        return 1.0 if self.thread is None else min(1.0, self.thread.wait + self.thread.computing)
 
     @property
     def low(self) -> float:
@@ -142,7 +153,9 @@ class Contention:
     def high(self) -> float:
         """Upper end, likewise."""
         far = min(1.0, (1.0 + ERROR) * self.lost_ratio)
-        return far if self.thread is None else max(far, self._bounds()[1])
+        if self.thread is None:
+            return far
+        return max(self.lost_ratio, min(self.most + self.thread.fed, max(far, self._bounds()[1])))
 
     def _bounds(self) -> tuple[float, float]:
         low = self.thread.at_once_low if self.thread is not None else 1.0
@@ -222,7 +235,15 @@ def _step_thread(view: SessionView, steps: Steps, window: tuple[int, int], cpus:
     blocked = max(1e-9, 1.0 - run - wait)
     for_input = min(1.0, input_ratio / blocked)
     low, at_once = _at_once(view, steps, for_input, cpus)
-    return StepThread(run=run, wait=wait, at_once=at_once, at_once_low=low, slowed=_slowed(view, steps))
+    return StepThread(
+        run=run,
+        wait=wait,
+        at_once=at_once,
+        at_once_low=low,
+        computing=anatomy.ratio("call") if anatomy is not None else 1.0,
+        fed=input_ratio,
+        slowed=_slowed(view, steps),
+    )
 
 
 def _at_once(view: SessionView, steps: Steps, for_input: float, cpus: float) -> tuple[float, float | None]:

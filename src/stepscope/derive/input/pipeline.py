@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from stepscope.derive.input.traced_input import TracedInput
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.steps.steps import Steps
+    from stepscope.model.records import Bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +202,7 @@ def _windows(steps: Steps, reads: list[Read]) -> Iterator[WaitWindow]:
     if steps.steady_count == 0 or steps.kind not in kinds_with(Trait.COMPILED):
         return
     starts = steps.starts
-    broken = steps.unobserved | intervals.overlapping(evaluations.loops(steps), starts, steps.ends)
+    broken = steps.unobserved | intervals.overlapping(evaluations.loops(steps), starts, steps.ends) | _paused(steps)
     """Steps in which the consumer also did something else, or was not observed."""
     reached: dict[int, int] = {}
     for read in reads:
@@ -232,6 +233,21 @@ def _windows(steps: Steps, reads: list[Read]) -> Iterator[WaitWindow]:
             wait_ns=min(max(0.0, wall - worked), wall),
             gaps_ns=tuple(1000 * gap for gap in used),
         )
+
+
+def _paused(steps: Steps) -> Bool:
+    """Steps whose gap tf.data does not report: the pause would count as a wait, and gaps before it for other steps.
+
+    Where most of such a step is its call, the call may wait for input as long.
+    """
+    whole = steps.ends - steps.starts
+    paused: Bool = (whole >= LONGEST_GAP_NS) & (steps.ends - steps.call_ends >= PAUSED * whole)
+    return paused
+
+
+LONGEST_GAP_NS, PAUSED = 10_000_000_000, 0.25
+"""Gaps as long or longer are dropped: TensorFlow, core/framework/model.cc, RecordIteratorGapTime; and the part of such
+a step outside of its call from which the step paused."""
 
 
 def _traced_windows(steps: Steps, traced: TracedInput) -> Iterator[WaitWindow]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from stepscope.model.log.events import Name
 
 
+_PARTS = re.compile(r"(\.<locals>)?\.<(listcomp|genexpr|dictcomp|setcomp)>")
+"""What is a part of a function by its name alone."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsideFunction:
     """The user's innermost function with most samples of some threads."""
@@ -36,6 +41,8 @@ class InsideFunction:
     """What its lines were calling most often, see ``HotSpot.called``."""
     called_ratio: float
     """Share of its sampled time in ``called``."""
+    tensorflow_ratio: float = 0.0
+    """Share of its sampled time inside TensorFlow or Keras."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +65,18 @@ class PythonFunction:
     def role(self) -> str:
         """py_function, numpy_function, generator or pydataset."""
         return self.name.role
+
+    @property
+    def wraps(self) -> InsideFunction | None:
+        """The user's function that does the work, if this one is a library's wrapper around it."""
+        return None if self.name.own else self.inside
+
+    @property
+    def users(self) -> str:
+        """The name of the user's function that does the work."""
+        if self.wraps is None:
+            return self.name.text
+        return _PARTS.sub("", self.wraps.function) or self.wraps.function
 
 
 def build(steps: Steps) -> tuple[PythonFunction, ...]:
@@ -102,12 +121,14 @@ def _inside(steps: Steps, threads: Sequence[int]) -> InsideFunction | None:
     weights: Counter[tuple[str, str]] = Counter()
     lines: dict[tuple[str, str], Counter[int]] = {}
     below: dict[tuple[str, str], Counter[str]] = {}
+    tensorflow: Counter[tuple[str, str]] = Counter()
     for sample in stack_samples.thread_samples(steps.worker, threads):
         culprit = sample.culprit
         if culprit is None or culprit.line <= 0 or not lo[0] <= sample.at < hi[-1]:
             continue
         key = (culprit.file, culprit.function)
         weights[key] += sample.weight_ns
+        tensorflow[key] += sample.weight_ns if sample.in_tensorflow else 0
         lines.setdefault(key, Counter())[culprit.line] += 1
         below.setdefault(key, Counter())[stack_samples.called(sample)] += sample.weight_ns
     if not weights:
@@ -126,6 +147,7 @@ def _inside(steps: Steps, threads: Sequence[int]) -> InsideFunction | None:
         ratio=weights[key] / max(1, weights.total()),
         called=called,
         called_ratio=inside / max(1, weights[key]),
+        tensorflow_ratio=tensorflow[key] / max(1, weights[key]),
     )
 
 

@@ -61,6 +61,19 @@ def of_function(source: str, line: int) -> Draw | None:
     if tree is None:
         return None
     known = _names(tree)
+    for function in _reached(tree, line, known):
+        draws = [draw for node in ast.walk(function) if (draw := _draw(node, known)) is not None]
+        if draws:
+            return min(draws, key=lambda draw: draw.line)
+    return None
+
+
+def reached(tree: ast.Module, line: int) -> Iterator[ast.AST]:
+    """The function around a line, and those of the same file that it names, and they."""
+    return _reached(tree, line, _names(tree))
+
+
+def _reached(tree: ast.Module, line: int, known: _File) -> Iterator[ast.AST]:
     left = _functions_at(tree, line)
     seen: set[int] = set()
     while left:
@@ -68,11 +81,8 @@ def of_function(source: str, line: int) -> Draw | None:
         if id(function) in seen:
             continue
         seen.add(id(function))
-        draws = [draw for node in ast.walk(function) if (draw := _draw(node, known)) is not None]
-        if draws:
-            return min(draws, key=lambda draw: draw.line)
+        yield function
         left += [callee for name in _mentions(function) for callee in known.functions.get(name, [])]
-    return None
 
 
 def _functions_at(tree: ast.Module, line: int) -> list[ast.AST]:

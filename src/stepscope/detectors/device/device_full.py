@@ -71,9 +71,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
             Evidence(metric="least_busy_ratio", value=least, unit="ratio", threshold=params.min_least_ratio),
         ),
         cost=cost_of(view, 0.0),
-        remedies=(
-            Remedy(id="improve-ops", text="record an op trace; try mixed precision, XLA (jit_compile=True), fused ops"),
-        ),
+        remedies=(Remedy(id="improve-ops", text="record an op trace; try mixed precision and a compiler's fused ops"),),
         explanation="The device never waits for the host. Advice about input, callbacks or threads does not apply.",
     )
 

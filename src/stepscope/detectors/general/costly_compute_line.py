@@ -23,7 +23,7 @@ above information only where one function or line below the step's own function 
 
 ## Remedy
 Compute once before the training, or in the input pipeline, what does not depend on the weights; compute a metric once
-in many steps; let XLA fuse the rest (`jit_compile=True`).
+in many steps; let XLA fuse the rest (`jit_compile=True`). Random numbers (Dropout) are new in each step: draw fewer.
 
 ## References
 TensorFlow guide on XLA; FSE'22 study, inefficient model structure.
@@ -36,13 +36,15 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.general import compute_lines, hot_function
 from stepscope.causes.general.hot_function import DENSE
+from stepscope.causes.input import random_input
 from stepscope.detectors import general_loss
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of, severity_of
+from stepscope.detectors.remedies import Fact
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from stepscope.causes.general.compute_lines import ComputeLine
     from stepscope.causes.general.hot_function import HotFunction
@@ -107,7 +109,8 @@ def _of_function(view: StepsView, found: HotFunction, ratio: float, params: Para
         cost=cost_of(view, ratio, low=0.0, high=ratio, basis="modelled")
         if clear
         else cost_of(view, 0.0, high=ratio, basis="unknown"),
-        remedies=_remedies(found),
+        remedies=(*_remedies(found), _DRAW_LESS),
+        about=_about(found.types),
         explanation="The user's code makes these ops one by one; they move or transform data rather than multiply and "
         "add. Their gradients count with them." + _depends(found),
     )
@@ -130,12 +133,31 @@ def _remedies(found: HotFunction) -> tuple[Remedy, ...]:
             f"take {found.name or 'these lines'} out of the step: into the input pipeline (map, prefetch), which runs "
             "while the step computes, or to before the training if the examples are always the same"
         )
-        return (Remedy(id="out-of-the-step", text=text), fuse)
+        drawn = (
+            f"take {found.name or 'these lines'} into the input pipeline (map, prefetch), which draws and runs while "
+            "the step computes"
+        )
+        return (Remedy(id="out-of-the-step", text=text), Remedy(id="into-the-input", text=drawn), fuse)
     text = (
         f"make {found.name or 'these lines'} compute less: only what is used of the result, once for all that share "
         "it, and with fewer, cheaper ops; or run it less often"
     )
     return (Remedy(id="compute-less", text=text), fuse)
+
+
+MIN_DRAWING = 0.25
+"""Part of the time of some ops in drawing numbers from which they are not the same in two steps, nor faster by XLA."""
+_DRAW_LESS = Remedy(
+    id="draw-less",
+    text="draw fewer random numbers: they are new in each step, so nothing can be kept (one Dropout for several, on "
+    "the smaller tensor, or none where validation shows no gain)",
+)
+
+
+def _about(types: Sequence[tuple[str, float]]) -> frozenset[Fact]:
+    """Whether these ops make random numbers with a large part of their time."""
+    drawing = sum(share for name, share in types if random_input.draws(name))
+    return frozenset({Fact.DRAWS}) if drawing >= MIN_DRAWING else frozenset()
 
 
 def _of_metric(function: str) -> bool:
@@ -165,7 +187,9 @@ def _of_line(view: StepsView, top: ComputeLine, ratio: float, params: Params) ->
             Remedy(
                 id="fuse-ops", text="let XLA fuse the rest: tf.function(jit_compile=True), compile(jit_compile=True)"
             ),
+            _DRAW_LESS,
         ),
+        about=_about(top.types),
         explanation="These ops move or transform data rather than multiply and add; the line's gradients count with "
         "it.",
     )

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.general import waits
-from stepscope.detectors import wait_words
+from stepscope.detectors import general_loss, wait_words
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
 from stepscope.model.report.components import stage_in_step
 from stepscope.model.report.finding import Evidence
@@ -82,10 +82,10 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
 
 def _seen(view: StepsView, params: Params, wait: WaitOn, counted: Rates | None, *, sure: bool) -> Seen:
     mean = view.steps.steady_ns / view.steps.steady_count
-    what = wait_words.what(wait, counted)
+    what, few = wait_words.what(wait, counted), wait.few
+    long = f"{format_ns(wait.ratio * mean)} a step" if few is None else f"{format_ns(few.each)} {few.said('steps')}"
     return Seen(
-        title=f"{wait_words.who(wait)} {what.verb} {format_ns(wait.ratio * mean)} a step{what.rest}: "
-        f"{format_ratio(wait.ratio)} of the time",
+        title=f"{wait_words.who(wait)} {what.verb} {long}{what.rest}: {format_ratio(wait.ratio)} of the time",
         severity=None if sure else "info",
         confidence=LESS_CONFIDENT if wait.reason == "lock" else CONFIDENT,
         cause=_CAUSES.get(wait.reason, "System: scheduling"),
@@ -93,7 +93,8 @@ def _seen(view: StepsView, params: Params, wait: WaitOn, counted: Rates | None, 
         where=_places(view, wait),
         evidence=_evidence(params, wait, counted),
         cost=_cost(view, wait, sure=sure),
-        remedies=what.remedies,
+        remedies=(*what.remedies, general_loss.LOOK),
+        about=general_loss.once(few),
         explanation=f"The thread of the steps is blocked on this line, in {wait_words.call(wait)}, and nothing of the "
         f"framework runs on it meanwhile{what.needed}.",
     )

@@ -37,6 +37,7 @@ from stepscope.causes.input import random_input
 from stepscope.derive.input import pipeline_python
 from stepscope.detectors import drawn
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors.pipeline_python import about
 from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
@@ -92,7 +93,7 @@ def _finding(view: StepsView, functions: list[PythonFunction], ratio: float, par
     per_step = sum(f.total_ns for f in functions) / max(1, count)
     more = f" and {len(functions) - 1} more" if len(functions) > 1 else ""
     return Seen(
-        title=f"{first.name.text}{more} runs as Python inside the compiled step (tf.{first.role}): "
+        title=f"{first.users}{more} runs as Python inside the compiled step (tf.{first.role}): "
         f"{format_ns(per_step)} per step, {format_ratio(ratio)} of the time",
         confidence=0.9,
         where=_places(view, functions),
@@ -110,8 +111,13 @@ def _finding(view: StepsView, functions: list[PythonFunction], ratio: float, par
         remedies=(
             Remedy(
                 id="use-tensorflow-ops",
-                text=f"write {first.name.text} with TensorFlow ops: Python holds the interpreter lock (GIL), runs on "
+                text=f"write {first.users} with TensorFlow ops: Python holds the interpreter lock (GIL), runs on "
                 "one core and copies its tensors out of the runtime and back",
+            ),
+            Remedy(
+                id="ops-in-graph",
+                text=f"call {first.users} itself, without tf.{first.role}, if it needs no values: its TensorFlow ops "
+                "then run in the step's graph, not one by one from Python",
             ),
             Remedy(
                 id="python-in-pipeline",
@@ -119,6 +125,7 @@ def _finding(view: StepsView, functions: list[PythonFunction], ratio: float, par
                 + (f", or once {drawn.IF_THE_SAME}" if draw is None else ""),
             ),
         ),
+        about=about(first),
         explanation="The graph of the step contains the call of Python; each call was timed where TensorFlow makes it.",
     )
 

@@ -23,7 +23,8 @@ that its ops compute; what is computed again from the same inputs (HST015) is le
 compiled but for a setting is GRF003.
 
 ## Remedy
-Put the step into one `@tf.function`; if it already calls one, move the rest into it too. A loop over elements is
+Put the step into one `@tf.function`; if it already calls one, move the rest into it too. Where it reads values
+(`.numpy()`), which no graph can, take the reading out first. A loop over elements is
 better computed at once: compiled, it becomes thousands of ops, or a loop of the graph.
 
 ## References
@@ -36,10 +37,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.host import eager_looks, eager_time, element_loop
-from stepscope.derive.python import doing
+from stepscope.derive.python import doing, value_reads
 from stepscope.derive.python.eager_looks import NOTHING_NEW_RATIO
 from stepscope.detectors import loop_python
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors.remedies import Fact
 from stepscope.model.log.program import Setting
 from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ratio
@@ -86,7 +88,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     left = 1.0 - _known(view)
     python = _python_around(view, eager)
     ratio, low, high = left * eager.saved_ratio, left * eager.interval[0], eager.interval[1] + python
-    beside, loop = _beside(view, eager), view.get(element_loop.build)
+    reads = _reads(view, eager)
+    beside, loop = _beside(view, eager, reads), view.get(element_loop.build)
     if loop is not None and loop.ratio < MOST * eager.eager_ratio:
         loop = None
     if loop is not None:
@@ -114,9 +117,20 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         ),
         cost=cost_of(view, ratio, low=low, high=high, basis="modelled"),
         remedies=(*((VECTORISE,) if loop is not None else ()), *beside.remedies),
+        about=frozenset({Fact.READS_VALUES}) if reads is not None else frozenset(),
         explanation="Stacks go from user code through TensorFlow's Python layers for each op; no compiled function "
         "encloses them.",
     )
+
+
+def _reads(view: StepsView, eager: EagerTime) -> tuple[str, int] | None:
+    """A call in the eager code that reads a tensor's value, with its line."""
+    for file, _, first, _ in eager.lines:
+        source = view.source_of(file)
+        found = value_reads.of_function(source, first) if source is not None else None
+        if found is not None:
+            return found
+    return None
 
 
 def _python_around(view: StepsView, eager: EagerTime) -> float:
@@ -144,12 +158,24 @@ class _Beside:
     evidence: tuple[Evidence, ...] = ()
 
 
-def _beside(view: StepsView, eager: EagerTime) -> _Beside:
+def _reads_first(what: str, reads: tuple[str, int] | None) -> tuple[Remedy, ...]:
+    """The remedy of code that a graph cannot hold as it is."""
+    if reads is None:
+        return ()
+    call, line = reads
+    text = (
+        f"put {what} into a @tf.function without {call} (line {line}), which no graph can run: return the tensor, and "
+    )
+    return (Remedy(id="reads-out-first", text=f"{text}read it outside, once in many steps"),)
+
+
+def _beside(view: StepsView, eager: EagerTime, reads: tuple[str, int] | None) -> _Beside:
     """The function that the steps call, or the setting that makes it run eagerly too."""
     rows = view.named_times(*kinds_with(Trait.COMPILED))
     if not rows:
         text = "decorate the step with @tf.function, so that it runs as one graph"
-        return _Beside(text="no tf.function around it", remedies=(Remedy(id="use-tf-function", text=text),))
+        remedies = (Remedy(id="use-tf-function", text=text), *_reads_first("the step", reads))
+        return _Beside(text="no tf.function around it", remedies=remedies)
     name = rows[0].name
     called = f"Keras' compiled {name.role} step" if name.role else f"its tf.function {name.text}"
     share = sum(row.total_ns for row in rows) / view.steps.steady_ns
@@ -166,7 +192,7 @@ def _beside(view: StepsView, eager: EagerTime) -> _Beside:
     text = f"put the code outside {called} into a @tf.function too: preferably the whole step into one"
     return _Beside(
         text=f"outside {called}, which takes {format_ratio(share)}",
-        remedies=(Remedy(id="use-tf-function", text=text),),
+        remedies=(Remedy(id="use-tf-function", text=text), *_reads_first(f"the code outside {called}", reads)),
         where=(view.place(name.file, name.line, function=name.text),) if name.file else (),
         evidence=(Evidence(metric="compiled_ratio", value=share, unit="ratio"),),
     )

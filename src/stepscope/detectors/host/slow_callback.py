@@ -28,10 +28,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from stepscope.causes.general import waits
-from stepscope.derive.numeric import intervals
+from stepscope.derive.numeric import concentration, intervals
 from stepscope.derive.python import doing
 from stepscope.derive.steps import calls
+from stepscope.detectors import general_loss
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.named_times import NamedTime
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.steps_view import StepsView
+    from stepscope.model.records import I64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +128,8 @@ def _finding(view: StepsView, rows: list[NamedTime], ratio: float, least: float)
     per_call = ratio * mean * count / max(1, calls)
     kind = name.text.rpartition(".")[0] or name.text
     in_session = name.hook in SESSION_HOOKS
+    few = concentration.few(_durations(steps, rows[0])) if _per_batch(name.hook) and len(rows) == 1 else None
+    once = general_loss.once(few)
     when = "every run" if in_session else "every batch" if _per_batch(name.hook) else "every epoch"
     share = format_ratio(ratio)
     what = "hook" if in_session else "callback"
@@ -139,8 +145,9 @@ def _finding(view: StepsView, rows: list[NamedTime], ratio: float, least: float)
     elif len(rows) == 1:
         title = (
             f"the {what} {kind} takes {format_ns(per_call)} on {when} ({name.hook}): {share} of the time"
-            f"{_inside(view, rows[0])}"
-        )
+            if few is None
+            else f"the {what} {kind} takes {format_ns(few.each)} {few.said('calls')} of {name.hook}: {share} of time"
+        ) + _inside(view, rows[0])
     else:
         what = "hooks of the session" if in_session else "callback hooks"
         title = (
@@ -162,19 +169,28 @@ def _finding(view: StepsView, rows: list[NamedTime], ratio: float, least: float)
             Evidence(metric="callback_ns_per_call", value=per_call, unit="ns"),
             Evidence(metric="calls", value=calls, unit="calls"),
         ),
-        cost=cost_of(view, ratio, low=0.95 * ratio, high=1.02 * ratio),
+        cost=cost_of(view, ratio, low=0.0 if once else 0.95 * ratio, high=1.02 * ratio),
+        about=once,
         remedies=(
             Remedy(
                 id="callback-less-often",
                 text=_less_often(kind, own=name.own, in_session=in_session),
             ),
             Remedy(id="callback-cheaper", text="or make it cheaper, or hand it to another thread"),
+            general_loss.LOOK,
         ),
         explanation=(
             f"{'A MonitoredSession calls hooks' if in_session else 'Keras calls callbacks'} on the training thread; "
             "the next step starts only when they have returned."
         ),
     )
+
+
+def _durations(steps: Steps, row: NamedTime) -> I64:
+    """Of its calls in the steady steps; 0 for those that were too short to be recorded."""
+    mine = calls.of(steps, Kind.CALLBACK).named([row.name.id])
+    mine = mine.where((mine.starts >= steps.span[0]) & (mine.starts < steps.span[1]))
+    return np.concatenate([mine.durations, np.zeros(max(0, row.calls - len(mine.durations)), np.int64)])
 
 
 def _hottest(view: StepsView) -> HotSpot | None:

@@ -18,8 +18,10 @@ step is an optimizer's step: with gradient accumulation it has several batches, 
 in the step that the evaluation interrupts.
 
 ## Remedy
-`DataLoader(num_workers=...)`, so that batches are made in other processes while the step runs, and
-`persistent_workers=True`; with workers, more of them, or less work for a sample: decode less, do it once, vectorise.
+Where a row takes less than 50 us, it is the Python around it that costs, in workers too: take whole batches from the
+dataset. Else `DataLoader(num_workers=...)`, where a CPU is idle, so that batches are made in other processes while the
+step runs, and `persistent_workers=True`; with workers, more of them; or less work for a sample: decode less, do it
+once, vectorise.
 
 ## References
 PyTorch's performance tuning guide, "enable asynchronous data loading"; training-pipeline analysis (Rand 2020).
@@ -32,8 +34,9 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.input import data_loader_wait
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
+from stepscope.detectors.remedies import Fact, loader_workers
 from stepscope.model.report.finding import Evidence, Remedy
-from stepscope.units import Ratio, format_ns, format_number_of, format_ratio
+from stepscope.units import Ns, Ratio, format_ns, format_number_of, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,6 +52,9 @@ class Params:
 
     min_lost_ratio: Ratio = Ratio(0.15)
     """Of the steady steps; see INP001."""
+    max_cheap_row: Ns = Ns(50_000)
+    """Time of a row that is Python around it. Measured: rows of a TensorDataset take 16 us, by whole batches a third of
+    the epoch; workers gained nothing (docs/decisions/0102)."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
@@ -76,7 +82,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
             Evidence(metric="workers", value=made.workers, unit="processes"),
         ),
         cost=cost_of(view, wait.lost_ratio, low=_least(view, wait)),
-        remedies=_remedies(wait),
+        remedies=_remedies(view, wait),
+        about=frozenset({Fact.CHEAP_ROWS}) if 0 < wait.row_ns < params.max_cheap_row else frozenset(),
         explanation="Each next of the loader was timed on the thread that trains. The rest of the step is PyTorch's "
         "work and other Python, which are not separated.",
     )
@@ -90,25 +97,28 @@ def _least(view: StepsView, wait: LoaderWait) -> float:
 
 
 def _places(view: StepsView, wait: LoaderWait) -> tuple[Place, ...]:
-    """The loop that takes the batches, and the user's function that makes a sample."""
+    """The user's function that makes a sample, and the loop that takes the batches."""
     made = wait.made
-    places = [view.place(made.file, made.line, function=made.function)] if made.file else []
-    if made.fn_file:
-        places.append(view.place(made.fn_file, made.fn_line, function=made.fn_name))
+    places = [view.place(made.fn_file, made.fn_line, function=made.fn_name)] if made.fn_file else []
+    if made.file:
+        places.append(view.place(made.file, made.line, function=made.function))
     return tuple(places)
 
 
-def _remedies(wait: LoaderWait) -> tuple[Remedy, ...]:
+def _remedies(view: StepsView, wait: LoaderWait) -> tuple[Remedy, ...]:
     made = wait.made
     less = f"less work in {made.fn_name}: decode less, do it once, vectorise" if made.fn_name else "less work a sample"
     if made.workers == 0:
-        first = Remedy(
-            id="loader-workers",
-            text="make batches in worker processes: DataLoader(num_workers=4, persistent_workers=True)",
-        )
+        workers = Remedy(id="loader-workers", text=loader_workers(view))
     else:
-        first = Remedy(id="more-loader-workers", text="more workers (num_workers, prefetch_factor)")
-    return first, Remedy(id="less-work-per-sample", text=less)
+        workers = Remedy(id="more-loader-workers", text="more workers (num_workers, prefetch_factor)")
+    rows = Remedy(
+        id="batched-rows",
+        text=f"take whole batches from the dataset, not row by row ({format_ns(round(wait.row_ns))} each): "
+        f"DataLoader(data, batch_size=None, sampler=BatchSampler(RandomSampler(data), {made.batch}, drop_last=False)) "
+        "for tensors in memory, or a __getitems__ that indexes them once",
+    )
+    return rows, workers, Remedy(id="less-work-per-sample", text=less)
 
 
 DETECTOR = Detector(

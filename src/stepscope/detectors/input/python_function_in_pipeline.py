@@ -28,7 +28,8 @@ the calls plus 25 us around each, at most the CPU time of their threads, less th
 the interpreter lock counts as its own. With a GPU, CPU time says nothing about the step, and only the wait counts.
 
 ## Remedy
-Write the work with TensorFlow ops (`tf.strings`, `tf.image`, `tf.io`, lookup tables), or do it once before training and
+Write the work with TensorFlow ops (`tf.strings`, `tf.image`, `tf.io`, lookup tables); where the function calls such ops
+one by one from Python, let it work with NumPy instead. Or do it once before training and
 store the result. Do not store random output: use `tf.random` or `tf.image.stateless_random_*`, and store only the work
 before them. Where only Python can do it, work on whole batches. Turn the debug mode off.
 
@@ -63,14 +64,15 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     cause, function = waited.cause, waited.function
     debug = None if function.name.own else _debug_mode(view)
     inside = function.inside.function if function.inside is not None and debug is not None else ""
-    name = inside or function.name.text
+    name = inside or function.users
+    by = f", called by {function.name.text}," if not inside and function.wraps is not None else ""
     draw = random_input.of_function(view, function)
     waits = f"; steps wait {pipeline_python.waits(view, cause, waited.saved)}"
     if waited.hidden:
         waits = f", without a break ({format_ratio(waited.busy_ratio)} of the time): it sets the pace of the steps"
     yield Seen(
-        title=f"{'the debug mode of tf.data is on: ' if debug is not None else ''}{name} runs as Python in the input "
-        f"pipeline (tf.{function.role}), {format_ns(waited.per_batch_ns)} per batch"
+        title=f"{'the debug mode of tf.data is on: ' if debug is not None else ''}{name}{by} runs as Python in the "
+        f"input pipeline (tf.{function.role}), {format_ns(waited.per_batch_ns)} per batch"
         f"{pipeline_python.inside_text(view, function) if debug is None else ''}{waits}",
         confidence=0.95,
         cause="API: not using efficient API" if debug is None else "API: inefficient API usage",
@@ -88,14 +90,29 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
                 text=f"write {name} with TensorFlow ops ({_OPS if draw is None else _RANDOM_OPS}): Python code in the "
                 f"input holds the interpreter lock (GIL), so more parallel calls do not help",
             ),
+            *((_in_graph(function),) if function.wraps is None else ()),
+            _with_numpy(name),
             drawn.keep_the_rest(draw) if draw is not None else _OFFLINE,
             Remedy(id="batch-the-python", text="or call it on whole batches (batch before the map)"),
         ),
+        about=pipeline_python.about(function),
         explanation="The function ran on tf.data's threads and was timed call by call. It holds Python's global "
         "interpreter lock, so it runs on one core whatever num_parallel_calls says."
         f"{pipeline_python.by_trace(cause)}"
         + ("" if waited.hidden else pipeline_python.account(view, cause, waited.saved)),
     )
+
+
+def _in_graph(function: PythonFunction) -> Remedy:
+    text = f"call {function.users} in the map itself, without tf.{function.role}, if it needs no values: its"
+    return Remedy(id="ops-in-graph", text=f"{text} TensorFlow ops then run in the graph, not one by one from Python")
+
+
+def _with_numpy(name: str) -> Remedy:
+    text = (
+        f"or let {name} work with NumPy, and make one tensor at the end: a small TensorFlow op that Python calls costs"
+    )
+    return Remedy(id="numpy-in-python", text=f"{text} many times its work")
 
 
 _OPS = "tf.strings, tf.image, tf.io, lookup tables"
@@ -123,7 +140,8 @@ def _places(view: StepsView, function: PythonFunction, debug: Setting | None) ->
     """The debug mode; the function itself, where it was put into the graph, and the transformation that runs it."""
     own = pipeline_python.own_places(view, function)
     if debug is not None:
-        own = [view.place(debug.file, debug.line, function=debug.function), *own[1:]]
+        works = own[:-1] if function.wraps is not None else own[1:]
+        own = [view.place(debug.file, debug.line, function=debug.function), *works]
     places = [*own, *pipeline_python.made_places(view, function)]
     cause = view.get(input_cause.build)
     if cause is not None and cause.stage is not None:

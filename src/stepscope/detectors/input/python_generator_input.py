@@ -52,7 +52,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         return
     function, mean = waited.function, waited.step_ns
     draw = random_input.of_function(view, function)
-    name = function.name.text
+    name = function.users
     if name == "<lambda>" and function.inside is not None:
         name = function.inside.function
     what = "PyDataset" if function.role == "pydataset" else "input generator"

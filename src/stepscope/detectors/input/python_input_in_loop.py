@@ -21,8 +21,9 @@ A sample inside a C call that holds the interpreter lock lands on the line after
 code counts as slow Python in the loop (HST001).
 
 ## Remedy
-Move the preparation into a tf.data pipeline with `map` and `prefetch`, vectorise it with NumPy over the whole batch, or
-do it once before the loop, if it uses no random numbers.
+Move the preparation into a tf.data pipeline with `map` and `prefetch`; without TensorFlow make the next batch in
+another process, where a CPU is idle. Vectorise it with NumPy over the whole batch, or do it once before the loop, if it
+uses no random numbers.
 
 ## References
 tf.data performance guide, prefetching; training-pipeline analysis (Rand 2020), stage preprocessing.
@@ -39,6 +40,7 @@ from stepscope.derive.input.pipeline import MAX_HANDOVER_NS
 from stepscope.derive.python import loop_source
 from stepscope.detectors import drawn, loop_python
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, severity_of
+from stepscope.detectors.remedies import Fact
 from stepscope.model.report.finding import Remedy
 from stepscope.units import Ns, format_ratio
 
@@ -66,7 +68,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     if found.ratio - params.handover * steps.steady_count / steps.steady_ns < params.min_ratio:
         return
     draw = random_input.at(view, found.top.culprit)
-    once = f", or once before training {drawn.IF_THE_SAME}" if draw is None else ""
+    once = f", or once before the loop {drawn.IF_THE_SAME}" if draw is None else ""
     yield Seen(
         title=f"the loop prepares each batch in Python before the step, mostly in {found.who(view)}: "
         f"{format_ratio(found.ratio)} of the time",
@@ -82,10 +84,19 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
                 "batch is made while the step runs",
             ),
             Remedy(
+                id="make-ahead",
+                text="make the next batch in another process (a thread, where NumPy does the work) while the step runs",
+            ),
+            Remedy(
                 id="vectorise",
                 text=f"or vectorise {found.who(view)}: work on whole batches{once}",
             ),
+            Remedy(
+                id="less-in-numpy",
+                text=f"or give {found.who(view)} less to do: smaller, narrower arrays, only what the step reads{once}",
+            ),
         ),
+        about=frozenset({Fact.WHOLE_ARRAYS}) if loop_python.in_arrays(view, found) else frozenset(),
         explanation="The time lies between two calls of the step, on the thread that makes them; the loop's source "
         "shows that the result goes into the step's arguments.",
     )

@@ -129,7 +129,12 @@ def _remedies(*, skips: bool, shuffled: bool, cached: bool) -> tuple[Remedy, ...
         remedies.append(Remedy(id="shuffle-first", text=text, safety="review"))
     text = f"cache() after the map, {drawn.IF_THE_SAME}; or " if cached else ""
     text += "repeat() the dataset and give fit steps_per_epoch, so that the next pass is prepared while this one ends"
-    return (*remedies, Remedy(id="prepare-next-pass", text=text, safety="review"))
+    kept = Remedy(
+        id="keep-workers",
+        text="keep the workers of a DataLoader from pass to pass: persistent_workers=True with num_workers",
+        safety="safe",
+    )
+    return (*remedies, Remedy(id="prepare-next-pass", text=text, safety="review"), kept)
 
 
 DETECTOR = Detector(

@@ -43,6 +43,7 @@ from stepscope.derive.optrace.host.activity import Activity
 from stepscope.derive.python.random_draws import Draw
 from stepscope.detectors import drawn, trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors.remedies import loader_workers
 from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
@@ -167,7 +168,7 @@ def _of_loader(view: SessionView, trace: OpView, loader: Loader, params: Params)
             trace_evidence.steps(trace),
         ),
         cost=cost_of(view, wait),
-        remedies=(_WORKERS if inside else _MORE_WORKERS, _PINNED),
+        remedies=(Remedy(id="loader-workers", text=loader_workers(view)) if inside else _MORE_WORKERS, _PINNED),
         explanation=f"The trace names the loader: {loader.name}. Only waits that no device work hides are counted.",
     )
 
@@ -230,10 +231,6 @@ _OF_NETWORK = (
 _OF_PYTHON = (
     Remedy(id="parallel-input", text="make batches in several processes (NumPy calls that release the GIL: threads)"),
     Remedy(id="prepare-offline", text="do the work once, offline, if it is the same each time; or on the device"),
-)
-_WORKERS = Remedy(
-    id="loader-workers",
-    text="make batches in worker processes: DataLoader(num_workers=4, persistent_workers=True)",
 )
 _MORE_WORKERS = Remedy(
     id="more-loader-workers", text="more workers (num_workers, prefetch_factor), or less work per record"

@@ -90,13 +90,13 @@ def _finding(view: StepsView, network: Network, rhythm: Rhythm, wait: float, par
         remedies=(
             Remedy(
                 id="fetch-ahead",
-                text="fetch ahead: prefetch after the stage that downloads, so that the next file arrives while the "
-                "steps compute",
+                text="fetch ahead, so that the next file arrives while the steps compute",
             ),
             Remedy(
                 id="parallel-files",
                 text="read several files at once: interleave(..., num_parallel_calls=tf.data.AUTOTUNE)",
             ),
+            Remedy(id="several-readers", text="read several files at once, by more workers or threads"),
         ),
         explanation=f"Data arrived in {format_ratio(rhythm.on_waiting_ratio)} of the time in which the steps waited "
         f"and in {format_ratio(rhythm.on_working_ratio)} of the time in which they worked, at "

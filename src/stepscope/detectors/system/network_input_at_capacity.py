@@ -125,8 +125,8 @@ def _finding(view: StepsView, network: Network, wait: float, error: float, param
             ),
             Remedy(
                 id="local-copy",
-                text="copy the data to a local disk before training, or cache() it as it was read, "
-                "before any map with random ops",
+                text="copy the data to a local disk before training, or keep it in memory as it was read, "
+                "before anything random",
             ),
             Remedy(id="nearer-data", text="read from several servers, run the job near its data, or use a faster link"),
         ),

@@ -121,6 +121,7 @@ def _remedies(*, own: bool, inference: bool, cores: float, tasks: int) -> tuple[
         text="share the CPUs among ONNX Runtime's sessions: SessionOptions.intra_op_num_threads, and "
         "session.intra_op.allow_spinning = 0 where others wait for them",
     )
+    intra = Remedy(id="torch-threads", text="give each process its share of the CPUs: torch.set_num_threads(N)")
     if inference:
         pools = sessions
     elif tasks > 1:
@@ -131,7 +132,7 @@ def _remedies(*, own: bool, inference: bool, cores: float, tasks: int) -> tuple[
     mine = Remedy(
         id="smaller-pool", text="make the job's own thread pool no larger than its CPUs: len(os.sched_getaffinity(0))"
     )
-    return (mine, pools) if own else (pools,)
+    return (mine, pools, intra) if own else (pools, intra)
 
 
 DETECTOR = Detector(

@@ -125,20 +125,21 @@ def _remedies(disk: DiskInput, params: Params, *, limited: bool) -> tuple[Remedy
     if limited:
         found.append(Remedy(id="raise-limit", text="raise the cgroup's limit (io.max, blkio.throttle.read_bps_device)"))
     elif disk.in_flight < params.max_in_flight:
-        text = "read several files at once (interleave or num_parallel_reads): now only one read is in flight at a time"
+        now = "now only one read is in flight at a time"
+        text = f"read several files at once (interleave or num_parallel_reads): {now}"
         found.append(Remedy(id="parallel-reads", text=text))
+        text = f"read several files at once, by more workers or threads: {now}"
+        found.append(Remedy(id="several-readers", text=text))
     if disk.is_squeezed:
         text = "raise the cgroup's memory limit, so that the files stay in the page cache after the first epoch"
         found.append(Remedy(id="raise-memory", text=text))
     found += [
         Remedy(
             id="cache-data",
-            text="cache() the data in memory as it was read, before any map with random ops, or copy it to a "
-            "faster disk before training",
+            text="cache() the data in memory as it was read, before any map with random ops",
         ),
-        Remedy(
-            id="smaller-data", text="store it smaller: compressed, uint8, only what is used, in large TFRecord files"
-        ),
+        Remedy(id="faster-disk", text="or copy it to a faster disk before training"),
+        Remedy(id="smaller-data", text="store it smaller: compressed, uint8, only what is used, in few large files"),
     ]
     return tuple(found)
 

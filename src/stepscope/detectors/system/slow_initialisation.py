@@ -133,7 +133,7 @@ def _received(loads: StartDownload) -> tuple[Evidence, ...]:
 _STREAM = (
     Remedy(
         id="stream-the-data",
-        text="begin while the data arrive: read them from the store in the tf.data pipeline (gs://, s3://, SageMaker's "
+        text="begin while the data arrive: read them from the store as the steps need them (gs://, s3://, SageMaker's "
         "fast file or pipe mode), or fetch the first files only and the others while the steps run",
     ),
     Remedy(id="keep-the-download", text="or keep what was downloaded on a disk that outlives the job"),
@@ -155,10 +155,10 @@ def _remedies(function: str, making: str) -> tuple[Remedy, ...]:
             id="load-in-pipeline",
             text=f"do the work of {function} in tf.data (map with num_parallel_calls), or vectorise it",
         ),
+        Remedy(id="vectorise-start", text=f"vectorise {function}, or do its work on several processes"),
         Remedy(
             id="keep-the-result",
-            text="or, if the result is the same in every run, compute it once and keep it: np.save, TFRecord, "
-            "Dataset.save",
+            text="or, if the result is the same in every run, compute it once and keep it in a file (np.save)",
         ),
     )
 

@@ -10,10 +10,11 @@ slow. No change to the model or the input helps.
 
 ## Evidence
 `lost_ratio`: share of the steps' time in which their thread waits for a CPU, or is blocked by threads that themselves
-lack a CPU. `step_wait_ratio`: the first part, the thread's own wait in the run queue; `usable_cores`: how many CPUs
-this work can use at once, from the ops of a trace or from the slowest input stage. `wanted_cores`: threads running or
-runnable on average (including idle pool threads that look for work); `got_cores`: CPU time a second; `others_cores`,
-`steal_cores`, `throttled_cores`: who took the rest. From schedstat, /proc/stat and the cgroup, over the steady steps.
+lack a CPU in a call that computes. `step_wait_ratio`: the first part, the thread's own wait in the run queue;
+`usable_cores`: how many CPUs this work can use at once, from the ops of a trace or from the slowest input stage.
+`wanted_cores`: threads running or runnable on average (including idle pool threads that look for work); `got_cores`:
+CPU time a second; `others_cores`, `steal_cores`, `throttled_cores`: who took the rest. From schedstat, /proc/stat and
+the cgroup, over the steady steps.
 
 ## Known limits
 A job with more runnable threads than CPUs makes itself wait; only what others take counts. Samples come once a second,
@@ -40,7 +41,7 @@ from typing import TYPE_CHECKING
 from stepscope.causes.system import contention
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
-from stepscope.units import Ratio, format_number_of
+from stepscope.units import Ratio, format_number_of, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,7 +86,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         cost=cost_of(view, ratio, low=others.low, high=others.high, basis="modelled"),
         remedies=_remedies(quota=quota, child=bool(rivals) and rivals[0].child),
         explanation="The job's threads were ready to run and waited in the kernel's run queue; the CPUs were busy with "
-        "other work. This slows every part of the step, so other findings of this run are less certain.",
+        "other work. This slows every part of the step that computes; the shares of the other findings stand.",
     )
 
 
@@ -100,6 +101,7 @@ def _of_thread(contention: Contention) -> tuple[Evidence, ...]:
 
 
 def _title(contention: Contention, rivals: list[Rival], *, quota: bool) -> str:
+    thread = contention.thread
     have = f"{contention.got:.2g} of the {format_number_of(f'{contention.could_have:.2g}', 'CPUs')} it could use"
     if quota:
         return f"the cgroup's CPU quota throttles the job: it got {have}"
@@ -110,6 +112,11 @@ def _title(contention: Contention, rivals: list[Rival], *, quota: bool) -> str:
     who = ", ".join(alike[:2]) or "many small ones"
     own = "processes that the job itself started" if rivals and rivals[0].child else "other processes"
     others = format_number_of(f"{contention.others:.2g}", "CPUs")
+    if thread is not None:
+        have = (
+            f"{contention.available:.0f}, and the steps' thread waits {format_ratio(thread.wait)} of the time for one"
+        )
+        return f"CPU contention: {own} ({who}) take {others} of {have}"
     return f"CPU contention: {own} ({who}) take {others}; the job is starved, it got {have}"
 
 

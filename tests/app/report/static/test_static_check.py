@@ -37,8 +37,7 @@ def job(sources: dict[str, str], tensorflow: str = "2.21.0") -> Job:
     """A loop with these sources."""
     made = train_loop(20 * MS)
     made.sources = sources
-    if tensorflow:
-        made.framework("tensorflow", tensorflow)
+    made.framework("tensorflow" if tensorflow else "numpy", tensorflow or "2.3.0")
     return made
 
 

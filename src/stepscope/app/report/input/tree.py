@@ -166,5 +166,5 @@ def _text(
     takes = f"{format_ns(mend.latency_ns)} a batch, {of} {format_ns(wall)} between two"
     said += f"; mend {mend.name}{function}{at} first: it takes {takes}, {threads}"
     if cause is not None and cause.function is not None:
-        said += f", in user Python ({cause.function.name.text})"
+        said += f", in user Python ({cause.function.users})"
     return said

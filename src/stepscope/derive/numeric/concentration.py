@@ -1,0 +1,41 @@
+"""Whether an amount lies in a few of many: a mean over all of them then describes none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+MOST = 0.8
+"""Part of the sum that the few must have."""
+MAX_FEW = 0.1
+"""Part of all that they may be: what happens every tenth time is usual."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Few:
+    """The largest amounts that have most of the sum."""
+
+    count: int
+    of: int
+    each: float
+    """Their mean."""
+
+    def said(self, what: str) -> str:
+        """``in one of 23 steps``, ``in 3 of 220 calls``."""
+        return f"in {'one' if self.count == 1 else f'{self.count:,}'} of {self.of:,} {what}"
+
+
+def few(amounts: ArrayLike) -> Few | None:
+    """None where the sum is spread over more."""
+    values = np.sort(np.asarray(amounts, float))[::-1]
+    if not len(values) or values.sum() <= 0:
+        return None
+    count = int(np.searchsorted(np.cumsum(values), MOST * values.sum())) + 1
+    if count > MAX_FEW * len(values):
+        return None
+    return Few(count=count, of=len(values), each=float(values[:count].mean()))

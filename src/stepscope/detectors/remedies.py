@@ -1,0 +1,166 @@
+"""What must be true for a remedy to be offered, as data: of the job that it is given to, and of what it is about.
+
+A detector lists what could be done, the best first; ``fitting`` keeps what can work there. A remedy whose words are
+those of a library needs a process that has it. Other conditions stand in ``CONDITIONS`` by the remedy's id.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from stepscope.causes.system import contention
+from stepscope.model.log.events import Framework
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from stepscope.derive.view import SessionView
+    from stepscope.model.report.finding import Remedy
+
+WORKER_CPUS = 0.5
+"""CPUs that must be idle during the steps for a worker to gain anything."""
+
+
+class Fact(Enum):
+    """Something that is true of a job, or of what a finding is about."""
+
+    IDLE_CPU = "a CPU is idle during the steps"
+    TENSORFLOW = "its process has TensorFlow"
+    CHEAP_ROWS = "a row costs no more than the Python around it"
+    DRAWS = "it draws at random"
+    PYTHON_OPS = "its Python calls TensorFlow's ops"
+    READS_VALUES = "it reads tensors' values into Python"
+    ONCE = "it happened in one of many steps"
+    WHOLE_ARRAYS = "its time is in NumPy's own functions"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """Facts that a remedy needs, and those that rule it out."""
+
+    needs: frozenset[Fact] = frozenset()
+    unless: frozenset[Fact] = frozenset()
+
+
+_WORKERS = Condition(needs=frozenset({Fact.IDLE_CPU}))
+_AGAIN = Condition(unless=frozenset({Fact.ONCE}))
+_NOT_DRAWN = Condition(unless=frozenset({Fact.DRAWS}))
+
+CONDITIONS = {
+    "batched-rows": Condition(needs=frozenset({Fact.CHEAP_ROWS})),
+    "callback-less-often": _AGAIN,
+    "do-it-less-often": _AGAIN,
+    "draw-less": Condition(needs=frozenset({Fact.DRAWS})),
+    "evaluate-less-often": _AGAIN,
+    "fuse-ops": _NOT_DRAWN,
+    "input-in-processes": _WORKERS,
+    "into-the-input": Condition(needs=frozenset({Fact.DRAWS})),
+    "less-in-numpy": Condition(needs=frozenset({Fact.WHOLE_ARRAYS})),
+    "less-work-per-sample": Condition(unless=frozenset({Fact.CHEAP_ROWS})),
+    "look-at-that-step": Condition(needs=frozenset({Fact.ONCE})),
+    "loader-workers": Condition(needs=frozenset({Fact.IDLE_CPU}), unless=frozenset({Fact.CHEAP_ROWS})),
+    "make-ahead": Condition(needs=frozenset({Fact.IDLE_CPU}), unless=frozenset({Fact.TENSORFLOW})),
+    "more-loader-workers": Condition(needs=frozenset({Fact.IDLE_CPU}), unless=frozenset({Fact.CHEAP_ROWS})),
+    "more-workers": _WORKERS,
+    "move-to-process": _WORKERS,
+    "numpy-in-python": Condition(needs=frozenset({Fact.PYTHON_OPS})),
+    "ops-in-graph": Condition(needs=frozenset({Fact.PYTHON_OPS})),
+    "out-of-the-step": _NOT_DRAWN,
+    "parallel-input": _WORKERS,
+    "prepare-offline": _NOT_DRAWN,
+    "read-less-often": _AGAIN,
+    "reads-out-first": Condition(needs=frozenset({Fact.READS_VALUES})),
+    "save-less-often": _AGAIN,
+    "several-readers": Condition(unless=frozenset({Fact.TENSORFLOW})),
+    "use-tensorflow-ops": Condition(unless=frozenset({Fact.PYTHON_OPS})),
+    "use-tf-function": Condition(unless=frozenset({Fact.READS_VALUES})),
+    "vectorise-start": Condition(unless=frozenset({Fact.TENSORFLOW})),
+    "vectorise": Condition(unless=frozenset({Fact.WHOLE_ARRAYS})),
+}
+"""By the ids of remedies; one without a row works wherever its finding is made."""
+
+_KERAS = (
+    r"\b[Kk]eras\b|steps_per_execution|validation_(freq|steps|batch_size)|(?<!torch\.)\bcompile\(|update_freq|"
+    r"on_epoch_end|steps_per_epoch|PyDataset|\bgive fit\b"
+)
+_TENSORFLOW = (
+    r"\btf\.|\bTF_|TFRecord|TensorFlow|tensorflow|AUTOTUNE|num_parallel|jit_compile|\bXLA\b|\binterleave\b|"
+    r"\b(cache|repeat|prefetch|batch|shuffle|take)\(|@tf|experimental_enable_async"
+)
+WORDS: dict[str, tuple[re.Pattern[str], frozenset[str]]] = {
+    "TensorFlow": (re.compile(_TENSORFLOW), frozenset({"tensorflow"})),
+    "Keras": (re.compile(_KERAS), frozenset({"keras", "tf_keras", "tensorflow"})),
+    "PyTorch": (re.compile(r"\btorch\b|DataLoader|num_workers|pin_memory|persistent_workers"), frozenset({"torch"})),
+    "JAX": (re.compile(r"\bjax\b|\bJAX\b|\bXLA\b|jit_compile"), frozenset({"jax"})),
+    "ONNX Runtime": (re.compile(r"SessionOptions|InferenceSession|ONNX"), frozenset({"onnxruntime"})),
+}
+"""Words of a library's own, and what a process imports that has it."""
+
+
+def fitting(view: SessionView, offered: Iterable[Remedy], about: Collection[Fact] = ()) -> tuple[Remedy, ...]:
+    """The remedies that can work.
+
+    Args:
+        view: the job.
+        offered: by the detector, the best first.
+        about: what is true of what the finding is about.
+    """
+    has, facts = libraries(view), {*of_job(view), *about}
+    kept = [remedy for remedy in offered if _worded(remedy, has) and _holds(remedy, facts)]
+    first = [replace(one, text=one.text.removeprefix("or ").removeprefix("and ")) for one in kept[:1]]
+    return (*first, *kept[1:])
+
+
+def libraries(view: SessionView) -> frozenset[str] | None:
+    """What the process of the steps imported, without steps any process of the job; None: not known.
+
+    A file of a profiler says it only where its events are no other framework's.
+    """
+    if view.session.manifest.mode == "import":
+        trace = view.traces.main
+        return frozenset({trace.framework}) if trace is not None and trace.framework != "tensorflow" else None
+    workers = [view.worker] if view.worker is not None else list(view.workers)
+    if not workers:
+        return None
+    seen = {event.name for worker in workers for event in worker.all(Framework)}
+    return frozenset(seen.union(*(worker.info.frameworks for worker in workers)))
+
+
+def of_job(view: SessionView) -> frozenset[Fact]:
+    """What is true of the job, whatever a finding is about."""
+    has = libraries(view)
+    facts = {Fact.IDLE_CPU: _idle_cpus(view) >= WORKER_CPUS, Fact.TENSORFLOW: has is not None and "tensorflow" in has}
+    return frozenset(fact for fact, holds in facts.items() if holds)
+
+
+def loader_workers(view: SessionView) -> str:
+    """Workers for PyTorch's DataLoader: a CPU for each, and one for the process that trains."""
+    cpus = view.session.manifest.host.cpus if libraries(view) is not None else 0
+    workers = str(max(1, min(4, cpus - 1))) if cpus else "N"
+    return f"make batches in worker processes: DataLoader(num_workers={workers}, persistent_workers=True)"
+
+
+def _idle_cpus(view: SessionView) -> float:
+    """CPUs that nobody used during the steps; one where that is not known."""
+    used = view.get(contention.build)
+    if used is not None:
+        return used.available - used.got - used.withheld
+    return float(view.session.manifest.host.cpus - 1) if view.session.manifest.host.cpus else 1.0
+
+
+def _worded(remedy: Remedy, has: frozenset[str] | None) -> bool:
+    """Whether the process has one of the libraries whose words a remedy uses; a remedy may name several as choices."""
+    if has is None:
+        return True
+    spoken = [names for words, names in WORDS.values() if words.search(remedy.text)]
+    return not spoken or any(names & has for names in spoken)
+
+
+def _holds(remedy: Remedy, facts: Collection[Fact]) -> bool:
+    condition = CONDITIONS.get(remedy.id, Condition())
+    return condition.needs.issubset(facts) and condition.unless.isdisjoint(facts)
