@@ -172,7 +172,7 @@ def counted(name: str, *, steps: int, mean_ms: float, seed: int, timed: int = 60
     random = np.random.default_rng(seed)
     durations = np.full(timed, 0.2 * mean_ms * MS)
     durations[random.permutation(timed)[: random.integers(1, timed // every)]] = mean_ms * every * MS
-    total = Total(count=steps, ns=steps * mean_ms * MS, timed=timed)
+    total = Total(count=steps - seed, ns=(steps - seed) * mean_ms * MS, made=steps, timed=timed)
     return replace(made, durations=durations, total=total)
 
 
@@ -200,6 +200,26 @@ def test_other_work_is_not_called_the_same() -> None:
     report = compare.of_numbers([one], [counted("b", steps=400, mean_ms=20, seed=2)])
     assert (main_of(report).basis, main_of(report).verdict) == ("counted", "faster")
     assert "all steps, most of them only counted" in compare_text.verdict(report)
+
+
+def test_calls_of_one_side_alone_are_no_row() -> None:
+    """A side whose records were lost tells no counts: then nothing is new."""
+    line = {Line("", "fit", "keras fit"): LineNumber(value=1.0, place=None, name="fit")}
+    report = compare.of_numbers([replace(run(seed=1), calls={})], [replace(run("b", seed=2), calls=line)])
+    assert not any(one.section == "tasks" for one in report.differences)
+
+
+def test_what_a_run_pays_once_has_no_verdict_from_one_run_a_side() -> None:
+    """Imports take nine times as long on a busy machine; the evaluations of the same work are another matter."""
+    phases = {"steps": 7e9, "imports": 1e9, "evaluation": 2e9}
+    slower = {**phases, "imports": 9e9, "evaluation": 18e9}
+    sides = [replace(run(name, seed=1), phases=found) for name, found in (("a", phases), ("b", slower))]
+    report = compare.of_numbers(sides[:1], sides[1:])
+    assert {one.name: one.verdict for one in report.differences if one.section == "ledger"} == {
+        "evaluation": "slower",
+        "imports": "undecided",
+        "steps": "undecided",
+    }
 
 
 def test_calls_are_decided_by_one_run_a_side() -> None:
@@ -233,7 +253,7 @@ def test_two_runs_a_side_decide_twenty_times_their_spread(spread: float, *, unev
 
 def _taking(number: int, mean_ms: float) -> Numbers:
     """A run with this mean step."""
-    return replace(run(f"{number}", seed=number), total=Total(count=60, ns=60 * mean_ms * MS, timed=60))
+    return replace(run(f"{number}", seed=number), total=Total(count=60, ns=60 * mean_ms * MS, made=61, timed=60))
 
 
 def test_one_run_a_side_fails_the_gate_where_runs_never_differ_so_much() -> None:

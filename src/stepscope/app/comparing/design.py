@@ -58,7 +58,7 @@ class Sides:
             return "ops"
         if len(totals) < len(self.all) or any(n.imported for n in self.all):
             return "timed"
-        work = [n.total.count * self.per(n) for n in self.all if n.total is not None]
+        work = [n.total.made * self.per(n) for n in self.all if n.total is not None]
         if max(work) <= (1.0 + SAME_BATCH) * min(work):
             return "total"
         return "counted" if any(total.timed < total.count for total in totals) else "timed"

@@ -175,7 +175,7 @@ def _traced(view: SessionView) -> tuple[F64 | None, Total | None]:
     if trace is None:
         return None, None
     found = trace.periods.dur_ns.astype(np.float64)
-    return found, Total(count=len(found), ns=float(found.sum()), timed=len(found))
+    return found, Total(count=len(found), ns=float(found.sum()), made=len(found), timed=len(found))
 
 
 def _op_calls(report: Report) -> dict[str, OpCalls]:

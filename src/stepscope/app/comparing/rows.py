@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.experiments import statistics
+from stepscope.model.report.ledger import ONCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,6 +29,8 @@ MAX_LINES = 20
 """Most lines of a section."""
 MIN_COMMON = 0.5
 """Share of the op time of each side in ops that both ran, from which their times say what the same work takes."""
+_ONCE = frozenset({*ONCE, "end", "not-seen"})
+"""Parts of the wall time that are no work of the steps: they vary with the machine and the disk's cache."""
 _QUANTILES = {"p90": 0.9, "p99": 0.99}
 _SAMPLED: dict[Section, RowBasis] = {"ops": "ops", "python": "samples"}
 
@@ -129,14 +132,15 @@ def whole_runs(runs: tuple[Sequence[Numbers], Sequence[Numbers]]) -> list[Asked]
 
 def phases(compared: Sides) -> list[Asked]:
     """Parts of the wall time, the one that changed most first."""
-    basis: RowBasis = "total" if compared.made_of == "total" else "run"
-    exact = compared.design == "within"
+    same = compared.made_of == "total"
     names = dict.fromkeys(name for n in compared.all for name in n.phases)
     longest = max((sum(n.phases.values()) for n in compared.all), default=0.0)
     found = []
     for name in names:
         before, after = _each(compared, _phase(name))
         if max(*before, *after) >= MIN_RATIO * longest:
+            basis: RowBasis = "total" if same and name not in _ONCE else "run"
+            exact = compared.design == "within" and basis == "total"
             found.append(
                 Asked(section="ledger", name=name, unit="ns", before=before, after=after, basis=basis, exact=exact)
             )
@@ -146,6 +150,8 @@ def phases(compared: Sides) -> list[Asked]:
 def calls(compared: Sides) -> list[Asked]:
     """Calls of each task, where the sides differ in them, the one that changed most first."""
     names: dict[Line, LineNumber] = {}
+    if not all(n.calls for n in compared.all):  # records were lost, or nothing repeats
+        return []
     for n in compared.all:
         names.update(n.calls)
     found = []

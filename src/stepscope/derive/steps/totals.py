@@ -19,6 +19,8 @@ class Total:
     """Number of steps."""
     ns: float
     """Their time."""
+    made: int
+    """Steps of the whole run, warm-up included: the work that it did."""
     timed: int
     """Number of those that were timed one by one; the others were counted."""
 
@@ -37,4 +39,6 @@ def of(steps: Steps) -> Total | None:
     begin, end = int(steps.starts[inside[0]]), int(steps.ends[inside[-1]])
     paused = int(steps.durations[apart & (steps.starts >= begin) & (steps.starts < end)].sum())
     count = steps.count - int(apart.sum())
-    return Total(count=count, ns=float(end - begin - paused), timed=steps.steady_count) if count > 0 else None
+    if count <= 0:
+        return None
+    return Total(count=count, ns=float(end - begin - paused), made=steps.count, timed=steps.steady_count)
