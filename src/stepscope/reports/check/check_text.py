@@ -54,7 +54,8 @@ def summary(report: CheckReport) -> str:
     hidden = "".join(f", {number} {word}" for number, word in extra if number)
     nothing = "nothing left" if report.fixed else "nothing found"
     target = f"TensorFlow {report.target.tensorflow} ({report.target.source})"
-    first = f"checked {_count(report.files - len(report.not_analysed), 'file')} for {target}: {found or nothing}{hidden}"
+    files = _count(report.files - len(report.not_analysed), "file")
+    first = f"checked {files} for {target}: {found or nothing}{hidden}"
     if report.not_analysed:
         every = len(report.not_analysed) == report.files and not found
         first = _not_analysed(report) if every else f"{first}; {_not_analysed(report)}"
