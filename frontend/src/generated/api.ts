@@ -939,6 +939,7 @@ export interface SessionSummary {
   framework: string;
   hosts: number;
   steps: number;
+  steps_at_least: boolean;
   throughput: Throughput;
   wall_ns: number;
   exit_code: number | null;

