@@ -1,7 +1,7 @@
 """How often something rare and long happens, such as an evaluation in a callback, and how long it usually takes.
 
-In a job with gaps (``derive.steps.gaps``) few of its steps are timed, and which of them hold such a call is chance. But
-what happens rarely and lasts long is recorded in gaps, too (``Trait.STAYS``), and all steps are counted. So all calls and
+In a job with gaps (``derive.steps.gaps``) few steps are timed, and which of them hold such a call is chance. But
+what happens rarely and lasts long is recorded in gaps, too (``Trait.STAYS``), and steps are counted. So all calls and
 all steps between the first and the last of them count; nothing is extrapolated from timed steps.
 """
 
