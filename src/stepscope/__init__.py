@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 __all__ = ["__version__", "keras_callback", "metric", "span", "step", "timer"]
 
 
+def __dir__() -> list[str]:
+    """What the package has, also before it is loaded: for completion."""
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> object:
     if name in ("metric", "span", "step", "timer"):
         from stepscope.agent import api  # noqa: PLC0415 - an import of the package alone loads nothing more

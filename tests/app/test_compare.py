@@ -12,12 +12,14 @@ from tests.app.compared_sessions import NOISE, OTHER, group, run
 from tests.derive.sessions import MS, S
 
 from stepscope.app import compare
-from stepscope.app.comparing import differences
+from stepscope.app.comparing import design
 from stepscope.app.comparing.numbers import Line, LineNumber, Numbers, file_key
+from stepscope.derive.steps.totals import Total
 from stepscope.errors import UsageError
 from stepscope.model.report.compare import CompareReport, Difference
 from stepscope.model.report.place import Place
 from stepscope.model.session.session import HostInfo
+from stepscope.reports import compare_text
 
 
 def named(report: CompareReport, section: str, name: str) -> Difference:
@@ -115,9 +117,9 @@ def _later(one: Numbers) -> Numbers:
 def test_few_rounds_are_compared_as_groups() -> None:
     """Below eight rounds the degrees of freedom that pairs lose cost more than they gain."""
     before, after = group(NOISE[:7], every_s=2000), group(NOISE[:7], begin_s=1000, every_s=2000)
-    assert not differences.in_rounds(before, after)
+    assert not design.in_rounds(before, after)
     before, after = group(NOISE[:8], every_s=2000), group(NOISE[:8], begin_s=1000, every_s=2000)
-    assert differences.in_rounds(before, after)
+    assert design.in_rounds(before, after)
 
 
 def test_median_step_decides_where_long_steps_move_the_mean() -> None:
@@ -143,18 +145,114 @@ def _stalled(one: Numbers, stall_ns: int) -> Numbers:
     summary = one.report.session
     rates = msgspec.structs.replace(summary.throughput, steps_per_s=1e9 / float(durations.mean()))
     report = msgspec.structs.replace(one.report, session=msgspec.structs.replace(summary, throughput=rates))
-    return replace(one, durations=durations, report=report)
+    assert one.total is not None
+    total = replace(one.total, ns=float(durations.sum()))
+    return replace(one, durations=durations, report=report, total=total)
 
 
 def test_one_run_a_side_is_compared_within() -> None:
-    """Steps decide what is shown, a note says that runs are not covered, and the gate assumes how runs differ."""
+    """8 % more is what two runs of one program differ by: it is undecided, and how many runs would decide is said."""
     report = compare.of_numbers([run(seed=1)], [run("b", step_ns=108 * MS, seed=2)], 0.05)
     found = main_of(report)
-    assert (report.design, found.verdict, found.runs) == ("within", "slower", 1)
-    assert "do not cover differences between runs" in report.notes[0]
+    assert (report.design, found.verdict, found.runs) == ("within", "undecided", 1)
+    assert "does not show how runs of one program differ" in report.notes[0]
     assert report.gate is not None
     assert report.gate.exit_code == 3
-    assert "compare groups of runs" in report.gate.text
+    assert found.runs_needed is not None
+    said = compare_text.verdict(report)
+    assert said.startswith("undecided: +8")
+    assert f"one run a side shows no noise between runs; about {found.runs_needed} a side would decide" in said
+
+
+def counted(name: str, *, steps: int, mean_ms: float, seed: int, timed: int = 60, every: int = 12) -> Numbers:
+    """A run that timed few of its steps, with one long step among every few, and counted the others."""
+    made = run(name, seed=seed)
+    assert made.durations is not None
+    random = np.random.default_rng(seed)
+    durations = np.full(timed, 0.2 * mean_ms * MS)
+    durations[random.permutation(timed)[: random.integers(1, timed // every)]] = mean_ms * every * MS
+    total = Total(count=steps - seed, ns=(steps - seed) * mean_ms * MS, made=steps, timed=timed)
+    return replace(made, durations=durations, total=total)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(("factor", "word", "code"), [(0.45, "faster", 0), (2.2, "slower", 1)])
+def test_totals_of_the_same_work_decide_a_factor_of_two(seed: int, factor: float, word: str, code: int) -> None:
+    """748 steps on both sides, of which 60 were timed: which long ones are among those says nothing."""
+    one = counted("a", steps=748, mean_ms=44, seed=seed)
+    other = counted("b", steps=748, mean_ms=44 * factor, seed=seed + 100)
+    report = compare.of_numbers([one], [other], 0.05)
+    found = main_of(report)
+    assert found.ratio == pytest.approx(factor)
+    assert (found.verdict, found.basis) == (word, "total")
+    assert found.runs_needed == 3
+    assert report.gate is not None
+    assert report.gate.exit_code == code
+    assert "all of the same work" in compare_text.verdict(report)
+    assert named(report, "throughput", "steps_per_s").ratio == pytest.approx(1 / factor)
+    assert named(report, "steps", "p90").basis == "timed"
+
+
+def test_other_work_is_not_called_the_same() -> None:
+    """As many steps decide by their total; other numbers of steps by the mean of all that were counted."""
+    one = counted("a", steps=748, mean_ms=44, seed=1)
+    report = compare.of_numbers([one], [counted("b", steps=400, mean_ms=20, seed=2)])
+    assert (main_of(report).basis, main_of(report).verdict) == ("counted", "faster")
+    assert "all steps, most of them only counted" in compare_text.verdict(report)
+
+
+def test_calls_of_one_side_alone_are_no_row() -> None:
+    """A side whose records were lost tells no counts: then nothing is new."""
+    line = {Line("", "fit", "keras fit"): LineNumber(value=1.0, place=None, name="fit")}
+    report = compare.of_numbers([replace(run(seed=1), calls={})], [replace(run("b", seed=2), calls=line)])
+    assert not any(one.section == "tasks" for one in report.differences)
+
+
+def test_what_a_run_pays_once_has_no_verdict_from_one_run_a_side() -> None:
+    """Imports take nine times as long on a busy machine; the evaluations of the same work are another matter."""
+    phases = {"steps": 7e9, "imports": 1e9, "evaluation": 2e9}
+    slower = {**phases, "imports": 9e9, "evaluation": 18e9}
+    sides = [replace(run(name, seed=1), phases=found) for name, found in (("a", phases), ("b", slower))]
+    report = compare.of_numbers(sides[:1], sides[1:])
+    assert {one.name: one.verdict for one in report.differences if one.section == "ledger"} == {
+        "evaluation": "slower",
+        "imports": "undecided",
+        "steps": "undecided",
+    }
+
+
+def test_calls_are_decided_by_one_run_a_side() -> None:
+    """76 calls and one are other numbers, whatever the noise; equal counts have no row."""
+    line = Line("", "predict", "keras predict")
+    same = Line("", "fit", "keras fit")
+    sides = [
+        replace(
+            run(name, seed=seed),
+            calls={key: LineNumber(value=n, place=None, name=key.text) for key, n in ((line, count), (same, 5.0))},
+        )
+        for name, seed, count in (("a", 1, 76.0), ("b", 2, 75.0))
+    ]
+    report = compare.of_numbers(sides[:1], sides[1:])
+    (found,) = (one for one in report.differences if one.section == "tasks")
+    assert (found.name, found.before, found.after, found.verdict, found.basis) == (
+        "keras predict", 76.0, 75.0, "less", "counted",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("spread", [0.001, 0.01, 0.05])
+@pytest.mark.parametrize("uneven", [False, True])
+def test_two_runs_a_side_decide_twenty_times_their_spread(spread: float, *, uneven: bool) -> None:
+    """Also where the two of one side happen to agree, so that only the other side shows a spread."""
+    one, other = (0.0, 2.0 * spread) if uneven else (spread * 2**0.5, spread * 2**0.5)
+    before = [_taking(number, 100.0 * float(np.exp(log))) for number, log in enumerate((0.0, one))]
+    shift = 20.0 * spread + (one - other) / 2.0
+    after = [_taking(number, 100.0 * float(np.exp(shift + log))) for number, log in ((2, 0.0), (3, other))]
+    assert main_of(compare.of_numbers(before, after)).verdict == "slower"
+
+
+def _taking(number: int, mean_ms: float) -> Numbers:
+    """A run with this mean step."""
+    return replace(run(f"{number}", seed=number), total=Total(count=60, ns=60 * mean_ms * MS, made=61, timed=60))
 
 
 def test_one_run_a_side_fails_the_gate_where_runs_never_differ_so_much() -> None:
@@ -189,7 +287,7 @@ def test_side_without_steps() -> None:
     assert report.basis == "run"
     assert "no steps in B: only whole runs, op traces and findings are compared" in report.notes
     assert (main_of(report).section, main_of(report).name) == ("run", "wall")
-    assert {one.section for one in report.differences} <= {"run"}
+    assert {one.section for one in report.differences} <= {"run", "ledger"}
     assert report.gate is not None
     assert report.gate.exit_code == 3
 

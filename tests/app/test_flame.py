@@ -9,9 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from tests.derive.sessions import MS, SCRIPT, Frame, Job
+from tests.derive.sessions import MS, SCRIPT, Frame, Job, S
 from tests.derive.stack_profiles import lines_of, of_text
 
 from stepscope.app import flame as app_flame
@@ -20,6 +21,7 @@ from stepscope.errors import FormatError, SessionError, UsageError
 from stepscope.formats.stacks import detect
 from stepscope.model.session.session import Session
 from stepscope.reports.flame import text as flame_text
+from stepscope.wire.kinds import Kind
 
 STEP = Frame(SCRIPT, "step", 9)
 LOAD = Frame(SCRIPT, "load", 3)
@@ -67,6 +69,136 @@ def test_a_file_is_shown(folded: Path) -> None:
     assert "519 samples" in shown.output
     assert "   77 %    77 %  matmul\n" in shown.output
     assert flame("show", folded).output == shown.output
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        bytes(range(256)) * 40 + b" 12\n",
+        b"\x93NUMPY\x01\x00" + b"".join(bytes([7 * i % 256, 0, 1, 31 * i % 256]) + b" 4\n" for i in range(600)),
+        b"\x89PNG\r\n\x1a\n" + bytes(i * i % 251 for i in range(9000)) + b"\nab 3\n",
+    ],
+)
+def test_binary_files_are_refused(tmp_path: Path, data: bytes) -> None:
+    """Some parts of them end in a number; nothing of them reaches the terminal."""
+    path = tmp_path / "x.bin"
+    path.write_bytes(data)
+    with pytest.raises(FormatError, match="binary data of no known kind"):
+        app_flame.choose(path)
+
+
+@pytest.mark.parametrize(
+    "text", ["a log line\nloss is 12\n" + "epoch done\n" * 40, "# heading\n" + "some words\n" * 90]
+)
+def test_text_without_stacks_is_refused(tmp_path: Path, text: str) -> None:
+    """A log of which a line ends in a number is no folded file."""
+    path = tmp_path / "log.txt"
+    path.write_text(text)
+    with pytest.raises(FormatError, match=r"text of no known kind|no folded stacks"):
+        app_flame.choose(path)
+
+
+def _evented(path: Path, spans: list[tuple[str, float]], *, unit: str = "seconds") -> Path:
+    """A profile of calls one after the other, as pyinstrument writes them."""
+    names = list(dict.fromkeys(name for name, _ in spans))
+    scale = {"seconds": 1.0, "microseconds": 1e6}[unit]
+    events: list[dict[str, object]] = [{"type": "O", "frame": 0, "at": 0.0}]
+    at = 0.0
+    for name, lasts in spans:
+        events.append({"type": "O", "frame": 1 + names.index(name), "at": at * scale})
+        at += lasts
+        events.append({"type": "C", "frame": 1 + names.index(name), "at": at * scale})
+    events.append({"type": "C", "frame": 0, "at": at * scale})
+    frames = [{"name": name} for name in ("main", *names)]
+    profile = {"type": "evented", "name": "x", "unit": unit, "startValue": 0, "endValue": at * scale, "events": events}
+    path.write_text(
+        json.dumps(
+            {
+                "$schema": "https://www.speedscope.app/file-format-schema.json",
+                "shared": {"frames": frames},
+                "profiles": [profile],
+            }
+        )
+    )
+    return path
+
+
+@pytest.mark.parametrize("unit", ["seconds", "microseconds"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([("load", 1.5), ("step", 3.0), ("imports", 4.0)], [("load", 6.0), ("step", 3.0), ("imports", 4.0)]),
+        ([("load", 0.0101), ("step", 0.0203)] * 150, [("load", 0.0404), ("step", 0.0203)] * 150),
+        ([("step", 2.0), ("load", 0.3)] * 4, [("step", 2.0), ("load", 1.2)] * 4),
+    ],
+)
+def test_a_factor_of_four_is_found_in_spans(
+    tmp_path: Path, before: list[tuple[str, float]], after: list[tuple[str, float]], unit: str
+) -> None:
+    """Whether a file has merged all of a function into one span or has each call, in whatever unit."""
+    paths = [_evented(tmp_path / f"{i}.json", spans, unit=unit) for i, spans in enumerate((before, after))]
+    found = app_flame.compare(paths[0], paths[1], event="", window=None, basis="work", work=None).difference
+    assert "load" in {one.function.function for one in found.functions if one.own.significant}
+    assert "step" not in {one.function.function for one in found.functions}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_spans_of_one_program_do_not_differ(tmp_path: Path, seed: int) -> None:
+    """A clock of microseconds is no sampler: a million of them are not a million samples."""
+    random = np.random.default_rng(seed)
+    paths = []
+    for name in ("a", "b"):
+        calls = [
+            (f"f{i}", float(random.lognormal(-4.0, 0.6))) for i in range(8) for _ in range(int(random.poisson(25)))
+        ]
+        paths.append(_evented(tmp_path / f"{name}.json", calls, unit="microseconds"))
+    found = app_flame.compare(paths[0], paths[1], event="", window=None, basis="work", work=None).difference
+    assert not found.functions
+    assert max(found.samples) < 2 * 8 * 25
+
+
+def test_folded_microseconds_are_times(tmp_path: Path) -> None:
+    """Weights as austin writes them: nearly all are some 10,000 times their divisor, so that is no count of samples."""
+    random = np.random.default_rng(0)
+    paths = []
+    for name in ("a", "b"):
+        lines = [f"main;f{i} {int(10_007 * random.poisson(20) + random.integers(1, 99))}" for i in range(60)]
+        paths.append(tmp_path / name)
+        paths[-1].write_text("\n".join(lines))
+    found = app_flame.compare(paths[0], paths[1], event="", window=None, basis="work", work=None).difference
+    assert not found.functions
+    assert max(found.samples) < 5000
+
+
+def test_steps_that_were_only_counted_are_steps(tmp_path: Path) -> None:
+    """Stacks are sampled all the time: those of gaps of the duty cycle are drawn, and their steps are in the work."""
+    job = Job(ended_ns=130 * S)
+    call = job.function(call_file=SCRIPT, call_line=9, call_function="main")
+    for start in (0, 110 * S):
+        call.every(100 * MS, 100, dur=60 * MS, start=start)
+    job.gap(99 * 100 * MS + 61 * MS, 100 * S, 1000, Kind.FUNCTION)
+    job.samples([i * 500 * MS + 10 * MS for i in range(240)], STEP)
+    made = job.session()
+    chosen = app_flame.of_session(made, tmp_path)
+    assert len(chosen.graph.profile.samples) > 220
+    assert chosen.counts_steps
+    assert chosen.work == pytest.approx(1200, rel=0.02)
+
+
+@pytest.mark.parametrize("outside", [100, 400])
+def test_few_samples_in_the_steps_are_not_drawn_alone(tmp_path: Path, outside: int) -> None:
+    """Eleven samples say little: the whole run is drawn and says so; who asks for the steps gets them."""
+    job = Job(ended_ns=60 * S)
+    call = job.function(call_file=SCRIPT, call_line=9, call_function="main")
+    call.every(100 * MS, 14, dur=60 * MS, start=50 * S)
+    job.samples([50 * S + i * 100 * MS + 10 * MS for i in range(12)], STEP)
+    job.samples([i * 100 * MS for i in range(outside)], LOAD)
+    made = job.session()
+    chosen = app_flame.of_session(made, tmp_path)
+    assert len(chosen.graph.profile.samples) == outside + 12
+    assert not chosen.counts_steps
+    assert "of its samples lie in the steady steps" in flame_text.render(chosen.graph)
+    assert len(app_flame.of_session(made, tmp_path, window="steady").graph.profile.samples) <= 12
 
 
 def test_every_output_by_its_ending(folded: Path, tmp_path: Path) -> None:

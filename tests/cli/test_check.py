@@ -54,6 +54,54 @@ def test_nothing_found(project: Path) -> None:
     assert "checked 1 file for TensorFlow 2.12 (pyproject.toml): nothing found" in done.stderr
 
 
+TORCH = """import torch
+
+def train(model, loader, optimizer):
+    losses = []
+    for batch, target in loader:
+        loss = torch.nn.functional.mse_loss(model(batch), target)
+        losses.append(loss.item())
+"""
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        TORCH,
+        TORCH + "        print(model(batch).detach().numpy().mean())\n",
+        "import jax\nimport jax.numpy as jnp\n\nstep = jax.jit(lambda w, x: jnp.dot(x, w))\n",
+        "import onnxruntime\n\nsession = onnxruntime.InferenceSession('m.onnx')\n",
+    ],
+)
+def test_a_file_that_no_rule_knows_is_not_clear(project: Path, code: str) -> None:
+    """Nobody looked: the summary, the report and, if asked, the exit code say so; also from the cache."""
+    (project / "train.py").write_text(code)
+    for _ in range(2):
+        done = call(project)
+        assert done.return_value == 0
+        assert "nothing found" not in done.stderr
+        assert f"1 file not analysed: no rule knows it ({project.as_posix()}/train.py)" in done.stderr
+        assert call(project, "--fail-unanalysed").return_value == 3
+    report = json.loads(call(project, "--format", "json").stdout)
+    assert report["not_analysed"] == [f"{project.as_posix()}/train.py"]
+    jsonschema.validate(report, json.loads((ROOT / "docs/schemas/check-1.json").read_text()))
+
+
+def test_files_beside_those_that_rules_know(project: Path) -> None:
+    """What was found stays found; an empty file has nothing to analyse, and what a known file imports is analysed."""
+    (project / "lone.py").write_text(TORCH)
+    (project / "empty.py").write_text("\n")
+    (project / "helper.py").write_text("def double(x):\n    return x + x\n")
+    (project / "train.py").write_text("import helper\n" + SLOW)
+    done = call(project, "--fail-unanalysed")
+    assert done.return_value == 1
+    assert "checked 3 files for TensorFlow 2.12 (pyproject.toml): 1 info; 1 file not analysed" in done.stderr
+    (project / "train.py").write_text("import helper\nimport tensorflow as tf\n")
+    done = call(project)
+    assert "checked 3 files for TensorFlow 2.12 (pyproject.toml): nothing found; 1 file not analysed" in done.stderr
+    assert call(project / "train.py", "--fail-unanalysed").return_value == 0
+
+
 def test_garbage_is_collected_again_after_a_check(project: Path) -> None:
     """Only the command itself goes without, whether it finds something or fails."""
     call(project)

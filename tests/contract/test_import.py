@@ -60,3 +60,13 @@ def test_light_commands_load_nothing_heavy(command: tuple[str, ...]) -> None:
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
     assert _roots(sorted(loaded)).isdisjoint({"numpy", "pyarrow", "psutil", "tensorflow", "keras"})
     assert done.stdout.strip()
+
+
+def test_the_package_shows_what_it_has() -> None:
+    """Completion knows names that are only loaded when they are used, before and after that."""
+    script = (
+        "import stepscope; print(dir(stepscope)); stepscope.span; print(dir(stepscope)); from stepscope import *; step"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    expected = str(["__version__", "keras_callback", "metric", "span", "step", "timer"])
+    assert done.stdout.splitlines() == [expected, expected]

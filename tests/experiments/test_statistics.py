@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.experiments import statistics
+from stepscope.experiments import statistics, student
 from stepscope.experiments.statistics import Effect, paired, unpaired, verdict, within
 from stepscope.model.records import F64
 
@@ -49,14 +49,14 @@ def _steps(random: np.random.Generator, count: int, *, ms: float, phi: float, sp
 )
 def test_quantiles_are_those_of_the_tables(level: float, freedom: float, t: float) -> None:
     """Student's t of NIST/SEMATECH e-Handbook 1.3.6.7.2, and of R's ``qt`` for more digits."""
-    assert statistics.student_reach(level, freedom) == pytest.approx(t, rel=1e-6)
+    assert student.student_reach(level, freedom) == pytest.approx(t, rel=1e-6)
 
 
 @given(st.floats(0.5, 0.99999), st.floats(1.0, 1e5))
 def test_quantile_is_the_inverse_of_the_tail(level: float, freedom: float) -> None:
     """The tail beyond the quantile is what the level leaves, for any level and any degrees of freedom."""
-    t = statistics.student_reach(level, freedom)
-    assert statistics.student_tail(t, freedom) == pytest.approx(1 - level, rel=1e-6)
+    t = student.student_reach(level, freedom)
+    assert student.student_tail(t, freedom) == pytest.approx(1 - level, rel=1e-6)
 
 
 def test_what_both_of_a_pair_share_falls_out() -> None:
@@ -80,7 +80,7 @@ def test_interval_of_pairs_is_students() -> None:
 def test_interval_of_groups_is_welchs() -> None:
     """By hand: variances 1 of three and 4 of three: error sqrt(5 / 3), 2 * 25 / 17 degrees of freedom."""
     found = unpaired([math.exp(v) for v in (-1, 0, 1)], [math.exp(v) for v in (-2, 0, 2)], level=0.95)
-    reach = math.sqrt(5 / 3) * statistics.student_reach(0.95, 50 / 17)
+    reach = math.sqrt(5 / 3) * student.student_reach(0.95, 50 / 17)
     assert math.log(found.high) == pytest.approx(reach)
 
 

@@ -31,14 +31,17 @@ RATE = Difference(
     high=0.948, smallest=0.024, runs=5, verdict="slower",
 )  # fmt: skip
 LINE = Difference(
-    section="ops", name="MatMul", unit="ns", where=Place(file="train.py", line=12, function="Model.call"),
+    section="ops", name="MatMul", unit="ns", basis="ops", where=Place(file="train.py", line=12, function="Model.call"),
     before=9e6, after=33e6, ratio=3.667, low=3.1, high=4.3, smallest=0.05, runs=5, verdict="slower",
 )  # fmt: skip
-SHARE = Difference(section="python", name="a|b = load(*x)", unit="ratio", after=0.031, runs=5, verdict="new")
+SHARE = Difference(
+    section="python", name="a|b = load(*x)", unit="ratio", basis="samples", after=0.031, runs=5, verdict="new",
+)  # fmt: skip
 MEMORY = Difference(
     section="run",
     name="memory_peak",
     unit="bytes",
+    basis="run",
     before=2 << 30,
     after=1 << 30,
     ratio=0.5,
@@ -77,11 +80,11 @@ def test_text_of_everything() -> None:
         "note    hosts differ: A near; B far\ufffd[2J",
     ]
     rows = [re.split(r"\s{2,}", line) for line in compare_text.text(REPORT).splitlines()[6:]]
-    assert ["samples/s", "800", "741", "-7.4 %", "-9.6 % to -5.2 %", "2.4 %", "slower"] in rows
-    assert ["mean", "40 ms", "43.2 ms", "+8.0 %", "+5.5 % to +10.6 %", "2.4 %", "slower"] in rows
-    assert ["memory, peak", "2 GiB", "1 GiB", "-50.0 %", "undecided"] in rows
-    assert ["train.py:12 call", "MatMul", "9 ms", "33 ms", "3.67 x", "3.1 x to 4.3 x", "5.0 %", "slower"] in rows
-    assert ["a|b = load(*x)", "-", "3.1 %", "new"] in rows
+    assert ["samples/s", "800", "741", "-7.4 %", "timed", "-9.6 % to -5.2 %", "2.4 %", "slower"] in rows
+    assert ["mean", "40 ms", "43.2 ms", "+8.0 %", "timed", "+5.5 % to +10.6 %", "2.4 %", "slower"] in rows
+    assert ["memory, peak", "2 GiB", "1 GiB", "-50.0 %", "whole run", "undecided"] in rows
+    assert ["train.py:12 call", "MatMul", "9 ms", "33 ms", "3.67 x", "ops", "3.1 x to 4.3 x", "5.0 %", "slower"] in rows
+    assert ["a|b = load(*x)", "-", "3.1 %", "samples", "new"] in rows
     assert "new   INP003 the <generator> waits (high)" in compare_text.text(REPORT)
     assert compare_text.text(REPORT).splitlines()[-1] == "stacks  stepscope flame diff a b"
 

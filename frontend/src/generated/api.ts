@@ -130,7 +130,7 @@ export interface CompareReport {
   before: ComparedSession[];
   after: ComparedSession[];
   design: "paired" | "unpaired" | "within";
-  basis: "run" | "sample" | "step";
+  basis: "ops" | "run" | "sample" | "step";
   level: number;
   main: Difference | null;
   typical: Difference | null;
@@ -196,9 +196,10 @@ export interface DetectorSaid {
 }
 
 export interface Difference {
-  section: "anatomy" | "ops" | "python" | "run" | "steps" | "throughput";
+  section: "anatomy" | "ledger" | "op-calls" | "ops" | "python" | "run" | "steps" | "tasks" | "throughput";
   name: string;
-  unit: "1/s" | "bytes" | "ns" | "ratio";
+  unit: "1/s" | "bytes" | "count" | "ns" | "ratio";
+  basis: "counted" | "ops" | "run" | "samples" | "timed" | "total";
   where: Place | null;
   before: number | null;
   after: number | null;
@@ -207,6 +208,7 @@ export interface Difference {
   high: number | null;
   smallest: number | null;
   runs: number;
+  runs_needed: number | null;
   verdict: "faster" | "gone" | "less" | "more" | "new" | "same" | "slower" | "undecided";
 }
 
@@ -937,6 +939,7 @@ export interface SessionSummary {
   framework: string;
   hosts: number;
   steps: number;
+  steps_at_least: boolean;
   throughput: Throughput;
   wall_ns: number;
   exit_code: number | null;

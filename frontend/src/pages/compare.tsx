@@ -120,9 +120,20 @@ const SECTIONS: Record<Difference["section"], string> = {
   throughput: "Throughput",
   steps: "The step",
   run: "The run",
+  ledger: "Wall time by part",
+  tasks: "Calls",
   anatomy: "Components of the step",
   ops: "Op time by line",
+  "op-calls": "Ops, time of a call",
   python: "Python lines, share of the samples",
+};
+const BASES: Record<Difference["basis"], string> = {
+  total: "same work",
+  counted: "counted",
+  timed: "timed",
+  ops: "ops",
+  samples: "samples",
+  run: "whole run",
 };
 const NAMES: Record<string, string> = {
   samples_per_s: "samples/s",
@@ -130,6 +141,7 @@ const NAMES: Record<string, string> = {
   wall: "wall time",
   memory_peak: "memory, peak",
   device_memory_peak: "device memory, peak",
+  all: "all that both ran",
 };
 const VERDICTS: Partial<Record<Difference["verdict"], string>> = {
   same: "the same within noise",
@@ -210,6 +222,7 @@ function Section({ title, rows }: { title: string; rows: Difference[] }) {
                 {row.where.file}:{row.where.line}
               </small>
             )}
+            {row.basis !== "timed" && <small>{BASES[row.basis]}</small>}
           </td>
           <td class="number">{amount(row, row.before)}</td>
           <td class="number">{amount(row, row.after)}</td>

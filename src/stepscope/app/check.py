@@ -82,6 +82,7 @@ def check(options: Options) -> Checked:
         version=__version__,
         target=CheckedFor(tensorflow=".".join(map(str, target.tensorflow)), keras=target.keras, source=target.source),
         files=len(files),
+        not_analysed=tuple(result.path for result in results if not result.analysed and not result.skipped),
         rules=tuple(rule.code for rule in rules),
         findings=left,
         ignored=sum(result.ignored for result in results),

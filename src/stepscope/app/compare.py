@@ -8,15 +8,16 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from stepscope._version import __version__
-from stepscope.app.comparing import differences, notes, numbers, sides
+from stepscope.app.comparing import design, differences, notes, numbers, sides
 from stepscope.errors import UsageError
 from stepscope.experiments import statistics
+from stepscope.experiments.statistics import MAX_RUNS, RUN_SPREAD
 from stepscope.model.report.compare import ComparedSession, CompareReport, FindingChange, Gate
 from stepscope.reports import compare_text
 
@@ -32,11 +33,6 @@ if TYPE_CHECKING:
 
 CODES: dict[Outcome, int] = {"pass": 0, "slower": 1, "cannot-tell": 3}
 """Exit codes of ``--fail-over`` (docs/exit-codes.md)."""
-RUN_SPREAD = 0.1
-"""Standard deviation assumed between runs of one program where one run a side shows none. Source:
-``profile_difference.HOST_SPREAD``, measured on a busy host."""
-MAX_RUNS = 200
-"""Most runs a side that are advised."""
 _LIMIT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
 _COUNTS = frozenset({"high", "medium", "low"})
 
@@ -80,7 +76,7 @@ def compare(options: CompareOptions) -> CompareReport:
 
 def of_numbers(before: Sequence[Numbers], after: Sequence[Numbers], limit_ratio: float | None = None) -> CompareReport:
     """Compare the numbers of two groups of sessions."""
-    compared = differences.sides(before, after)
+    compared = design.sides(before, after)
     found = differences.build(compared, (before, after))
     return CompareReport(
         version=__version__,
@@ -116,30 +112,33 @@ def exit_code(report: CompareReport) -> int:
     return report.gate.exit_code if report.gate is not None else 0
 
 
-def gate_of(found: Differences, design: Design, limit_ratio: float) -> Gate:
+def gate_of(found: Differences, how: Design, limit_ratio: float) -> Gate:
     """Whether side B is slower than side A by more than the limit: by the mean step, and where that cannot tell, by the
     median step, which a few long steps do not move. The median step alone passes nothing.
     """
-    gate = judge(found.main, design, limit_ratio)
+    gate = judge(found.main, how, limit_ratio)
     if gate.outcome == "cannot-tell" and found.typical is not None:
-        typical = judge(found.typical, design, limit_ratio)
+        typical = judge(found.typical, how, limit_ratio)
         if typical.outcome == "slower":
             return msgspec.structs.replace(typical, text=f"{typical.text} (median step; the mean varies too much)")
     return gate
 
 
-def judge(time: Difference, design: Design, limit_ratio: float) -> Gate:
+def judge(time: Difference | None, how: Design, limit_ratio: float) -> Gate:
     """Whether one time is longer by more than the limit.
 
     slower: surely slower (the interval lies above 1), and by more than the limit as well as can be said (the ratio).
     pass: surely not slower by more than the limit (the interval lies below it). Else these runs cannot tell.
     """
-    effect = _judged(time, design)
     limit = f"{100 * limit_ratio:g} %"
-    if effect is None:
+    if time is None or time.ratio is None or time.low is None or time.high is None or time.smallest is None:
         expected = f"two or more runs a side, or runs with {statistics.MIN_STEPS} steps or more"
         text = f"cannot tell: these sessions give no interval; expected {expected}"
         return Gate(limit_ratio=limit_ratio, outcome="cannot-tell", exit_code=CODES["cannot-tell"], text=text)
+    effect = statistics.Effect(
+        ratio=time.ratio, low=time.low, high=time.high, smallest=time.smallest, runs=time.runs,
+        covers_runs=how != "within",
+    )  # fmt: skip
     outcome = outcome_of(effect, limit_ratio)
     said = f"{_percent(effect.ratio)} ({_percent(effect.low)} to {_percent(effect.high)}) time, limit {limit}"
     text = f"{outcome.replace('-', ' ')}: {said}"
@@ -161,23 +160,6 @@ def outcome_of(effect: Effect, limit_ratio: float) -> Outcome:
     if effect.low > 1.0 and effect.ratio > 1.0 + limit_ratio:
         return "slower"
     return "cannot-tell"
-
-
-def _judged(time: Difference, design: Design) -> Effect | None:
-    """What is judged; with one run a side the interval is widened by what runs of one program may differ."""
-    if time.ratio is None or time.low is None or time.high is None or time.smallest is None:
-        return None
-    reach = math.log1p(time.smallest)
-    if design == "within":
-        spread = statistics.student_reach(statistics.LEVEL, math.inf) * RUN_SPREAD * math.sqrt(2.0)
-        reach = math.hypot(reach, spread)
-    effect = statistics.Effect(
-        ratio=time.ratio, low=time.low, high=time.high, smallest=math.expm1(reach), runs=time.runs,
-        covers_runs=design != "within",
-    )  # fmt: skip
-    if effect.covers_runs:
-        return effect
-    return replace(effect, low=effect.ratio * math.exp(-reach), high=effect.ratio * math.exp(reach))
 
 
 def _advice(effect: Effect, limit_ratio: float) -> str:

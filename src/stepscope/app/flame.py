@@ -6,6 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
+from stepscope.derive.numeric import intervals
+from stepscope.derive.steps import totals
 from stepscope.errors import UsageError
 from stepscope.model.report.finding import Diagnostic
 from stepscope.store.bundle import is_packed
@@ -26,6 +30,8 @@ PREFERRED = ("cpu", "cpu-clock", "task-clock", "cycles", "python")
 _OF_PERF = ("cpu-clock", "task-clock", "cycles")
 """The same in a file: perf's events, which have no order. Other formats say which of theirs comes first."""
 _OTHERS = "DX127"
+FEW_SAMPLES = 200
+"""Fewer samples of the steps, and less than half of all, and the whole run is drawn unless steps are asked for."""
 ENDINGS = (".html", ".svg", ".folded", ".speedscope.json", ".pb.gz")
 
 
@@ -84,11 +90,15 @@ def of_session(session: Session, path: Path, event: str = "", window: Window | N
     said, work = memory_stacks.SAID.get(profile.event, "the whole run"), 1.0
     part = profile
     if steps is not None and steady:
-        lows, highs = steps.windows
+        lows, highs = steps.whole_windows  # stacks are sampled also while steps are only counted
         part = session_stacks.within(profile, list(zip(lows.tolist(), highs.tolist(), strict=True)))
         work = _steps_sampled(session, profile.event, steps)
         share = 1 - part.total / profile.total if profile.total else 0.0
         said = f"{_count(work, 'steady step')} of {steps.title}; {100 * share:.0f} % of the samples are outside them"
+        few = len(part.samples) < FEW_SAMPLES and share > 1 / 2
+        if few and window is None and len(part.samples):
+            said = f"the whole run: only {len(part.samples)} of its samples lie in the steady steps of {steps.title}"
+            part, steady, work = profile, False, 1.0
         if not len(part.samples):
             none = f"no sample of {profile.event} lies in the {_count(steps.steady_count, 'steady step')}"
             if window == "steady":
@@ -109,12 +119,24 @@ def _steps_sampled(session: Session, event: str, steps: Steps) -> float:
     """Steady steps while the event was sampled."""
     from stepscope.derive.stacks import session_stacks
 
+    sampled = session_stacks.windows(session, event)
     lows, highs = steps.windows
     middles = (lows + highs) // 2
     inside = middles < 0
-    for begin, end in session_stacks.windows(session, event):
+    for begin, end in sampled:
         inside |= (middles >= begin) & (middles < end)
-    return float(inside.sum())
+    return float(inside.sum()) + _counted_steps(steps, sampled)
+
+
+def _counted_steps(steps: Steps, sampled: Sequence[tuple[int, int]]) -> float:
+    """Steps that were only counted while the event was sampled, as if they were evenly spread over their gaps."""
+    total = totals.of(steps)
+    hidden = steps.starts[steps.unobserved], steps.ends[steps.unobserved]
+    if total is None or not intervals.total(hidden):
+        return 0.0
+    begins, ends = (np.array(side, np.int64) for side in zip(*sorted(sampled), strict=True))
+    within = intervals.total(intervals.clip(hidden, intervals.merge(begins, ends)))
+    return (total.count - total.timed) * within / intervals.total(hidden)
 
 
 def _why_none(view: SessionView) -> str:
@@ -165,6 +187,9 @@ def compare(
     """
     one = choose(before, event=event, window=window)
     other = choose(after, event=event or one.graph.profile.event, window=window)
+    sessions = all(path.is_dir() or is_packed(path) for path in (before, after))
+    if sessions and one.counts_steps != other.counts_steps:  # steps against a whole run would be no comparison
+        one, other = (choose(path, event=one.graph.profile.event, window="all") for path in (before, after))
     return of_pair(one, other, basis=basis, work=work)
 
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 FOUND = 1
 """Exit code when something was found, as with other linters (docs/exit-codes.md)."""
+NOT_ANALYSED = 3
+"""Exit code of --fail-unanalysed: nothing was found, but not everything was looked at."""
 CANNOT = 2
 """Exit code when files could not be written."""
 FORMATS = ("text", "full", "concise", "json", "sarif", "github", "gitlab")
@@ -56,6 +58,11 @@ FORMATS = ("text", "full", "concise", "json", "sarif", "github", "gitlab")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file instead of the terminal.")
 @click.option("--baseline", type=click.Path(path_type=Path), help="Report only findings that are not in this file.")
 @click.option("--write-baseline", type=click.Path(path_type=Path), help="Write the current findings to this file.")
+@click.option(
+    "--fail-unanalysed",
+    is_flag=True,
+    help="Exit with 3 if nothing was found but no rule knows some of the files, e.g. those that use PyTorch alone.",
+)
 @click.option("--no-cache", is_flag=True, help="Check everything again and store nothing for the next run.")
 def check(
     paths: tuple[Path, ...],
@@ -68,6 +75,7 @@ def check(
     baseline: Path | None,
     write_baseline: Path | None,
     *,
+    fail_unanalysed: bool,
     no_cache: bool,
     fix: bool,
     unsafe_fixes: bool,
@@ -76,7 +84,7 @@ def check(
     """Check Python files, notebooks and folders (default: the current one) for slow code, without running them.
 
     Exit code: 0 if nothing was found (or everything was fixed), 1 if something was found, 2 if the check failed.
-    With --diff: 1 if something would change.
+    With --diff: 1 if something would change. Files that no rule knows are named; --fail-unanalysed makes them 3.
     """
     from stepscope.app import check as use_case  # noqa: PLC0415 - not for --help
 
@@ -97,7 +105,7 @@ def check(
         if not (fix or diff):
             report = use_case.check(options).report
             _show(report, format_, output)
-            return FOUND if report.findings else 0
+            return FOUND if report.findings else NOT_ANALYSED if fail_unanalysed and report.not_analysed else 0
         return _fix(options, format_, output, unsafe=unsafe_fixes, only_show=diff)
 
 

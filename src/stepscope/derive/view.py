@@ -12,7 +12,7 @@ from stepscope.derive.input import pipeline
 from stepscope.derive.optrace import chosen_traces
 from stepscope.derive.optrace.node_costs import NodeCosts
 from stepscope.derive.optrace.shape_costs import ShapeCosts
-from stepscope.derive.python import stack_samples
+from stepscope.derive.python import notebook_cells, stack_samples
 from stepscope.derive.steps import anatomy, joined_threads, named_times, step_finder, steps
 from stepscope.model.log.events import Framework
 from stepscope.model.report.finding import Place
@@ -167,6 +167,7 @@ class SessionView:
         cwd = self.session.manifest.cwd
         if cwd and file.startswith(cwd.rstrip("/") + "/"):
             file = os.path.relpath(file, cwd)
+        file = notebook_cells.named(file)
         return Place(file=file, line=line, end_line=end_line if end_line > line else None, function=function)
 
     def dataset_place(self, made: DatasetMade) -> Place | None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stepscope.model.report.place import NOTEBOOK_CELL
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -95,7 +97,7 @@ def filled(template: str, finding: Finding) -> str:
     if template == INNER_LINE:
         return without([one for one in finding.where if any(_inside(one, other) for other in finding.where)][:1])
     if template in {STUB, GRAPH_FUNCTION}:
-        return f"{template}:{place.file}:{place.line}" if place is not None and place.file else ""
+        return f"{template}:{place.file}:{place.line}" if place is not None and _in_file(place) else ""
     if template == BATCH:
         size = next((one.value for one in finding.evidence if one.metric == BATCH), 0.0)
         return f"{BATCH}:{_times(size)}" if size else f"{BATCH}:4"
@@ -103,6 +105,11 @@ def filled(template: str, finding: Finding) -> str:
         owner = (place.function or "").rpartition(".")[0].rpartition(".")[2] if place is not None else ""
         return f"{ONE_CALLBACK}:{owner}" if owner else "no-callbacks"
     return template
+
+
+def _in_file(place: Place) -> bool:
+    """Whether a trial finds the place: not in a cell of a notebook, which is no file of another run."""
+    return bool(place.file) and place.cell is None and not place.file.startswith(NOTEBOOK_CELL)
 
 
 def _inside(place: Place, other: Place) -> bool:
@@ -121,7 +128,7 @@ def _times(size: float) -> int:
 def without(where: Sequence[Place]) -> str:
     """The trial that leaves out the first place, with the lines between it and others of its function; "" if none."""
     first = where[0] if where else None
-    if first is None or not first.file or first.cell is not None:
+    if first is None or not _in_file(first):
         return ""
     lines = [
         line

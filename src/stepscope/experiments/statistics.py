@@ -3,8 +3,9 @@
 Three designs, from the strongest to the weakest:
 
 - ``paired``: whole runs in rounds, one of each side a round. What slows a round slows both and cancels.
-- ``unpaired``: groups of runs not made in rounds (Welch's t). With few rounds it finds more than ``paired``, which
-  halves the degrees of freedom: 8 % between five runs a side that vary by 2 % in 98 % of cases, ``paired`` in 82 %.
+- ``unpaired``: groups of runs not made in rounds (Welch's t; Student's with two runs a side). With few rounds
+  it finds more than ``paired``, which halves the degrees of freedom: 8 % between five runs a side that vary by 2 % in
+  98 % of cases, ``paired`` in 82 %.
 - ``within``: one run a side. Steps of a run are not independent, so blocks of them are resampled. Differences between
   runs are not in it, and they are often larger than those within one.
 
@@ -20,13 +21,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from statistics import NormalDist, fmean, variance
+from statistics import fmean, variance
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
 from stepscope.derive.stacks.profile_difference import DISPERSION
+from stepscope.experiments.student import NORMAL_FROM, student_reach
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -37,6 +38,14 @@ LEVEL = 0.99
 """Level of claims: one comparison in a hundred of equal programs shows a difference."""
 MIN_PAIRS = 3
 """Two pairs give a useless interval: 64 standard errors to each side at 99 %."""
+FEW_RUNS = 2
+"""Runs a side that vary as one program does (Student's t): two runs say next to nothing of how their own side varies,
+and Welch's t then asks for up to 127 standard errors where 14 hold the level."""
+RUN_SPREAD = 0.1
+"""Standard deviation assumed between runs of one program where one run a side shows none. Source:
+``profile_difference.HOST_SPREAD``, measured on a busy host."""
+MAX_RUNS = 200
+"""Most runs a side that are advised."""
 MIN_STEPS = 24
 """Fewest steps of a run that can be compared with another run: four in each of the fewest blocks."""
 MIN_BLOCKS, MAX_BLOCKS = 6, 12
@@ -53,10 +62,6 @@ _MOST_OF_A_BLOCK = 512
 """Longer blocks are replaced by this many of their quantiles, so that long runs cost no more than short ones."""
 _MOST_CORRELATED = 0.95
 """Neighbouring steps that correlate more are a trend, which no run of this length can tell from chance."""
-_NORMAL_FROM = 1e6
-"""Degrees of freedom from which Student's t is the normal distribution to six digits."""
-_LAST_BITS = 1e-15
-"""Relative precision at which a continued fraction ends."""
 _FAR = 700.0
 """Logarithms beyond it have no number: few runs that vary much."""
 
@@ -180,6 +185,25 @@ def unpaired(before: Sequence[float], after: Sequence[float], *, level: float = 
     return _effect(fmean(other) - fmean(one), error, freedom, runs=min(len(one), len(other)), level=level, looks=looks)
 
 
+def assumed(ratio: float, reach: float = 0.0) -> Effect:
+    """The ratio of two single runs, of programs whose runs differ by ``RUN_SPREAD``.
+
+    ``reach``: of the logarithm's interval within the runs; 0 where nothing of the ratio is an estimate.
+    """
+    spread = RUN_SPREAD * math.sqrt(2.0) * student_reach(LEVEL, NORMAL_FROM)
+    return replace(_reaching(math.log(ratio), math.hypot(spread, reach), runs=1, level=LEVEL), covers_runs=False)
+
+
+def runs_needed(ratio: float, *, spread: float = RUN_SPREAD, level: float = LEVEL, looks: int = 1) -> int | None:
+    """Runs a side that decide a change of this size, if runs differ by ``spread``; None: more than ``MAX_RUNS``."""
+    away = abs(math.log(ratio))
+    for runs in range(2, MAX_RUNS + 1):
+        reach = spread * math.sqrt(2.0 / runs) * student_reach(1.0 - (1.0 - level) / looks, 2 * (runs - 1))
+        if reach < away:
+            return runs
+    return None
+
+
 def within(
     before: F64,
     after: F64,
@@ -224,7 +248,7 @@ def shares(before: float, after: float, *, samples: tuple[int, int], level: floa
     if min(hits) * DISPERSION < MIN_SAMPLES:
         raise ValueError(f"fewer than {MIN_SAMPLES} samples on a side")
     error = math.sqrt(sum((1.0 - share) / hit for share, hit in zip((before, after), hits, strict=True)))
-    found = _effect(math.log(after / before), error, _NORMAL_FROM, runs=1, level=level, looks=looks)
+    found = _effect(math.log(after / before), error, NORMAL_FROM, runs=1, level=level, looks=looks)
     return replace(found, covers_runs=False)
 
 
@@ -250,64 +274,6 @@ def verdict(effect: Effect, *, over: float = 0.0) -> Verdict:
     return "undecided"
 
 
-@lru_cache(maxsize=4096)
-def student_reach(level: float, freedom: float) -> float:
-    """The t that encloses ``level`` of Student's distribution between -t and t; ``freedom`` may be a fraction.
-
-    By bisection of the exact tail (the incomplete beta function): ten digits.
-    """
-    tail = 1.0 - level
-    if freedom >= _NORMAL_FROM:
-        return -NormalDist().inv_cdf(tail / 2.0)
-    low, high = 0.0, 1.0
-    while student_tail(high, freedom) > tail:
-        low, high = high, 2.0 * high
-    while high - low > 1e-11 * high:
-        middle = (low + high) / 2.0
-        if student_tail(middle, freedom) > tail:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-def student_tail(t: float, freedom: float) -> float:
-    """Probability that Student's t lies beyond -t or t."""
-    return _incomplete_beta(freedom / 2.0, 0.5, freedom / (freedom + t * t))
-
-
-def _incomplete_beta(a: float, b: float, x: float) -> float:
-    """The regularized incomplete beta function. Source: Abramowitz & Stegun 26.5.8 and 26.5.2 (symmetry)."""
-    if x <= 0.0 or x >= 1.0:
-        return min(max(x, 0.0), 1.0)
-    if x > (a + 1.0) / (a + b + 2.0):
-        return 1.0 - _incomplete_beta(b, a, 1.0 - x)
-    log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
-    return math.exp(log_front) * _beta_fraction(a, b, x) / a
-
-
-def _beta_fraction(a: float, b: float, x: float) -> float:
-    """The continued fraction of the incomplete beta function. Source: Lentz's method, Thompson & Barnett, 1986."""
-    tiny = 1e-300
-    c, d = 1.0, 1.0 / _not_zero(1.0 - (a + b) * x / (a + 1.0), tiny)
-    value = d
-    for m in range(1, 10_000):
-        for term in (
-            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
-            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
-        ):
-            d = 1.0 / _not_zero(1.0 + term * d, tiny)
-            c = _not_zero(1.0 + term / c, tiny)
-            value *= c * d
-        if abs(c * d - 1.0) < _LAST_BITS:
-            break
-    return value
-
-
-def _not_zero(value: float, tiny: float) -> float:
-    return value if abs(value) > tiny else tiny
-
-
 def _logs(times: Sequence[float]) -> list[float]:
     if any(not 0.0 < time < math.inf for time in times):
         raise ValueError("a time that is not above 0 has no logarithm")
@@ -315,11 +281,17 @@ def _logs(times: Sequence[float]) -> list[float]:
 
 
 def _welch(one: Sequence[float], other: Sequence[float]) -> tuple[float, float]:
-    """Standard error of the difference of two means, and its degrees of freedom."""
+    """Standard error of the difference of two means, and its degrees of freedom.
+
+    Two runs a side: the claim is that two programs are one, whose runs vary alike, so both sides
+    together say how.
+    """
     if min(len(one), len(other)) == 1:
         many = one if len(one) > 1 else other
         return math.sqrt(variance(many) * (1.0 + 1.0 / len(many))), len(many) - 1
     errors = [math.sqrt(variance(side) / len(side)) for side in (one, other)]
+    if len(one) == len(other) == FEW_RUNS:
+        return math.hypot(*errors), 2 * (len(one) - 1)
     return _joined(errors, [len(one) - 1, len(other) - 1])
 
 
@@ -372,7 +344,11 @@ def _cut(steps: F64, blocks: int) -> F64:
 
 def _effect(middle: float, error: float, freedom: float, *, runs: int, level: float, looks: int) -> Effect:
     """The effect with this logarithm and its standard error."""
-    reach = error * student_reach(1.0 - (1.0 - level) / looks, freedom)
+    return _reaching(middle, error * student_reach(1.0 - (1.0 - level) / looks, freedom), runs=runs, level=level)
+
+
+def _reaching(middle: float, reach: float, *, runs: int, level: float) -> Effect:
+    """The effect with this logarithm and half the width of its interval."""
     return Effect(
         ratio=math.exp(middle),
         low=math.exp(max(middle - reach, -_FAR)),

@@ -7,28 +7,46 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from stepscope.reports import words
+from stepscope.reports import ledger_rows, words
 from stepscope.reports.marked import Md, code, listed, table
 from stepscope.units import format_bytes, format_ns, format_rate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.model.report.compare import ComparedSession, CompareReport, Difference, Section
+    from stepscope.model.report.compare import ComparedSession, CompareReport, Difference, RowBasis, Section
 
 CLOSE = 0.05
 """Smallest change that could have been seen, up to which no change beyond noise is called the same."""
 MOSTLY = 0.5
 """Share of a difference from which one component makes most of it."""
+_LONG = frozenset({"anatomy", "ops", "op-calls", "python", "ledger", "tasks"})
 SHOWN = 8
 """Most components or lines of a section; further ones are in the JSON."""
 _TITLES: dict[Section, str] = {
     "throughput": "throughput",
     "steps": "the step",
     "run": "the run",
+    "ledger": "wall time by part",
+    "tasks": "calls",
     "anatomy": "components, a step",
     "ops": "op time by line, a step",
+    "op-calls": "ops, time of a call",
     "python": "Python lines, share of the samples",
+}
+_BASES: dict[RowBasis, str] = {
+    "total": "same work",
+    "counted": "counted",
+    "timed": "timed",
+    "ops": "ops",
+    "samples": "samples",
+    "run": "whole run",
+}
+_BASIS_SAID: dict[RowBasis, str] = {
+    "total": "all of the same work",
+    "counted": "all steps, most of them only counted",
+    "timed": "the steps that were timed",
+    "run": "which may have done other work",
 }
 _NAMES = {
     "samples_per_s": "samples/s",
@@ -37,15 +55,19 @@ _NAMES = {
     "wall": "wall time",
     "memory_peak": "memory, peak",
     "device_memory_peak": "device memory, peak",
+    "all": "all that both ran",
 }
 _DESIGNS = {
     "paired": "in pairs of rounds",
     "unpaired": "groups of runs",
     "within": "steps of one run a side",
 }
+_WHOLES = {"run": "the run", "ops": "for A's calls of the ops that both ran"}
 _COLORS = {"faster": "32", "less": "32", "gone": "32", "slower": "31", "more": "31", "new": "31", "undecided": "2"}
 _GATES = {"pass": "1;32", "slower": "1;31", "cannot-tell": "1;33"}
-_HEAD = ("", "A", "B", "change", "interval", "could show", "verdict")
+_HEAD = ("", "A", "B", "change", "basis", "interval", "could show", "verdict")
+_PHASES: dict[str, str] = {phase: word for phase, (word, _) in ledger_rows.PHASES.items()}
+_CODE = frozenset({"ops", "op-calls", "python", "tasks"})
 _MAX_NAME = 56
 _MIN_WIDTH = 60
 
@@ -82,7 +104,7 @@ def render_markdown(report: CompareReport) -> Md:
     parts.append(listed(report.notes))
     for title, rows in _sections(report):
         cells = [(_named(row), *_cells(row)[1:]) for row in rows]
-        parts.append(table((title, " A", " B", " change", "interval", " could show", "verdict"), cells))
+        parts.append(table((title, " A", " B", " change", "basis", "interval", " could show", "verdict"), cells))
     if report.findings:
         parts.append(Md("### findings\n\n{}").format(listed(line.strip() for line in _findings(report))))
     if report.stacks:
@@ -103,9 +125,11 @@ def verdict(report: CompareReport) -> str:
     time = _decides(report)
     if time is None or time.ratio is None or time.before is None or time.after is None:
         return "no time can be compared"
-    what = "the run" if report.basis == "run" else f"a {report.basis}"
+    what = _WHOLES.get(report.basis) or f"a {report.basis}"
     median = " in the median" if time is report.typical else ""
     times = f"{_value(time, time.before)} to {_value(time, time.after)} {what}{median}"
+    if report.design == "within" and time.smallest is not None:
+        return _of_one_run(report, time, times)
     if time.low is None or time.high is None:
         return f"{_percent(time.ratio)} ({times}), without an interval"
     close = time.smallest is not None and time.smallest <= CLOSE
@@ -115,6 +139,15 @@ def verdict(report: CompareReport) -> str:
     how = f"{_DESIGNS[report.design]}, {runs}, {100 * report.level:g} % interval"
     shown = f"{_percent(time.ratio)} time ({_interval(time)}), {times}"
     return f"{said}{_mostly(report, time)}: {shown}; {how}; could show {_smallest(time)}"
+
+
+def _of_one_run(report: CompareReport, time: Difference, times: str) -> str:
+    """The time that decides of one run a side: what these two runs took, and what would say that of the programs."""
+    said = {"faster": "B took less time", "slower": "B took more time"}.get(time.verdict, "undecided")
+    basis = f"; {_BASIS_SAID[time.basis]}" if time.basis in _BASIS_SAID else ""
+    change = f"{_percent(time.ratio or 1.0)} time ({times}{basis})"
+    needed = f"; about {time.runs_needed} a side would decide such a change" if time.runs_needed else ""
+    return f"{said}{_mostly(report, time)}: {change}; one run a side shows no noise between runs{needed}"
 
 
 def _mostly(report: CompareReport, time: Difference) -> str:
@@ -160,7 +193,7 @@ def _sections(report: CompareReport) -> list[tuple[str, list[Difference]]]:
         rows = [one for one in report.differences if one.section == section]
         rows = [one for one in (report.main, report.typical) if one is not None and one.section == section] + rows
         if rows:
-            shown = rows[:SHOWN] if section in {"anatomy", "ops", "python"} else rows
+            shown = rows[:SHOWN] if section in _LONG else rows
             per = title.replace("a step", "a sample") if report.basis == "sample" else title
             found.append((per, shown))
     return found
@@ -172,6 +205,7 @@ def _cells(row: Difference) -> tuple[str, ...]:
         _value(row, row.before),
         _value(row, row.after),
         _percent(row.ratio) if row.ratio is not None else "",
+        _BASES[row.basis],
         _interval(row),
         _smallest(row),
         row.verdict,
@@ -181,17 +215,20 @@ def _cells(row: Difference) -> tuple[str, ...]:
 def _name(row: Difference) -> str:
     if row.section == "anatomy":
         return words.component_word(row.name)
-    if row.section in {"ops", "python"}:
+    if row.section == "ledger":
+        return _PHASES.get(row.name, row.name)
+    if row.section in _CODE:
         place = words.place_text(row.where, short=True) if row.where is not None else ""
         name = words.printable(row.name)
         found = f"{place}  {name}".strip()
+        found = _NAMES.get(found, found)  # the row of all ops
         return found if len(found) <= _MAX_NAME else found[: _MAX_NAME - 1] + "\u2026"
     return _NAMES.get(row.name, row.name)
 
 
 def _named(row: Difference) -> str:
     """The name as Markdown."""
-    return code(_name(row)) if row.section in {"ops", "python"} else _name(row)
+    return code(_name(row)) if row.section in _CODE else _name(row)
 
 
 def _value(row: Difference, value: float | None) -> str:
@@ -201,6 +238,8 @@ def _value(row: Difference, value: float | None) -> str:
         return format_ns(value)
     if row.unit == "bytes":
         return format_bytes(value)
+    if row.unit == "count":
+        return f"{value:,.0f}"
     return format_rate(value) if row.unit == "1/s" else f"{words.percent(value)} %"
 
 
@@ -237,7 +276,7 @@ def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(padded)
 
 
-_NUMBERS = frozenset({1, 2, 3, 5})
+_NUMBERS = frozenset({1, 2, 3, 6})
 
 
 def _findings(report: CompareReport) -> list[str]:

@@ -83,7 +83,7 @@ def line(report: Report) -> list[str]:
     for entry in entries:
         ns, ratio = totals.get(entry.phase, (0, 0.0))
         totals[entry.phase] = ns + entry.ns, ratio + entry.ratio
-    steps = words.plural(report.session.steps, "step")
+    steps = words.steps_text(report.session)
     return [
         f"{steps if phase == 'steps' else PHASES[phase][0]} {format_ns(ns)}"
         for phase, (ns, ratio) in totals.items()

@@ -51,7 +51,7 @@ def _head(report: Report) -> Md:
     if words.is_imported(report):
         return title
     items = [words.printable(summary.member)] if summary.member else []
-    items += [words.plural(summary.steps, "step") if summary.steps else "no steps seen", words.throughput_text(summary)]
+    items += [words.steps_text(summary) if summary.steps else "no steps seen", words.throughput_text(summary)]
     if times is not None:
         mean, p95 = words.time_pair(times.mean_ns, times.p95_ns)
         items.append(f"step {mean} (p95 {p95})")

@@ -114,7 +114,7 @@ def _header(report: Report, width: int) -> list[Line]:
             *_wrapped("calls", call_rows.lines(report.system_calls), room),
             *_members(report, room),
         ]
-    items = [words.printable(summary.member), words.plural(summary.steps, "step"), words.throughput_text(summary)]
+    items = [words.printable(summary.member), words.steps_text(summary), words.throughput_text(summary)]
     if times is not None:
         mean, p95 = words.time_pair(times.mean_ns, times.p95_ns)
         items.append(f"step {mean} (p95 {p95})")

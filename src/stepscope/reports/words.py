@@ -266,6 +266,11 @@ def plural(count: int, word: str) -> str:
     return f"{count:,} {word}{ending}"
 
 
+def steps_text(summary: SessionSummary) -> str:
+    """``1,200 steps``, ``at least 40 steps``."""
+    return f"{'at least ' if summary.steps_at_least else ''}{plural(summary.steps, 'step')}"
+
+
 def basis_text(stage: StageShare) -> str:
     """Basis of a stage's share, or why there is none, without the leading "not measured"."""
     return printable(stage.basis).removeprefix(BLIND)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import msgspec
+import pytest
 from tests.derive.sessions import MS, POOL, SCRIPT, Frame, Job
 from tests.derive.stack_profiles import lines_of, of_text
 from tests.detectors.wait_jobs import look, looked
@@ -47,6 +48,27 @@ def test_our_own_frames_are_left_out() -> None:
     (profile,) = session_stacks.profiles(session)
     assert all(f.function != "_wrap" for f in profile.frames)
     assert profile.total == 130 * MS
+
+
+@pytest.mark.parametrize(
+    "agent",
+    [
+        "/usr/lib/python3/site-packages/stepscope/agent/probes/keras/keras_steps.py",
+        "/home/me/src/stepscope/agent/sampling/cpu_timer.py",
+        r"C:\site-packages\stepscope\agent\core\patches.py",
+    ],
+)
+@pytest.mark.parametrize("run_dir", ["", "/dev/shm/stepscope-0-x"])
+def test_frames_of_an_installed_agent_are_left_out(agent: str, run_dir: str) -> None:
+    """Under ``enable`` the agent runs from the installed package, not from the run's folder; the user's code stays."""
+    made = Job(ended_ns=1_000 * MS)
+    made.samples([5], Frame(SCRIPT, "main", 3), Frame(agent, "_wrap", 9), Frame(SCRIPT, "step", 5))
+    made.samples([9], Frame(SCRIPT, "main", 3), Frame(agent, "_on_signal", 9))
+    session = session_of(made)
+    session = replace(session, manifest=msgspec.structs.replace(session.manifest, run_dir=run_dir))
+    (profile,) = session_stacks.profiles(session)
+    assert {f.function for f in profile.frames} == {"main", "step"}
+    assert profile.total == 100 * MS
 
 
 def test_deep_stacks_say_where_frames_are_missing() -> None:

@@ -5,14 +5,22 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from stepscope.app.comparing.differences import MIN_P99_STEPS
+from stepscope.app.comparing import rows
+from stepscope.app.comparing.rows import MIN_P99_STEPS
+from stepscope.experiments.statistics import RUN_SPREAD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from stepscope.app.comparing.differences import Differences, Sides
+    from stepscope.app.comparing.design import Sides
+    from stepscope.app.comparing.differences import Differences
     from stepscope.app.comparing.numbers import Numbers
+    from stepscope.model.report.compare import Basis
 
+_WITHOUT_STEPS: dict[Basis, str] = {
+    "run": "whole runs, op traces and findings",
+    "ops": "ops and findings, not the recordings' lengths,",
+}
 MOST = 3
 """Values of a side that a note lists."""
 
@@ -25,19 +33,17 @@ def build(before: Sequence[Numbers], after: Sequence[Numbers], compared: Sides) 
 def of_times(found: Differences) -> Iterator[str]:
     """Why the mean and the rates do not say what the verdict says: the median step decides."""
     main, typical = found.main, found.typical
-    if typical is not None and main.verdict == "undecided" != typical.verdict:
+    if main is not None and typical is not None and main.verdict == "undecided" != typical.verdict:
         change = f"{100 * (main.ratio or 1) - 100:+.1f} % time"
-        yield (
-            f"the verdict is that of the median step; the mean step and the rates ({change}) are undecided, because "
-            "single long steps move them by more than that"
-        )
+        why = ", because single long steps move them by more than that" if main.runs_needed is None else ""
+        yield f"the verdict is that of the median step; the mean step and the rates ({change}) are undecided{why}"
 
 
 def _design(compared: Sides) -> Iterator[str]:
     if compared.design == "within":
         yield (
-            "one run a side: intervals are of the steps within the runs and do not cover differences between runs; "
-            "compare groups of runs (--a, --b) before you rely on a change"
+            "one run a side does not show how runs of one program differ: intervals of times assume "
+            f"{100 * RUN_SPREAD:g} %; compare groups of runs (--a, --b) before you rely on a change"
         )
     elif min(len(compared.before), len(compared.after)) == 1:
         yield "one run against a group: the variation of the group is taken for both"
@@ -47,17 +53,25 @@ def _steps(before: Sequence[Numbers], after: Sequence[Numbers], compared: Sides)
     """Notes on steps, batches, and tables that a side lacks."""
     for side, given in (("A", before), ("B", after)):
         missing = sum(n.step_ns is None for n in given)
-        if compared.basis == "run" and missing == len(given):
-            yield f"no steps in {side}: only whole runs, op traces and findings are compared"
-        elif compared.basis != "run" and missing:
+        if compared.basis in _WITHOUT_STEPS and missing == len(given):
+            yield f"no steps in {side}: only {_WITHOUT_STEPS[compared.basis]} are compared"
+        elif compared.basis not in _WITHOUT_STEPS and missing:
             yield f"no steps in {missing} of {len(given)} sessions of {side}: they count for wall time and memory only"
-    if compared.basis == "run":
-        return
+    if compared.basis == "ops" and rows.main(compared) is None:
+        yield "the sides have too few ops in common for a verdict"
+    if compared.basis not in _WITHOUT_STEPS:
+        yield from _of_steps(before, after, compared)
+
+
+def _of_steps(before: Sequence[Numbers], after: Sequence[Numbers], compared: Sides) -> Iterator[str]:
+    """Notes on what is compared of steps."""
     if compared.basis == "sample":
         yield f"batches differ ({_batch(before)} and {_batch(after)} samples a step): times are per sample"
     if min(len(n.durations) for n in (*compared.before, *compared.after) if n.durations is not None) < MIN_P99_STEPS:
         yield f"no 99th percentile: a run has fewer than {MIN_P99_STEPS} steady steps"
     for side, given in (("A", compared.before), ("B", compared.after)):
+        if any(n.imported for n in given):
+            continue
         if not any(n.ops for n in given):
             yield f"no op trace of steps in {side}: op time by line is not compared"
         if not any(n.samples for n in given):

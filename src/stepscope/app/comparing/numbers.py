@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from stepscope.app import bundle
-from stepscope.app.report import analyze
+from stepscope.app.report import analyze, step_summary
 from stepscope.causes.system.gpu import live_peaks
 from stepscope.derive.python import stack_samples
+from stepscope.derive.steps import totals
+from stepscope.derive.steps.totals import Total
 from stepscope.derive.view import SessionView
 from stepscope.model.report.components import COMPONENTS
 from stepscope.model.report.place import Place
@@ -46,6 +48,18 @@ class LineNumber:
     name: str
 
 
+class OpCalls(NamedTuple):
+    """The calls of one op."""
+
+    calls: int
+    ns: int
+
+    @property
+    def each_ns(self) -> float:
+        """Time of the mean call."""
+        return self.ns / self.calls
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers:
     """The numbers of one session."""
@@ -54,7 +68,9 @@ class Numbers:
     manifest: Manifest
     report: Report
     durations: F64 | None = None
-    """Durations of the steady steps, ns; None if it has none."""
+    """Durations of the steady steps that were timed, ns; None if it has none."""
+    total: Total | None = None
+    """All steps, of the one thread that makes them; None if several do, or if there are none."""
     parts: Mapping[str, F64] = field(default_factory=dict)
     """Components of the anatomy of each steady step, ns."""
     samples_per_step: float | None = None
@@ -62,6 +78,12 @@ class Numbers:
     """Peaks of memory by name."""
     ops: Mapping[Line, LineNumber] | None = None
     """Op time of each line, ns a step; None if the session holds no op trace of steps."""
+    op_calls: Mapping[str, OpCalls] = field(default_factory=dict)
+    """Ops of an imported trace by name."""
+    phases: Mapping[str, float] = field(default_factory=dict)
+    """Parts of the wall time, ns: the phases of the ledger."""
+    calls: Mapping[Line, LineNumber] = field(default_factory=dict)
+    """Calls of each task, all of them."""
     python: Mapping[Line, LineNumber] = field(default_factory=dict)
     """Share of the stack samples of the steady steps by line of user code."""
     samples: int = 0
@@ -70,20 +92,35 @@ class Numbers:
     """Flag: it has stacks that ``flame diff`` compares."""
 
     @property
+    def imported(self) -> bool:
+        """Whether it is somebody's recording of a part of a job: its length is not the job's."""
+        return self.manifest.mode == "import"
+
+    @property
     def title(self) -> str:
         """Description of a step; "" without steps."""
-        times = self.report.session.step_times
-        return times.source if times is not None else ""
+        times, traced = self.report.session.step_times, self.report.traced
+        if times is not None:
+            return times.source
+        return traced.name if traced is not None and self.imported and self.total is not None else ""
 
     @property
     def step_ns(self) -> float | None:
-        """Mean time of a steady step of all makers of steps together; None without steps."""
+        """Mean time of a step: of all that were timed or counted, else of the steady steps of all makers together; None
+        without steps.
+        """
+        if self.durations is None:
+            return None
+        if self.total is not None:
+            return self.total.mean_ns
         rate = self.report.session.throughput.steps_per_s
-        return 1e9 / rate if rate and self.durations is not None else None
+        return 1e9 / rate if rate else None
 
     @property
     def sample_ns(self) -> float | None:
         """Mean time of a sample; None if samples are unknown."""
+        if self.total is not None and self.samples_per_step and self.durations is not None:
+            return self.total.mean_ns / self.samples_per_step
         rate = self.report.session.throughput.samples_per_s
         return 1e9 / rate if rate else None
 
@@ -101,22 +138,74 @@ def of_path(path: Path) -> Numbers:
 def of_view(path: Path, view: SessionView) -> Numbers:
     """The numbers of a session in memory; ``path`` is its location."""
     report = analyze.report_of_view(view)
-    session, steps = view.session, view.steps
-    anatomy = view.anatomy
+    session, anatomy = view.session, view.anatomy
     shares, samples = _python(view)
+    durations, total = _traced(view) if session.manifest.mode == "import" else _steps(view)
     return Numbers(
         path=path,
         manifest=session.manifest,
         report=report,
-        durations=steps.durations[steps.steady].astype(np.float64) if steps is not None else None,
+        durations=durations,
+        total=total,
         parts={name: anatomy.per_step_of(name) for name in COMPONENTS} if anatomy is not None else {},
         samples_per_step=_samples_per_step(view),
         memory_bytes=_memory(session),
         ops=_ops(report, session),
+        op_calls=_op_calls(report) if session.manifest.mode == "import" else {},
+        phases=_phases(report),
+        calls=_calls(report, session),
         python=shares,
         samples=samples,
         has_stacks=bool(session.stacks) or samples > 0,
     )
+
+
+def _steps(view: SessionView) -> tuple[F64 | None, Total | None]:
+    """Durations of the timed steady steps, and the total of all if one thread makes them."""
+    steps = view.steps
+    if steps is None:
+        return None, None
+    threads = [one for maker in view.get(step_summary.found) if maker.main for one in maker.threads]
+    return steps.durations[steps.steady].astype(np.float64), totals.of(steps) if len(threads) == 1 else None
+
+
+def _traced(view: SessionView) -> tuple[F64 | None, Total | None]:
+    """The same of the steps of an imported trace."""
+    trace = view.traces.main
+    if trace is None:
+        return None, None
+    found = trace.periods.dur_ns.astype(np.float64)
+    return found, Total(count=len(found), ns=float(found.sum()), made=len(found), timed=len(found))
+
+
+def _op_calls(report: Report) -> dict[str, OpCalls]:
+    found: dict[str, OpCalls] = {}
+    for op in report.ops.ops if report.ops is not None else ():
+        calls, ns = found.get(op.name, OpCalls(0, 0))
+        found[op.name] = OpCalls(calls + op.calls, ns + op.ns)
+    return {name: op for name, op in found.items() if op.calls and op.ns}
+
+
+def _phases(report: Report) -> dict[str, float]:
+    found: dict[str, float] = defaultdict(float)
+    for entry in report.ledger:
+        if entry.maker is None:
+            found[entry.phase] += entry.ns
+    return found
+
+
+def _calls(report: Report, session: Session) -> dict[Line, LineNumber]:
+    """Calls by kind, name and function of the task: its line moves with every edit."""
+    found: dict[Line, LineNumber] = {}
+    for task in report.tasks:
+        place = task.where
+        file = file_key(session.manifest, place.file) if place is not None else ""
+        key = Line(file, place.function if place is not None else "", f"{task.kind} {task.name}")
+        if not task.exact:
+            return {}
+        value = task.count + (found[key].value if key in found else 0.0)
+        found[key] = LineNumber(value=value, place=place, name=task.name)
+    return found
 
 
 def _samples_per_step(view: SessionView) -> float | None:

@@ -229,6 +229,7 @@ def _summary(view: SessionView, framework: JobFramework | None) -> SessionSummar
         framework=_frameworks(view, framework) or "none",
         hosts=1,
         steps=sum(maker.count for maker in makers if maker.main),
+        steps_at_least=step_summary.at_least(view, ended=_end(view)),
         throughput=step_summary.throughput(makers),
         wall_ns=manifest.ended_ns,
         exit_code=manifest.exit_code,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from stepscope.causes.system import gpu
 from stepscope.derive import steps_view
 from stepscope.derive.numeric import intervals
@@ -18,10 +20,14 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.step_makers import Maker
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.view import SessionView
-    from stepscope.model.report.finding import Place
+    from stepscope.model.report.finding import JobEnd, Place
 
 MAX_MAKERS = 20
 MAX_LEFT_OUT = 8
+SHELL_SIGNALS = 128
+"""Exit codes above it say by which signal a job ended."""
+MOST_UNSEEN = 10
+"""Median steps without a record at a killed job's end, from which its steps went on uncounted."""
 
 
 def found(view: SessionView) -> tuple[Maker, ...]:
@@ -73,6 +79,17 @@ def throughput(all_makers: Sequence[Maker]) -> Throughput:
         samples_per_s=sum(known) if known and len(known) == len(samples) else None,
         steps_per_s=sum(rates) if rates else None,
     )
+
+
+def at_least(view: SessionView, *, ended: JobEnd) -> bool:
+    """Whether the steps are more than were counted: a process that was killed lost the count of its last gap."""
+    steps, manifest = view.steps, view.session.manifest
+    code = manifest.exit_code
+    killed = ended in {"memory", "unknown"} or (code is not None and (code < 0 or code > SHELL_SIGNALS))
+    if steps is None or not killed or not len(steps.worker.gaps):
+        return False
+    usual = float(np.median(steps.durations[steps.steady]))
+    return manifest.ended_ns - max(int(steps.ends[-1]), steps.span[1]) > MOST_UNSEEN * usual
 
 
 def choice(view: SessionView) -> tuple[StepChoice, ...]:

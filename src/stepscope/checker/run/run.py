@@ -63,6 +63,8 @@ class FileResult:
     """Number of hits silenced by comments."""
     unused: tuple[Ignore, ...] = ()
     """Comments that silence nothing."""
+    analysed: bool = True
+    """Flag: false if no rule can concern the code: no package that rules know reaches it."""
     cells: Cells = field(default_factory=Cells)
     """Cells of a notebook."""
 
@@ -93,7 +95,8 @@ def check_file(engine: Engine, path: str, todo: Plan) -> FileResult:
         questions.until = math.inf
     ordered = sorted(hits.values(), key=lambda h: (h.span.line, h.span.column, h.code))
     kept, ignored, unused = suppress.split(ordered, suppress.ignores(source))
-    return FileResult(path, kept, "", tuple(failures.values()), ignored, unused, source.cells)
+    unknown = module is None and bool(source.text.strip())
+    return FileResult(path, kept, "", tuple(failures.values()), ignored, unused, not unknown, source.cells)
 
 
 def _quiet(engine: Engine, hit: Hit) -> Hit:

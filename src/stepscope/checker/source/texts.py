@@ -23,6 +23,8 @@ _LONGEST = 250
 _WORD = re.compile(r"\w+")
 NAMED = ("tensorflow", "keras", "numpy", "transformers")
 """Prefixes of the names that rules want. Rules about processes also require one of these."""
+_METHODS = ("numpy",)
+"""Those that are methods, too: every framework has ``.numpy()``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +56,14 @@ def facts(data: bytes) -> Facts:
         module = source[1] if source else ""
         dots = len(module) - len(module.lstrip("."))
         imported.update(_WORD.findall(module), _WORD.findall(names), ["." * dots] if dots else ())
-    named = any(name in text for name in NAMED)
+    named = any(_names(text, name) for name in NAMED)
     return Facts(frozenset(called), frozenset(imported), named, classes, len(data))
+
+
+def _names(text: str, package: str) -> bool:
+    if package not in _METHODS or package not in text:
+        return package in text
+    return re.search(rf"(?<!\.){package}", text) is not None
 
 
 def _classes(text: str) -> Iterator[tuple[str, str]]:

@@ -13,11 +13,13 @@ import numpy as np
 
 from stepscope.derive.kinds import KINDS
 from stepscope.derive.numeric import intervals
+from stepscope.derive.steps import rare
 from stepscope.model.log.events import Traced
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from stepscope.derive.one_step.step_table import StepTable
+    from stepscope.derive.steps.steps import Steps
     from stepscope.model.records import F64, I64, Bool, RecordTable
 
 USUAL_RATIO = 0.5
@@ -99,6 +101,9 @@ def _unusual(table: StepTable, row: int, records: RecordTable, *, other: bool) -
         same = (records.kind == kind) & (records.name == name)
         here = within & same
         ratio, usual = _in_usual_steps(table, row, records.take(same))
+        often = None if other else rare.of(steps, _same(steps, kind, name))
+        if often is not None and often.every > 1.0 and usual:  # timed steps hold few of them, by chance
+            ratio, usual = 1.0 / often.every, often.usual_ns
         time = _clipped(records.take(here), start, end)
         if ratio >= USUAL_RATIO and time < LONGER_FACTOR * usual:
             continue
@@ -119,6 +124,13 @@ def _unusual(table: StepTable, row: int, records: RecordTable, *, other: bool) -
                 other_thread=other,
             )
         )
+    return found
+
+
+def _same(steps: Steps, kind: int, name: int) -> Bool:
+    """Records of the kind and name on the steps' thread."""
+    records = steps.worker.records
+    found: Bool = (records.thread == steps.thread) & (records.kind == kind) & (records.name == name)
     return found
 
 
@@ -144,7 +156,7 @@ def _in_usual_steps(table: StepTable, row: int, records: RecordTable) -> tuple[f
     step: I64 = np.searchsorted(starts, records.start_ns, side="right") - 1
     sums: F64 = np.zeros(len(starts))
     held = np.zeros(len(starts), np.bool_)
-    good = step >= 0
+    good = (step >= 0) & (records.start_ns < table.steps.ends[table.index][step])  # not in a gap after it
     np.add.at(sums, step[good], records.dur_ns[good])
     held[step[good]] = True
     held &= usual

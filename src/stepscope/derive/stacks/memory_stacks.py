@@ -12,6 +12,7 @@ import numpy as np
 
 from stepscope.derive.stacks import native_names
 from stepscope.derive.stacks.frame_kinds import kind_of
+from stepscope.derive.stacks.own_frames import is_ours
 from stepscope.model.session.stacks import Frame, FrameKind
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def places(profile: StackProfile, ours: str = "") -> list[tuple[str, float]]:
 
 def _place(frames: Sequence[Frame], ours: str) -> str:
     """A library's function, an op or other native code where no line of the user is on the stack."""
-    python = [f for f in reversed(frames) if f.kind is FrameKind.PYTHON and not (ours and f.file.startswith(ours))]
+    python = [f for f in reversed(frames) if f.kind is FrameKind.PYTHON and not is_ours(f.file, ours)]
     for frame in python:
         if kind_of(frame) is FrameKind.PYTHON and frame.line and not frame.file.startswith("<"):
             return f"{frame.file.rpartition('/')[2]}:{frame.line} {frame.function}"

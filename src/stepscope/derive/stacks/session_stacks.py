@@ -16,6 +16,7 @@ import numpy as np
 from stepscope.derive.stacks import memory_stacks, op_at_sample
 from stepscope.derive.stacks.merge_profiles import merged
 from stepscope.derive.stacks.op_of_pool_thread import with_ops_of_pool_threads
+from stepscope.derive.stacks.own_frames import is_ours
 from stepscope.derive.stacks.splice import spliced
 from stepscope.model.log.events import Code, Stack, ThreadSeen
 from stepscope.model.log.waits import WaitSeen
@@ -179,7 +180,7 @@ def _profile(worker: Worker, event: str, taken: RecordTable, leaves: Mapping[int
         cut = len(frames) >= _KEPT_FRAMES
         if cut:
             frames.insert(_KEPT_ROOT_FRAMES, LEFT_OUT)
-        frames = [frame for frame in frames if not (ours and frame.file.startswith(ours))]
+        frames = [frame for frame in frames if not is_ours(frame.file, ours)]
         frames += [leaves[stack.id]] if stack.id in leaves else []
         stacks[stack.id] = (
             builder.stack_of(frames),

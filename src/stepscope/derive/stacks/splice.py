@@ -27,6 +27,7 @@ import numpy as np
 
 from stepscope.derive.stacks.frame_kinds import kind_of
 from stepscope.derive.stacks.interpreter_runs import Chains, Run, Runs, filled
+from stepscope.derive.stacks.own_frames import is_ours
 from stepscope.model.session.stacks import UNKNOWN, Frame, FrameKind, StackBuilder, StackFlag
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def spliced(
             rooted = not flag & StackFlag.TRUNCATED
             runs = filled(told[stack][1], near, processes[keys[thread][0]], rooted=rooted)
             chain = _with_runs(chains[stack], runs)
-            numbers.append(builder.stack_of(frame for frame in chain if not (ours and frame.file.startswith(ours))))
+            numbers.append(builder.stack_of(frame for frame in chain if not is_ours(frame.file, ours)))
             flags.append(_flags_of(flag, runs))
             continue
         if UNKNOWN not in (stack, thread) and loops[stack]:
@@ -140,7 +141,7 @@ def spliced(
         key = (stack, python_frames)
         if key not in made:
             chain = _joined(chains[stack], python_frames, loops[stack]) if found is not None else chains[stack]
-            made[key] = builder.stack_of(frame for frame in chain if not (ours and frame.file.startswith(ours)))
+            made[key] = builder.stack_of(frame for frame in chain if not is_ours(frame.file, ours))
         numbers.append(made[key])
         flags.append(flag if found is None else _flags(flag, found))
     samples = replace(native.samples, stack=np.array(numbers, np.int64), flags=np.array(flags, np.int64))

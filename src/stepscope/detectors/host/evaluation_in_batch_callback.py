@@ -10,7 +10,7 @@ multiplies the cost of validation.
 
 ## Evidence
 `evaluation_ratio`: share of the steady wall time, gaps included, inside of these calls, each timed. `steps_between`:
-steady steps per call.
+steps per call, over the whole run.
 
 ## Known limits
 Whether such frequent validation is wanted (early stopping on very long epochs) only the user knows.
@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.numeric import intervals
-from stepscope.derive.steps import gaps
+from stepscope.derive.steps import gaps, rare
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -84,7 +84,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         where = [view.place(row.name.file, row.name.line, row.name.end_line, row.name.text)]
         if name.call_file:
             where.insert(0, view.place(name.call_file, name.call_line, function=name.call_function))
-        between = (steps.steady_count + steps.skipped) / calls
+        often = rare.of(steps, loops & np.isin(records.name, names[inside]))
+        between = often.every if often is not None else (steps.steady_count + steps.skipped) / calls
         yield Seen(
             title=f"the callback {row.name.text} calls model.{name.role} every {between:.3g} batches, "
             f"{format_ns(spent / calls)} each: validation takes {format_ratio(ratio)} of the time",

@@ -23,6 +23,8 @@ HEAD_BYTES = 64 << 10
 """Bytes that suffice to recognise a file."""
 _MOST = 0.5
 """Share of lines that must be folded stacks, in a file that may be of any kind."""
+_LEAST = 0.1
+"""The same of a file that somebody named as one of stacks: headers and remarks of tools may be more than its stacks."""
 _GZIP = b"\x1f\x8b"
 _OTHERS = (
     (b"PERFILE2", "binary data of perf record", "perf script -i FILE > stacks.txt"),
@@ -84,6 +86,13 @@ def read(data: bytes, *, where: str) -> tuple[StackProfile, ...]:
         return pprof.read(data, where=where)
     if perf_script.looks_like(head):
         return perf_script.read(data, where=where)
+    if folded.is_binary(head):
+        raise FormatError(f"{where}: binary data of no known kind; expected {KINDS}")
+    found = folded.share(head, lone=True)
+    if 0 < found <= _LEAST:
+        raise FormatError(
+            f"{where}: text of no known kind: {100 * found:.0f} % of its lines are folded stacks; expected {KINDS}"
+        )
     return (folded.read(data, where=where),)
 
 

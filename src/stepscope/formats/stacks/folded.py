@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _COMMENT = "# "
 _EXPECTED = "expected lines like `main;train;matmul 12` (of perf the text of perf script, not of perf report)"
+_MOST_STRANGE = 0.05
+"""Share of characters that are none, above which a file is binary. Names of functions in another encoding are fewer."""
 _QUOTED = 60
 """Maximum number of characters quoted from a line."""
 
@@ -96,14 +98,21 @@ def read(data: bytes, *, where: str) -> StackProfile:
     )
 
 
-def share(head: bytes) -> float:
-    """The share of lines that are folded stacks, some with a caller's frame; the last line may be cut."""
+def is_binary(head: bytes) -> bool:
+    """Whether a file that begins so is no text: characters that nobody can see, or that are none, are rare in text."""
+    text = text_of(head)
+    strange = sum(char == "\ufffd" or not (char.isprintable() or char in "\t\n\r\f\x1b") for char in text)
+    return strange > _MOST_STRANGE * len(text)
+
+
+def share(head: bytes, *, lone: bool = False) -> float:
+    """The share of lines that are folded stacks, some with a caller unless ``lone``; the last line may be cut."""
     lines = [line.strip() for line in text_of(head).split("\n")]
     whole = [line for line in (lines[:-1] or lines) if line and not line.startswith(("#", "//"))]
     stacks = [
         line for line in whole if _weight(line.rpartition(" ")[2]) is not None and line.rpartition(" ")[0].strip()
     ]
-    return len(stacks) / len(whole) if whole and any(";" in line for line in stacks) else 0.0
+    return len(stacks) / len(whole) if whole and (lone or any(";" in line for line in stacks)) else 0.0
 
 
 def samples_of(stacks: Sequence[int], weights: Sequence[float], flags: Sequence[int]) -> SampleTable:

@@ -32,6 +32,9 @@ class CheckReport(Struct, frozen=True, kw_only=True):
     target: CheckedFor
     files: int
     """Number of files examined, including those that had to be skipped."""
+    not_analysed: tuple[str, ...] = ()
+    """Files that no rule knows: neither TensorFlow, Keras, NumPy nor transformers reaches them. Nothing was found there
+    because nothing was looked for."""
     rules: tuple[str, ...]
     """Codes of the rules that were run."""
     findings: tuple[Finding, ...]

@@ -15,11 +15,17 @@ SCHEMA = "stepscope.compare/1"
 
 Design = Literal["paired", "unpaired", "within"]
 """Design. paired: runs in rounds, one of each side a round. unpaired: groups of runs. within: one run a side."""
-Basis = Literal["sample", "step", "run"]
-"""Basis. sample: times are per sample, because batches differ. step: per step. run: of whole runs without steps."""
-Section = Literal["throughput", "steps", "run", "anatomy", "ops", "python"]
-"""Section. run: wall time and memory. ops: op time by source line. python: share of stack samples by source line."""
-Unit = Literal["ns", "1/s", "bytes", "ratio"]
+Basis = Literal["sample", "step", "run", "ops"]
+"""Basis. sample: times are per sample, because batches differ. step: per step. run: of whole runs without steps. ops:
+of imported traces without steps, each op as often as A ran it."""
+Section = Literal["throughput", "steps", "run", "ledger", "tasks", "anatomy", "ops", "op-calls", "python"]
+"""Section. run: wall time and memory. ledger: parts of the wall time. tasks: calls of each task. ops: op time by source
+line. op-calls: time of one call of an op, of imported traces. python: share of stack samples by source line."""
+RowBasis = Literal["total", "counted", "timed", "ops", "samples", "run"]
+"""What a number was made of. total: the time of as much work on both sides, all of it. counted: all steps, of which
+some were only counted; or all calls. timed: the steps or calls that were timed. ops: an op trace. samples: stack
+samples. run: a measurement of the whole run, which may have done other work."""
+Unit = Literal["ns", "1/s", "bytes", "ratio", "count"]
 Word = Literal["faster", "slower", "less", "more", "same", "undecided", "new", "gone"]
 """Verdict. undecided: the interval contains 1, or there is none. new, gone: seen on one side only."""
 Outcome = Literal["pass", "slower", "cannot-tell"]
@@ -48,8 +54,11 @@ class Difference(Struct, frozen=True, kw_only=True):
 
     section: Section
     name: str
-    """Name: samples_per_s, steps_per_s, mean, p50, p90, p99, wall, memory_peak, a component, or the text of a line."""
+    """Name: samples_per_s, steps_per_s, mean, p50, p90, p99, wall, memory_peak, a component, a phase, a task, an op, or
+    the text of a line."""
     unit: Unit
+    basis: RowBasis = "timed"
+    """What it was made of."""
     where: Place | None = None
     """Place of a line, on the side after if it is there."""
     before: float | None = None
@@ -58,13 +67,17 @@ class Difference(Struct, frozen=True, kw_only=True):
     ratio: float | None = None
     """After / before; null if a side has no value above 0."""
     low: float | None = None
-    """Lower end of the ratio's interval; null if these data give none."""
+    """Lower end of the ratio's interval; null if these data give none. Times of one run a side: as if runs of one
+    program differed by 10 %."""
     high: float | None = None
     """Upper end of the ratio's interval."""
     smallest: float | None = None
     """Smallest relative change that could have been seen here: half the interval's width."""
     runs: int = 0
     """Number of pairs, or of runs of the smaller side."""
+    runs_needed: int | None = None
+    """Runs a side that would decide a change of this size, if runs of one program differ by 10 %; null: one run a side
+    is not all there is, or no number below 200 would."""
     verdict: Word
 
 
@@ -88,7 +101,7 @@ class Gate(Struct, frozen=True, kw_only=True):
     ratio: float | None = None
     """Ratio of times that was judged: after / before."""
     low: float | None = None
-    """Lower end of its interval. With one run a side it includes an assumed spread between runs."""
+    """Lower end of its interval."""
     high: float | None = None
     """Upper end of its interval."""
     text: str

@@ -285,6 +285,8 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
     framework: str
     hosts: int
     steps: int
+    steps_at_least: bool = False
+    """Flag: the job was killed while its steps were only counted, so that the last of them are not in ``steps``."""
     throughput: Throughput
     wall_ns: int = 0
     exit_code: int | None = None

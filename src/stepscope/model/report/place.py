@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from stepscope.model.structs import Struct
 
+NOTEBOOK_CELL = "notebook cell "
+"""Begin of ``Place.file`` for a cell that ran in a kernel: which cell of which notebook is not known there."""
+
 
 class Place(Struct, frozen=True, kw_only=True):
     """A range of source lines. ``file`` is relative to the job's working directory if it lies below it."""

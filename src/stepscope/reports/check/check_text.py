@@ -14,6 +14,8 @@ TAB = 4
 LEAD = 24
 """Columns of a long line that are shown before what is marked."""
 MIN_WIDTH = 40
+MOST_NAMED = 3
+"""Files that the summary names."""
 BOLD, DIM, BLUE = "1", "2", "1;34"
 SEVERITY = {"error": "1;31", "warning": "1;33", "info": "1;36"}
 """SGR parameters (ECMA-48)."""
@@ -52,7 +54,11 @@ def summary(report: CheckReport) -> str:
     hidden = "".join(f", {number} {word}" for number, word in extra if number)
     nothing = "nothing left" if report.fixed else "nothing found"
     target = f"TensorFlow {report.target.tensorflow} ({report.target.source})"
-    first = f"checked {_count(report.files, 'file')} for {target}: {found or nothing}{hidden}"
+    files = _count(report.files - len(report.not_analysed), "file")
+    first = f"checked {files} for {target}: {found or nothing}{hidden}"
+    if report.not_analysed:
+        every = len(report.not_analysed) == report.files and not found
+        first = _not_analysed(report) if every else f"{first}; {_not_analysed(report)}"
     fixes = Counter(r.safety for f in report.findings for r in f.remedies[:1] if r.fix)
     if not fixes:
         return first
@@ -61,6 +67,13 @@ def summary(report: CheckReport) -> str:
     if more and not safe:
         more = more.replace(" more with", " fixable with")
     return f"{first}\n[*] {', '.join(part for part in (safe, more) if part)}"
+
+
+def _not_analysed(report: CheckReport) -> str:
+    """``2 files not analysed: no rule knows them (train.py, model.py)``."""
+    names = [printable(path) for path in report.not_analysed]
+    listed = ", ".join(names[:MOST_NAMED]) + (" ..." if len(names) > MOST_NAMED else "")
+    return f"{_count(len(names), 'file')} not analysed: no rule knows {'them' if len(names) > 1 else 'it'} ({listed})"
 
 
 def printable(text: str) -> str:

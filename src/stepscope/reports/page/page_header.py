@@ -76,7 +76,7 @@ def _tiles(report: Report) -> list[tuple[str, str, str]]:
             if times.warmup_steps
             else ""
         )
-        tiles.append(("Steps", f"{summary.steps:,}", warm))
+        tiles.append(("Steps", words.steps_text(summary).rpartition(" ")[0], warm))
         tiles += [("GPU busy", f"{words.percent(busy)} %", "of the steady steps")] if busy is not None else []
     if not summary.steps:
         for label, key, unit, value in (
