@@ -22,9 +22,9 @@ KINDS = {
 MIN_HELD = 0.10
 """Share of the step from which a job is said to be held up."""
 MIN_GAIN = 0.05
-"""Smallest gain of which a speed is told."""
+"""Smallest gain of which a speed is said."""
 WIDE = 1.5
-"""Ratio of the bounds of a speed from which both are told."""
+"""Ratio of the bounds of a speed from which both are said."""
 NEARLY_ALL = 0.95
 """Share from which a speed has no upper bound that says anything."""
 DIGITS_BELOW = 3
