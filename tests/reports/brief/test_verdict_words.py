@@ -75,7 +75,7 @@ def test_without_findings() -> None:
     """Nothing significant, no cause, and no known saving are told apart."""
     assert verdict_words.text(clean()) == "Nothing significant found: compute takes 89 % of each step."
     assert verdict_words.text(clean(entry(0.31))) == "No cause found: 31 % of the time is not explained."
-    listed = replace(clean(entry(1.0, "general")), findings=(general(),))
+    listed = replace(clean(entry(0.9, "general"), entry(0.1)), findings=(general(),))
     assert verdict_words.text(listed).startswith(
         "Nothing with a known saving found; the largest part: garbage collection"
     )

@@ -51,10 +51,11 @@ def _what(report: Report) -> str:
 def _without_findings(report: Report) -> str:
     if words.is_imported(report) or not report.session.steps:
         return _sentence(verdict.nothing_text(report))
+    general = verdict.listed(report)
+    if general and general[0].cost.high >= report.unexplained_ratio:
+        return _sentence(f"nothing with a known saving found; the largest part: {titles.title(general[0])}")
     if verdict.unexplained_text(report):
         return f"No cause found: {words.percent(report.unexplained_ratio)} % of the time is not explained."
-    if general := verdict.listed(report):
-        return _sentence(f"nothing with a known saving found; the largest part: {titles.title(general[0])}")
     return _sentence(f"{verdict.NOTHING}{_most(report)}")
 
 
