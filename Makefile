@@ -70,6 +70,18 @@ test: $(VENV)/.stamp system-deps venv-tf215 ## all tests; what fails runs again 
 test-fast: $(VENV)/.stamp ## the tests that start no TensorFlow and no browser
 	@$(PYTEST) -m "not tf and not browser and not slow" $(ARGS)
 
+# ---- a wheel ---------------------------------------------------------------------------------------------------
+
+.PHONY: wheel
+wheel: $(VENV)/.stamp ## dist/stepscope-VERSION-py3-none-any.whl, to install anywhere
+	@rm -rf dist
+	@$(BIN)/python -m pip wheel $(PIP_FLAGS) --no-deps --wheel-dir dist .
+	@ls dist/*.whl
+
+.PHONY: wheel-check
+wheel-check: wheel ## installs that wheel in an empty environment and runs it there
+	@scripts/try-wheel.sh dist/*.whl $(PYTHON) requirements/constraints.txt
+
 # ---- static checks ---------------------------------------------------------------------------------------------
 
 .PHONY: check

@@ -16,6 +16,7 @@ from types import ModuleType
 import msgspec
 
 from stepscope.model.report import (
+    brief,
     check,
     compare,
     doctor,
@@ -70,6 +71,7 @@ def schemas() -> dict[str, dict[str, object]]:
     """The published schemas by file name."""
     return {
         "report-1.json": schema(finding.Report, finding.SCHEMA, *REPORT),
+        "brief-1.json": schema(brief.Brief, brief.SCHEMA, brief, place),
         "check-1.json": schema(check.CheckReport, check.SCHEMA, check, finding, place),
         "memory-1.json": schema(memory_map.MemoryMap, memory_map.SCHEMA, memory_map),
         "compare-1.json": schema(compare.CompareReport, compare.SCHEMA, compare, place),

@@ -1,4 +1,4 @@
-"""Makes the pictures of docs/images from a real session: terminal, offline report, overview, timeline.
+"""Makes the pictures of docs/images from a real session: offline report, overview, timeline.
 
 Usage: pictures.py [--session FOLDER]
 
@@ -21,27 +21,16 @@ from pathlib import Path
 
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
-from rich.console import Console
-from rich.terminal_theme import MONOKAI
-from rich.text import Text
 
-from stepscope.app.report import analyze
-from stepscope.reports import text
 from stepscope.store.layout import key_of
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
 MOST_BYTES = 300_000
-COLUMNS = 112
 COLOURS = 64
 TOKEN = "0123456789abcdef0123456789abcdef"
 COMMAND = ("python", "demo_train.py")
 DRAWN = "() => document.querySelector('.tl-canvas')?.dataset.state === 'drawn'"
-SHOT = """<!doctype html><meta charset="utf-8"><style>
-body {{ margin: 0; background: #17191d; color: #dcdfe4; width: max-content; padding: 14px 18px }}
-pre {{ margin: 0; font: 14px/1.35 "DejaVu Sans Mono", monospace }}
-.r1 {{ color: inherit }}
-</style><pre>{code}</pre>"""
 
 
 def record(folder: Path) -> Path:
@@ -72,25 +61,6 @@ def keep(name: str, shot: bytes) -> int:
     )
     picture.save(IMAGES / name, optimize=True)
     return (IMAGES / name).stat().st_size
-
-
-def terminal(browser: Browser, session: Path) -> bytes:
-    """What ``stepscope run`` prints at the end of the job."""
-    shown = text.render(
-        analyze.analyze(session),
-        color=True,
-        width=COLUMNS,
-        session_path=session.name,
-        html_path=f"{session.name}/report.html",
-    )
-    console = Console(record=True, width=COLUMNS + 2, file=io.StringIO(), force_terminal=True, color_system="truecolor")
-    console.print(Text.from_ansi(f"$ stepscope run {' '.join(COMMAND)}\n{shown}"))
-    page = browser.new_page(viewport={"width": 1200, "height": 600})
-    code = console.export_html(theme=MONOKAI, inline_styles=True, code_format="{code}")
-    page.set_content(SHOT.format(code=code))
-    shot = page.locator("body").screenshot()
-    page.close()
-    return shot
 
 
 def traced(session: Path) -> str:
@@ -160,8 +130,7 @@ def main() -> None:
         session = unnamed(asked.session or record(folder), folder / "shown" / "demo_train.stepscope")
         path = shutil.which("chromium") or shutil.which("chromium-browser")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
-        shots = [("terminal.png", terminal(browser, session))]
-        shots += [*reports(browser, session), *pages(browser, session, folder)]
+        shots = [*reports(browser, session), *pages(browser, session, folder)]
         browser.close()
     sizes = {name: keep(name, shot) for name, shot in shots}
     for name, size in sizes.items():

@@ -68,9 +68,11 @@ def test_detectors_name_existing_commands() -> None:
 def test_text(session: Path) -> None:
     """Text comes on stdout, plain where that is no terminal."""
     shown = call("report", str(session)).stdout
-    assert shown.startswith("stepscope   600 steps")
+    assert shown.startswith("stepscope   Input-bound: 61 %")
+    assert len(shown.splitlines()) <= 12
     assert "\x1b" not in shown
-    assert f"stepscope report {session}" in shown.replace("\n          ", " ")
+    assert "report      stepscope report " in shown
+    assert call("report", str(session), "-v").stdout.startswith("stepscope   600 steps")
 
 
 @pytest.mark.parametrize(
@@ -90,6 +92,16 @@ def test_json_is_the_report(session: Path, samples: ModuleType) -> None:
     """The JSON on stdout is one document."""
     data = json.loads(call("report", str(session), "--format", "json").stdout)
     assert data["findings"][0]["code"] == samples.input_bound().findings[0].code
+
+
+def test_brief_json(session: Path) -> None:
+    """The short form is JSON of at most 4,000 bytes; it is refused for other formats."""
+    shown = call("report", str(session), "--format", "json", "--brief").stdout
+    assert len(shown.encode()) <= 4000
+    assert json.loads(shown)["schema"] == "stepscope.brief/1"
+    for words in (["--brief"], ["--brief", "--format", "md"], ["--brief", "--format", "json", "--step", "3"]):
+        with pytest.raises(UsageError, match="--format json"):
+            call("report", str(session), *words)
 
 
 def test_sources_are_shown(session: Path) -> None:
@@ -162,7 +174,7 @@ def test_the_latest_session(session: Path, monkeypatch: pytest.MonkeyPatch) -> N
     (session.parent / "no.stepscope").mkdir()
     done = call("report")
     assert done.stderr == "stepscope: a.stepscope\n"
-    assert done.stdout.startswith("stepscope   600 steps")
+    assert done.stdout.startswith("stepscope   Input-bound: 61 %")
 
 
 @pytest.mark.parametrize(

@@ -215,11 +215,11 @@ def reported(session: Path, *, color: bool, width: int) -> str:
         OSError: it cannot be written.
     """
     from stepscope.app.report import analyze
-    from stepscope.reports import text
+    from stepscope.reports import terminal
 
     report = analyze.write_reports(session)
     page = str(session / "report.html")
-    return text.render(report, color=color, width=width, session_path=str(session), html_path=page)
+    return terminal.render(report, color=color, width=width, session_path=str(session), html_path=page)
 
 
 def _found(paths: Sequence[Path]) -> tuple[list[Part], list[Diagnostic]]:

@@ -214,17 +214,17 @@ def _line(text: str) -> None:
 
 
 def _report_text(session: Path, *, verbose: bool) -> str:
-    """The report for this terminal; if it cannot be rendered again, the text stored in the session."""
+    """The report for this terminal, or all of it; "" if there is none."""
     import msgspec
 
     from stepscope.model.report.finding import Report
-    from stepscope.reports import text
+    from stepscope.reports import terminal
 
     try:
         report = msgspec.json.decode((session / REPORT_JSON).read_bytes(), type=Report)
     except (OSError, msgspec.DecodeError):
         return ""
-    return text.render(
+    return terminal.render(
         report,
         color=sys.stderr.isatty() and not os.environ.get("NO_COLOR"),
         width=shutil.get_terminal_size((120, 24)).columns,

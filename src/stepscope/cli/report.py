@@ -33,6 +33,12 @@ ENDINGS |= {".html": "html", ".htm": "html", ".md": "md", ".markdown": "md"}
     help="text for people (default), json for programs, html for one offline page, md for issues and chat. "
     "With -o, the file's extension decides.",
 )
+@click.option(
+    "--brief",
+    is_flag=True,
+    help="With json: at most 4 kB: the verdict, the first three findings with place, cost, remedy and the command that "
+    "proves it, and what is not known.",
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file instead of the terminal.")
 @click.option(
     "--tasks", is_flag=True, help="With text: also list every task, with count, rate, times, outliers and trend."
@@ -55,7 +61,7 @@ ENDINGS |= {".html": "html", ".htm": "html", ".md": "md", ".markdown": "md"}
     "-v",
     "--verbose",
     is_flag=True,
-    help="With text: every reason why detectors could not decide, and their codes.",
+    help="With text: all of it, not only twelve lines, and every reason why detectors could not decide.",
 )
 def report(
     session: Path | None,
@@ -64,6 +70,7 @@ def report(
     step: str | None,
     price: float,
     *,
+    brief: bool,
     tasks: bool,
     verbose: bool,
 ) -> None:
@@ -73,6 +80,8 @@ def report(
     from stepscope.app.report import analyze, rendering  # noqa: PLC0415 - numpy and pyarrow: not for --help
 
     form = format_ or _format_of(output)
+    if brief and (form != "json" or step is not None):
+        raise UsageError("--brief is a form of the report as JSON; expected --format json, without --step")
     if session is None:
         session = latest()
         click.echo(f"stepscope: {session}", err=True)
@@ -88,7 +97,7 @@ def report(
         color = output is None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         data = _text(found, session, color=color, tasks=tasks, verbose=verbose, price=price)
     else:
-        data = rendering.render(found, session, form)
+        data = rendering.brief(found, session) if brief else rendering.render(found, session, form)
     _write(data, output)
     if form == "text" and found.session.member and (partners := merge.offer(session)):
         click.echo(f"members   {partners}", err=True)
@@ -124,10 +133,10 @@ def _format_of(output: Path | None) -> str:
 
 
 def _text(found: Report, session: Path, *, color: bool, tasks: bool, verbose: bool, price: float) -> str:
-    from stepscope.reports import task_rows, text  # noqa: PLC0415 - as above
+    from stepscope.reports import task_rows, terminal  # noqa: PLC0415 - as above
 
     page = session / "report.html"
     width = shutil.get_terminal_size((120, 24)).columns
     where = {"session_path": str(session), "html_path": str(page) if page.is_file() else ""}
-    shown = text.render(found, color=color, width=width, verbose=verbose, price=price, **where)
+    shown = terminal.render(found, color=color, width=width, verbose=verbose, price=price, **where)
     return f"{shown}\n{task_rows.render(found, width=width)}" if tasks else shown

@@ -84,7 +84,10 @@ def _beside(port: str | None) -> beside.BesideJob | None:
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print no report at the end.")
 @click.option(
-    "-v", "--verbose", is_flag=True, help="Also print every reason why detectors could not decide, and their codes."
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Print the whole report, not only twelve lines, and every reason why detectors could not decide.",
 )
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context

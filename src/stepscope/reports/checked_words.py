@@ -128,8 +128,15 @@ def _without_signal(left: list[Checked]) -> list[Blind]:
 def checked_short(checked: Iterable[Checked]) -> str:
     """``47 clear, 10 could not decide: no op trace (stepscope trace JOB)``: with the one command that helps most."""
     rows = list(checked)
+    clear = f"{sum(c.outcome == 'clear' for c in rows)} clear" if rows else "no detector ran"
+    return SEPARATOR.join([clear, *blind_items(rows)])
+
+
+def blind_items(checked: Iterable[Checked]) -> list[str]:
+    """The detectors that failed, and those that could not decide, with the one command that helps most."""
+    rows = list(checked)
     reasons = blind_reasons(c for c in rows if could_not_look(c))
-    items = [f"{sum(c.outcome == 'clear' for c in rows)} clear" if rows else "no detector ran"]
+    items = []
     if failed := [printable(c.detector) for c in rows if c.outcome == "failed"]:
         items.append(f"{len(failed)} failed: {', '.join(failed)}")
     items += [f"{len(codes)} {said}" for said, codes in elsewhere(rows).items()]
@@ -139,7 +146,7 @@ def checked_short(checked: Iterable[Checked]) -> str:
         said = f"{first.missing} ({said})" if first.missing and said else first.missing or said
         others = f"; {plural(len(reasons) - 1, 'more reason')}: --verbose" if len(reasons) > 1 else ""
         items.append(f"{sum(len(one.detectors) for one in reasons)} could not decide: {said}{others}")
-    return SEPARATOR.join(items)
+    return items
 
 
 def checked_long(checked: Iterable[Checked]) -> list[str]:

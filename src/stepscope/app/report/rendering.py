@@ -8,6 +8,7 @@ from stepscope.app.bundle import open_session
 from stepscope.app.report import step_detail
 from stepscope.derive.view import SessionView
 from stepscope.reports import json_report, markdown, step_text
+from stepscope.reports.brief import document
 from stepscope.reports.page import html
 
 if TYPE_CHECKING:
@@ -22,6 +23,11 @@ def render(found: Report, session: Path, form: str) -> str:
         return json_report.encode(found).decode()
     sources = open_session(session).sources
     return html.render(found, sources=sources) if form == "html" else markdown.render(found, sources=sources)
+
+
+def brief(found: Report, session: Path) -> str:
+    """The report as JSON of at most 4,000 bytes."""
+    return document.encode(found, str(session)).decode()
 
 
 def steps(session: Path, which: str, form: str) -> str:

@@ -183,8 +183,8 @@ def _finding(view: SessionView, ops: NodeCosts, cost: _Cost, params: Params) -> 
     elif penalties:
         why = f", for a regularizer{f' in {_name(taken[0])}' if taken else ''} that takes the whole table"
     return Seen(
-        title=f"each step looks up {touched} of the {rows:,} rows of {_table(ops, found)} but works on all of "
-        f"them{why}: {format_ratio(share.ratio)} of the step",
+        title=f"each step works on all of {_table(ops, found)}: it looks up {touched} of the {rows:,} rows{why}, "
+        f"{format_ratio(share.ratio)} of the step",
         confidence=0.8 if found.rows else 0.7,
         where=tuple(dict.fromkeys([*changed, *taken, *by_hand, *lookups])),
         evidence=(

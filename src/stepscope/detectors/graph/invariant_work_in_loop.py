@@ -114,8 +114,8 @@ def _finding(view: SessionView, ops: OpCosts, work: InvariantWork, cost: _Cost, 
     places = graph_pattern.places(view, ops.index, heavy)
     where = f" in {places[0].function}" if places and places[0].function else ""
     return Seen(
-        title=f"a loop of the graph recomputes the same {' and '.join(kinds)}{where} in each of its "
-        f"{cost.turns:,.0f} iterations, from values that no iteration changes: {format_ratio(share.ratio)} of the step",
+        title=f"a loop of the graph recomputes the same {' and '.join(kinds)}{where}: in each of its "
+        f"{cost.turns:,.0f} iterations, from values that no iteration changes, {format_ratio(share.ratio)} of the step",
         confidence=0.85,
         where=places,
         evidence=(

@@ -104,7 +104,7 @@ def _finding(view: SessionView, ops: OpCosts, found: Sequence[ProductChain], cos
     part = saved / share.ratio if share.ratio else 0.0
     rows, columns = largest.shape
     return Seen(
-        title=f"matrix products in the wrong order create an intermediate matrix of {rows:,} x {columns:,}: "
+        title=f"matrix products in the wrong order: they make an intermediate matrix of {rows:,} x {columns:,}, "
         f"{format_ratio(share.ratio)} of the step; the other order takes {format_ratio(largest.left)} of the work",
         confidence=0.85,
         where=graph_pattern.places(view, ops.index, [row for one in found for row in (one.first, one.second)]),
