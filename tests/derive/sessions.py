@@ -44,15 +44,10 @@ from stepscope.wire.kinds import Flag, Kind
 
 T = TypeVar("T", bound=Table)
 
-US = 1_000
-MS = 1_000_000
-S = 1_000_000_000
-MAIN = 1
-"""The thread that makes the steps."""
-POOL = 2
-"""A thread of tf.data's."""
-CWD = "/job"
-SCRIPT = "/job/train.py"
+US, MS, S = 1_000, 1_000_000, 1_000_000_000
+MAIN, POOL = 1, 2
+"""The thread that makes the steps, and one of tf.data's."""
+CWD, SCRIPT = "/job", "/job/train.py"
 
 
 class Frame(NamedTuple):
@@ -100,6 +95,9 @@ class Call:
         flags = int(self.kind) << 8
         self.job.records.append(_Record(at, total, calls, self.name.id, Kind.COUNTS, flags, thread))
         return self
+
+
+_USUAL = (Framework(name="tensorflow", version="2.21.0"), Framework(name="keras", version="3.12.0"))
 
 
 @dataclass
@@ -335,10 +333,7 @@ class Job:
         """The process."""
         info = WorkerInfo(key=str(self.pid), pid=self.pid, command=self.command, allocator=self.allocator)
         known = any(isinstance(event, Framework) for event in self.events)
-        imported = (
-            [] if known else [Framework(name="tensorflow", version="2.21.0"), Framework(name="keras", version="3.12.0")]
-        )
-        return read(info, self.table(), [*self.events, *imported], self.graphs)
+        return read(info, self.table(), [*self.events, *(() if known else _USUAL)], self.graphs)
 
     def session(self) -> Session:
         """The whole session."""

@@ -18,8 +18,8 @@ from stepscope.detectors.base import present, run
 from stepscope.detectors.registry import ALL
 from stepscope.detectors.signals import Signal, given, hint
 from stepscope.experiments import interventions, plan
+from stepscope.model.frameworks import parts_of
 from stepscope.model.report.finding import Checked, Component, Report
-from stepscope.model.report.frameworks import parts_of
 from stepscope.reports import checked_words, text
 
 OTHERS: dict[str, Callable[[], Job]] = {

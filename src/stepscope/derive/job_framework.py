@@ -8,10 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive.kinds import KINDS
 from stepscope.derive.unmeasured import OPTIMIZER
+from stepscope.model import frameworks
+from stepscope.model.frameworks import KERAS, LEGACY_KERAS, PLAIN, TITLES
 from stepscope.model.log.events import Framework
-from stepscope.model.report import frameworks
-from stepscope.model.report.frameworks import KERAS, LEGACY_KERAS, PLAIN, TITLES
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 SAMPLED = frozenset({"tensorflow", "onnxruntime"})
 """Frameworks whose import starts the sampling of Python stacks (``agent.bootstrap.COMPUTES``; a test compares)."""
-_ANYWHERE = frozenset({Kind.STEP, Kind.SPAN, Kind.METRIC, Kind.GC, Kind.SAMPLE, Kind.TICK, Kind.COUNTS, Kind.REST})
-"""Kinds of records that a program without a framework makes, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +80,7 @@ def untraced(view: SessionView) -> str:
 def _unknown(view: SessionView) -> bool:
     """Whether something was recorded that a program without a framework does not make."""
     kinds = {int(kind) for worker in view.workers for kind in set(worker.records.kind.tolist())}
-    return not kinds or not kinds <= {int(kind) for kind in _ANYWHERE}
+    return not kinds or not kinds <= {int(kind) for kind, about in KINDS.items() if about.anywhere}
 
 
 def _computes(view: SessionView, imported: Collection[str], backend: str) -> tuple[str, ...]:

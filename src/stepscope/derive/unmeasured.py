@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stepscope.model.frameworks import TITLES
 from stepscope.model.log.program import DataLoaderMade
-from stepscope.model.report.frameworks import TITLES
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from stepscope.detectors.costs import compute_ratio, cost_of
 from stepscope.detectors.ranking import meet, rank
 from stepscope.detectors.signals import HINTS, IMPORTED_HINTS, IN_FILES, OF_DEVICES, Signal, given, hint
 from stepscope.errors import DamagedError
+from stepscope.model.frameworks import NOT_FOR, TF_DATA
 from stepscope.model.log.events import Traced
 from stepscope.model.report.finding import Checked, Diagnostic, Finding, severity_of
-from stepscope.model.report.frameworks import NOT_FOR, TF_DATA
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

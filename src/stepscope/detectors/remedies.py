@@ -146,7 +146,7 @@ def loader_workers(view: SessionView) -> str:
 
 
 def _idle_cpus(view: SessionView) -> float:
-    """CPUs that nobody used during the steps; one where that is not known."""
+    """CPUs that were free during the steps; one where that is not known."""
     used = view.get(contention.build)
     if used is not None:
         return used.available - used.got - used.withheld

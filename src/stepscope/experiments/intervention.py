@@ -35,7 +35,7 @@ class Intervention:
     lifts: frozenset[ComponentName]
     """Components of the step that it removes or shortens."""
     on: frozenset[str]
-    """Parts of a job that it can change (``model.report.frameworks``); empty: any Python program."""
+    """Parts of a job that it can change (``model.frameworks``); empty: any Python program."""
 
 
 def made(

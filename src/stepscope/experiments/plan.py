@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from stepscope.experiments import proofs
 from stepscope.experiments.interventions import ALL, parse, reaches
-from stepscope.model.report.frameworks import parts_of
+from stepscope.model.frameworks import parts_of
 from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
 from stepscope.wire import trials
 

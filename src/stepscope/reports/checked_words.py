@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.model.report.frameworks import NOT_FOR
+from stepscope.model.frameworks import NOT_FOR
 from stepscope.reports.words import SEPARATOR, plural, printable
 
 if TYPE_CHECKING:

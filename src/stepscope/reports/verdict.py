@@ -137,7 +137,7 @@ def is_general(finding: Finding) -> bool:
 
 
 def machine(report: Report) -> Finding | None:
-    """The load of the machine, if other findings stand beside it: it slows all of them and explains none."""
+    """The load of the machine, if there are other findings: it slows all of them and explains none."""
     mine = next((f for f in report.findings if f.code == CONTENTION and not f.where), None)
     return mine if mine is not None and any(f is not mine for f in words.significant(report)) else None
 

@@ -12,7 +12,8 @@ import unicodedata
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from stepscope.model.report import frameworks, metric_words
+from stepscope.model import frameworks
+from stepscope.model.report import metric_words
 from stepscope.model.report.components import COMPONENTS
 from stepscope.units import format_bytes, format_ns, format_rate, singular
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from tests.derive.counted_steps import COUNTED, PERIOD, WINDOW, with_gap
 from tests.derive.sessions import MS, Job, S
-from tests.derive.steps.test_gaps import COUNTED, PERIOD, WINDOW, with_gap
 
 from stepscope.derive.steps import totals
 from stepscope.derive.steps.steps import Steps

@@ -43,8 +43,8 @@ from stepscope.derive.steps.anatomy import NAMED_BY
 from stepscope.derive.view import SessionView
 from stepscope.detectors import base, registry
 from stepscope.errors import DamagedError
+from stepscope.model import frameworks
 from stepscope.model.log.events import FRAMEWORKS, AgentDiagnostic
-from stepscope.model.report import frameworks
 from stepscope.model.report.components import COMPONENTS, ComponentName
 from stepscope.model.report.finding import Component, Diagnostic, LineHeat, Place, Report, SessionSummary, SourceCheck
 from stepscope.model.report.step_summary import StepTimes

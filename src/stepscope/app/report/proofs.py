@@ -33,7 +33,7 @@ def annotated(
 ) -> tuple[Finding, ...]:
     """Findings of a run with the command of their first trial, except those whose remedies have a command already.
 
-    ``parts``: of the job (``model.report.frameworks``); a trial that reaches none of them is not offered.
+    ``parts``: of the job (``model.frameworks``); a trial that reaches none of them is not offered.
     """
     if manifest.mode != "run" or not manifest.command:
         return tuple(findings)

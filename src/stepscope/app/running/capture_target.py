@@ -11,7 +11,7 @@ from stepscope.collector.captures.asked import Asked
 from stepscope.derive.steps import step_work
 from stepscope.errors import CaptureError
 from stepscope.model.api.capture_ask import DEFAULT_RUNS, DEFAULT_STEPS
-from stepscope.model.report.frameworks import TITLES
+from stepscope.model.frameworks import TITLES
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

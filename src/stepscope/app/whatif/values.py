@@ -16,8 +16,8 @@ from stepscope.experiments import interventions
 from stepscope.experiments.plan import Candidate
 from stepscope.experiments.values import measured
 from stepscope.experiments.values.claims import MIN_RATIO, derive
+from stepscope.model.frameworks import parts_of
 from stepscope.model.log.values import FunctionWatched, ValueSeen
-from stepscope.model.report.frameworks import parts_of
 from stepscope.model.report.whatif import WhatIfClaim, WhatIfPlace, WhatIfReport, WhatIfRun, WhatIfValues
 from stepscope.store import open_session
 

@@ -10,7 +10,7 @@ including idle pool threads. A step loses
   is unknown, the loss lies between that of one CPU and that of all, and the report gives the middle. Steps as short as
   a scheduler's slice show it, too: the fastest of them had the CPUs.
 
-A thread that sleeps, or waits for a file, loses nothing, whoever has the CPUs; what the input loses is the input's.
+A thread that sleeps, or waits for a file, loses nothing by it; what the input loses is the input's.
 
 Only what others took counts: a job with more runnable threads than CPUs makes itself wait.
 

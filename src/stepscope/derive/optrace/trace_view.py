@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from stepscope.derive.optrace.steps.step_parts import Breakdown
     from stepscope.derive.optrace.steps.step_periods import Periods
     from stepscope.derive.optrace.steps.trace_lanes import Lanes
-    from stepscope.model.records import Bool
     from stepscope.model.session.optrace import OpTrace
 
 Framework = Literal["tensorflow", "jax", "torch"]
@@ -83,12 +82,7 @@ class OpView:
     @cached_property
     def domain(self) -> Domain:
         """Kinds of the host's events, and for whom they ran."""
-        return activity.build(self.trace, self.beside)
-
-    @cached_property
-    def beside(self) -> Bool | None:
-        """Events on threads that do not work for the steps; None if all may do so."""
-        return step_threads.beside(self.trace, self._marked.line)
+        return activity.build(self.trace, step_threads.beside(self.trace, self._marked.line))
 
     @cached_property
     def _marked(self) -> Periods:
@@ -103,9 +97,9 @@ class OpView:
         if marked.how is None or marked.plane == device:
             return marked
         if device >= 0:
-            work = device_periods.of_launches(launch_times.build(self.trace, self.domain, device))
-        else:
-            work = host_runs.build(self.trace)
+            launches = launch_times.build(self.trace, self.domain, device)
+            return device_periods.follow(self.trace, marked, device_periods.of_launches(launches))
+        work = host_runs.build(self.trace)
         return device_periods.follow(self.trace, marked, work) if work is not None else marked
 
     @cached_property

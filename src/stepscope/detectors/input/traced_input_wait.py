@@ -44,6 +44,7 @@ from stepscope.derive.python.random_draws import Draw
 from stepscope.detectors import drawn, trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.detectors.remedies import loader_workers
+from stepscope.model.report.components import Trait, components_with
 from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
@@ -200,17 +201,14 @@ def _of_python(view: SessionView, trace: OpView, maker: Producer, params: Params
 
 def _of_nobody(trace: OpView, params: Params) -> Iterator[Undecided]:
     """The steps' thread may wait for input, and nothing in the trace says what makes the batches."""
-    idle = ("input-wait",) if _tells_next(trace) else ("input-wait", "other-python")
+    idle = ("input-wait",) if _tells_next(trace) else components_with(Trait.PERHAPS_WAIT)
     ratio = trace.breakdown.ratio(*idle)
     if ratio < params.min_wait_ratio:
         return
     hint = f"the trace does not show what makes its batches ({_ELSEWHERE[trace.framework]})"
-    if trace.beside is not None:
-        other = step_threads.busiest(trace.trace, trace.beside, trace.breakdown.when(*idle))
-        if other is not None and other.ratio >= params.min_maker_ratio:
-            hint += (
-                f". Meanwhile {other.thread} runs {other.op} and other ops, {format_ratio(other.ratio)} of that time"
-            )
+    other = step_threads.busiest(trace.trace, trace.domain.beside, trace.breakdown.when(*idle))
+    if other is not None and other.ratio >= params.min_maker_ratio:
+        hint += f". Meanwhile {other.thread} runs {other.op} and other ops, {format_ratio(other.ratio)} of that time"
     if trace.breakdown.ratio("input-wait") >= params.min_wait_ratio:
         yield _open(trace, hint)
     else:
@@ -219,7 +217,7 @@ def _of_nobody(trace: OpView, params: Params) -> Iterator[Undecided]:
 
 
 def _tells_next(trace: OpView) -> bool:
-    """Whether each batch taken is an event, whoever makes it: a tracer records calls of ``next``, kineto does not."""
+    """Whether each batch taken is an event: a tracer records calls of ``next``, kineto does not."""
     domain = trace.domain
     return trace.framework != "torch" and bool((domain.loop_python | (domain.activity == Activity.GET_NEXT)).any())
 

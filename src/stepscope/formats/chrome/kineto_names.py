@@ -31,7 +31,7 @@ _CATEGORIES = {
     "cpu_instant_event": Category.MEMORY,
 }
 _EXCHANGES = ("nccl:", "c10d::", "gloo:", "mpi:", "ucc:", "xccl:", "record_param_comms")
-"""Names of exchanges: ops, or annotations where a backend of torch.distributed has a thread of its own."""
+"""Names of exchanges: ops, or annotations where a backend of torch.distributed has its thread."""
 _KNOWN = {*_CATEGORIES, *DEVICE_CATEGORIES, *ANNOTATIONS, "user_annotation", "trace", "ac2g", "fwdbwd"}
 KNOWN = frozenset(_KNOWN)
 """Lower-case categories that only kineto writes."""

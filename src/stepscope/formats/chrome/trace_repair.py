@@ -2,7 +2,7 @@
 
 Writers put names into their files as they are: bytes that are not UTF-8, control characters, a line of source code with
 its quotes and line break (pytorch issues 113001, 136180, 130622). A job that dies leaves a cut event. Each event is an
-object of its own, so that those around a broken one are whole.
+object, so that those around a broken one are whole.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def read(data: bytes, *, where: str) -> StackProfile:
 
 
 def is_binary(head: bytes) -> bool:
-    """Whether a file that begins so is no text: characters that nobody can see, or that are none, are rare in text."""
+    """Whether a file that begins so is no text: characters that cannot be seen, or that are none, are rare in text."""
     text = text_of(head)
     strange = sum(char == "\ufffd" or not (char.isprintable() or char in "\t\n\r\f\x1b") for char in text)
     return strange > _MOST_STRANGE * len(text)

@@ -48,6 +48,8 @@ class Trait(enum.Enum):
     """Component whose records are written in gaps of the duty cycle, too: observed steps need not stand for them."""
     PHASE = 5
     """Component that is also a phase of the ledger, of the same name: what a turn has apart from its steps."""
+    PERHAPS_WAIT = 6
+    """Part of a trace in which the steps' thread may wait for a batch, if the trace does not tell each call of ``next``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +102,7 @@ COMPONENTS: dict[ComponentName, About] = {
         dark="#e69f00",
         page="#d55e00",
         drawn="input",
-        traits=(Trait.HOST, Trait.RISE_EXPLAINED),
+        traits=(Trait.HOST, Trait.RISE_EXPLAINED, Trait.PERHAPS_WAIT),
     ),
     "call": About(
         word="compute",
@@ -238,7 +240,7 @@ COMPONENTS: dict[ComponentName, About] = {
         dark="#ece07a",
         page="#009e73",
         drawn="python",
-        traits=(Trait.HOST,),
+        traits=(Trait.HOST, Trait.PERHAPS_WAIT),
     ),
 }
 """Components in the order of the report's columns."""

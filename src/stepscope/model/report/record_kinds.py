@@ -59,10 +59,14 @@ class About:
     """Title of a step that is such a call, made of ``text`` and ``role`` of its name."""
     rank: int | None = None
     """How much such calls say about a step: the least rank says most. None: they make no steps."""
+    anywhere: bool = False
+    """Whether a program without a framework makes such records, too."""
 
 
 KINDS: dict[str, About] = {
-    "step": About(drawn="step", happens="function call", text="step", task="step", step="stepscope.step", rank=0),
+    "step": About(
+        drawn="step", happens="function call", text="step", task="step", step="stepscope.step", rank=0, anywhere=True
+    ),
     "execution": About(drawn="call", happens="function call", task="Keras function", step="Keras {role}", rank=1),
     "loop": About(drawn="python", happens="evaluation", task="Keras loop", step="Keras {role}", rank=5),
     "hook": About(drawn="callbacks"),
@@ -75,16 +79,16 @@ KINDS: dict[str, About] = {
     "save": About(drawn="saving", happens="save"),
     "summary": About(drawn="saving", happens="save"),
     "sync": About(drawn="wait", happens="host sync", text="waits for a tensor", step="read of a value", rank=11),
-    "gc": About(drawn="gc", happens="garbage collection", text="garbage collection"),
-    "sample": About(undrawn="stack samples: they are in the flame graph"),
+    "gc": About(drawn="gc", happens="garbage collection", text="garbage collection", anywhere=True),
+    "sample": About(undrawn="stack samples: they are in the flame graph", anywhere=True),
     "model_call": About(drawn="call", happens="function call", task="model call", step="call of {text}", rank=8),
     "apply": About(drawn="call", happens="function call", text="apply gradients", step="optimizer update", rank=6),
-    "span": About(drawn="python", happens="span", task="span"),
-    "counts": About(undrawn="calls too short to be recorded one by one"),
-    "tick": About(),
-    "rest": About(drawn="other", text="calls only counted"),
+    "span": About(drawn="python", happens="span", task="span", anywhere=True),
+    "counts": About(undrawn="calls too short to be recorded one by one", anywhere=True),
+    "tick": About(anywhere=True),
+    "rest": About(drawn="other", text="calls only counted", anywhere=True),
     "build": About(drawn="building", happens="build"),
-    "metric": About(undrawn="values of metrics: they are in the charts"),
+    "metric": About(undrawn="values of metrics: they are in the charts", anywhere=True),
     "inference": About(
         drawn="call", happens="function call", task="ONNX Runtime run", step="ONNX Runtime {text}", rank=9
     ),

@@ -186,7 +186,7 @@ class Domain:
 
 
 def build(trace: OpTrace, beside: Bool | None = None) -> Domain:
-    """The activity of every host event; ``beside`` as in ``Domain``, None for no such threads.
+    """The activity of every host event; the flag of other threads as in ``Domain``; None: all work for the steps.
 
     Cost: a few passes over the events, and the stats of runs and launches.
     """

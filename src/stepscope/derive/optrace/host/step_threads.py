@@ -56,12 +56,12 @@ def beside(trace: OpTrace, line: int) -> Bool | None:
     for other in trace.lines_of(LineKind.THREAD):
         if trace.planes[other.plane].kind is PlaneKind.HOST and _thread(other) != mine:
             found[other.slice] = not take(calls, trace.events.meta[other.slice]).any()
-    exchange = take(trace.metas.category == Category.COLLECTIVE, trace.events.meta)
-    return found & ~exchange
+    found &= ~take(trace.metas.category == Category.COLLECTIVE, trace.events.meta)
+    return found
 
 
 def busiest(trace: OpTrace, others: Bool, windows: Intervals) -> Beside | None:
-    """The thread among those beside the steps whose ops fill most of some times; None if none runs an op then."""
+    """The thread, of those that do not work for the steps, whose ops fill most of some times; None if there is none."""
     total, best = intervals.total(windows), None
     ops = others & take(trace.metas.category == Category.OP, trace.events.meta)
     for line in trace.lines_of(LineKind.THREAD):

@@ -2,8 +2,8 @@
 
 A program that reads no result queues one step after the other: the host is done with a step long before the device is,
 until the queue is full. The host's markers then say how fast steps are queued. Which work belongs to a step is known by
-its launch: the call with the same correlation id lies within the step's marker. JAX on a CPU does the same with threads
-of its own. A step lasts from its first work to the first work of the next.
+its launch: the call with the same correlation id lies within the step's marker. JAX on a CPU does the same with
+its client's threads. A step lasts from its first work to the first work of the next.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 JAX's client for CPUs runs ahead as one for devices does: the call returns at once, and the program runs on threads of
 the client. Every event of a run has its number (``run_id``): any number, below zero too, since each program counts from
-one of its own in some versions. The calls have none; runs begin in the order of their calls.
+another one in some versions. The calls have none; runs begin in the order of their calls.
 
 Source: openxla/xla, ``xla/pjrt/cpu/cpu_client.cc`` and ``xla/pjrt/common_pjrt_client.cc`` (jaxlib 0.10.2).
 """
