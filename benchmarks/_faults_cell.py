@@ -30,10 +30,12 @@ from _faults_data import About, Ran, Said, Spec
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-TIMEOUT_S = 900
+TIMEOUT_S = 300
 """Far more than a run takes, also on full cores."""
 PLACES = {"shm": "/dev/shm", "tmp": "/tmp"}
 SIDECAR = b"stepscope.app.running.sidecar"
+TOOLS = {"strace": ["strace", "-f", "-qq"], "perf": ["perf", "record", "-q", "-g", "-F", "99"]}
+LAUNCHER = b"\0-m\0stepscope\0run\0"
 
 
 def mount(*arguments: str) -> None:
@@ -146,9 +148,10 @@ class Cell:
         return process.poll()
 
     def over(self) -> bool:
-        """Whether the job's last process has ended."""
+        """Whether the job's last process has ended: the sidecar and the launcher, which waits for it, do not count."""
         script = self.spec.command[-1].encode()
-        return not any(script in words and SIDECAR not in words for words in commands(self.token))
+        found = [words for words in commands(self.token) if script in words]
+        return all(SIDECAR in words or LAUNCHER in words for words in found)
 
     def others(self) -> list[str]:
         """Processes of the run that are there."""
@@ -163,6 +166,8 @@ class Cell:
             os.kill(first, signal.SIGKILL)
         elif whom == "job":
             self.meet_job(self.job_of(first, inside), what)
+        elif what == "attach":
+            self.attach(whom, self.job_of(first, inside))
         elif what == "fill":
             for place in (*PLACES.values(), "/var/tmp", str(self.sessions))[-1 if whom == "sessions" else 0 :]:
                 fill(place)
@@ -188,6 +193,16 @@ class Cell:
             time.sleep(1.0)
             os.kill(job, signal.SIGCONT)
 
+    def attach(self, tool: str, job: int) -> None:
+        """Let a tool follow the job until it ends; back when the tool has begun."""
+        out = self.folder / "tool"
+        subprocess.Popen(
+            [*TOOLS[tool], "-o", str(out), "-p", str(job)], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        while not out.exists():
+            time.sleep(0.02)
+        time.sleep(0.5)
+
     def job_of(self, first: int, inside: int) -> int:
         """The job's process, as this namespace numbers it."""
         script = self.spec.command[-1].encode()
@@ -210,6 +225,7 @@ class Cell:
         return Ran(
             code=code,
             happened=self.happened,
+            reached=(self.folder / "scratch" / "reached").exists(),
             stdout=read(self.folder / "stdout"),
             stderr=read(self.folder / "stderr")[-6000:],
             files={str(path.relative_to(self.out)): about(path) for path in sorted(self.out.rglob("*"))},
@@ -221,8 +237,20 @@ class Cell:
 
     def expected(self, path: str) -> bool:
         """Whether we, or the harness, made this entry."""
-        ours = {"out", "sessions", "scratch", "stdout", "stderr", "clock", "filler", "spec.json", "moment", self.token}
-        return Path(path).name in ours or any(kept.startswith(path) for kept in self.spec.keep)
+        ours = {
+            "out",
+            "sessions",
+            "scratch",
+            "state",
+            "stdout",
+            "stderr",
+            "clock",
+            "filler",
+            "spec.json",
+            "moment",
+            "tool",
+        }
+        return Path(path).name in {*ours, self.token} or any(kept.startswith(path) for kept in self.spec.keep)
 
     def session_folders(self) -> Iterator[Path]:
         """Sessions where the run can have put them."""

@@ -50,6 +50,8 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
     """Exit code; None: it did not end."""
     happened: bool
     """Whether the fault from outside has come."""
+    reached: bool = False
+    """Whether the program got to its middle, where faults come."""
     stdout: str
     stderr: str
     files: dict[str, About]

@@ -53,13 +53,13 @@ def _kind(about: About | None) -> str:
     return "not there" if about is None else f"{about.size} bytes, mode {about.mode:o}, {about.digest[:8]}"
 
 
-def silent(ours: Ran, fault: Fault) -> str:
+def silent(plain: Ran, ours: Ran, fault: Fault) -> str:
     """Why the report does not say what happened; "": it does."""
     said = [line for session in ours.sessions for line in session.said]
-    if fault.says:
-        if re.search(fault.says, "\n".join([*said, ours.stderr])):
+    if says := fault.says.replace("CODE", str(plain.code)):
+        if re.search(says, "\n".join([*said, ours.stderr])):
             return ""
-        return f"{fault.says!r} is nowhere; said: {said[:6]}, {ours.stderr[-300:]!r}"
+        return f"{says!r} is nowhere; said: {said[:6]}, {ours.stderr[-300:]!r}"
     problems = [session.problem for session in ours.sessions if session.problem]
     if problems or not ours.sessions:
         return f"no report: {problems}, {ours.stderr[-300:]!r}"
@@ -70,7 +70,7 @@ def silent(ours: Ran, fault: Fault) -> str:
 
 def unused(plain: Ran) -> bool:
     """Whether the run without stepscope shows that the program ended before its first line of output."""
-    return not plain.stdout and not plain.happened and not plain.files
+    return not (plain.stdout or plain.happened or plain.reached or plain.files)
 
 
 def judged(fault: str, program: str, number: int, plain: Ran, ours: Ran) -> Run:
@@ -81,7 +81,7 @@ def judged(fault: str, program: str, number: int, plain: Ran, ours: Ran) -> Run:
         program=program,
         round=number,
         differences=differences(plain, ours, about),
-        silent=silent(ours, about),
+        silent=silent(plain, ours, about),
         code=ours.code,
         said=[line for session in ours.sessions for line in session.said][:12],
         cpu_s=ours.cpu_s,

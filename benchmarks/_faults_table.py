@@ -24,8 +24,8 @@ class Fault:
     """What goes wrong, and where: around launcher and job, for the job alone, inside the program, or at a moment."""
 
     says: str = ""
-    """Pattern that the report, or the launcher's last lines, must have; "": nothing is lost, so nothing must be said,
-    but the job must be measured."""
+    """Pattern that the report, or the launcher's last lines, must have, "CODE" for the exit code without stepscope; "":
+    nothing is lost, so nothing must be said, but the job must be measured."""
     around: tuple[str, ...] = ()
     """Changes of the mount namespace and groups in which launcher and job run (``_faults_cell``)."""
     before: tuple[str, ...] = ()
@@ -101,10 +101,10 @@ FAULTS: dict[str, Fault] = {
     "sidecar killed": Fault(moment="kill sidecar", says="DX101"),
     "sidecar stopped for a while": Fault(moment="stop sidecar"),
     "launcher killed": Fault(moment="kill launcher", exit_code=False),
-    "job killed": Fault(moment="kill job", says="ended with -9"),
-    "job terminated": Fault(moment="terminate job", says="ended with -15"),
+    "job killed": Fault(moment="kill job", says="ended with CODE"),
+    "job terminated": Fault(moment="terminate job", says="ended with CODE"),
     "job stopped for a while": Fault(moment="pause job"),
-    "job raises": Fault(inside="callback-raises", says="ended with 1"),
+    "job raises": Fault(inside="callback-raises", says="ended with CODE"),
     "disk full from the start": Fault(around=("sessions=4m",), says=_ELSEWHERE),
     "disk full in the middle": Fault(around=("sessions=9m",), moment="fill sessions", says="No space|full|DX10"),
     "disk and all else full in the middle": Fault(
@@ -129,7 +129,11 @@ FAULTS: dict[str, Fault] = {
         unmeasured=True,
     ),
     "/dev/shm read-only": Fault(around=("shm=ro",), environment=_ALONE),
-    "clock of the day back by an hour": Fault(moment="set clock", environment={"LD_PRELOAD": "CLOCK"}),
+    "clock of the day back by an hour": Fault(
+        moment="set clock",
+        environment={"LD_PRELOAD": "CLOCK"},
+        programs=tuple(name for name in PROGRAMS if name != "training"),  # tf.data itself then waits for an hour
+    ),
     "other time since boot": Fault(before=("unshare", "-T", "--monotonic", "900000", "--boottime", "900000", "--fork")),
     "other time since boot, job alone": Fault(
         job=("unshare", "-T", "--monotonic", "900000", "--boottime", "900000", "--fork")
@@ -153,6 +157,8 @@ FAULTS: dict[str, Fault] = {
     "sys.setprofile": Fault(inside="setprofile"),
     "sys.settrace": Fault(inside="settrace"),
     "sys.monitoring": Fault(inside="monitoring", python="newer", programs=_NEWER),
+    "strace follows the job": Fault(moment="attach strace"),
+    "perf record follows the job": Fault(moment="attach perf"),
     "TensorFlow's profiler": Fault(inside="tf-profiler", programs=("eager",)),
     "collections off": Fault(inside="no-gc"),
     "malloc of debug, -X dev": Fault(environment={"PYTHONMALLOC": "debug"}, flags=("-X", "dev")),
@@ -182,7 +188,10 @@ FAULTS: dict[str, Fault] = {
     "closed standard streams": Fault(before=("sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh")),
     "umask 077": Fault(before=("sh", "-c", 'umask 077 && exec "$@"', "sh")),
     "umask 777": Fault(job=("sh", "-c", 'umask 777 && exec "$@"', "sh")),
-    "working directory deleted": Fault(job=("sh", "-c", 'mkdir gone && cd gone && rmdir ../gone && exec "$@"', "sh")),
+    "working directory deleted": Fault(
+        job=("sh", "-c", 'mkdir gone && cd gone && rmdir ../gone && exec "$@"', "sh"),
+        programs=tuple(name for name in PROGRAMS if name != "torch_steps"),  # PyTorch itself cannot be imported then
+    ),
 }
 
 LEFT_OUT = {

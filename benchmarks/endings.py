@@ -17,6 +17,7 @@ import contextlib
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -156,6 +157,7 @@ def parsed() -> argparse.Namespace:
 
 def main() -> None:
     """Run what is missing, and print or write the page."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell started us in the background
     options = parsed()
     state = sources(options.tree)
     results = Results(options.results, state)

@@ -79,6 +79,10 @@ def _started(code, offset):
 
 def moment():
     """The middle of the program: wait until whoever brings the fault from outside has done so."""
+    try:
+        open(os.path.join(os.environ["FAULT_TMP"], "reached"), "w").close()
+    except OSError:
+        pass
     if INSIDE == "files":
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
         try:
