@@ -49,7 +49,7 @@ class Trait(enum.Enum):
     PHASE = 5
     """Component that is also a phase of the ledger, of the same name: what a turn has apart from its steps."""
     PERHAPS_WAIT = 6
-    """Part of a trace in which the steps' thread may wait for a batch, if the trace does not tell each call of ``next``."""
+    """Part of a trace in which the thread of the steps may wait for a batch, if calls of ``next`` are not told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
