@@ -97,9 +97,6 @@ class Call:
         return self
 
 
-_USUAL = (Framework(name="tensorflow", version="2.21.0"), Framework(name="keras", version="3.12.0"))
-
-
 @dataclass
 class Job:
     """A session that is being written."""
@@ -332,8 +329,7 @@ class Job:
     def worker(self) -> Worker:
         """The process."""
         info = WorkerInfo(key=str(self.pid), pid=self.pid, command=self.command, allocator=self.allocator)
-        known = any(isinstance(event, Framework) for event in self.events)
-        return read(info, self.table(), [*self.events, *(() if known else _USUAL)], self.graphs)
+        return read(info, self.table(), self.events, self.graphs)
 
     def session(self) -> Session:
         """The whole session."""

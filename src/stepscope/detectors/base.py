@@ -130,6 +130,8 @@ class Detector(Generic[P]):
     """Why it does not apply to this job at all (there is no GPU); "" if it applies. Nothing is missing then."""
     asks: Callable[[SessionView], str] | None = None
     """If only an op trace is missing: the reason why this job needs one, "" if there is none."""
+    of_launches: bool = False
+    """Whether it judges how fast the host launches work: not of one step alone (``one_step``)."""
     since: str = "0.1"
     status: str = "preview"
 
@@ -201,7 +203,7 @@ def run(
             failures.append(Diagnostic(code="DX030", text=f"{detector.code} failed: {type(error).__name__}: {error}"))
             checked.append(_checked(detector, "failed", [], str(error)))
             continue
-        if Signal.DEVICE_TRACE in detector.needs and results and one_step.only_one(view):
+        if detector.of_launches and results and one_step.only_one(view):
             results = [Undecided(missing=Signal.DEVICE_TRACE, hint=one_step.HINT)]
         mine = [_finding(detector, r, view) for r in results if isinstance(r, Seen)]
         open_questions = [r for r in results if not isinstance(r, Seen)]

@@ -1,4 +1,4 @@
-"""A device's time in the only whole step of a file is no rule: the first use of a kernel takes milliseconds."""
+"""Launches in the only whole step of a file are no rule: the first use of a kernel takes milliseconds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HINT = "the file has one whole step, and the first use of each kernel takes long
 
 
 def only_one(view: SessionView) -> bool:
-    """Whether all that is known of a device's steps is one step of an imported file. A traced run is chosen by hand."""
+    """Whether all that is known of the steps is one step of an imported file. A traced run is chosen by hand."""
     trace = view.traces.main
     if view.session.manifest.mode != "import" or trace is None:
         return False

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from stepscope.causes.system import contention
+from stepscope.derive import job_framework
 from stepscope.model.log.events import Framework
 
 if TYPE_CHECKING:
@@ -117,7 +118,8 @@ def fitting(view: SessionView, offered: Iterable[Remedy], about: Collection[Fact
 
 
 def libraries(view: SessionView) -> frozenset[str] | None:
-    """What the process of the steps imported, without steps any process of the job; None: not known.
+    """What the process of the steps imported, without steps any process of the job; None: not known, as of an older
+    session with calls of a framework that no line names.
 
     A file of a profiler says it only where its events are no other framework's.
     """
@@ -128,7 +130,8 @@ def libraries(view: SessionView) -> frozenset[str] | None:
     if not workers:
         return None
     seen = {event.name for worker in workers for event in worker.all(Framework)}
-    return frozenset(seen.union(*(worker.info.frameworks for worker in workers)))
+    seen = seen.union(*(worker.info.frameworks for worker in workers))
+    return frozenset(seen) if seen or view.get(job_framework.build) is not None else None
 
 
 def of_job(view: SessionView) -> frozenset[Fact]:

@@ -13,7 +13,7 @@ from tests.reports.samples import finding
 from stepscope.app.report import exclusive
 from stepscope.app.report.analyze import report_of
 from stepscope.model.report.finding import Component, Evidence, Finding
-from stepscope.reports import text
+from stepscope.reports import markdown
 
 STEP = {"input-wait": 0.61, "call": 0.31, "callbacks": 0.05, "other-python": 0.03}
 
@@ -102,7 +102,7 @@ def test_a_report_says_what_is_left() -> None:
     costs = [f.cost for f in report.findings]
     assert sum(c.ratio for c in costs) > 1
     assert sum(c.exclusive_ratio or 0.0 for c in costs) <= 1 + 1e-9
-    first, second = text.render(report, width=400).split("costs ")[1:3]
+    first, second = markdown.render(report).split("costs ")[1:3]
     assert "on top" not in first
     more = f"at most {100 * (costs[1].exclusive_ratio or 0.0):.0f} % more is saved once the findings above are fixed"
     assert more in second

@@ -49,7 +49,7 @@ def test_what_it_holds(samples: ModuleType) -> None:
     assert (len(brief.findings), brief.more_findings, brief.session) == (3, 5, "a.stepscope")
     assert brief.step is not None
     assert list(brief.step.parts) == ["input-wait", "call", "callbacks", "other-python"]
-    assert brief.not_known[0].startswith("1 check could not decide: no schedstat")
+    assert brief.not_known[1].startswith("1 check could not decide: no schedstat")
 
 
 def test_long_texts_are_cut_and_commands_are_whole_or_absent(samples: ModuleType) -> None:

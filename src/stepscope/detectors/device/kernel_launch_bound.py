@@ -138,4 +138,5 @@ DETECTOR = Detector(
     needs=frozenset({Signal.DEVICE_TRACE}),
     params=Params(),
     detect=detect,
+    of_launches=True,
 )

@@ -49,7 +49,7 @@ class Trait(enum.Enum):
     PHASE = 5
     """Component that is also a phase of the ledger, of the same name: what a turn has apart from its steps."""
     PERHAPS_WAIT = 6
-    """Part of a trace in which the thread of the steps may wait for a batch, if calls of ``next`` are not told."""
+    """Part of a trace in which the thread of the steps may wait for a batch, if calls of ``next`` are not recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
