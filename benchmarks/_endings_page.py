@@ -141,9 +141,8 @@ def page(rows: Sequence[Row], before: Sequence[Row]) -> str:
 
 
 def _table(pairs: Sequence[Row]) -> list[str]:
-    lines = [
-        "| how it ends | pairs, free cores | full | differ | at most (95 %) | extra time, median | 95 % interval |"
-    ]
+    extra = "extra time, free cores | full cores"
+    lines = [f"| how it ends | pairs, free cores | full | differ | at most (95 %) | {extra} |"]
     lines.append("|---|---:|---:|---:|---:|---:|---:|")
     for name, kind in KINDS.items():
         some = [row for row in pairs if row.kind == name]
@@ -153,17 +152,18 @@ def _table(pairs: Sequence[Row]) -> list[str]:
         loads = " | ".join(str(sum(row.load == load for row in some)) for load in LOADS)
         differ = sum(bool(row.differs) for row in some)
         share = f"{differ} | {100 * bound(differ, len(some)):.1f} %"
-        lines.append(f"| {kind.title} | {loads} | {share} | {_extra(some)} |")
+        extra = " | ".join(_extra([row for row in some if row.load == load]) for load in LOADS)
+        lines.append(f"| {kind.title} | {loads} | {share} | {extra} |")
     return lines
 
 
 def _extra(rows: Sequence[Row]) -> str:
     values = [row.extra_s for row in rows if row.extra_s is not None]
     if not values:
-        return "- | -"
+        return ""
     found = bootstrap(values)
-    ends = f"{1e3 * found.low:+.0f} to {1e3 * found.high:+.0f} ms"
-    return f"{1e3 * median(values):+.0f} ms | {ends if found.high < MOST_S else f'**{ends}**'}"
+    text = f"{1e3 * median(values):+.0f} ms ({1e3 * found.low:+.0f} to {1e3 * found.high:+.0f})"
+    return text if found.high < MOST_S else f"**{text}**"
 
 
 def _counted(rows: Sequence[Row], name: str) -> str:
