@@ -34,6 +34,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     framework: str = ""
     python: str = ""
     load: str = ""
+    cores: int = 2
+    """Cores that the pair could run on. The first rows do not say it: they had two."""
     sent: str = ""
     """Signal that was sent, and to whom."""
     without: Ended | None = None

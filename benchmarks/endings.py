@@ -85,6 +85,7 @@ def run(pair: Pair, stepscope: Sequence[str], state: str) -> Row:
         framework=pair.framework,
         python=pair.python,
         load=pair.load,
+        cores=len(os.sched_getaffinity(0)),
         sent=f"{pair.way.sends} to {pair.way.to}" if pair.way.sends else "",
         without=ended[False],
         under=ended[True],
