@@ -49,7 +49,8 @@ while iterators and not blocked:
     if (took := time.monotonic() - wall) > 5:
         blocked = True
         print("blocked for %.1f s, of it %.0f %% on a CPU" % (took, 100 * (time.thread_time() - cpu) / took))
-print("autotuning %s: %s" % (sys.argv[1], "a deletion blocks for more than 5 s" if blocked else "no deletion blocks"), flush=True)
+words = "a deletion blocks for more than 5 s" if blocked else "no deletion blocks"
+print("autotuning %s: %s" % (sys.argv[1], words), flush=True)
 os._exit(0)  # the end of the program would delete the others
 PYTHON
 
