@@ -156,8 +156,10 @@ LOOK = Remedy(
 
 
 def once(found: Few | None) -> frozenset[Fact]:
-    """Whether something happened in one of many only."""
-    return frozenset({Fact.ONCE}) if found is not None and found.count == 1 else frozenset()
+    """Whether something happened in few of many, or in one only."""
+    if found is None:
+        return frozenset()
+    return frozenset({Fact.FEW, Fact.ONCE}) if found.count == 1 else frozenset({Fact.FEW})
 
 
 def top_text(lines: Sequence[Spent]) -> str:

@@ -37,6 +37,7 @@ class Fact(Enum):
     PYTHON_OPS = "its Python calls TensorFlow's ops"
     READS_VALUES = "it reads tensors' values into Python"
     ONCE = "it happened in one of many steps"
+    FEW = "it happened in few of many steps"
     WHOLE_ARRAYS = "its time is in NumPy's own functions"
 
 
@@ -50,6 +51,7 @@ class Condition:
 
 _WORKERS = Condition(needs=frozenset({Fact.IDLE_CPU}))
 _AGAIN = Condition(unless=frozenset({Fact.ONCE}))
+_EACH = Condition(unless=frozenset({Fact.FEW}))
 _NOT_DRAWN = Condition(unless=frozenset({Fact.DRAWS}))
 
 CONDITIONS = {
@@ -61,9 +63,11 @@ CONDITIONS = {
     "fuse-ops": _NOT_DRAWN,
     "input-in-processes": _WORKERS,
     "into-the-input": Condition(needs=frozenset({Fact.DRAWS})),
+    "larger-batch-for-loop": _EACH,
     "less-in-numpy": Condition(needs=frozenset({Fact.WHOLE_ARRAYS})),
     "less-work-per-sample": Condition(unless=frozenset({Fact.CHEAP_ROWS})),
     "look-at-that-step": Condition(needs=frozenset({Fact.ONCE})),
+    "look-at-those-steps": Condition(needs=frozenset({Fact.FEW}), unless=frozenset({Fact.ONCE})),
     "loader-workers": Condition(needs=frozenset({Fact.IDLE_CPU}), unless=frozenset({Fact.CHEAP_ROWS})),
     "make-ahead": Condition(needs=frozenset({Fact.IDLE_CPU}), unless=frozenset({Fact.TENSORFLOW})),
     "more-loader-workers": Condition(needs=frozenset({Fact.IDLE_CPU}), unless=frozenset({Fact.CHEAP_ROWS})),
@@ -78,6 +82,7 @@ CONDITIONS = {
     "reads-out-first": Condition(needs=frozenset({Fact.READS_VALUES})),
     "save-less-often": _AGAIN,
     "several-readers": Condition(unless=frozenset({Fact.TENSORFLOW})),
+    "steps-per-execution": _EACH,
     "use-tensorflow-ops": Condition(unless=frozenset({Fact.PYTHON_OPS})),
     "use-tf-function": Condition(unless=frozenset({Fact.READS_VALUES})),
     "vectorise-start": Condition(unless=frozenset({Fact.TENSORFLOW})),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.derive.sessions import MS
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
-from tests.detectors.jobs import keras_fit, nothing
+from tests.derive.sessions import MS, Job, S
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
+from tests.detectors.jobs import PERIOD, keras_fit, nothing
 
 from stepscope.detectors.general.time_in_framework_loop import DETECTOR
 
@@ -33,3 +33,15 @@ FIXTURES = Fixtures(
 def test_fixtures(claim: Claim) -> None:
     """It tells where its component's time goes, from the least share on that a report must explain."""
     claim(DETECTOR, FIXTURES)
+
+
+def test_a_loop_that_stands_still_in_few_steps() -> None:
+    """It is no cost of each call: more steps in one call would not change it."""
+    job = Job()
+    job.loop("fit", line=50).at(0, 20 * S)
+    train = job.execution()
+    for i in range(100):
+        train.at(i * PERIOD + 2 * S * sum(i > at for at in (30, 60)), PERIOD - MS, arg=1)
+    (found,), _ = look(DETECTOR, job)
+    assert found.title.startswith("Keras' own loop stands still: ")
+    assert [remedy.id for remedy in found.remedies] == ["look-at-those-steps"]

@@ -6,7 +6,7 @@ percent of the steps or more.
 
 ## Why it matters
 The loop costs a few tenths of a millisecond for each call of the compiled step, whatever the step does: steps of a
-millisecond spend much of their time in it.
+millisecond spend much of their time in it. Time of a few steps among many is no such cost: there the loop stood still.
 
 ## Evidence
 `framework_ratio`: share of the steady wall time; `part at FILE:LINE`: the part of it on a line. `step_ns`: the mean
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.steps_view import StepsView
     from stepscope.detectors.base import Seen
+    from stepscope.detectors.general_loss import Loss
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen]:
@@ -49,16 +50,31 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen]:
     yield loss.seen(
         view,
         params,
-        title=f"Keras' own loop takes {loss.share_text}: the steps are short ({format_ns(step)})",
+        title=f"Keras' own loop {_does(loss, step)}",
         more=(Evidence(metric="step_ns", value=step, unit="ns"),),
         remedies=(
             Remedy(
                 id="steps-per-execution", text="run many steps in one call: compile(steps_per_execution=32) or more"
             ),
-            Remedy(id="larger-batch", text="or fewer, larger steps: a larger batch size"),
+            Remedy(id="larger-batch-for-loop", text="or fewer, larger steps: a larger batch size"),
+            _LOOK,
         ),
-        explanation="This time is spent once for each call of the compiled step, whatever the step does.",
+        explanation="This time is spent once for each call of the compiled step, whatever the step does."
+        if loss.few is None
+        else "Most of this time lies in few steps, between their calls: it is no cost of each call.",
     )
+
+
+_LOOK = Remedy(
+    id="look-at-those-steps",
+    text="see what happened in the longest of them (stepscope report SESSION --step slowest): it is no cost of each",
+)
+
+
+def _does(loss: Loss, step: float) -> str:
+    if loss.few is not None:
+        return f"stands still: {loss.share_text}"
+    return f"takes {loss.share_text}: the steps are short ({format_ns(step)})"
 
 
 DETECTOR = Detector(

@@ -1,0 +1,124 @@
+"""Letting go of a tf.data iterator blocks until its pipeline's autotuning looks up, for seconds up to a minute.
+
+## What it detects
+Waits of the thread that makes the steps, off the CPU and inside TensorFlow, where one iterator takes the place of
+another and that end at a time at which the old iterator's tuning thread wakes: 10.2, 20.5, 41 or 82 s after its first
+element, and each minute from then on.
+
+## Why it matters
+Nothing computes meanwhile, and no profile of ops shows it. It happens at ends of epochs, where it looks like slow
+input or like Keras' own time, and mostly where the process has one CPU, or others use them: containers, busy machines.
+
+## Evidence
+`deletion_ratio`: these waits as a share of the time of the steps. `deletions`: their number. `longest_ns`. `slept_ns`:
+sleeps of the tuning thread, from the first element to the end of the longest wait.
+
+## Known limits
+That the iterator is deleted in these waits is concluded from where they lie, and from the time at which they end: by
+chance a wait of some seconds ends so in one of ten cases. Waits below a second are not looked for. Iterators that are
+let go of at the program's end are not included.
+
+## Remedy
+Keep one iterator: `repeat()` the dataset and give `fit` `steps_per_epoch`; in a loop `batches = iter(dataset.repeat())`
+before the epochs. Or `options.autotune.enabled = False` with numbers for `num_parallel_calls` and `prefetch`: then
+there is no such thread. A second CPU makes it rare.
+
+## References
+TensorFlow, `tensorflow/core/framework/model.cc` (`OptimizeLoop`) and `cancellation.cc` (`StartCancel`); measured with
+2.15 and 2.21 by findings/tf-data-iterator-deletion-sleeps-out-autotuning.sh.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.causes.input import slow_iterator_deletion
+from stepscope.detectors.base import Detector, Seen, Signal, cost_of
+from stepscope.model.report.finding import Evidence, Remedy
+from stepscope.units import Ratio, format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from stepscope.causes.input.slow_iterator_deletion import Deletion
+    from stepscope.derive.steps_view import StepsView
+
+SURE, LESS_SURE = 0.9, 0.7
+SURE_FROM = 2
+"""Waits of which not all end at such times by chance; one may."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.03)
+    """Of the time of the steps: the least that a report calls low."""
+
+
+def detect(view: StepsView, params: Params) -> Iterator[Seen]:
+    """Yield at most one finding."""
+    low, high = view.steps.span
+    found = [one for one in view.get(slow_iterator_deletion.build) if low <= one.begin and one.end <= high]
+    whole = max(1, high - low)
+    if found and sum(one.long_ns for one in found) / whole >= params.min_ratio:
+        yield _seen(view, params, found, whole)
+
+
+def _seen(view: StepsView, params: Params, found: Sequence[Deletion], whole: int) -> Seen:
+    ratio = sum(one.long_ns for one in found) / whole
+    least, most = sum(one.least_ns for one in found) / whole, sum(one.most_ns for one in found) / whole
+    longest = max(found, key=lambda one: one.long_ns)
+    times = "once" if len(found) == 1 else f"the longest of {len(found)} such waits"
+    return Seen(
+        title=f"letting go of a tf.data iterator waits {format_ns(longest.long_ns)} for its autotuning, {times}: "
+        f"{format_ratio(ratio)} of the time",
+        confidence=SURE if len(found) >= SURE_FROM else LESS_SURE,
+        where=tuple(dict.fromkeys(view.place(s.file, s.line, function=s.function) for s in (o.spot for o in found))),
+        evidence=(
+            Evidence(
+                metric="deletion_ratio", value=ratio, unit="ratio", threshold=params.min_ratio, refs=_parts(view, found)
+            ),
+            Evidence(metric="deletions", value=len(found), unit="deletions"),
+            Evidence(metric="longest_ns", value=longest.long_ns, unit="ns"),
+            Evidence(metric="slept_ns", value=longest.after_ns, unit="ns"),
+        ),
+        cost=cost_of(view, ratio, low=least, high=most),
+        remedies=(
+            Remedy(
+                id="one-iterator-for-all-epochs",
+                text="keep one iterator: repeat() the dataset and give fit steps_per_epoch; in a loop, "
+                "batches = iter(dataset.repeat()) before the epochs",
+            ),
+            Remedy(
+                id="without-autotuning",
+                text="or options.autotune.enabled = False (tf.data.Options), with numbers for num_parallel_calls and "
+                "prefetch",
+            ),
+        ),
+        explanation="The thread of the steps does not run in these waits. They lie where one iterator takes the place "
+        f"of another, and the longest ends {format_ns(longest.after_ns)} after the old one's first element: there its "
+        "tuning thread, which sleeps 10, 20, 40 ms and so on, wakes and sees that it should end.",
+    )
+
+
+def _parts(view: StepsView, found: Sequence[Deletion]) -> tuple[str, ...]:
+    """The components of the step in which the waits lie."""
+    middle = np.array([(one.begin + one.end) // 2 for one in found], np.int64)
+    return tuple(dict.fromkeys(f"component:{name}" for name in view.anatomy.component_at(middle) if name))
+
+
+DETECTOR = Detector(
+    code="INP016",
+    name="slow-iterator-deletion",
+    cause="Library: buggy library version",
+    introduced_stage="training",
+    pipeline_stage="preprocessing",
+    needs=frozenset({Signal.STEPS, Signal.SAMPLES}),
+    frameworks=frozenset({"tf.data"}),
+    params=Params(),
+    detect=detect,
+)
