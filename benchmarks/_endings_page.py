@@ -137,7 +137,8 @@ def page(rows: Sequence[Row], before: Sequence[Row]) -> str:
     words = [f"{len(differ)} of {number} pairs differ in how they ended: {most}. {len(left)} left something."]
     words += ["", *_table(pairs), ""]
     words += [f"- {row.line()}" for row in [*differ, *(row for row in left if row not in differ)]]
-    words += ["", f"{sum(row.cores == 1 for row in pairs)} pairs had one core, the others two. By framework: {_counted(pairs, 'framework')}. By Python: {_counted_pythons(pairs)}."]
+    words += ["", f"{sum(row.cores == 1 for row in pairs)} pairs had one core, the others two."]
+    words += ["", f"By framework: {_counted(pairs, 'framework')}. By Python: {_counted_pythons(pairs)}."]
     words += ["", *_forced(pairs), *_old(before)]
     return "\n".join(words) + "\n"
 
