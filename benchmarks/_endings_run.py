@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from _endings_plan import Pair
 
 PROGRAMS = Path(__file__).resolve().parent / "programs" / "endings"
-PATIENCE_S = 60.0
-"""Time from the last line after which a process is said not to end."""
+PATIENCE_S = 150.0
+"""Time from the last line after which a process is said not to end. TensorFlow itself may take up to a minute to let go
+of an iterator (findings/tf-data-iterator-deletion-sleeps-out-autotuning.sh), with and without stepscope."""
 START_S = 400.0
 """The same from its start."""
 SETTLE_S = 30.0
