@@ -66,8 +66,8 @@ def test_a_block_without_steps_loses_its_pair_alone() -> None:
         ([], "gave 0 pairs of blocks; expected 3"),
         (run(turns=1), "gave 2 pairs of blocks; expected 3"),
         ([replace(one, count=0) for one in run()], "in 6 of 6 blocks there was nothing to change"),
-        ([replace(one, ends=1, ends_ns=600_000) for one in run()], "6 % of the time is in ends of epochs"),
-        ([replace(one, lumps=1, lumps_ns=600_000) for one in run()], "6 % of the time is in few steps"),
+        ([replace(one, ends=1, ends_ns=600_000) for one in run()], "6 % of the time is ends of epochs"),
+        ([replace(one, lumps=1, lumps_ns=600_000) for one in run()], "6 % of the time is in a few long steps"),
         (
             [
                 replace(one, steps_ns=2 * one.steps_ns, late_ns=2 * one.late_ns) if i % 4 == 2 else one

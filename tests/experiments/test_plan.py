@@ -100,6 +100,24 @@ def test_the_remedy_decides_where_a_detector_has_several() -> None:
 
 
 @pytest.mark.parametrize(
+    ("remedy", "trials"),
+    [
+        ("relax-shapes", ("reduce-retracing",)),
+        ("make-function-once", ("functions-reused",)),
+        ("pass-tensors", ()),
+        ("fix-dtype", ()),
+        ("fix-structure", ()),
+    ],
+)
+def test_a_trace_is_saved_by_the_trial_for_its_cause(remedy: str, trials: tuple[str, ...]) -> None:
+    """No trial makes a tensor of a Python number, and functions that are made once cannot be reused."""
+    retraced = msgspec.structs.replace(finding("HST004"), code="GRF001")
+    (first, *_) = retraced.remedies
+    retraced = msgspec.structs.replace(retraced, remedies=(msgspec.structs.replace(first, id=remedy),))
+    assert proofs.trials_of(retraced) == trials
+
+
+@pytest.mark.parametrize(
     ("code", "place", "trials"),
     [
         ("HST001", Place(file="a.py", line=3), ("stub:a.py:3",)),

@@ -139,7 +139,7 @@ const NAMES: Record<string, string> = {
   samples_per_s: "samples/s",
   steps_per_s: "steps/s",
   wall: "wall time",
-  memory_peak: "memory, peak",
+  memory_peak: "memory of all processes, peak",
   device_memory_peak: "device memory, peak",
   all: "all that both ran",
 };

@@ -15,6 +15,23 @@ interface Card {
   query: URLSearchParams;
 }
 
+/** What it costs, in two or three words. That a saving is not known does not mean that nothing was lost. */
+function costs(cost: Finding["cost"]): string {
+  if (cost.ratio > 0) return `costs ${format.percent(cost.ratio)}`;
+  return cost.basis === "unknown" ? "saving not known" : "no cost observed";
+}
+
+/** What removing it would save, as a sentence. */
+function saving({ cost, pipeline_stage, exposed_stage }: Finding): string {
+  const whole = pipeline_stage === "none" || exposed_stage === "initialization" ? "run" : "step";
+  if (cost.basis === "unknown") {
+    return `What removing it would save is not known: at most ${format.percent(cost.high)} of the ${whole}.`;
+  }
+  const ns = cost.ns_per_step > 0 ? `; ${format.ns(cost.ns_per_step)} a step` : "";
+  const range = `${format.percent(cost.low)} to ${format.percent(cost.high)}, ${cost.basis}${ns}`;
+  return `Removing it is predicted to save ${format.percent(cost.ratio)} of the ${whole} (${range}).`;
+}
+
 export function FindingCard({ finding, index, session, query }: Card) {
   const name = String(index + 1);
   const open = query.get("finding") === name;
@@ -34,7 +51,7 @@ export function FindingCard({ finding, index, session, query }: Card) {
           <SeverityChip severity={finding.severity} />
           <span class="code">{finding.code}</span>
           <span class="title">{finding.title}</span>
-          <span class="cost">{cost.ratio > 0 ? `costs ${format.percent(cost.ratio)}` : "no cost observed"}</span>
+          <span class="cost">{costs(cost)}</span>
         </button>
       </h3>
       {place && (
@@ -47,9 +64,7 @@ export function FindingCard({ finding, index, session, query }: Card) {
       {open && (
         <div id={`finding-${name}`} class="opened">
           <p>
-            Removing it is predicted to save {format.percent(cost.ratio)} of the step (
-            {format.percent(cost.low)} to {format.percent(cost.high)}, {cost.basis}
-            {cost.ns_per_step > 0 && `; ${format.ns(cost.ns_per_step)} a step`}). Confidence {format.percent(finding.confidence)}.
+            {saving(finding)} Confidence {format.percent(finding.confidence)}.
           </p>
           <Remedies finding={finding} />
           {finding.explanation && (

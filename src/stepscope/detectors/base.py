@@ -272,13 +272,20 @@ def _finding(detector: Detector[object], seen: Seen, view: SessionView) -> Findi
         cause=seen.cause or detector.cause,
         introduced_stage=seen.introduced_stage or detector.introduced_stage,
         exposed_stage=seen.exposed_stage or detector.exposed_stage or _exposed(view),
-        pipeline_stage=seen.pipeline_stage or detector.pipeline_stage,
+        pipeline_stage=_lost_in(detector, seen, view),
         where=seen.where,
         evidence=seen.evidence,
         cost=seen.cost,
         remedies=remedies.fitting(view, seen.remedies, seen.about),
         explanation=seen.explanation,
     )
+
+
+def _lost_in(detector: Detector[object], seen: Seen, view: SessionView) -> PipelineStage:
+    """Where in the step its time is lost. A job without steps loses nothing in them: costs are shares of the run."""
+    if view.steps is None and view.session.manifest.mode != "import":
+        return "none"
+    return seen.pipeline_stage or detector.pipeline_stage
 
 
 def _exposed(view: SessionView) -> Stage:

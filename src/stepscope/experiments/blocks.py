@@ -128,10 +128,10 @@ def _unfit(blocks: Sequence[Block]) -> str:
     steps_ns, ends_ns = sum(block.steps_ns for block in off), sum(block.ends_ns for block in off)
     apart = ends_ns / max(1, steps_ns + ends_ns)
     if apart >= MOST_RATIO:
-        return f"{100 * apart:.0f} % of the time is in ends of epochs, validation or traces, which blocks leave out"
+        return f"{100 * apart:.0f} % of the time is ends of epochs, validation or tracing; only steps are switched"
     lumps = sum(block.lumps_ns for block in off) / max(1, steps_ns)
     if lumps >= MOST_RATIO and fmean(block.lumps for block in off) < FEW:
-        return f"{100 * lumps:.0f} % of the time is in few steps: blocks are too short for what acts so seldom"
+        return f"{100 * lumps:.0f} % of the time is in a few long steps, too seldom to lie evenly on both sides"
     return ""
 
 

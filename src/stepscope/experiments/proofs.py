@@ -32,7 +32,6 @@ OF_CODE: dict[str, tuple[str, ...]] = {
     "CFG004": ("no-validation",),
     "CFG005": ("checks-off",),
     "GEN001": (LINES,),
-    "GRF001": ("functions-reused", "reduce-retracing"),
     "GRF002": (LINES,),
     "GRF003": ("graph",),
     "GRF005": (LINES, "xla-on"),
@@ -74,6 +73,8 @@ OF_CODE: dict[str, tuple[str, ...]] = {
 }
 """Detectors not listed have no trial."""
 OF_REMEDY: dict[str, tuple[str, ...]] = {
+    "relax-shapes": ("reduce-retracing",),
+    "make-function-once": ("functions-reused",),
     "more-cores": ("cache-input", "compute-only"),
     "summaries-less-often": ("no-summaries",),
     "vectorise-loop": (STUB,),

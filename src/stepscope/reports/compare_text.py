@@ -53,7 +53,7 @@ _NAMES = {
     "steps_per_s": "steps/s",
     "mean": "mean",
     "wall": "wall time",
-    "memory_peak": "memory, peak",
+    "memory_peak": "memory of all processes, peak",
     "device_memory_peak": "device memory, peak",
     "all": "all that both ran",
 }
@@ -65,7 +65,7 @@ _DESIGNS = {
 _WHOLES = {"run": "the run", "ops": "for A's calls of the ops that both ran"}
 _COLORS = {"faster": "32", "less": "32", "gone": "32", "slower": "31", "more": "31", "new": "31", "undecided": "2"}
 _GATES = {"pass": "1;32", "slower": "1;31", "cannot-tell": "1;33"}
-_HEAD = ("", "A", "B", "change", "basis", "interval", "could show", "verdict")
+_HEAD = ("", "A", "B", "change", "basis", "interval", "noise hides", "verdict")
 _PHASES: dict[str, str] = {phase: word for phase, (word, _) in ledger_rows.PHASES.items()}
 _CODE = frozenset({"ops", "op-calls", "python", "tasks"})
 _MAX_NAME = 56
@@ -104,7 +104,7 @@ def render_markdown(report: CompareReport) -> Md:
     parts.append(listed(report.notes))
     for title, rows in _sections(report):
         cells = [(_named(row), *_cells(row)[1:]) for row in rows]
-        parts.append(table((title, " A", " B", " change", "basis", "interval", " could show", "verdict"), cells))
+        parts.append(table((title, " A", " B", " change", "basis", "interval", " noise hides", "verdict"), cells))
     if report.findings:
         parts.append(Md("### findings\n\n{}").format(listed(line.strip() for line in _findings(report))))
     if report.stacks:
@@ -138,7 +138,7 @@ def verdict(report: CompareReport) -> str:
     runs = f"{time.runs} run{'s' if time.runs > 1 else ''} a side"
     how = f"{_DESIGNS[report.design]}, {runs}, {100 * report.level:g} % interval"
     shown = f"{_percent(time.ratio)} time ({_interval(time)}), {times}"
-    return f"{said}{_mostly(report, time)}: {shown}; {how}; could show {_smallest(time)}"
+    return f"{said}{_mostly(report, time)}: {shown}; {how}; noise hides changes {_smallest(time)}"
 
 
 def _of_one_run(report: CompareReport, time: Difference, times: str) -> str:
@@ -264,7 +264,7 @@ def _interval(row: Difference) -> str:
 def _smallest(row: Difference) -> str:
     if row.smallest is None:
         return ""
-    return f"{words.percent(row.smallest)} %" if row.smallest < _FAR_SHOWN else f"over {100 * _FAR_SHOWN} %"
+    return f"below {words.percent(min(row.smallest, _FAR_SHOWN))} %"
 
 
 def _row(cells: Sequence[str], widths: Sequence[int]) -> str:

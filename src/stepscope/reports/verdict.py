@@ -26,7 +26,7 @@ MIN_LISTED = 0.10
 MIN_LISTED_ONCE = 0.25
 """The same for time that a run pays for once."""
 FEW_STEPS = 0.5
-"""Share of the wall time below which a report says that its shares and costs are those of the steps."""
+"""Share of the wall time below which a report says what a share of the step is a share of."""
 MAX_LISTED = 3
 MAX_PARTS = 3
 MAX_PLACES = 2
@@ -100,11 +100,11 @@ def steps_ratio(report: Report) -> float | None:
 
 
 def steps_note(report: Report) -> str:
-    """Where the steps are the smaller part of the run: that the shares and costs are of the steps. Else ""."""
+    """Where the steps are the smaller part of the run: what a share of the step is a share of. Else ""."""
     ratio = steps_ratio(report)
     if ratio is None or ratio >= FEW_STEPS:
         return ""
-    return f"the steps are {words.percent(ratio)} % of the run: shares and costs of the step are of these"
+    return f'the steps take {words.percent(ratio)} % of the run: a share "of the step" is a share of that'
 
 
 def gpu_text(report: Report) -> str:

@@ -103,7 +103,7 @@ def test_how_a_trial_was_measured_is_reported(tmp_path: Path) -> None:
     assert (callbacks.pairs, callbacks.whole_why) == (0, "too few steps")
     assert [run.remedy for run in report.runs if run.switched] == ["stub:slow", "no-callbacks", "no-summaries"]
     assert "round 1: stub:slow, switched on and off 250 us a sample with it, 1 ms without" in made.lines
-    assert "round 1: no-callbacks, switched on and off not in one process: too few steps" in made.lines
+    assert "round 1: no-callbacks, switched on and off not possible within one run: too few steps" in made.lines
 
 
 def test_runs_to_their_own_end_are_not_switched(tmp_path: Path) -> None:

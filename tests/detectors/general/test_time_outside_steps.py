@@ -84,6 +84,43 @@ def test_what_keras_does_at_the_edges_of_its_loops_is_said(making: int, dropping
     assert said.remedies[0].id == "fewer-loops"
 
 
+def remedies(job: Job, phase: str) -> list[str]:
+    """What is advised against a phase."""
+    found, _, _ = run([d for d in GENERAL if d.code == "GEN013"], job.view())
+    mine = (f for f in found if f"phase:{phase}" in {ref for e in f.evidence for ref in e.refs})
+    return [remedy.id for f in mine for remedy in f.remedies]
+
+
+def test_what_keras_does_between_epochs_cannot_be_moved() -> None:
+    """Only the line that calls fit runs there; a function of the user's can be called less often."""
+    for frames, advised in (((), []), ((Frame(SCRIPT, "load", 70),), ["less-often"])):
+        job = late(4_000 * MS)
+        job.loop("fit", line=50).at(0, 2 * STEPS * PERIOD + 4_000 * MS)
+        job.records = [one for one in job.records if one.kind != Kind.SAMPLE]
+        times = range(STEPS * PERIOD, STEPS * PERIOD + 4_000 * MS, 50 * MS)
+        job.samples(times, Frame(SCRIPT, "main", 50), *frames)
+        assert remedies(job, "between-steps") == advised
+
+
+@pytest.mark.parametrize(
+    ("source", "sampled", "advised"),
+    [
+        ("import slow_package", True, "import-later"),
+        ("    from mine import tables", True, "import-later"),
+        ("model = build()", True, "keep-what-is-built"),
+        ("import slow_package", False, "look-at-the-start"),
+    ],
+)
+def test_what_the_start_does_decides_what_is_advised(source: str, sampled: bool, advised: str) -> None:
+    """An import is kept in no file; and where no line is known, the advice is to look."""
+    job = train_loop(90 * MS, offset=5_000 * MS)
+    job.framework(at=2 if sampled else 4_900 * MS, dur=1)
+    job.sources[SCRIPT] = "\n" * 6 + source
+    if sampled:
+        job.samples(range(10 * MS, 4_900 * MS, 50 * MS), Frame(SCRIPT, "<module>", 7))
+    assert remedies(job, "building" if sampled else "start") == [advised]
+
+
 def between(job: Job) -> list[Finding]:
     """The findings about what lies between the steps."""
     found, _, _ = run([d for d in GENERAL if d.code == "GEN013"], job.view())

@@ -21,6 +21,7 @@ from stepscope.model.log.events import DatasetMade, Framework, InferenceSession
 from stepscope.model.report.finding import Checked, Finding
 from stepscope.model.session.session import AllocatorInfo
 from stepscope.model.session.stacks import Frame, StackProfile
+from stepscope.reports import words
 
 ROUNDING = 1e-4
 """Faults are whole."""
@@ -254,6 +255,8 @@ def test_a_process_that_was_attached_to() -> None:
     assert "250,000 page faults a second" in found.title
     assert found.exposed_stage == "unknown"
     assert "faults_per_second" in [e.metric for e in found.evidence]
+    assert words.cost_text(found.cost, between_steps=words.is_between_steps(found)).endswith("of the run time")
+    assert "in every step" not in found.explanation
 
 
 def test_a_run_without_steps_is_not_looked_at() -> None:

@@ -157,13 +157,9 @@ def test_marked_lines(samples: ModuleType, sources: dict[str, str]) -> None:
 def test_missing_series_say_why(samples: ModuleType) -> None:
     """A chart without its series is left out in one line that says why."""
     shown = "".join(read(html.render(samples.no_series())).text)
-    for title, keys in (
-        ("The step over time", "anat_t"),
-        ("Step time over time", "step_t, step_ms_p50, step_ms_p95"),
-        ("Distribution of step times", "hist_ms_edges and hist_count that fit"),
-        ("CPU", "res_t, res:cpu_cores"),
-    ):
-        assert f"{title} is not drawn: not measured in this session (no series {keys})." in shown
+    for title in ("The step over time", "Step time over time", "Distribution of step times", "CPU"):
+        assert f"{title} is not drawn: this session has no values for it." in shown
+    assert not [key for key in ("anat_t", "step_ms_p50", "hist_ms_edges", "res:cpu_cores") if key in shown]
 
 
 @pytest.mark.parametrize(

@@ -228,7 +228,7 @@ def _place(stage: str, number: int, trial: str, kept: Kept, *, switched: bool = 
 
 def _in_words(measured: Measured, measure: Measure, *, switched: bool) -> str:
     if not measured.ns:
-        return f"{'not in one process' if switched else 'not possible'}: {measured.why}"
+        return f"{'not possible within one run' if switched else 'not possible'}: {measured.why}"
     if switched:
         off_ns = geometric_mean([before for before, _ in measured.pairs])
         return f"{format_ns(measured.ns)} a {measure} with it, {format_ns(off_ns)} without"

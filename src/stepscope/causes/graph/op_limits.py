@@ -147,7 +147,7 @@ class OpLimits:
     def text(self) -> str:
         """The answer in one sentence."""
         if self.explained_ratio < MIN_TOLD:
-            return f"compute {format_ratio(self.call_ratio)}: none of it proven as fast as it can be here"
+            return f"compute {format_ratio(self.call_ratio)}: none of it is known to be at this machine's limit"
         parts = [
             f"{format_ratio(share)} {kind} at {format_ratio(ratio)}"
             for kind, share, ratio in self._by_type()[:3]

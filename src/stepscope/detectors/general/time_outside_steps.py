@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
     from stepscope.model.report.finding import Stage
     from stepscope.model.report.ledger import Phase
+    from stepscope.model.report.place import Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +67,11 @@ class Params(general_loss.Params):
 
 
 _KEEP = Remedy(id="keep-what-is-built", text="prepare it once and keep it: prepared data in a file, a saved model")
+_IMPORT = Remedy(id="import-later", text="import it where it is used; python -X importtime says what it imports")
+_LOOK = Remedy(
+    id="look-at-the-start",
+    text="no line of it is known: python -X importtime shows what imports take; data can be prepared once and kept",
+)
 _TRACES = Remedy(
     id="fewer-traces",
     text="fewer and smaller traces: one signature for each function, loops of the graph instead of unrolled Python",
@@ -164,20 +170,41 @@ def _finding(view: SessionView, time: PhaseTime, params: Params, turns: TurnTime
             *general_loss.of_lines(time.lines),
         ),
         cost=cost_of(view, 0.0, high=time.ratio, basis="unknown", ns_per_step=0),
-        remedies=_remedies(time, turns),
+        remedies=_remedies(view, time, turns),
         explanation="This time lies outside of the steady steps: shares of the step and costs of findings do not "
         f"include it.{_EDGES if _edge_text(time) else ''}",
     )
 
 
-def _remedies(time: PhaseTime, turns: TurnTimes | None) -> tuple[Remedy, ...]:
+def _remedies(view: SessionView, time: PhaseTime, turns: TurnTimes | None) -> tuple[Remedy, ...]:
     if _edge_text(time):
         return (_FEWER_LOOPS,)
     if turns is not None and time.phase == "between-steps":
         return turn_words.ONCE, turn_words.AHEAD
     if turns is not None and turns.turns.call == "fit" and time.phase == "tracing":
         return turn_words.ONE_MODEL, *WHAT[time.phase][1]
+    if WHAT[time.phase][1] == (_KEEP,):
+        return (_of_start(view, time),)
+    if time.phase == "between-steps" and time.lines and _is_loop(view, time.lines[0].place):
+        return ()
     return WHAT[time.phase][1]
+
+
+def _of_start(view: SessionView, time: PhaseTime) -> Remedy:
+    """What can be done about time before the first step: it depends on whether its line imports."""
+    if not time.lines:
+        return _LOOK
+    place = time.lines[0].place
+    sources = (text for file, text in view.session.sources.items() if view.place(file, 1).file == place.file)
+    lines = next(sources, "").splitlines()
+    line = lines[place.line - 1].strip() if 0 < place.line <= len(lines) else ""
+    return _IMPORT if line.startswith(("import ", "from ")) else _KEEP
+
+
+def _is_loop(view: SessionView, place: Place) -> bool:
+    """Whether a line calls fit, evaluate or predict: what runs between its steps is Keras' own, not to be moved."""
+    lines = {(name.call_file, name.call_line) for name in view.names.values() if name.role in _LOOPS}
+    return any(line == place.line and view.place(file, line).file == place.file for file, line in lines)
 
 
 _FEWER_LOOPS = Remedy(
@@ -189,6 +216,7 @@ _EDGES = (
     "when it ends, it destroys the iterator, with the pipeline's threads and buffers; predict also joins "
     "its outputs."
 )
+_LOOPS = frozenset({"fit", "evaluate", "predict"})
 MIN_EDGE = 0.5
 """Share of a phase from which what Keras' loops do at their edges is its subject."""
 

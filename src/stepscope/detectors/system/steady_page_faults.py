@@ -248,7 +248,7 @@ def _explanation(causes: FaultCauses | None, serving: Serving, call: str, pinned
         limit = f"{_PINNED} {limit}"
     if causes is None:
         return (
-            "The process does not grow, yet the kernel gives it new pages in every step: what was freed was returned "
+            "The process does not grow, yet the kernel gives it new pages all the time: what was freed was returned "
             f"to the kernel at once. {limit}"
         )
     shares = ", ".join(f"{name} {format_ratio(share)}" for name, share in causes.causes.items() if share >= SHOWN)

@@ -45,7 +45,7 @@ class FrameKind(enum.IntEnum):
     FRAMEWORK = 6
     """TensorFlow, ONNX Runtime, PyTorch, JAX: their own machine code. Linked libraries have separate kinds."""
     MATH = 7
-    """oneDNN, Eigen, BLAS: the arithmetic."""
+    """NumPy, oneDNN, Eigen, BLAS: the arithmetic."""
     ALLOCATOR = 8
     """malloc and similar functions, the frameworks' pools."""
     LIBRARY = 9

@@ -20,7 +20,7 @@ KIND_WORDS = {
     FrameKind.LIBRARY: "Python libraries",
     FrameKind.INTERPRETER: "CPython itself",
     FrameKind.FRAMEWORK: "TensorFlow or other framework",
-    FrameKind.MATH: "oneDNN, Eigen, BLAS",
+    FrameKind.MATH: "NumPy, oneDNN, Eigen, BLAS",
     FrameKind.ALLOCATOR: "allocator",
     FrameKind.KERNEL: "kernel",
     FrameKind.GENERATED: "generated code",

@@ -43,6 +43,9 @@ LEAST = {"cores": 0.2, "MB": 10.0, "MB/s": 1.0, "%": 10.0}
 LIMIT_FITS = 3.0
 """A limit that is more times the largest value than this is told, not drawn: it would flatten the lines."""
 PATTERN_ID = "hatch"
+NO_VALUES = "this session has no values for it"
+BAD_VALUES = "its values in this session do not fit together"
+"""Why charts are not drawn."""
 NS_PER_MS = 1e6
 
 
@@ -80,16 +83,15 @@ def component_class(component: str) -> str:
 
 def missing(series: Mapping[str, Sequence[float]], *keys: str) -> str:
     """Why a chart of these series cannot be drawn; empty when it can."""
-    absent = [k for k in keys if not series.get(k)]
-    if absent:
-        return f"not measured in this session (no series {', '.join(absent)})"
+    if not all(series.get(k) for k in keys):
+        return NO_VALUES
     values = [series[k] for k in keys]
     if len({len(v) for v in values}) > 1:
-        return f"the series {', '.join(keys)} differ in length"
+        return BAD_VALUES
     if len(values[0]) == 1:
         return "there is only one data point"
     if not all(math.isfinite(x) for v in values for x in v):
-        return f"the series {', '.join(keys)} contain values that are not numbers"
+        return BAD_VALUES
     return ""
 
 
@@ -162,7 +164,7 @@ def anatomy(series: Mapping[str, Sequence[float]], components: Iterable[Componen
     parts = [p for p in known if p in found] + sorted(p for p in found if p not in known)
     why = missing(series, "anat_t", *(f"anat:{p}" for p in parts))
     if why or not parts:
-        return LeftOut(name=name, why=why or "not measured in this session (no series anat:*)")
+        return LeftOut(name=name, why=why or NO_VALUES)
     parts = [p for p in parts if any(series[f"anat:{p}"])] or parts
     times = series["anat_t"]
     columns = [list(accumulate(values)) for values in zip(*(series[f"anat:{p}"] for p in parts), strict=True)]
@@ -255,8 +257,7 @@ def histogram(series: Mapping[str, Sequence[float]], times: StepTimes | None) ->
     name = "histogram"
     edges, counts = series.get("hist_ms_edges", ()), series.get("hist_count", ())
     if not counts or len(edges) != len(counts) + 1 or not any(counts) or edges[0] <= 0:
-        absent = "not measured in this session (no series hist_ms_edges and hist_count that fit)"
-        return LeftOut(name=name, why=absent if not counts or any(counts) else "no steady steps were seen")
+        return LeftOut(name=name, why=NO_VALUES if not counts or any(counts) else "no steady steps were seen")
     used = [i for i, c in enumerate(counts) if c > 0]
     first, last = max(0, used[0] - 1), min(len(counts), used[-1] + 2)
     edges, counts = edges[first : last + 1], counts[first:last]

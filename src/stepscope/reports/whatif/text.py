@@ -199,7 +199,7 @@ def change_text(result: WhatIfResult) -> str:
 def how_text(result: WhatIfResult) -> str:
     """Whether the trial was switched on and off in one process; "" if it cannot be."""
     if result.whole_why:
-        return f"in whole runs, not in one process: {printable(result.whole_why)}"
+        return f"compared in whole runs; within one run it could not be: {printable(result.whole_why)}"
     if not result.pairs:
         return ""
     processes = "one process" if result.rounds == 1 else f"each of {result.rounds} processes"
@@ -258,12 +258,16 @@ def conclusion(report: WhatIfReport) -> str:
     best = next((r for r in report.results if r.kind == "gain" and r.verdict == "faster" and r.ratio < WORTH), None)
     ceilings = [r for r in report.results if r.kind == "ceiling" and r.verdict in {"faster", "same"}]
     told = ", ".join(f"{r.remedy} {100 * (r.ratio - 1):+.0f} %" for r in ceilings)
+    saving = [
+        f"{r.remedy} saves {100 * (1 - r.ratio):.0f} %" for r in ceilings if r.verdict == "faster" and r.ratio < WORTH
+    ]
     if best is not None:
         other = "" if best.keeps_results else ", but changes the results"
         text = f"best: {best.remedy} makes a {report.measure} {1 / best.ratio:.2g} times as fast{other}"
-    elif any(r.ratio < WORTH and r.verdict == "faster" for r in ceilings):
+    elif saving:
         tried = any(r.kind == "gain" and r.verdict in MEASURED for r in report.results)
-        text = f"{'no gain that lasts is sure; ' if tried else ''}the time is in what these leave out: {told}"
+        text = "no gain that lasts is sure; " if tried else ""
+        text += f"the time is in the work that is left out here: {', '.join(saving)}"
     elif all(r.verdict == "not-possible" for r in report.results):
         text = "nothing that was tried is possible with this job"
     elif all(r.verdict in {"undecided", "not-tried", "not-possible"} for r in report.results):
