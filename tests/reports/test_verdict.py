@@ -72,8 +72,8 @@ def test_a_report_says_that_steps_are_the_smaller_part() -> None:
     """Shares of the step are not to be read as shares of the run."""
     few = clean(entry(0.1, "finding"), entry(0.9, "general", phase="imports", component=""))
     few = replace(few, session=replace(few.session, step_times=None))
-    assert "the steps are 10 % of the run" in text.render(few, width=200)
-    assert "the steps are 10 % of the run" in markdown.render(few)
+    assert "the steps take 10 % of the run" in text.render(few, width=200)
+    assert "the steps take 10 % of the run" in markdown.render(few)
     assert verdict.steps_note(clean(entry(0.6, "finding"))) == ""
     assert verdict.steps_note(clean()) == ""
     times = replace(

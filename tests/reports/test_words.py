@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from tests.reports import samples
 
-from stepscope.model.report.finding import Checked, StageShare
+from stepscope.model.report.finding import Checked, Cost, StageShare
 from stepscope.reports import checked_words, words
 
 
@@ -54,3 +54,18 @@ def test_the_rest_of_a_step_holds_the_framework_where_its_calls_are_not_measured
         report = msgspec.structs.replace(found, stages=stages, anatomy=parts)
         assert words.component_of(report, "other-python") == word
         assert words.component_of(report, "input-wait") == "input wait"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "said"),
+    [
+        (0.75, 0.68, 0.75, "costs at most 75 % (68-75) of the step"),
+        (0.99, 0.01, 0.99, "costs at most 99 % (1-99) of the step"),
+        (0.75, 0.68, 0.80, "costs 75 % (68-80) of the step"),
+        (0.75, 0.75, 0.75, "costs 75 % (75-75) of the step"),
+    ],
+)
+def test_a_cost_at_the_upper_end_of_its_interval_is_the_most(ratio: float, low: float, high: float, said: str) -> None:
+    """It is no value with an error on both sides."""
+    cost = Cost(ratio=ratio, low=low, high=high, ns_per_step=0)
+    assert words.cost_text(cost, between_steps=False) == said

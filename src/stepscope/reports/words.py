@@ -137,7 +137,9 @@ def cost_text(cost: Cost, *, between_steps: bool) -> str:
     if cost.basis == "unknown":
         return f"cost unknown, at most {percent(cost.high)} % of the {whole}"
     basis = "" if cost.basis == "measured" else f", {cost.basis}"
-    said = f"costs {percent(cost.ratio)} % ({interval(cost)}{basis}) of the {whole}{turn}"
+    low, _, high = interval(cost).partition("-")
+    most = "at most " if low != high == percent(cost.ratio) else ""
+    said = f"costs {most}{percent(cost.ratio)} % ({low}-{high}{basis}) of the {whole}{turn}"
     added = cost.exclusive_ratio
     if added is None or percent(added) == percent(cost.ratio):
         return said

@@ -8,8 +8,9 @@ in the graph, each time it is called. If something is unknown the answer is no.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
+from stepscope.checker.analyses.looks import UPDATING, looks, used_in, without
 from stepscope.checker.context import Context
 from stepscope.checker.inference.names import Function
 from stepscope.checker.inference.tags import Tag, Value
@@ -33,6 +34,8 @@ _STATEMENTS = (
 )  # fmt: skip
 """Statements that a function may consist of; others branch, catch, declare or end, which a graph does only while it is
 traced."""
+_LEAVING = (ast.Break, ast.Continue, ast.Return, ast.Raise, ast.Try)
+"""Statements by which code is left in its midst: what follows it then does not come."""
 _MAKING = ("tensorflow.Variable", "tensorflow.random.Generator", "tensorflow.lookup.", "keras.optimizers.")
 """Prefixes of names of objects that are made once, outside a function."""
 _ONCE = (
@@ -54,6 +57,43 @@ _IN_GRAPH = _METHODS | frozenset({"assign", "assign_add", "assign_sub", "scatter
 def fails(ctx: Context, body: Iterable[ast.AST], levels: int = MAX_LEVELS) -> bool:
     """Whether code of this file, or project functions it calls, contains something that a graph cannot."""
     return any(_fails(at, node) for at, node in _below(ctx, body, levels))
+
+
+def postponable(ctx: Context, body: Sequence[ast.AST]) -> tuple[ast.AST, ...] | None:
+    """What a graph cannot contain in some code, if it can all follow the graph, because it only looks at values.
+
+    Returns:
+        The reads in the code itself, without those in functions that it calls. None: something else stands in the way.
+    """
+    for at, part in _bodies(ctx, body, MAX_LEVELS):
+        reads = frozenset(node for node in walk(part) if _fails(at, node))
+        needed = _needed(at, part) if part is body else frozenset()
+        if any(_fails(at, node) for node in walk(without(part, looks(at, part, reads, needed)))):
+            return None
+    found = tuple(node for node in walk(body) if _fails(ctx, node))
+    return None if found and any(isinstance(node, _LEAVING) for node in walk(body)) else found
+
+
+def _needed(ctx: Context, body: Sequence[ast.AST]) -> frozenset[str]:
+    """What tapes and optimizers are given in the function around some code."""
+    function = ctx.enclosing(body[0]) if body else None
+    around = function.body if function is not None else ctx.module.tree.body
+    calls = (node for node in walk(around) if isinstance(node, ast.Call) and last_word(node.func) in UPDATING)
+    return frozenset(path for call in calls for path in used_in(call))
+
+
+def _bodies(ctx: Context, body: Sequence[ast.AST], levels: int) -> Iterator[tuple[Context, Sequence[ast.AST]]]:
+    """Some code, and that of each project function that it calls."""
+    seen: set[ast.AST] = set()
+    todo = [(ctx, body, levels)]
+    while todo:
+        at, part, left = todo.pop()
+        yield at, part
+        for call in (node for node in walk(part) if left and isinstance(node, ast.Call)):
+            for function in at.functions.callees(call):
+                if function.node not in seen:
+                    seen.add(function.node)
+                    todo.append((at.at(function.module), function.body, left - 1))
 
 
 def _below(ctx: Context, body: Iterable[ast.AST], levels: int) -> Iterator[tuple[Context, ast.AST]]:

@@ -56,7 +56,8 @@ for x, y in data:
 In a tf.function, in code that Keras or tf.data compiles, and in functions that only such code calls; when the function
 has an unknown decorator or is passed to something else, which may compile it; when the block itself calls a tf.function
 or a SavedModel; when the called model's own `call` is a tf.function; when the block, or a function that it calls, does
-something that a graph cannot (`.numpy()`, NumPy on tensors, `zip` of tensors, an environment's `step`); when no loop
+something that a graph cannot (`.numpy()`, NumPy on tensors, `zip` of tensors, an environment's `step`) and something
+else depends on it: a value that is only printed or kept can be read after the step; when no loop
 repeats it, or one of at most ten iterations; in tests; in methods of classes of another framework, and in functions
 without an optimizer that nothing here calls, because their callers may compile them. It is info in a loop of at most a
 hundred iterations without an optimizer.
@@ -64,6 +65,7 @@ hundred iterations without an optimizer.
 ## Fix and its safety
 Put the step into its own function and decorate it with `@tf.function`. Print, append and other Python side effects then
 happen only while tracing; variables must be made before; Python numbers that change should be passed as tensors.
+A value that the block prints or keeps (`log.append(loss.numpy())`) is read after the step, from what it returns.
 `--unsafe-fixes` decorates a step that is a function if all its actions are known and work in a graph: not if it prints,
 appends, sets attributes, makes variables, branches with `if` or `try`, makes calls that cannot be followed, or receives
 NumPy arrays, which a graph converts to tensors of their own type.
@@ -77,7 +79,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from stepscope.checker.analyses.graphable import fails, keeps_results
+from stepscope.checker.analyses.graphable import fails, keeps_results, postponable
 from stepscope.checker.analyses.idioms import hot, in_test, iterated, may_be_compiled, over_dataset, own_calls
 from stepscope.checker.analyses.repeats import offered
 from stepscope.checker.context import Context
@@ -115,7 +117,10 @@ def _is_tape(ctx: Context, node: ast.With) -> bool:
 def _tape(ctx: Context, node: ast.With) -> Iterator[Hit]:
     """Report the block of a GradientTape."""
     loops = _eager_loops(ctx, node)
-    if not loops or not _compilable(ctx, node.body):
+    if not loops or not _callable_in_graph(ctx, node.body):
+        return
+    later = postponable(ctx, node.body)
+    if later is None:
         return
     function = ctx.enclosing(node)
     around = function.body if function is not None and loops[0].via else loops[0].body
@@ -126,12 +131,19 @@ def _tape(ctx: Context, node: ast.With) -> Iterator[Hit]:
     step = f"the step in {function.name}" if function is not None and loops[0].via else "the step of this loop"
     yield ctx.hit(
         node,
-        f"{step} runs op by op: its GradientTape is not in a tf.function",
-        severity="error" if updates else "info" if few else "warning",
-        confidence=0.9 if updates else 0.75,
+        f"{step} runs op by op: its GradientTape is not in a tf.function{_later_text(ctx, later)}",
+        severity="info" if few and not updates else "error" if updates and not later else "warning",
+        confidence=0.9 if updates and not later else 0.75,
         also=[ctx.places.loop_span(loops[0])],
         fix=_decorate(ctx, node) if updates and loops[0].via else None,
     )
+
+
+def _later_text(ctx: Context, reads: tuple[ast.AST, ...]) -> str:
+    """What must move out of the step first; "" if nothing must."""
+    if not reads:
+        return ""
+    return f"; {ctx.text(reads[0], 40)} can move behind the step"
 
 
 def _decorate(ctx: Context, node: ast.With) -> FixPlan | None:
@@ -240,6 +252,11 @@ def _eager_loops(ctx: Context, node: ast.AST) -> tuple[Loop, ...]:
 
 def _compilable(ctx: Context, body: list[ast.stmt]) -> bool:
     """Whether a body is not yet compiled and contains nothing that a graph cannot hold."""
+    return _callable_in_graph(ctx, body) and not fails(ctx, body)
+
+
+def _callable_in_graph(ctx: Context, body: list[ast.stmt]) -> bool:
+    """Whether a body is not yet compiled, and calls no SavedModel and no environment."""
     calls = list(own_calls(ctx, body))
     tags = {ctx.tag(call.func) for call in calls}
     if Tag.FUNCTION in tags and not tags & {Tag.MODEL, Tag.LAYER}:
@@ -250,7 +267,7 @@ def _compilable(ctx: Context, body: list[ast.stmt]) -> bool:
             return False
         if word == "step" and isinstance(call.func, ast.Attribute) and "env" in ctx.text(call.func.value).lower():
             return False
-    return not fails(ctx, body)
+    return True
 
 
 def _loaded(ctx: Context, call: ast.Call) -> bool:
