@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from stepscope.app.whatif import same_steps
 from stepscope.app.whatif import state as states
 from stepscope.app.whatif.runs import NO_CAPTURES, measure_of
 from stepscope.errors import CaptureError, TargetError
@@ -117,9 +118,10 @@ class Recorded:
             return Measured(ns=0.0, why=str(error)), None
         if not self.runs:
             self.measure = measure_of((ran,))
+        base = next((one for one in self.runs if (one.stage, one.kept) == (stage, kept)), ran)
+        ran = same_steps.read(ran, base, self.runner.folder)
         self.runs.append(ran)
         self._now_runs("")
-        base = next(one for one in self.runs if (one.stage, one.kept) == (stage, kept))
         measured = ran.measured(self.measure, base)
         self._say(f"{place} {_in_words(measured, self.measure, switched=switched)}", taken)
         return measured, ran

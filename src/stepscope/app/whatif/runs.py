@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from stepscope.collector.launch.isolation import Isolation
     from stepscope.collector.launch.peers import Contacts
+    from stepscope.model.report.step_summary import Throughput
     from stepscope.model.report.whatif import Measure, WhatIfMemory
 
 AS_IT_IS, KEPT, SWITCHED = "as-it-is", "kept", "switched"
@@ -82,6 +83,13 @@ class Ran:
     """What its blocks say, if the trial was switched on and off in it."""
     memory: WhatIfMemory | None = None
     """Its memory, if it was looked at."""
+    alike: Throughput | None = None
+    """How fast it was by the steps of the unchanged job, if its report chose others that tie with them."""
+
+    @property
+    def throughput(self) -> Throughput:
+        """How fast it was, by the steps that are compared."""
+        return self.alike or self.report.session.throughput
 
     @property
     def codes(self) -> frozenset[str]:
@@ -93,7 +101,7 @@ class Ran:
         if self.judged is not None:
             found = self._judged(measure).pairs
             return geometric_mean([after for _, after in found]) if found else 0.0
-        throughput = self.report.session.throughput
+        throughput = self.throughput
         if measure == "run":
             return float(self.report.session.wall_ns)
         rate = throughput.samples_per_s if measure == "sample" else throughput.steps_per_s
@@ -112,7 +120,7 @@ class Ran:
 
     def _judged(self, measure: Measure) -> blocks.Judged:
         """What its blocks say, in the time that is compared: their times are of steps."""
-        judged, rates = self.judged or blocks.Judged(), self.report.session.throughput
+        judged, rates = self.judged or blocks.Judged(), self.throughput
         if measure == "run":
             return blocks.Judged(why="the unchanged job shows no steady steps")
         if measure == "step":
@@ -126,7 +134,7 @@ class Ran:
         if self.note:
             return Measured(ns=0.0, why=self.note, wall_s=self.wall_s)
         renamed = self.trial == OTHER or trials.split(self.trial)[0] in TO_GRAPH
-        if measure != "run" and not renamed and self.steps != unchanged.steps:
+        if measure != "run" and not renamed and self.alike is None and self.steps != unchanged.steps:
             said = f"its steps are {self.steps or 'not seen'}, those of the unchanged job {unchanged.steps}"
             return Measured(ns=0.0, why=said, wall_s=self.wall_s)
         if measure == "step" and trials.split(self.trial)[0] == "batch":
