@@ -99,6 +99,13 @@ def test_text_of_everything() -> None:
     assert compare_text.text(REPORT).splitlines()[-1] == "stacks  stepscope flame diff a b"
 
 
+def test_steps_of_a_killed_run_are_a_bound() -> None:
+    """Those that were only counted last were lost with the process."""
+    killed = msgspec.structs.replace(BASE, steps_at_least=True)
+    assert "· at least 800 steps ·" in compare_text.text(msgspec.structs.replace(REPORT, before=(BASE, killed)))
+    assert "at least" not in compare_text.text(REPORT)
+
+
 def test_columns_stand_below_each_other() -> None:
     """The verdicts of all tables begin in one column."""
     lines = compare_text.text(REPORT).splitlines()

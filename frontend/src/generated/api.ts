@@ -149,6 +149,7 @@ export interface ComparedSession {
   cpus: number;
   framework: string;
   steps: number;
+  steps_at_least: boolean;
   step: string;
   samples_per_step: number | null;
   exit_code: number | null;

@@ -80,7 +80,7 @@ function Measured({ detail, brief, job }: { detail: SessionDetail; brief: Sessio
   const rate = rates.samples_per_s ? `${format.rate(rates.samples_per_s)} samples/s` : rates.steps_per_s !== null ? `${format.rate(rates.steps_per_s)} steps/s` : "";
   const facts: [string, string][] = [
     ["Throughput", rate],
-    ["Steps", format.count(Math.max(summary.steps, status?.steps ?? 0))],
+    ["Steps", `${summary.steps_at_least ? "at least " : ""}${format.count(Math.max(summary.steps, status?.steps ?? 0))}`],
     ["Step (median)", times ? format.ns(times.p50_ns) : ""],
     ["p95", times ? format.ns(times.p95_ns) : ""],
     ["Wall time", format.ns(Math.max(summary.wall_ns, brief.wall_ns, status ? 1e9 * (status.updated_unix_s - status.started_unix_s) : 0))],

@@ -188,6 +188,7 @@ def _session(one: Numbers) -> ComparedSession:
         cpus=host.cpus,
         framework=summary.framework,
         steps=summary.steps,
+        steps_at_least=summary.steps_at_least,
         step=one.title,
         samples_per_step=one.samples_per_step,
         exit_code=one.manifest.exit_code,

@@ -178,9 +178,10 @@ def _side(sessions: Sequence[ComparedSession]) -> str:
     """The sessions of a side on one line."""
     first = sessions[0]
     steps = sum(one.steps for one in sessions)
+    least = "at least " if any(one.steps_at_least for one in sessions) else ""
     items = [
         words.printable(first.path) + (f" and {len(sessions) - 1} more" if len(sessions) > 1 else ""),
-        words.plural(steps, "step") if steps else "no steps seen",
+        f"{least}{words.plural(steps, 'step')}" if steps else "no steps seen",
         words.printable(first.step),
         words.printable(first.framework),
     ]

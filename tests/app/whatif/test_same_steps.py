@@ -82,8 +82,13 @@ def test_a_call_that_is_rare_is_no_step(tmp_path: Path) -> None:
 def test_runs_of_an_experiment_are_read_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each round is read by the steps of the first run."""
     rate = Throughput(samples_per_s=500.0, steps_per_s=5.0)
-    asked = []
-    monkeypatch.setattr(same_steps, "throughput", lambda _, title: asked.append(title) or rate)
+    asked: list[str] = []
+
+    def throughput(_: Path, title: str) -> Throughput:
+        asked.append(title)
+        return rate
+
+    monkeypatch.setattr(same_steps, "throughput", throughput)
     experiment, _ = recorded(tmp_path, {})
     experiment.measured("", 1)
     report = experiment.runs[0].report

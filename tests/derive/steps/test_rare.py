@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 import numpy as np
 import pytest
@@ -11,6 +13,10 @@ from stepscope.app.report import analyze, step_summary
 from stepscope.derive.steps import rare, step_candidates, step_finder
 from stepscope.reports import words
 from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from stepscope.derive.steps.steps import Steps
+    from stepscope.model.records import Bool
 
 STEP, LONG = 8 * MS, 200 * MS
 
@@ -96,4 +102,60 @@ def test_what_gaps_do_not_record_is_not_told() -> None:
     job.callback("Watch.on_train_batch_end").at(3 * STEP + 6 * MS, MS)
     steps = job.steps()
     assert steps is not None
-    assert rare.of(steps, steps.worker.records.kind == Kind.CALLBACK) is None
+    assert rare.counted(steps, steps.worker.records.kind == Kind.CALLBACK) is None
+
+
+@pytest.mark.parametrize("every", [2, 5, 10, 37, 400])
+@pytest.mark.parametrize("seed", range(4))
+def test_bounds_hold_the_truth(every: int, seed: int) -> None:
+    """Whole numbers are said as such where the bounds leave no other; a lone call says only how rare it is at least."""
+    job, calls = simulated(every, seed=seed)
+    steps = job.steps()
+    assert steps is not None
+    found = rare.of(steps, (steps.worker.records.kind == Kind.LOOP) & (steps.worker.records.dur_ns < max(calls) + 1))
+    assert found is not None
+    assert found.low <= every <= found.high
+    assert found.often("batch", "batches").split()[-2] == str(every) or found.high > found.low + 1
+
+
+@pytest.mark.parametrize(("every", "said"), [(5, "every 5 batches"), (11, "every 11 batches"), (2, "every 2 batches")])
+@pytest.mark.parametrize("seed", range(4))
+def test_what_gaps_lack_is_known_from_one_window(every: int, said: str, seed: int) -> None:
+    """Two calls with nothing but timed steps between them say it; their number among timed steps is chance."""
+    found = rare.of(*_callbacks(every, seed))
+    assert found is not None
+    assert found.often("batch", "batches") == said
+
+
+@pytest.mark.parametrize(("every", "least"), [(45, 20), (300, 20)])
+@pytest.mark.parametrize("seed", range(4))
+def test_without_two_in_a_window_there_is_a_bound(every: int, least: int, seed: int) -> None:
+    """It is below the truth, and said to be a bound."""
+    found = rare.of(*_callbacks(every, seed))
+    assert found is not None
+    assert found.high == np.inf
+    assert least <= found.low <= every
+    assert found.often("batch", "batches") == f"every {found.low:.0f} batches or more"
+
+
+def test_a_step_each_is_every_step() -> None:
+    """No plural, and no number."""
+    found = rare.of(*_callbacks(1, 0))
+    assert found is not None
+    assert found.often("batch", "batches") == "every batch"
+
+
+def _callbacks(every: int, seed: int) -> tuple[Steps, Bool]:
+    """The steps of a run in whose timed steps a callback works each so many batches, from some batch on."""
+    job, _ = simulated(10_000, seed=seed)
+    steps = job.steps()
+    assert steps is not None
+    number = np.arange(len(steps.starts)) + np.cumsum(steps.unobserved * 1_000_003)
+    first = np.random.default_rng(seed).integers(min(every, 36))  # the first 40 steps are timed
+    timed = steps.starts[~steps.unobserved & (number % every == first)]
+    work = job.callback("Watch.on_train_batch_end")
+    for start in timed.tolist():
+        work.at(start + 6 * MS, MS)
+    steps = job.steps()
+    assert steps is not None
+    return steps, steps.worker.records.kind == Kind.CALLBACK

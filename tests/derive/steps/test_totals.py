@@ -44,6 +44,19 @@ def test_what_is_slower_while_steps_are_only_counted_is_in_the_mean(slower: int)
     assert found.mean_ns == pytest.approx(mean, rel=0.01)
 
 
+@pytest.mark.parametrize("slower", [1, 3])
+def test_steps_counted_after_the_last_that_was_timed_bring_their_time(slower: int) -> None:
+    """A run that ends in a gap: its steps were in the number, and their time was not in the sum."""
+    job = Job()
+    gap = COUNTED * PERIOD * slower
+    job.loop().at(0, WINDOW * PERIOD + gap)
+    job.execution().every(PERIOD, WINDOW, dur=MS, arg=1)
+    job.gap((WINDOW - 1) * PERIOD + MS + 1, gap + PERIOD - MS - 2, COUNTED)
+    found = totals.of(_steps(job))
+    assert found is not None
+    assert found.mean_ns == pytest.approx((WINDOW + COUNTED * slower) / (WINDOW + COUNTED) * PERIOD, rel=0.01)
+
+
 def test_a_pause_is_no_part_of_it() -> None:
     """Two loops of 50 steps with ten seconds between them."""
     job = Job()

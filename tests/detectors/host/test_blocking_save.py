@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
-from tests.derive.sessions import END, MS, POOL, US
+from tests.derive.sessions import END, MS, POOL, US, Job
 from tests.detectors.asking import codes, find
 from tests.detectors.fit_jobs import epochs, read_models
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
@@ -11,6 +13,9 @@ from tests.detectors.jobs import PERIOD, STEPS, keras_fit, nothing, saving, trai
 
 from stepscope.detectors.host.blocking_save import DETECTOR
 from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 FIXTURES = Fixtures(
     firing=lambda: saving(60 * MS),
@@ -87,3 +92,32 @@ def test_a_background_thread_that_saves_is_none() -> None:
     job = train_loop(80 * MS)
     job.save().every(PERIOD, STEPS, dur=70 * MS, thread=POOL)
     assert codes(job) == []
+
+
+@pytest.mark.parametrize(
+    ("saves", "said"),
+    [
+        (range(9, 420, 10), "every 10 steps"),
+        (range(22, 420, 25), "every 25 steps"),
+        ((20, 400), "every 41 steps or more"),
+    ],
+)
+def test_the_distance_of_saves_is_not_that_of_timed_steps(saves: Sequence[int], said: str) -> None:
+    """300 of 420 steps were only counted: two saves in one window say their distance, others how rare they are."""
+    job = Job()
+    step, save = job.execution(), job.save()
+    at, begins = 0, 0
+    for number in range(420):
+        timed = not 60 <= number < 360
+        begins = at if number == 60 else begins
+        if number == 360:
+            job.gap(begins - 2 * MS, at - begins, 300)
+        if timed:
+            step.at(at, 15 * MS, arg=1)
+        if timed and number in saves:
+            save.at(at + 16 * MS, 400 * MS)
+        at += (420 if number in saves else 20) * MS
+    job.loop("fit", line=50).at(0, at)
+    job.ended_ns = at
+    (found,) = (one for one in find(job) if one.code == "HST006")
+    assert f"a blocking checkpoint save {said} takes" in found.title

@@ -159,3 +159,26 @@ def test_what_happened_once_is_no_time_of_every_batch(outliers: dict[int, int], 
     ids = [one.id for one in found.remedies]
     assert ("callback-less-often" in ids) == (len(outliers) != 1)
     assert ("look-at-that-step" in ids) == (len(outliers) == 1)
+
+
+@pytest.mark.parametrize(("every", "said"), [(5, "every 5 batches"), (10, "every 10 batches"), (2, "every 2 batches")])
+def test_work_in_some_calls_has_its_distance(every: int, said: str) -> None:
+    """A mean over all calls describes none, and "every N batches" is no advice for what does it already."""
+    job = keras_fit(20 * MS)
+    callback = job.callback("Plotter.on_train_batch_end")
+    for number in range(STEPS):
+        callback.at(number * PERIOD + 30 * MS, 60 * MS if number % every == 0 else US)
+    (found,) = find(job)
+    assert found.code == "HST004"
+    assert f"the callback Plotter takes 60 ms {said} (on_train_batch_end)" in found.title
+    assert "less often than it does now" in found.remedies[0].text
+
+
+def test_like_work_in_each_call_stays_each_batch() -> None:
+    """Noise between calls makes no distance."""
+    job = keras_fit(20 * MS)
+    callback = job.callback("Plotter.on_train_batch_end")
+    for number in range(STEPS):
+        callback.at(number * PERIOD + 30 * MS, (20 + 13 * number % 30) * MS)
+    (found,) = find(job)
+    assert "on every batch" in found.title

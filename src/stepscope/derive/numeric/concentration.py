@@ -30,6 +30,23 @@ class Few:
         return f"in {'one' if self.count == 1 else f'{self.count:,}'} of {self.of:,} {what}"
 
 
+NEARLY_ALL = 0.9
+MAX_SOME = 0.5
+"""The same for what recurs: some of all calls that nearly all of the time lies in."""
+
+
+def recurring(amounts: ArrayLike) -> float | None:
+    """From which amount on they have nearly all of the sum, if they are some, such as every tenth; else None.
+
+    The bound is below the least of these: others like it count as well.
+    """
+    values = np.sort(np.asarray(amounts, float))[::-1]
+    if not len(values) or values.sum() <= 0:
+        return None
+    count = int(np.searchsorted(np.cumsum(values), NEARLY_ALL * values.sum())) + 1
+    return float(values[count - 1]) / 2 if count <= MAX_SOME * len(values) else None
+
+
 def few(amounts: ArrayLike) -> Few | None:
     """None where the sum is spread over more."""
     values = np.sort(np.asarray(amounts, float))[::-1]

@@ -101,7 +101,7 @@ def _unusual(table: StepTable, row: int, records: RecordTable, *, other: bool) -
         same = (records.kind == kind) & (records.name == name)
         here = within & same
         ratio, usual = _in_usual_steps(table, row, records.take(same))
-        often = None if other else rare.of(steps, _same(steps, kind, name))
+        often = None if other else rare.counted(steps, _same(steps, kind, name))
         if often is not None and often.every > 1.0 and usual:  # timed steps hold few of them, by chance
             ratio, usual = 1.0 / often.every, often.usual_ns
         time = _clipped(records.take(here), start, end)

@@ -37,6 +37,11 @@ def counted(gaps: Gaps, kind: Kind) -> Gaps:
     return gaps.take(gaps.kind == kind)
 
 
+def counted_beside(gaps: Gaps) -> Gaps:
+    """The rows that count calls which steps of another kind go with."""
+    return gaps.take(np.isin(gaps.kind, _ONE_OF) & (gaps.calls > 0))
+
+
 def counts_itself(gaps: Gaps) -> bool:
     """Whether Keras' step function is a plain one, which counts its calls in gaps."""
     return bool(gaps.calls[gaps.kind == Kind.EXECUTION].any())

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.steps import gaps
+
 if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
 
@@ -35,8 +37,10 @@ def of(steps: Steps) -> Total | None:
     if not steps.steady.any():
         return None
     taken = steps.steady | steps.unobserved
+    counted_ns = gaps.counted_until(steps.worker.gaps, steps.kind)
+    taken[-1] |= counted_ns > steps.ends[-1]  # a gap follows the last step: it ends when that does
     inside, apart = np.flatnonzero(taken), ~taken
-    begin, end = int(steps.starts[inside[0]]), int(steps.ends[inside[-1]])
+    begin, end = int(steps.starts[inside[0]]), max(int(steps.ends[inside[-1]]), counted_ns)
     paused = int(steps.durations[apart & (steps.starts >= begin) & (steps.starts < end)].sum())
     count = steps.count - int(apart.sum())
     if count <= 0:

@@ -32,7 +32,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive.steps import epochs
+import numpy as np
+
+from stepscope.derive.steps import epochs, rare
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -42,7 +44,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.steps.named_times import NamedTime
+    from stepscope.derive.steps.steps import Steps
     from stepscope.derive.steps_view import StepsView
+    from stepscope.model.records import Bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,11 +85,13 @@ def _finding(
     calls = sum(r.calls for r in rows)
     total = sum(r.total_ns for r in rows)
     top = rows[0].name
-    between = count / calls
+    often = rare.of(steps, _chosen(steps, rows, kind))
+    between = often.every if often is not None else count / calls
+    when = often.often("step", "steps") if often is not None else f"about every {between:.2g} steps"
     each = format_ns(total / calls)
     if kind is Kind.SAVE:
         what = top.role or "checkpoint"
-        title = f"a blocking {what} save every {between:.3g} steps takes {each}: {format_ratio(ratio)} of the time"
+        title = f"a blocking {what} save {when} takes {each}: {format_ratio(ratio)} of the time"
     else:
         title = (
             f"TensorBoard summaries are written {calls / count:.2g} times a step on the training thread, {each} each: "
@@ -112,6 +118,14 @@ def _finding(
         remedies=_save_remedies(each_epoch=calls <= passes + 1) if kind is Kind.SAVE else _summary_remedies(),
         explanation="The training thread serialises and writes; the next step starts only when it is done.",
     )
+
+
+def _chosen(steps: Steps, rows: tuple[NamedTime, ...], kind: Kind) -> Bool:
+    """The records of these rows on the steps' thread."""
+    records = steps.worker.records
+    named = np.isin(records.name, [row.name.id for row in rows])
+    found: Bool = (records.kind == kind) & (records.thread == steps.thread) & named
+    return found
 
 
 def _save_remedies(*, each_epoch: bool) -> tuple[Remedy, ...]:

@@ -86,8 +86,9 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
             where.insert(0, view.place(name.call_file, name.call_line, function=name.call_function))
         often = rare.of(steps, loops & np.isin(records.name, names[inside]))
         between = often.every if often is not None else (steps.steady_count + steps.skipped) / calls
+        when = often.often("batch", "batches") if often is not None else f"about every {between:.2g} batches"
         yield Seen(
-            title=f"the callback {row.name.text} calls model.{name.role} every {between:.3g} batches, "
+            title=f"the callback {row.name.text} calls model.{name.role} {when}, "
             f"{format_ns(spent / calls)} each: validation takes {format_ratio(ratio)} of the time",
             confidence=0.95,
             where=tuple(where),

@@ -33,7 +33,7 @@ import numpy as np
 from stepscope.causes.general import waits
 from stepscope.derive.numeric import concentration, intervals
 from stepscope.derive.python import doing
-from stepscope.derive.steps import calls
+from stepscope.derive.steps import calls, rare
 from stepscope.detectors import general_loss
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.python.stack_samples import HotSpot
     from stepscope.derive.steps.named_times import NamedTime
+    from stepscope.derive.steps.rare import Rare
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.steps_view import StepsView
     from stepscope.model.records import I64
@@ -101,6 +102,8 @@ MIN_SAMPLES = 8
 """Stack samples from which a function inside of a callback is named."""
 MOST = 0.5
 """Share of the callbacks' time that it must have."""
+MIN_TURNS = 3
+"""Calls that last, from which their distance is known."""
 NAMED = 3
 """Number of classes named in a title."""
 SESSION_HOOKS = frozenset({"before_run", "after_run"})
@@ -129,6 +132,8 @@ def _finding(view: StepsView, rows: list[NamedTime], ratio: float, least: float)
     kind = name.text.rpartition(".")[0] or name.text
     in_session = name.hook in SESSION_HOOKS
     few = concentration.few(_durations(steps, rows[0])) if _per_batch(name.hook) and len(rows) == 1 else None
+    turns = _turns(steps, rows[0]) if _per_batch(name.hook) and len(rows) == 1 else None
+    few = few if turns is None else None
     once = general_loss.once(few)
     when = "every run" if in_session else "every batch" if _per_batch(name.hook) else "every epoch"
     share = format_ratio(ratio)
@@ -142,6 +147,10 @@ def _finding(view: StepsView, rows: list[NamedTime], ratio: float, least: float)
             f"{share} of the time"
         )
         kind = f"these {what}s"
+    elif turns is not None:
+        often = turns.often("run", "runs") if in_session else turns.often("batch", "batches")
+        title = f"the {what} {kind} takes {format_ns(turns.usual_ns)} {often} ({name.hook}): {share} of the time"
+        title += _inside(view, rows[0])
     elif len(rows) == 1:
         title = (
             f"the {what} {kind} takes {format_ns(per_call)} on {when} ({name.hook}): {share} of the time"
@@ -174,7 +183,7 @@ def _finding(view: StepsView, rows: list[NamedTime], ratio: float, least: float)
         remedies=(
             Remedy(
                 id="callback-less-often",
-                text=_less_often(kind, own=name.own, in_session=in_session),
+                text=_less_often(kind, turns, own=name.own, in_session=in_session),
             ),
             Remedy(id="callback-cheaper", text="or make it cheaper, or hand it to another thread"),
             general_loss.LOOK,
@@ -219,7 +228,20 @@ def _genitive(kind: str) -> str:
     return f"{kind}'" if kind.endswith("s") else f"{kind}'s"
 
 
-def _less_often(kind: str, *, own: bool, in_session: bool) -> str:
+def _turns(steps: Steps, row: NamedTime) -> Rare | None:
+    """How often it does its work, if it does in some of its calls only."""
+    least = concentration.recurring(_durations(steps, row))
+    if least is None:
+        return None
+    records = steps.worker.records
+    mine = (records.kind == Kind.CALLBACK) & (records.thread == steps.thread) & (records.name == row.name.id)
+    found = rare.of(steps, mine & (records.dur_ns >= least))
+    return found if found is not None and found.calls >= MIN_TURNS and 1 < found.high < found.low + 1 else None
+
+
+def _less_often(kind: str, turns: Rare | None, *, own: bool, in_session: bool) -> str:
+    if not in_session and turns is not None:
+        return f"do {_genitive(kind)} work less often than it does now, or once an epoch in on_epoch_end"
     if not in_session:
         return f"do {_genitive(kind)} work every N batches, or once an epoch in on_epoch_end"
     if own:

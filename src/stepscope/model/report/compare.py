@@ -42,6 +42,8 @@ class ComparedSession(Struct, frozen=True, kw_only=True):
     framework: str
     steps: int
     """Number of steps; 0: none were seen, so it counts only for the whole run."""
+    steps_at_least: bool = False
+    """There were more: the run was killed, and the steps that were only counted last are lost."""
     step: str = ""
     """Description of a step: "Keras fit", "tf.function train_step" ..."""
     samples_per_step: float | None = None

@@ -87,7 +87,7 @@ def _measured(report: Report, room: int) -> tuple[str, int, list[str]]:
     if times is not None:
         mean, p95 = words.time_pair(times.mean_ns, times.p95_ns)
         items.append(f"{mean} (p95 {p95})")
-    items += [words.plural(summary.steps, "step"), words.throughput_text(summary)]
+    items += [words.steps_text(summary), words.throughput_text(summary)]
     ratio = verdict.steps_ratio(report)
     few = f"{words.percent(ratio)} % of the run" if ratio is not None and verdict.steps_note(report) else ""
     overhead = f"overhead {words.percent(report.overhead.ratio)} %"
