@@ -31,6 +31,18 @@ def imported(report: Report) -> list[tuple[str, str]]:
     return [(label, words.printable(text)) for label, text in lines]
 
 
+def shown(report: Report) -> str:
+    """The file that the report is about, and how many others there are; "" of a session without op traces."""
+    traced = report.traced
+    about = next((one for one in report.op_traces if traced is not None and one.name == traced.trace), None)
+    trace = about or next(iter(report.op_traces), None)
+    if trace is None:
+        return ""
+    others = len(report.op_traces) - 1
+    more = f" · {words.plural(others, 'more file')}: --verbose" if others else ""
+    return f"{trace.file} · {trace.format} · {words.plural(trace.events, 'event')}{more}"
+
+
 def lines_of(trace: OpTraceSummary) -> list[tuple[str, str]]:
     """Label and text for a trace's steps, planes, missing planes and omitted events."""
     lines = [("steps", steps_text(steps)) for steps in trace.steps[:_SHOWN_STEPS]]

@@ -96,8 +96,8 @@ def test_programs_without_an_id_are_compiled_again_by_their_name() -> None:
 
 @pytest.mark.parametrize("function", ["f", "<lambda>", "train.step"])
 def test_a_program_from_the_compilation_cache_is_made_again_too(function: str) -> None:
-    """As JAX 0.10 does with ``jax_compilation_cache_dir``: it writes the program, and no compiler runs. Such programs run
-    under other ids than they are described with.
+    """As JAX 0.10 does with ``jax_compilation_cache_dir``: it writes the program, and no compiler runs. Such programs
+    run under other ids than they are described with.
     """
     program = f"jit_{re.sub('[^a-z]', '_', function)}".rstrip("_")
     made = Maker()

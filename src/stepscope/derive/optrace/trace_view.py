@@ -77,6 +77,8 @@ class OpView:
         """Key of the process; "" if imported."""
         self.ref = ref
         """The capture it came from, as used in evidence; "" if imported."""
+        self.together: tuple[OpView, ...] = ()
+        """What other profilers recorded of the same process at the same time: JAX's records no tf.data."""
         self._level_0 = level_0
 
     @cached_property
@@ -171,13 +173,19 @@ class OpView:
 
     @cached_property
     def _stage_calls(self) -> tuple[Calls, Work] | None:
-        calls = stage_calls.build(self.trace, self.domain, self.waits, step_periods.build(self.trace).windows)
+        return self.calls_within(step_periods.build(self.trace).windows)
+
+    def calls_within(self, steps: Intervals) -> tuple[Calls, Work] | None:
+        """Calls and work of the pipeline that gave batches to some steps."""
+        calls = stage_calls.build(self.trace, self.domain, self.waits, steps)
         return (calls, stage_calls.work(self.trace, self.domain, calls)) if calls is not None else None
 
     @cached_property
     def pipeline(self) -> Tree | None:
-        """The input pipeline that fed the steps."""
+        """The input pipeline that fed the steps; perhaps recorded by another profiler."""
         found = self._stage_calls
+        others = (other.calls_within(self.periods.windows) for other in self.together)
+        found = found or next((calls for calls in others if calls is not None), None)
         return traced_stages.build(*found) if found is not None else None
 
     @cached_property
