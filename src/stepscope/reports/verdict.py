@@ -56,6 +56,8 @@ def nothing_to_show(report: Report) -> str:
 
 def nothing_text(report: Report) -> str:
     """Text for a report without findings above info: what is not explained, or why detectors could not run."""
+    if words.is_imported(report) and not report.op_traces:
+        return "no findings: sampled stacks hold no steps and no ops, stepscope flame draws them"
     if words.is_imported(report):
         file = report.traced.file if report.traced is not None else ""
         about = f" about the steps of {words.printable(file)}" if file else ""

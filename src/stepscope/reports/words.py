@@ -252,7 +252,7 @@ def metric_text(metric: str) -> str:
 
 def is_imported(report: Report) -> bool:
     """Whether the session holds only files of other tools, and no measured job."""
-    return not report.session.processes and bool(report.op_traces)
+    return not report.session.processes and bool(report.op_traces or report.stack_files)
 
 
 def subject(report: Report) -> str:

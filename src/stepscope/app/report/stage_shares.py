@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 STAGES: tuple[PipelineStage, ...] = tuple(stage for stage in get_args(PipelineStage) if stage != "none")
 NO_STEPS = "not measured: no steps were seen; stepscope.step() marks the steps of any loop"
+NO_STEPS_IN_FILES = "not measured: what was imported has no steps"
 
 
 MIN_SAMPLES = 8
@@ -39,7 +40,8 @@ def build(view: SessionView) -> tuple[StageShare, ...]:
     if anatomy is None and trace is not None:
         return _of_trace(trace)
     if anatomy is None:
-        return tuple(StageShare(stage=stage, ratio=None, basis=NO_STEPS) for stage in STAGES)
+        why = NO_STEPS_IN_FILES if view.session.manifest.mode == "import" else NO_STEPS
+        return tuple(StageShare(stage=stage, ratio=None, basis=why) for stage in STAGES)
     if (name := unmeasured.framework(view)) and trace is None:
         why = f"not measured: stepscope does not measure {name}'s calls"
         return tuple(StageShare(stage=stage, ratio=None, basis=why) for stage in STAGES)

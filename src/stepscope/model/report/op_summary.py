@@ -174,6 +174,17 @@ class TransferOrder(Struct, frozen=True, kw_only=True):
     """Number of further ones, those of less than a hundredth of the bytes included."""
 
 
+class StackFile(Struct, frozen=True, kw_only=True):
+    """Sampled stacks of one event in an imported file."""
+
+    event: str
+    rows: int
+    total: float
+    """Sum of the rows' weights."""
+    unit: str = ""
+    """Unit of the sum: "ns", "bytes", "samples", or the counted thing; "" unknown."""
+
+
 class OtherTrace(Struct, frozen=True, kw_only=True):
     """The steps of an imported file that the report is not about."""
 
