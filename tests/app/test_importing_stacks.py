@@ -14,10 +14,7 @@ from stepscope.reports.brief import text as brief
 from stepscope.reports.page import html
 
 FOLDED = "main;load 300\nmain;step 700\n"
-PERF = (
-    "python     7     1.000000:       1000 cpu-clock:u: \n\t              55 step+0x1 (/a.out)\n\t              44 main+0x1 (/a.out)\n\n"
-    * 3
-)
+PERF = "python  7  1.000000:  1000 cpu-clock:u: \n\t    55 step+0x1 (/a.out)\n\t    44 main+0x1 (/a.out)\n\n" * 3
 SPEEDSCOPE = json.dumps(
     {
         "$schema": "https://www.speedscope.app/file-format-schema.json",

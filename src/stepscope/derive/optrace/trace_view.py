@@ -18,6 +18,7 @@ from stepscope.derive.optrace.host import (
     step_threads,
     traced_stages,
 )
+from stepscope.derive.optrace.host.activity import Activity
 from stepscope.derive.optrace.host.step_threads import KINETO
 from stepscope.derive.optrace.kernels import compilations, gpu_kernels, roofline_model
 from stepscope.derive.optrace.steps import (
@@ -187,6 +188,16 @@ class OpView:
         others = (other.calls_within(self.periods.windows) for other in self.together)
         found = found or next((calls for calls in others if calls is not None), None)
         return traced_stages.build(*found) if found is not None else None
+
+    @cached_property
+    def hides_waits(self) -> bool:
+        """Whether the steps may wait for their batches without an event that shows it: the trace has no stage of a
+        pipeline, no loader and no call of ``next``.
+        """
+        if self.pipeline is not None or self.loader is not None:
+            return False
+        tells_next = bool((self.domain.loop_python | (self.domain.activity == Activity.GET_NEXT)).any())
+        return self.framework == "torch" or not tells_next
 
     @cached_property
     def loader(self) -> Loader | None:
