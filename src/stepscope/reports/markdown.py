@@ -231,7 +231,7 @@ def _ops(report: Report) -> Md:
         numeric = op_rows.OP_NUMERIC
     head = [f" {title}" if title in numeric else title for title in titles]
     body = table(head, [[_op_cell(*cell) for cell in zip(titles, row, strict=True)] for row in shown])
-    return Md("### Ops\n\n{}.\n\n{}").format(op_rows.summary(report.ops), body)
+    return Md("### Ops\n\n{}.\n\n{}").format(op_rows.summary(report.ops, words.analysed_file(report)), body)
 
 
 def _input(report: Report) -> Md:

@@ -255,6 +255,11 @@ def is_imported(report: Report) -> bool:
     return not report.session.processes and bool(report.op_traces or report.stack_files)
 
 
+def analysed_file(report: Report) -> str:
+    """The imported file that the report is about, if there are several."""
+    return report.traced.file if report.traced is not None else ""
+
+
 def subject(report: Report) -> str:
     """What a report is about: the command, else the imported files, else the session."""
     files = ", ".join(trace.file for trace in report.op_traces if trace.file) if is_imported(report) else ""

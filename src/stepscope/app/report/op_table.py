@@ -62,7 +62,6 @@ def _of(view: SessionView, traced: OpView) -> OpTable | None:
     steps = traced_steps.find(traced.trace)  # ops of a step that is cut count too
     return OpTable(
         trace=traced.name,
-        file=traced.trace.source.name if len(view.session.op_traces) > 1 else "",
         begin_ns=int(traced.trace.events.start_ns.min()),
         steps=len(steps[0]) if steps else 0,
         ns=lines.total_ps // 1000,

@@ -69,8 +69,6 @@ class OpTable(Struct, frozen=True, kw_only=True):
 
     trace: str
     """Name of the trace in the session."""
-    file: str = ""
-    """Name of its file, if several were imported."""
     begin_ns: int = 0
     """Time of its first op."""
     steps: int
