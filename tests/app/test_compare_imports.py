@@ -12,6 +12,7 @@ from stepscope.app import compare, importing
 from stepscope.app.comparing import numbers
 from stepscope.app.comparing.numbers import Numbers
 from stepscope.model.report.compare import CompareReport
+from stepscope.reports import compare_text
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "public" / "smallest"
 
@@ -116,3 +117,12 @@ def test_profiles_of_the_shared_data(tmp_path: Path) -> None:
     assert report.main is not None
     assert report.main.ratio == pytest.approx(0.1, rel=0.05)
     assert report.main.verdict == "faster"
+
+
+def test_the_head_says_the_steps_of_each_side(tmp_path: Path) -> None:
+    """They are compared, so they were seen; of what computed a file says nothing."""
+    report = _compared(tmp_path, {"conv": 99}, {"conv": 9})
+    assert [one.steps for one in (*report.before, *report.after)] == [19, 199]
+    head = compare_text.text(report).splitlines()[:2]
+    assert ["19 steps · (model_run)" in head[0], "199 steps · (model_run)" in head[1]] == [True, True]
+    assert "none" not in "".join(head)

@@ -14,7 +14,7 @@ from stepscope.errors import FormatError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.model.report.op_summary import OpTraceSummary
+    from stepscope.model.report.op_summary import OpTraceSummary, StackFile
     from stepscope.model.session.optrace import OpTrace
     from stepscope.model.session.stacks import StackProfile
 
@@ -27,7 +27,7 @@ class Imported:
 
     session: Path
     traces: tuple[OpTraceSummary, ...]
-    stacks: tuple[StackProfile, ...] = ()
+    stacks: tuple[StackFile, ...] = ()
     notes: tuple[str, ...] = ()
     """Repairs and omissions while reading the files."""
 
@@ -64,7 +64,7 @@ def import_files(paths: Sequence[Path], target: Path | None = None) -> Imported:
     except OSError as error:
         raise UsageError(f"{session} cannot be written: {error.strerror or error}") from error
     notes = tuple(diagnostic.text for trace in traces for diagnostic in trace.diagnostics)
-    return Imported(session=session, traces=tuple(_summaries(traces)), stacks=tuple(profiles), notes=notes)
+    return Imported(session=session, traces=tuple(_summaries(traces)), stacks=_stacks(profiles), notes=notes)
 
 
 def _stem(name: str) -> str:
@@ -110,6 +110,12 @@ def _write(session: Path, traces: Sequence[OpTrace], profiles: Sequence[StackPro
     finally:
         if not whole:
             shutil.rmtree(session, ignore_errors=True)
+
+
+def _stacks(profiles: Sequence[StackProfile]) -> tuple[StackFile, ...]:
+    from stepscope.app.report import op_trace_summaries
+
+    return tuple(map(op_trace_summaries.stack_file, profiles))
 
 
 def _summaries(traces: Sequence[OpTrace]) -> list[OpTraceSummary]:

@@ -8,7 +8,7 @@ import click
 
 from stepscope.cli.progress import Progress
 from stepscope.reports import op_trace_text
-from stepscope.reports.words import plural, printable
+from stepscope.reports.words import printable
 
 
 @click.command("import", short_help="Make a session from other tools' traces.")
@@ -29,8 +29,7 @@ def import_(files: tuple[Path, ...], output: Path | None) -> None:
         click.echo(op_trace_text.render(trace), nl=False)
     for text in done.notes:
         click.echo(f"note        {printable(text)}")
-    for profile in done.stacks:
-        rows = plural(len(profile.samples), "row")
-        click.echo(f"stacks      {profile.event or 'samples'} · {rows}, {profile.total:,.0f} in all")
+    for file in done.stacks:
+        click.echo(f"stacks      {printable(op_trace_text.stacks_text(file))}")
     shown = "flame" if done.stacks and not done.traces else "report"
     click.echo(f"session     {done.session} · stepscope {shown} {done.session}")

@@ -18,7 +18,7 @@ from stepscope.derive.python import stack_samples
 from stepscope.detectors import one_step, remedies
 from stepscope.detectors.costs import compute_ratio, cost_of
 from stepscope.detectors.ranking import meet, rank
-from stepscope.detectors.signals import HINTS, IMPORTED_HINTS, IN_FILES, OF_DEVICES, Signal, given, hint
+from stepscope.detectors.signals import HINTS, IN_FILES, OF_DEVICES, Signal, given, hint, imported_hint
 from stepscope.errors import DamagedError
 from stepscope.model.frameworks import NOT_FOR, TF_DATA
 from stepscope.model.log.events import Traced
@@ -232,7 +232,7 @@ def _blind(detector: Detector[object], view: SessionView, have: frozenset[Signal
         return _checked(detector, "not-applicable", [], why)
     if not missing:
         return None
-    said = IMPORTED_HINTS[missing[0]] if imported else hint(missing[0], view)
+    said = imported_hint(missing[0], view) if imported else hint(missing[0], view)
     if missing == [Signal.OP_TRACE] and detector.asks is not None and (what := detector.asks(view)):
         text = f"{what}: {said}"
         ratio = compute_ratio(view)

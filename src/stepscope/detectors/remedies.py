@@ -130,7 +130,9 @@ def libraries(view: SessionView) -> frozenset[str] | None:
     """
     if view.session.manifest.mode == "import":
         trace = view.traces.main
-        return frozenset({trace.framework}) if trace is not None and trace.framework != "tensorflow" else None
+        if trace is None or trace.framework == "tensorflow":
+            return None
+        return frozenset({trace.framework, *(other.framework for other in trace.together)})
     workers = [view.worker] if view.worker is not None else list(view.workers)
     if not workers:
         return None

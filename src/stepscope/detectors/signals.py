@@ -80,6 +80,7 @@ IMPORTED_HINTS = HINTS | {
     Signal.NATIVE: "import a file of sampled stacks with stepscope import",
 }
 """Hints for a session of imported files."""
+_STACKS_ALONE = "sampled stacks hold no ops: stepscope flame draws them"
 OF_DEVICES = frozenset({Signal.DEVICE_TRACE, Signal.GPU, Signal.LIVE_BYTES})
 """Signals that a machine without a GPU cannot give: a detector that lacks one does not apply there."""
 IN_FILES = frozenset({Signal.OP_TRACE, Signal.DEVICE_TRACE, Signal.NATIVE, Signal.PROGRAMS})
@@ -113,6 +114,12 @@ def given(signal: Signal, framework: JobFramework, *, pipelines: bool = False) -
     if signal in OF_TRACES and pipelines:
         return framework.traceable
     return signal not in OF_TENSORFLOW | OF_TRACES or "tensorflow" in framework.computes
+
+
+def imported_hint(signal: Signal, view: SessionView) -> str:
+    """Why imported files lack a signal."""
+    stacks_alone = signal in OF_TRACES and not view.session.op_traces and view.session.stacks
+    return _STACKS_ALONE if stacks_alone else IMPORTED_HINTS[signal]
 
 
 def hint(signal: Signal, view: SessionView) -> str:

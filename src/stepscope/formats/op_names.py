@@ -38,6 +38,10 @@ THREADPOOL_PREFIX = "ThreadpoolListener::"
 WHOLE_PROGRAM = "XlaModule:"
 """What JAX's kernels name as their op: the program that they are a part of, and so nothing."""
 
+LOWERS = "lower_sharding_computation"
+"""JAX writes a new program, which it compiles next or takes from a cache (0.10, jax/_src/interpreters/pxla.py)."""
+CALLS_JITTED = "PjitFunction("
+
 ITERATOR_PREFIX = "Iterator::"
 DATASET = "Dataset"
 """Op type of a stage of a tf.data pipeline, as xprof calls it."""
@@ -59,6 +63,7 @@ _EXACT = {
     "EagerExecute": Category.CALL,
     "EagerKernelExecute": Category.CALL,
     "KernelAndDeviceFunc::Run": Category.CALL,
+    "KernelAndDeviceFunc::RunAsync": Category.CALL,
     "KernelAndDeviceOp::Run": Category.CALL,
     "FunctionRun": Category.CALL,
     "InstantiatedCapturedFunction::Run": Category.CALL,
@@ -93,7 +98,7 @@ _PREFIXES = (
     ("CollectiveOpV2Kernel::", Category.COLLECTIVE),
     ("EagerLocalExecute", Category.CALL),
     ("TFE_", Category.CALL),
-    ("PjitFunction(", Category.CALL),
+    (CALLS_JITTED, Category.CALL),
     ("TfrtTpuLoadedExecutable::", Category.CALL),
     ("PjRtCApiLoadedExecutable::", Category.CALL),
     ("PJRT_LoadedExecutable_", Category.CALL),
@@ -101,6 +106,7 @@ _PREFIXES = (
     ("CommonPjRtLoadedExecutable::", Category.CALL),
     ("backend_compile", Category.COMPILE),
     ("trace_to_jaxpr", Category.COMPILE),
+    (LOWERS, Category.COMPILE),
     ("XlaCompile", Category.COMPILE),
     ("CpuCompiler::", Category.COMPILE),
     ("GpuCompiler::", Category.COMPILE),

@@ -231,7 +231,7 @@ def _ops(report: Report) -> Md:
         numeric = op_rows.OP_NUMERIC
     head = [f" {title}" if title in numeric else title for title in titles]
     body = table(head, [[_op_cell(*cell) for cell in zip(titles, row, strict=True)] for row in shown])
-    return Md("### Ops\n\n{}.\n\n{}").format(op_rows.summary(report.ops), body)
+    return Md("### Ops\n\n{}.\n\n{}").format(op_rows.summary(report.ops, words.analysed_file(report)), body)
 
 
 def _input(report: Report) -> Md:
@@ -313,6 +313,8 @@ def _diagnostics(report: Report) -> Md:
         Md("- {} {}{}").format(code(name), text, f" ({count} times)" if count > 1 else "")
         for name, text, count in words.merged_diagnostics(report.diagnostics)
     ]
+    if words.is_imported(report):
+        return Md("\n").join([Md("### Diagnostics\n"), *lines]) if lines else Md()
     cost = words.overhead_text(overhead, steps=1)
     records = f"{overhead.records:,} records of {format_ns(overhead.record_ns)} each"
     sidecar = f"sidecar {words.percent(overhead.sidecar_core_ratio)} % of one core"

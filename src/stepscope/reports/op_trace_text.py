@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.reports import words
-from stepscope.units import format_ns
+from stepscope.units import format_bytes, format_ns
 
 if TYPE_CHECKING:
     from stepscope.model.report.finding import Report
-    from stepscope.model.report.op_summary import OpTraceSteps, OpTraceSummary
+    from stepscope.model.report.op_summary import OpTraceSteps, OpTraceSummary, StackFile
 
 _SHOWN_PLANES = 8
 _SHOWN_STEPS = 4
@@ -28,7 +28,26 @@ def imported(report: Report) -> list[tuple[str, str]]:
     for trace in report.op_traces:
         events = words.plural(trace.events, "event")
         lines += [("imported", f"{trace.file} · {trace.format} · {events}"), *lines_of(trace)]
+    lines += [("stacks", stacks_text(file)) for file in report.stack_files]
     return [(label, words.printable(text)) for label, text in lines]
+
+
+def stacks_text(file: StackFile) -> str:
+    """``wall · 2 rows, 990 ms in all``."""
+    total = {"ns": format_ns, "bytes": format_bytes}.get(file.unit, "{:,.0f}".format)(file.total)
+    return f"{file.event or 'samples'} · {words.plural(file.rows, 'row')}, {total} in all"
+
+
+def shown(report: Report) -> str:
+    """The file that the report is about, and how many others there are; "" of a session without op traces."""
+    traced = report.traced
+    about = next((one for one in report.op_traces if traced is not None and one.name == traced.trace), None)
+    trace = about or next(iter(report.op_traces), None)
+    if trace is None:
+        return f"stacks · {stacks_text(report.stack_files[0])}" if report.stack_files else ""
+    others = len(report.op_traces) - 1
+    more = f" · {words.plural(others, 'more file')}: --verbose" if others else ""
+    return f"{trace.file} · {trace.format} · {words.plural(trace.events, 'event')}{more}"
 
 
 def lines_of(trace: OpTraceSummary) -> list[tuple[str, str]]:

@@ -311,7 +311,9 @@ def _ops(report: Report, width: int) -> list[Line]:
     """Lines and layers that made the most expensive ops, if ops were traced."""
     if report.ops is None:
         return []
-    return _below("ops", [op_rows.summary(report.ops), *op_rows.short(report.ops, TOP_OPS)], width)
+    return _below(
+        "ops", [op_rows.summary(report.ops, words.analysed_file(report)), *op_rows.short(report.ops, TOP_OPS)], width
+    )
 
 
 def _source(report: Report, width: int) -> list[Line]:

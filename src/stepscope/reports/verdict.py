@@ -56,8 +56,12 @@ def nothing_to_show(report: Report) -> str:
 
 def nothing_text(report: Report) -> str:
     """Text for a report without findings above info: what is not explained, or why detectors could not run."""
+    if words.is_imported(report) and not report.op_traces:
+        return "no findings: sampled stacks hold no steps and no ops, stepscope flame draws them"
     if words.is_imported(report):
-        return "no findings: the job was not measured, so only its op traces were analysed"
+        file = words.analysed_file(report)
+        about = f" about the steps of {words.printable(file)}" if file else ""
+        return f"no findings{about}: the job was not measured, so only its op traces were analysed"
     if why := nothing_to_show(report):
         return why
     if not report.session.steps:

@@ -254,7 +254,12 @@ def metric_text(metric: str) -> str:
 
 def is_imported(report: Report) -> bool:
     """Whether the session holds only files of other tools, and no measured job."""
-    return not report.session.processes and bool(report.op_traces)
+    return not report.session.processes and bool(report.op_traces or report.stack_files)
+
+
+def analysed_file(report: Report) -> str:
+    """The imported file that the report is about, if there are several."""
+    return report.traced.file if report.traced is not None else ""
 
 
 def subject(report: Report) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
+from tests.derive.op_traces import Maker
 from tests.derive.sessions import MS, SCRIPT, Frame, Job, S, node
 from tests.detectors.jobs import (
     MAKE,
@@ -17,13 +20,14 @@ from tests.detectors.jobs import (
     saving,
     train_loop,
 )
-from tests.detectors.traced_jobs import HEAD, exchanging, loaded, on_gpu, transposed
+from tests.detectors.traced_jobs import HEAD, exchanging, holding, loaded, on_gpu, transposed
 
 from stepscope.app.report import stage_shares
 from stepscope.detectors import base, registry
 from stepscope.formats.agent_files.iterator_model import Node
 from stepscope.model.log.events import IteratorModel
 from stepscope.model.report.finding import StageShare
+from stepscope.model.session.optrace import TraceSource
 from stepscope.reports import text, words
 
 
@@ -255,3 +259,37 @@ def test_nothing_is_claimed_of_steps_of_a_framework_that_is_not_measured(name: s
 def test_steps_of_plain_python_are_python() -> None:
     """The same loop without such a framework has its shares."""
     assert shares(marked("numpy"))["output-processing"].ratio == pytest.approx(1.0)
+
+
+def _idle(idle: float, source: TraceSource, call: str = "") -> Job:
+    """An imported file whose steps run one op, and for a part nothing that is known; ``call``: made meanwhile."""
+    made = Maker(source)
+    for i in range(8):
+        at = 100_000.0 * i
+        made.step(at, 99_990, i)
+        if call:
+            made.span(made.main, call, at + 5, 1_000)
+        made.op(made.main, "aten::mm:mm", at + idle, 99_900 - idle)
+    return holding(made.trace(), measured=False)
+
+
+KINETO, XSPACE = TraceSource(format="kineto"), TraceSource(format="xplane")
+
+
+@pytest.mark.parametrize(
+    ("job", "known"),
+    [
+        (lambda: _idle(80_000, KINETO), False),
+        (lambda: _idle(80_000, XSPACE), False),
+        (lambda: _idle(16_000, KINETO), False),
+        (lambda: _idle(10_000, KINETO), True),
+        (lambda: _idle(80_000, XSPACE, "$builtins next"), True),
+    ],
+    ids=["PyTorch", "no Python", "just enough", "hardly idle", "next is recorded"],
+)
+def test_time_without_an_op_is_no_output_where_a_wait_would_not_be_seen(job: Callable[[], Job], *, known: bool) -> None:
+    """It may be a wait for input: a share of 0 % says that it is none."""
+    found = shares(job())
+    assert [found[stage].ratio is not None for stage in ("preprocessing", "output-processing")] == [known, known]
+    assert found["forward-backward"].ratio is not None
+    assert known or "no op runs" in found["output-processing"].basis

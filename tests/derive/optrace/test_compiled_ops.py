@@ -57,3 +57,37 @@ def test_an_op_without_a_place_has_the_layer_of_the_op_that_it_was_made_of(frame
 def test_without_a_graph_it_has_that_op_s_name() -> None:
     (op,) = line_times.build(_trace(PLACEHOLDERS[0]), GraphIndex(Tables().worker())).ops
     assert (op.name, op.named) == ("sequential/head/MatMul", False)
+
+
+def _of_programs(*programs: tuple[int, int, str], described: int = 0) -> OpTrace:
+    """A run of ``dot.3`` of each program of one function, (id, line, shape); described under ids that much higher."""
+    made = Maker()
+    found = []
+    for at, (number, line, shape) in enumerate(programs):
+        made.span(made.main, "dot.3", 10.0 * at, 5, hlo_op="dot.3", hlo_module="jit_f", program_id=number)
+        op = ProgramOp(
+            name="dot.3", opcode="dot", shape=shape, op_name="jit(f)/dot", frames=(USER._replace(line=line),)
+        )
+        found.append(Program(name="jit_f", id=number + described, parameters=(shape,), ops=(op,)))
+    return replace(made.trace(), programs=tuple(found))
+
+
+def _lines(trace: OpTrace) -> set[tuple[int, int, str]]:
+    """(line, calls, shape) of its ops."""
+    ops = line_times.build(trace, GraphIndex(Tables().worker())).ops
+    return {(op.line.line if op.line is not None else 0, op.calls, op.shape) for op in ops}
+
+
+def test_an_op_of_a_function_that_was_compiled_for_several_shapes_has_its_line() -> None:
+    assert _lines(_of_programs((1, 7, "f32[8]"), (2, 7, "f32[6]"), (3, 7, "f32[4]"))) == {(7, 3, "")}
+    assert _lines(_of_programs((1, 7, "f32[8]"), (2, 7, "f32[8]"))) == {(7, 2, "f32[8]")}
+
+
+def test_ops_of_one_name_and_different_lines_are_two() -> None:
+    assert _lines(_of_programs((1, 7, "f32[8]"), (2, 9, "f32[6]"))) == {(7, 1, "f32[8]"), (9, 1, "f32[6]")}
+
+
+def test_an_op_of_an_unknown_program_has_what_all_of_its_name_have() -> None:
+    """JAX's compilation cache (0.10): programs run under other ids than they are described with."""
+    assert _lines(_of_programs((1, 7, "f32[8]"), (4, 7, "f32[6]"), described=100)) == {(7, 2, "")}
+    assert _lines(_of_programs((1, 7, "f32[8]"), (4, 9, "f32[6]"), described=100)) == {(0, 2, "")}

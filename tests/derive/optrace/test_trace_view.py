@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -91,6 +92,39 @@ def test_programs_without_an_id_are_compiled_again_by_their_name() -> None:
     made.span(made.main, "backend_compile_and_load", 2050, 700, name="jit_f")
     (one,) = made.view().compiles.found
     assert (one.step, one.program, one.again, one.changes) == (2, "jit_f", True, ())
+
+
+@pytest.mark.parametrize("function", ["f", "<lambda>", "train.step"])
+def test_a_program_from_the_compilation_cache_is_made_again_too(function: str) -> None:
+    """As JAX 0.10 does with ``jax_compilation_cache_dir``: it writes the program, and no compiler runs. Such programs
+    run under other ids than they are described with.
+    """
+    program = f"jit_{re.sub('[^a-z]', '_', function)}".rstrip("_")
+    made = Maker()
+    for i in range(4):
+        made.step(1000.0 * i, 990, i)
+        made.span(made.main, f"PjitFunction({function})", 1000.0 * i + 1, 800 if i == 2 else 50)
+        run = 3 if i < 2 else 6
+        made.span(made.main, "dot.1", 1000.0 * i + 900, 10, hlo_op="dot", hlo_module=program, program_id=run)
+    made.span(made.main, "lower_sharding_computation", 2050, 300)
+    programs = tuple(
+        Program(name=program, id=id_, parameters=(shape,)) for id_, shape in ((8, "f32[3]"), (5, "f32[2]"))
+    )
+    view = OpView(replace(made.trace(), programs=programs))
+    (one,) = view.compiles.found
+    assert (one.step, one.program, one.dur_ns, one.again, one.cached) == (2, program, 800 * US, True, True)
+    assert one.changes == (Change(parameter=0, before="f32[2]", now="f32[3]"),)
+    assert view.breakdown.ratio("compile") == pytest.approx(800 / 3000)
+
+
+def test_a_program_that_is_written_and_compiled_is_one_compilation() -> None:
+    made = Maker()
+    for i in range(4):
+        made.step(1000.0 * i, 990, i)
+        made.span(made.main, "PjitFunction(f)", 1000.0 * i + 1, 800 if i == 2 else 50)
+    made.span(made.main, "lower_sharding_computation", 2050, 100)
+    made.span(made.main, "backend_compile_and_load", 2200, 500, name="jit_f")
+    assert [(one.dur_ns, one.cached) for one in made.view().compiles.found] == [(500 * US, False)]
 
 
 def _kernels() -> OpView:

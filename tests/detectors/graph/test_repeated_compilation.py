@@ -128,3 +128,16 @@ def test_a_compilation_in_every_step_leaves_what_is_not_compiling() -> None:
 def test_programs_that_are_compiled_once_each_are_none() -> None:
     """What has not been compiled in the trace before may be another function's first call."""
     assert find(compiling("other")) == ()
+
+
+def test_a_cache_of_programs_is_said() -> None:
+    """The program is another one in each such step all the same: same cause, same remedy."""
+    made = Maker()
+    for i in range(TRACED):
+        made.step(STEP * i, STEP - 1, i)
+        made.span(made.main, "PjitFunction(f)", STEP * i + 1, STEP / 2)
+        made.span(made.main, "dot", STEP * (i + 1) - 90, 50, hlo_op="dot", hlo_module="jit_f", program_id=i)
+        made.span(made.main, "lower_sharding_computation", STEP * i + 100, STEP / 4)
+    (found,) = [f for f in find(holding(made.trace())) if f.code == "GRF010"]
+    assert "jit_f was traced again and taken from the compilation cache in 10 of 11 traced steps" in found.title
+    assert found.remedies[0].id == "constant-shapes"

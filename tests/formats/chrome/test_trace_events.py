@@ -194,7 +194,10 @@ def test_a_file_whose_end_is_missing_is_read(end: str, whole: bool) -> None:
         (b"\x0a\x24 not json", "expected JSON, an array or an object"),
         (b'{"shared": 1}', "JSON without traceEvents"),
         (b'[{"ph": "X", "ts": }]', "damaged JSON"),
-        (b"[1, 2]", "damaged JSON"),
+        (b"[1, 2]", "JSON, but no trace events"),
+        (b"[[0, 1000, [100, 0]], [1, 1001, [0, 0]]]", "JSON, but no trace events"),  # PyTorch's timeline of memory
+        (b'{"traceEvents": {"a": 1}}', "JSON, but no trace events"),
+        (b'[1, {"ph": "X", "ts": 1', "damaged JSON"),
         (b"[]", "it has no events"),
         (gzip.compress(b"[]" * 500, mtime=0)[:20], "truncated: its gzip stream has no end"),
         (b"\x1f\x8b garbage", "damaged gzip file"),

@@ -279,6 +279,20 @@ def test_host_events_with_a_step_number_are_step_markers() -> None:
     assert trace.categories().tolist() == [Category.STEP, Category.OTHER]
 
 
+@pytest.mark.parametrize("name", ["train", "inner loop", "phase::decode"])
+def test_roots_without_a_number_are_step_markers(name: str) -> None:
+    """As xprof 2.24 groups by them. TensorFlow's own runs are such roots too: they are known, or are producers."""
+    root = ("_r", 1)
+    events = (
+        Event(name, 0, 50, (root,)),
+        Event("FunctionRun", 60, 5, (root,)),
+        Event("RunMlrtFunction", 70, 5, (("_p", 9), root)),
+        Event("no root", 80, 5, (("_r", 0),)),
+    )
+    trace = xplane.read_bytes(xspace.space(Plane("/host:CPU", (Line("python", events),))))
+    assert trace.categories().tolist() == [Category.STEP, Category.CALL, Category.OTHER, Category.OTHER]
+
+
 @pytest.mark.parametrize("rising", [True, False])
 def test_step_numbers_found_while_reading_are_those_of_their_events(*, rising: bool) -> None:
     """Whatever the order of events, with some left out between them and names whose bytes look like the stat's id."""

@@ -105,6 +105,12 @@ class Numbers:
         return traced.name if traced is not None and self.imported and self.total is not None else ""
 
     @property
+    def steps(self) -> int:
+        """Number of steps: of the job, of an imported trace those that it shows."""
+        traced = self.report.traced
+        return traced.count if self.imported and traced is not None else self.report.session.steps
+
+    @property
     def step_ns(self) -> float | None:
         """Mean time of a step: of all that were timed or counted, else of the steady steps of all makers together; None
         without steps.

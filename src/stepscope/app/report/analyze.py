@@ -155,6 +155,7 @@ def report_of_view(view: SessionView) -> Report:
         slow_steps=step_detail.slow_steps(view),
         series=series.build(view),
         op_traces=traces,
+        stack_files=op_trace_summaries.stack_files(session),
         traced=traced,
         memory=view.get(translation.maps),
         memory_room=memory_room.build(view),

@@ -11,12 +11,13 @@ from stepscope.derive.optrace.steps import traced_steps
 from stepscope.derive.optrace.trace_view import OpView
 from stepscope.errors import DamagedError, StepscopeError
 from stepscope.model.report.finding import Diagnostic
-from stepscope.model.report.op_summary import OpTraceSteps, OpTraceSummary, PlaneSummary
+from stepscope.model.report.op_summary import OpTraceSteps, OpTraceSummary, PlaneSummary, StackFile
 from stepscope.model.session.optrace import PlaneKind
 
 if TYPE_CHECKING:
     from stepscope.model.session.optrace import OpTrace
     from stepscope.model.session.session import Session
+    from stepscope.model.session.stacks import StackProfile
 
 DAMAGED = "DX121"
 _WITHOUT_EVENTS = frozenset({PlaneKind.METADATA, PlaneKind.ENVIRONMENT})
@@ -40,6 +41,16 @@ def build(session: Session) -> tuple[tuple[OpTraceSummary, ...], tuple[Diagnosti
             continue
         told += trace.diagnostics
     return tuple(found), tuple(told)
+
+
+def stack_files(session: Session) -> tuple[StackFile, ...]:
+    """What an imported session holds of sampled stacks."""
+    return tuple(map(stack_file, session.stacks)) if session.manifest.mode == "import" else ()
+
+
+def stack_file(profile: StackProfile) -> StackFile:
+    """What a stack file holds of one event."""
+    return StackFile(event=profile.event, rows=len(profile.samples), total=profile.total, unit=profile.unit)
 
 
 def summary(name: str, trace: OpTrace) -> OpTraceSummary:

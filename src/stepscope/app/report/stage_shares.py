@@ -10,9 +10,9 @@ from stepscope.derive import job_framework, unmeasured
 from stepscope.derive.input import stages
 from stepscope.derive.optrace.host import traced_stages
 from stepscope.derive.optrace.steps import step_parts
-from stepscope.model.report.components import components_of
+from stepscope.model.report.components import Trait, components_of, components_with
 from stepscope.model.report.finding import PipelineStage, StageShare
-from stepscope.units import format_ns
+from stepscope.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 
 STAGES: tuple[PipelineStage, ...] = tuple(stage for stage in get_args(PipelineStage) if stage != "none")
 NO_STEPS = "not measured: no steps were seen; stepscope.step() marks the steps of any loop"
+NO_STEPS_IN_FILES = "not measured: what was imported has no steps"
 
 
+MIN_IDLE = 0.15
+"""Share of the traced steps without an op from which it matters whether they wait for input; as in INP007."""
 MIN_SAMPLES = 8
 """Minimum number of stack samples to decide what Python between the calls is for."""
 MAX_SHOWN = 3
@@ -39,7 +42,8 @@ def build(view: SessionView) -> tuple[StageShare, ...]:
     if anatomy is None and trace is not None:
         return _of_trace(trace)
     if anatomy is None:
-        return tuple(StageShare(stage=stage, ratio=None, basis=NO_STEPS) for stage in STAGES)
+        why = NO_STEPS_IN_FILES if view.session.manifest.mode == "import" else NO_STEPS
+        return tuple(StageShare(stage=stage, ratio=None, basis=why) for stage in STAGES)
     if (name := unmeasured.framework(view)) and trace is None:
         why = f"not measured: stepscope does not measure {name}'s calls"
         return tuple(StageShare(stage=stage, ratio=None, basis=why) for stage in STAGES)
@@ -133,6 +137,10 @@ def _of_trace(trace: OpView) -> tuple[StageShare, ...]:
         "output-processing": (split.ratio(*_AFTER), f"Python between the framework's calls, {whose}"),
         "storage": (None, "not measured: in a trace, saving looks like other Python"),
     }
+    idle = split.ratio(*components_with(Trait.PERHAPS_WAIT))
+    if trace.hides_waits and idle >= MIN_IDLE:
+        unknown = f"not measured: no op runs {format_ratio(idle)} of the time, and the trace does not show why"
+        shares |= dict.fromkeys(("raw-input", "preprocessing", "output-processing"), (None, unknown))
     return tuple(StageShare(stage=stage, ratio=shares[stage][0], basis=shares[stage][1]) for stage in STAGES)
 
 

@@ -11,6 +11,7 @@ from stepscope.derive.optrace.exchange import step_graph
 from stepscope.errors import DamagedError, StepscopeError
 from stepscope.model.report.finding import Diagnostic
 from stepscope.model.report.op_summary import (
+    OtherTrace,
     TracedCall,
     TracedCommunication,
     TracedGain,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
 
-MAX_CALLS, MAX_GAINS, MAX_GAPS, MAX_OPS, MAX_TRANSFERS = 3, 10, 10, 3, 50
+MAX_CALLS, MAX_GAINS, MAX_GAPS, MAX_OPS, MAX_OTHERS, MAX_TRANSFERS = 3, 10, 10, 3, 8, 50
 LEAST_GAIN = 0.005
 
 
@@ -41,7 +42,7 @@ def build(view: SessionView) -> tuple[TracedSteps | None, tuple[Diagnostic, ...]
     try:
         if trace is None or not len(trace.stats):
             return None, ()
-        return _of(trace, view.get(transfers_out_of_order.build)), ()
+        return _of(view, trace, view.get(transfers_out_of_order.build)), ()
     except DamagedError:
         raise
     except (StepscopeError, ArithmeticError, LookupError, ValueError) as error:  # files from elsewhere
@@ -49,11 +50,31 @@ def build(view: SessionView) -> tuple[TracedSteps | None, tuple[Diagnostic, ...]
         return None, (Diagnostic(code=FAILED, text=text),)
 
 
-def _of(trace: OpView, order: Order | None) -> TracedSteps:
+def file_of(view: SessionView, trace: OpView) -> str:
+    """Name of a trace's file, if several were imported: what is said is about one of them."""
+    return trace.trace.source.name if len(view.session.op_traces) > 1 else ""
+
+
+def _others(view: SessionView, shown: OpView) -> tuple[OtherTrace, ...]:
+    """The steps of the other files, those left out that were read together with the shown one."""
+    others = [one for one in view.traces.views if one not in (shown, *shown.together)]
+    return tuple(
+        OtherTrace(
+            file=file_of(view, one),
+            count=len(one.periods),
+            mean_ns=round(one.periods.mean_ns),
+            parts=_parts(one.breakdown.shares(), one.periods.mean_ns),
+        )
+        for one in [one for one in others if one.shows_steps and file_of(view, one)][:MAX_OTHERS]
+    )
+
+
+def _of(view: SessionView, trace: OpView, order: Order | None) -> TracedSteps:
     split = trace.breakdown
     seen = trace.shows_steps
     return TracedSteps(
         trace=trace.name,
+        file=file_of(view, trace),
         capture=trace.ref,
         count=len(trace.periods) if seen else 0,
         name=trace.periods.name,
@@ -69,6 +90,7 @@ def _of(trace: OpView, order: Order | None) -> TracedSteps:
         ),
         communication=communication(split) if seen else None,
         transfers=_transfers(order) if order is not None else None,
+        others=_others(view, trace),
     )
 
 

@@ -9,11 +9,13 @@ import numpy as np
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace.steps import step_parts
+from stepscope.derive.optrace.steps.traced_steps import StepKind
 from stepscope.derive.optrace.trace_view import OpView
 from stepscope.derive.steps import anatomy, step_work
 from stepscope.derive.steps.steps import names_of
 from stepscope.errors import DamagedError, SessionError
 from stepscope.model.report.components import COMPONENTS
+from stepscope.model.session.optrace import LineKind
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from stepscope.model.session.session import CaptureInfo, Session, StoredOpTrace
 
 
+XSPACE = "xplane"
+"""Format of traces of TensorFlow, JAX and XLA."""
 FIRST_LOOK = "first-look"
 """Requester of a capture that a process took by itself (``agent.capture.first_look``), and of those of later phases."""
 MOST_RATIO = 0.5
@@ -42,8 +46,11 @@ class ChosenTraces:
 
     @property
     def main(self) -> OpView | None:
-        """The trace with the most steps, the newest of equals; None if none shows any."""
-        return max((v for v in self.views if v.shows_steps), key=lambda v: (len(v.periods), v.name), default=None)
+        """The trace with the most steps, those that a program marked first, the newest of equals; None if none shows
+        any.
+        """
+        seen = (view for view in self.views if view.shows_steps)
+        return max(seen, key=lambda v: (v.periods.how is StepKind.MARKER, len(v.periods), v.name), default=None)
 
     @property
     def shown(self) -> OpView | None:
@@ -72,12 +79,33 @@ def build(session: Session, steps: Steps | None) -> ChosenTraces:
             problems.append(str(error))
             continue
         views.append(OpView(trace, stored.name, level_0, ref=refs.get(stored.name, ""), worker=stored.worker))
+    _join(views)
     return ChosenTraces(
         views=tuple(views),
         others=tuple(sorted(others)),
         problems=tuple(problems),
         elsewhere=() if mine else tuple(sorted(known, key=lambda stored: stored.name, reverse=True)),
     )
+
+
+def _join(views: list[OpView]) -> None:
+    """Tell each trace of those that other profilers recorded of its process meanwhile."""
+    for view in views:
+        view.together = tuple(other for other in views if other is not view and _same_process(view, other))
+
+
+def _same_process(one: OpView, other: OpView) -> bool:
+    """Whether two traces overlap and show a thread in common. Only XSpaces number threads as no other process of the
+    host does.
+    """
+    traces = one.trace, other.trace
+    if any(trace.source.format != XSPACE or not len(trace.events) for trace in traces):
+        return False
+    begin = max(int(trace.events.start_ns.min()) for trace in traces)
+    end = min(int(trace.events.end_ns.max()) for trace in traces)
+    mine, others = ({line.id for line in trace.lines_of(LineKind.THREAD) if line.id} for trace in traces)
+    same_host = one.trace.source.hostnames == other.trace.source.hostnames
+    return begin < end and same_host and bool(mine & others)
 
 
 def _of_other_steps(session: Session, steps: Steps) -> frozenset[str]:

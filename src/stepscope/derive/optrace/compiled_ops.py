@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +17,9 @@ from stepscope.model.session.optrace import LineKind, PlaneKind
 from stepscope.model.session.optrace_stats import StatName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Hashable, Iterable
+
+    from numpy.typing import NDArray
 
     from stepscope.model.records import I64
     from stepscope.model.session.optrace import OpTrace, Program
@@ -42,42 +44,93 @@ class CompiledOp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledOps:
-    """All ops that events name. Shapes: ``row``, ``index`` int64[event], rows of events rising, and their op."""
+    """All ops that events name. Shapes: ``row``, ``index`` int64[event], rows of events rising, and their op.
+
+    A function that is compiled for several shapes is several programs: their ops of the same name, line and origin are
+    one, with the shape and the work that they have in common.
+    """
 
     ops: tuple[CompiledOp, ...]
     row: I64
     index: I64
 
-    def by_name(self) -> Mapping[tuple[str, str], CompiledOp]:
-        """Ops by name and type; those that share both are left out."""
-        many = Counter((one.name, one.type) for one in self.ops)
-        return {(one.name, one.type): one for one in self.ops if many[one.name, one.type] == 1}
+    def of(self, rows: I64) -> I64:
+        """The op of each of some events: int64[event], -1 for none."""
+        if not len(self.row):
+            return np.full(len(rows), -1, np.int64)
+        at = np.searchsorted(self.row, rows).clip(max=len(self.row) - 1)
+        return np.where(self.row[at] == rows, self.index[at], -1)
 
 
 def build(trace: OpTrace) -> CompiledOps:
     """The ops that events of a trace name; none without the programs."""
-    ops: list[CompiledOp] = []
-    numbers: dict[tuple[bool, int, str], int] = {}
-    for program in trace.programs:
-        for on_device in (True, False):
-            for one in _of(program, on_device=on_device):
-                numbers[on_device, program.id, one.op.name] = len(ops)
-                ops.append(one)
+    programs = _Programs(trace.programs)
     rows, index = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for line in trace.lines if ops else ():
+    for line in trace.lines if programs.ops else ():
         kind = trace.planes[line.plane].kind
         if line.derived or not (line.kind is LineKind.STREAM or kind is PlaneKind.HOST):
             continue
         column = trace.stats.of_events(StatName.HLO_OP, line.first, line.last)
         if not len(column) or column.texts is None:
             continue
-        program_ids = trace.ints_at(StatName.PROGRAM_ID, column.rows)
-        keys = list(zip(program_ids.tolist(), column.values.astype(np.int64).tolist(), strict=True))
-        known = {key: numbers.get((kind is not PlaneKind.HOST, key[0], column.texts[key[1]]), -1) for key in set(keys)}
+        ids = trace.ints_at(StatName.PROGRAM_ID, column.rows)
+        modules = _modules(trace, column.rows) if not programs.has(ids) else np.full(len(ids), "")
+        keys = list(zip(ids.tolist(), modules.tolist(), column.values.astype(np.int64).tolist(), strict=True))
+        on_device = kind is not PlaneKind.HOST
+        known = {key: programs.number(key[0], key[1], column.texts[key[2]], on_device=on_device) for key in set(keys)}
         found = np.array([known[key] for key in keys], np.int64)
         rows.append(column.rows[found >= 0])
         index.append(found[found >= 0])
-    return CompiledOps(ops=tuple(ops), row=np.concatenate(rows), index=np.concatenate(index))
+    return CompiledOps(ops=tuple(programs.ops), row=np.concatenate(rows), index=np.concatenate(index))
+
+
+class _Programs:
+    """Ops of programs, on devices and on the host."""
+
+    def __init__(self, programs: Iterable[Program]) -> None:
+        self.ops: list[CompiledOp] = []
+        self._ids = np.array([program.id for program in programs], np.int64)
+        self._by_id: dict[tuple[int, str, bool], int] = {}
+        self._by_name: dict[tuple[str, str, bool], int] = {}
+        alike: dict[Hashable, int] = {}
+        for program in programs:
+            for on_device in (True, False):
+                for one in _of(program, on_device=on_device):
+                    key = (on_device, one.name, one.type, one.place, one.op.op_name, one.op.convolution)
+                    number = alike.setdefault(key, len(self.ops))
+                    if number == len(self.ops):
+                        self.ops.append(one)
+                    else:
+                        self.ops[number] = _common(self.ops[number], one)
+                    self._by_id[program.id, one.op.name, on_device] = number
+                    named = self._by_name.setdefault((program.name, one.op.name, on_device), number)
+                    if named != number:
+                        self._by_name[program.name, one.op.name, on_device] = -1
+
+    def has(self, ids: I64) -> bool:
+        """Whether these are ids of programs."""
+        return bool(np.isin(ids, self._ids).all())
+
+    def number(self, program: int, module: str, op: str, *, on_device: bool) -> int:
+        """Index of an op; -1 if it is not known. Without its program it is what all programs of that name have:
+        programs of JAX's compilation cache (0.10) run under other ids than they are described with.
+        """
+        found = self._by_id.get((program, op, on_device))
+        return found if found is not None else self._by_name.get((module, op, on_device), -1)
+
+
+def _modules(trace: OpTrace, rows: I64) -> NDArray[np.str_]:
+    """Names of the programs of events; "" where they are not said."""
+    codes, texts = trace.texts(StatName.HLO_MODULE)
+    return np.array([*texts, ""])[codes[rows]]
+
+
+def _common(known: CompiledOp, other: CompiledOp) -> CompiledOp:
+    """The same op of two programs, with what both say."""
+    op = known.op
+    shape = op.shape if op.shape == other.op.shape else ""
+    flops = op.flops if op.flops == other.op.flops else 0.0
+    return replace(known, op=replace(op, shape=shape, flops=flops))
 
 
 def _of(program: Program, *, on_device: bool) -> Iterable[CompiledOp]:

@@ -154,7 +154,7 @@ def _only(values: list[T]) -> T | None:
 def build(trace: OpTrace, index: GraphIndex, pauses: Intervals | None = None) -> OpLines:
     """Joins a trace to the graph nodes of its process; ops that begin in ``pauses`` do not count."""
     compiled = compiled_ops.build(trace)
-    stats, programs = op_times.build(trace, compiled, pauses), compiled.by_name()
+    stats = op_times.build(trace, compiled, pauses)
     in_data = _data_share(trace)
     ops: list[OpTime] = []
     for row in stats.rows():
@@ -163,7 +163,7 @@ def build(trace: OpTrace, index: GraphIndex, pauses: Intervals | None = None) ->
         share = in_data.get((row.name, row.type), 0.0)
         for part, data in ((1.0 - share, False), (share, True)):
             if part > 0:
-                compiled_op = programs.get((row.name, row.type))
+                compiled_op = compiled.ops[row.compiled] if row.compiled >= 0 else None
                 node = _node(index, row, compiled_op, data=data)
                 made = _op(index, node, row, trace.planes[row.plane].name, part)
                 ops.append(_compiled(made, compiled_op))

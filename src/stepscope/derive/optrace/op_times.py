@@ -48,6 +48,8 @@ class OpRow:
     calls: int
     total_ps: int
     self_ps: int
+    compiled: int
+    """Index into ``CompiledOps.ops``; -1: of no compiled program."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,7 @@ class OpStats:
     calls: I64
     total_ps: I64
     self_ps: I64
+    compiled: I64
 
     def __len__(self) -> int:
         """Number of ops."""
@@ -77,6 +80,7 @@ class OpStats:
                 calls=int(self.calls[i]),
                 total_ps=int(self.total_ps[i]),
                 self_ps=int(self.self_ps[i]),
+                compiled=int(self.compiled[i]),
             )
 
 
@@ -96,7 +100,7 @@ def build(trace: OpTrace, compiled: CompiledOps | None = None, pauses: Intervals
     gpus = [plane for plane in trace.planes if plane.kind in DEVICE_KINDS]
     programs = compiled or compiled_ops.build(trace)
     out = pauses or intervals.empty()
-    tables = [_by_meta(trace, out), *(_by_framework_op(trace, plane, programs, out) for plane in gpus)]
+    tables = [_by_meta(trace, programs, out), *(_by_framework_op(trace, plane, programs, out) for plane in gpus)]
     plane = np.concatenate([t.plane for t in tables])
     self_ps = np.concatenate([t.self_ps for t in tables])
     order = np.lexsort((plane, -self_ps))
@@ -110,6 +114,7 @@ def build(trace: OpTrace, compiled: CompiledOps | None = None, pauses: Intervals
         calls=np.concatenate([t.calls for t in tables])[order],
         total_ps=np.concatenate([t.total_ps for t in tables])[order],
         self_ps=self_ps[order],
+        compiled=np.concatenate([t.compiled for t in tables])[order],
     )
 
 
@@ -121,11 +126,12 @@ def _counted(trace: OpTrace, rows: I64, pauses: Intervals) -> I64:
     return rows[~intervals.overlapping(pauses, start, start + 1)]
 
 
-def _by_meta(trace: OpTrace, pauses: Intervals) -> OpStats:
-    """Ops identified by their kind of event alone: on host threads and TPU cores."""
+def _by_meta(trace: OpTrace, programs: CompiledOps, pauses: Intervals) -> OpStats:
+    """Ops identified by their kind of event and their program: on host threads and TPU cores."""
     metas, events = trace.metas, trace.events
     is_op = metas.op_type != 0
-    calls, total, own = (np.zeros(len(metas)) for _ in range(3))
+    width = len(programs.ops) + 1
+    parts = []
     for line in trace.lines:
         if line.derived or line.kind in {LineKind.STREAM, LineKind.ASYNC_OPS}:
             continue
@@ -133,28 +139,29 @@ def _by_meta(trace: OpTrace, pauses: Intervals) -> OpStats:
         if not len(rows):
             continue
         rows, start_ns, dur = _spans(trace, line, rows)
-        meta = events.meta[rows]
-        calls += np.bincount(meta, minlength=len(metas))
-        total += np.bincount(meta, weights=dur, minlength=len(metas))
-        own += np.bincount(meta, self_times(dur, parents(start_ns, dur // 1000)), minlength=len(metas))
-    used = np.flatnonzero(calls)
-    names = metas.op_name[used].astype(np.int64) * len(trace.strings) + metas.op_type[used]
-    by_op = np.lexsort((names, metas.plane[used]))
-    used, names = used[by_op], names[by_op]
-    first = (np.diff(names, prepend=-1) != 0) | (np.diff(metas.plane[used], prepend=-1) != 0)
+        keys, at = np.unique(events.meta[rows].astype(np.int64) * width + programs.of(rows) + 1, return_inverse=True)
+        own = self_times(dur, parents(start_ns, dur // 1000))
+        parts.append(np.stack([keys, *(np.bincount(at, weights).astype(np.int64) for weights in (None, dur, own))]))
+    keys, calls, total, own = np.concatenate(parts, axis=1) if parts else np.empty((4, 0), np.int64)
+    meta, compiled = keys // width, keys % width - 1
+    names = metas.op_name[meta].astype(np.int64) * len(trace.strings) + metas.op_type[meta]
+    by_op = np.lexsort((compiled, names, metas.plane[meta]))
+    meta, told = meta[by_op], np.stack([metas.plane[meta], names, compiled])[:, by_op]
+    first = (np.diff(told, axis=1, prepend=-2) != 0).any(axis=0)
     group = np.cumsum(first) - 1
-    ops = used[first]
+    ops = meta[first]
     category = np.zeros(len(ops), np.int8)
-    category[group] = metas.category[used]
+    category[group] = metas.category[meta]
     return _summed(
         group,
-        calls[used],
-        total[used],
-        own[used],
+        calls[by_op],
+        total[by_op],
+        own[by_op],
         plane=metas.plane[ops],
         names=[trace.strings[i] for i in metas.op_name[ops].tolist()],
         types=[trace.strings[i] for i in metas.op_type[ops].tolist()],
         category=category,
+        compiled=told[2][first],
     )
 
 
@@ -194,6 +201,7 @@ def _by_framework_op(trace: OpTrace, plane: Plane, programs: CompiledOps, pauses
     group_of[used] = np.arange(len(used))
     group = group_of[op]
     names, types = [], []
+    said = len(ops) - len(programs.ops)
     for code in used.tolist():
         name, kind = ops[code] if code < len(ops) else (trace.strings[code - len(ops)], "")
         names.append(name)
@@ -202,7 +210,18 @@ def _by_framework_op(trace: OpTrace, plane: Plane, programs: CompiledOps, pauses
     category[group] = metas.category[events.meta[rows]]
     dur = _exact(trace, rows)
     where = np.full(len(used), plane.index, np.int32)
-    return _summed(group, np.ones(len(rows)), dur, dur, plane=where, names=names, types=types, category=category)
+    compiled = np.where((used >= said) & (used < len(ops)), used - said, -1)
+    return _summed(
+        group,
+        np.ones(len(rows)),
+        dur,
+        dur,
+        plane=where,
+        names=names,
+        types=types,
+        category=category,
+        compiled=compiled,
+    )
 
 
 def _ops_of(trace: OpTrace, plane: Plane, rows: I64, programs: CompiledOps) -> tuple[I64, list[tuple[str, str]]]:
@@ -230,6 +249,7 @@ def _summed(
     names: list[str],
     types: list[str],
     category: I8,
+    compiled: I64,
 ) -> OpStats:
     """Sums by group; exact below 2**53 ps, two and a half hours of one op."""
     sums = [np.rint(np.bincount(group, v, len(names))).astype(np.int64) for v in (calls, total, own)]
@@ -241,4 +261,5 @@ def _summed(
         calls=sums[0],
         total_ps=sums[1],
         self_ps=sums[2],
+        compiled=compiled,
     )

@@ -18,6 +18,7 @@ from stepscope.derive.optrace.host import (
     step_threads,
     traced_stages,
 )
+from stepscope.derive.optrace.host.activity import Activity
 from stepscope.derive.optrace.host.step_threads import KINETO
 from stepscope.derive.optrace.kernels import compilations, gpu_kernels, roofline_model
 from stepscope.derive.optrace.steps import (
@@ -77,6 +78,8 @@ class OpView:
         """Key of the process; "" if imported."""
         self.ref = ref
         """The capture it came from, as used in evidence; "" if imported."""
+        self.together: tuple[OpView, ...] = ()
+        """What other profilers recorded of the same process at the same time: JAX's records no tf.data."""
         self._level_0 = level_0
 
     @cached_property
@@ -171,14 +174,30 @@ class OpView:
 
     @cached_property
     def _stage_calls(self) -> tuple[Calls, Work] | None:
-        calls = stage_calls.build(self.trace, self.domain, self.waits, step_periods.build(self.trace).windows)
+        return self.calls_within(step_periods.build(self.trace).windows)
+
+    def calls_within(self, steps: Intervals) -> tuple[Calls, Work] | None:
+        """Calls and work of the pipeline that gave batches to some steps."""
+        calls = stage_calls.build(self.trace, self.domain, self.waits, steps)
         return (calls, stage_calls.work(self.trace, self.domain, calls)) if calls is not None else None
 
     @cached_property
     def pipeline(self) -> Tree | None:
-        """The input pipeline that fed the steps."""
+        """The input pipeline that fed the steps; perhaps recorded by another profiler."""
         found = self._stage_calls
+        others = (other.calls_within(self.periods.windows) for other in self.together)
+        found = found or next((calls for calls in others if calls is not None), None)
         return traced_stages.build(*found) if found is not None else None
+
+    @cached_property
+    def hides_waits(self) -> bool:
+        """Whether the steps may wait for their batches without an event that shows it: the trace has no stage of a
+        pipeline, no loader and no call of ``next``.
+        """
+        if self.pipeline is not None or self.loader is not None:
+            return False
+        tells_next = bool((self.domain.loop_python | (self.domain.activity == Activity.GET_NEXT)).any())
+        return self.framework == "torch" or not tells_next
 
     @cached_property
     def loader(self) -> Loader | None:

@@ -2,7 +2,8 @@
 
 ## What it detects
 Steps of an op trace in which XLA compiles a program that had run before in the trace under the same name: JAX's `jit`,
-or TensorFlow's `jit_compile`. Where the traced steps show none: calls that take many times as long as usual, again and
+or TensorFlow's `jit_compile`. With JAX's compilation cache it is traced and written again, and loaded: that counts too.
+Where the traced steps show none: calls that take many times as long as usual, again and
 again, of a function with `jit_compile` that was traced for shapes that change.
 
 ## Why it matters
@@ -137,8 +138,10 @@ def _finding(view: SessionView, trace: OpView, again: list[Compilation], ratio: 
     places = _places(view, main)
     name = places[0].function if len(places) == 1 and places[0].function in main.program else main.program
     at = f"step {steps[0]}" if len(steps) == 1 else f"{len(steps)} of {len(trace.periods)} traced steps"
+    loaded = all(c.cached for c in again)
+    how = "traced again and taken from the compilation cache" if loaded else "compiled again"
     return Seen(
-        title=f"recompilation: {name or 'a program'} was compiled again in {at}, {format_ns(extra)} in all"
+        title=f"recompilation: {name or 'a program'} was {how} in {at}, {format_ns(extra)} in all"
         f"{_because(main.changes)}",
         confidence=0.95 if main.changes else 0.8,
         introduced_stage="data preparation" if main.changes else "unknown",
@@ -192,9 +195,9 @@ def _because(changes: tuple[Change, ...]) -> str:
 
 def _told(changes: tuple[Change, ...]) -> str:
     if not changes:
-        return "The program ran before and was compiled again; its signatures do not say why. "
+        return "The program ran before and was made again; its signatures do not say why. "
     each = ", ".join(f"parameter {c.parameter} from {c.before} to {c.now}" for c in changes)
-    return f"The newly compiled program differs from the one before in: {each}. "
+    return f"The new program differs from the one before in: {each}. "
 
 
 DETECTOR = Detector(

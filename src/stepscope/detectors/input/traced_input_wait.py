@@ -39,7 +39,6 @@ from typing import TYPE_CHECKING
 
 from stepscope.derive.optrace import loop_python
 from stepscope.derive.optrace.host import map_kind, step_threads
-from stepscope.derive.optrace.host.activity import Activity
 from stepscope.derive.python.random_draws import Draw
 from stepscope.detectors import drawn, trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
@@ -201,7 +200,7 @@ def _of_python(view: SessionView, trace: OpView, maker: Producer, params: Params
 
 def _of_nobody(trace: OpView, params: Params) -> Iterator[Undecided]:
     """The steps' thread may wait for input, and nothing in the trace says what makes the batches."""
-    idle = ("input-wait",) if _tells_next(trace) else components_with(Trait.PERHAPS_WAIT)
+    idle = components_with(Trait.PERHAPS_WAIT) if trace.hides_waits else ("input-wait",)
     ratio = trace.breakdown.ratio(*idle)
     if ratio < params.min_wait_ratio:
         return
@@ -214,12 +213,6 @@ def _of_nobody(trace: OpView, params: Params) -> Iterator[Undecided]:
     else:
         why = f"the steps' thread runs no op {format_ratio(ratio)} of the time; {hint}"
         yield Undecided(missing=Signal.INPUT_WAIT, hint=why)
-
-
-def _tells_next(trace: OpView) -> bool:
-    """Whether each batch taken is an event: a tracer records calls of ``next``, kineto does not."""
-    domain = trace.domain
-    return trace.framework != "torch" and bool((domain.loop_python | (domain.activity == Activity.GET_NEXT)).any())
 
 
 _OF_NETWORK = (

@@ -133,6 +133,15 @@ def _read(text: bytes, name: str) -> TraceFile:
     )
 
 
+def _is_json(text: bytes) -> bool:
+    """Whether a text is whole JSON, whatever it holds."""
+    try:
+        msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return False
+    return True
+
+
 def _repaired(text: bytes, name: str, error: Exception, *, unended: bool) -> TraceFile:
     """The events that are whole, with what was repaired or left out."""
     text, replaced = trace_repair.text_of(text)
@@ -143,7 +152,8 @@ def _repaired(text: bytes, name: str, error: Exception, *, unended: bool) -> Tra
         error = again
     found = trace_repair.read(text, _array)
     if found is None:
-        why = f"truncated: {_UNENDED}" if unended else f"damaged JSON ({error})"
+        what = "JSON, but no trace events" if _is_json(text) else "damaged JSON"
+        why = f"truncated: {_UNENDED}" if unended else f"{what} ({error})"
         raise FormatError(f"{name}: {why}; expected trace events") from error
     events, repaired = found
     try:

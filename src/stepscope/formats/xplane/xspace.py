@@ -51,12 +51,12 @@ if TYPE_CHECKING:
 
     from stepscope.formats.xplane.messages import WirePlane, WireSpace
     from stepscope.model.records import Bool
-    from stepscope.model.session.optrace import I32
+    from stepscope.model.session.optrace import I8, I32
 
 _EPOCH_NS = 10**17
 """Line clock value from which it counts from 1970, not from the start of the capture."""
 _UNKNOWN = "(event without metadata)"
-_SOUGHT = {StatName.STEP_NUM: True, StatName.HLO_OP: False, StatName.CORRELATION_ID: True}
+_SOUGHT = {StatName.STEP_NUM: True, StatName.STEP_ROOT: True, StatName.HLO_OP: False, StatName.CORRELATION_ID: True}
 """Stats that classify an event or link it to its launch, searched for while the events are read; with whether they are
 numbers."""
 _KEPT_BYTES = 8 << 20
@@ -316,8 +316,20 @@ class _Assembly:
         return tuple(Diagnostic(code="DX120", text=f"{self.source.name}: {text}") for text in said)
 
 
+def _roots(trace: OpTrace, rows: tuple[int, int], category: I8) -> I32:
+    """Kinds of events that the program marked as roots of steps, without a number: ``Trace("train", _r=1)``.
+
+    TensorFlow marks its own runs so too; they have a meaning of their own, or lead to events of other threads.
+    """
+    marked = trace.stats.of_events(StatName.STEP_ROOT, *rows)
+    metas = np.unique(trace.events.meta[marked.rows[marked.values != 0]])
+    producers = trace.events.meta[trace.stats.of_events(StatName.PRODUCER_ID, *rows).rows] if len(metas) else metas
+    found: I32 = metas[(category[metas] == Category.OTHER) & ~np.isin(metas, producers)]
+    return found
+
+
 def _with_kinds_by_stats(trace: OpTrace) -> OpTrace:
-    """Classify host events by their stats: a step's number marks a step; XLA on the CPU names its ops."""
+    """Classify host events by their stats: a step's number, or its root, marks a step; XLA on the CPU names its ops."""
     category, op_type = trace.metas.category.copy(), trace.metas.op_type.copy()
     op_name = trace.metas.op_name.copy()
     strings = list(trace.strings)
@@ -326,6 +338,7 @@ def _with_kinds_by_stats(trace: OpTrace) -> OpTrace:
             continue
         rows = trace.rows_of(plane)
         category[trace.events.meta[trace.stats.of_events(StatName.STEP_NUM, *rows).rows]] = Category.STEP
+        category[_roots(trace, rows, category)] = Category.STEP
         ops = np.flatnonzero(np.bincount(trace.events.meta[trace.stats.of_events(StatName.HLO_OP, *rows).rows]))
         category[ops] = Category.OP
         op_name[ops] = trace.metas.name[ops]

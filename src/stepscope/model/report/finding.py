@@ -20,7 +20,7 @@ from stepscope.model.report.machine.links import NetworkLink
 from stepscope.model.report.machine.memory_map import MemoryMap
 from stepscope.model.report.machine.memory_room import MemoryRoom
 from stepscope.model.report.machine.system_calls import SystemCallsSummary
-from stepscope.model.report.op_summary import OpTraceSummary, TracedSteps
+from stepscope.model.report.op_summary import OpTraceSummary, StackFile, TracedSteps
 from stepscope.model.report.op_table import OpTable
 from stepscope.model.report.overhead import Overhead
 from stepscope.model.report.process_roles import ProcessSummary
@@ -32,8 +32,7 @@ from stepscope.model.structs import Struct
 SCHEMA = "stepscope.report/1"
 
 Severity = Literal["high", "medium", "low", "ask", "info", "error", "warning"]
-"""Severity by measured cost: high, medium, low, info; ask: one command decides. Of source findings: error, warning,
-info."""
+"""By measured cost: high, medium, low, info; ask: one command decides. Of source findings: error, warning, info."""
 Origin = Literal["run", "static", "joined"]
 """Origin. run: a detector saw it in a session. static: a rule saw it in the source. joined: both did."""
 Basis = Literal["measured", "modelled", "prior", "unknown"]
@@ -364,6 +363,7 @@ class Report(Struct, frozen=True, kw_only=True):
     source_check: SourceCheck | None = None
     """Results of the checker; null if the session holds no sources, or no TensorFlow or Keras was used."""
     op_traces: tuple[OpTraceSummary, ...] = ()
+    stack_files: tuple[StackFile, ...] = ()
     traced: TracedSteps | None = None
     """Traced steps; null if the session holds no op trace."""
     memory: tuple[MemoryMap, ...] = ()

@@ -174,11 +174,34 @@ class TransferOrder(Struct, frozen=True, kw_only=True):
     """Number of further ones, those of less than a hundredth of the bytes included."""
 
 
+class StackFile(Struct, frozen=True, kw_only=True):
+    """Sampled stacks of one event in an imported file."""
+
+    event: str
+    rows: int
+    total: float
+    """Sum of the rows' weights."""
+    unit: str = ""
+    """Unit of the sum: "ns", "bytes", "samples", or the counted thing; "" unknown."""
+
+
+class OtherTrace(Struct, frozen=True, kw_only=True):
+    """The steps of an imported file that the report is not about."""
+
+    file: str
+    count: int
+    mean_ns: int
+    parts: tuple[TracedPart, ...] = ()
+    """Parts, largest first."""
+
+
 class TracedSteps(Struct, frozen=True, kw_only=True):
     """The steps of the op trace that shows the most of them, and their parts."""
 
     trace: str
     """Name of the trace in the session."""
+    file: str = ""
+    """Name of its file, if several were imported."""
     capture: str = ""
     """Reference "capture:ID", as in evidence; empty for an imported trace."""
     count: int
@@ -202,3 +225,5 @@ class TracedSteps(Struct, frozen=True, kw_only=True):
     """Communication in the mean step; null: there is none."""
     transfers: TransferOrder | None = None
     """The order of what other tasks sent; null: nothing came, or the trace does not name the inputs of ops."""
+    others: tuple[OtherTrace, ...] = ()
+    """The other imported files with steps, at most 8, by name."""

@@ -78,8 +78,7 @@ def _measured(report: Report, room: int) -> tuple[str, int, list[str]]:
     """Label and text of the line about the step; of a job without steps, about what was measured."""
     summary, times = report.session, report.session.step_times
     if words.is_imported(report):
-        label, said = op_trace_text.imported(report)[0]
-        return label, COLUMN, [_fitting([words.printable(said)], room)]
+        return "imported", COLUMN, [_fitting([words.printable(op_trace_text.shown(report))], room)]
     if not summary.steps:
         items = [words.printable(summary.member), words.framework_text(summary), *words.measured_items(report)]
         return "the job", COLUMN, [_fitting([*items, words.overhead_text(report.overhead, steps=0)], room)]

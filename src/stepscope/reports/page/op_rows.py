@@ -96,9 +96,10 @@ def _row(maker: MakerTime) -> Row:
     )
 
 
-def summary(table: OpTable) -> str:
-    """What the table covers."""
+def summary(table: OpTable, file: str = "") -> str:
+    """What the table covers; ``file``: of whose ops, if several were imported."""
     steps = f" in {words.plural(table.steps, 'traced step')}" if table.steps else " of the trace"
+    steps += f" of {words.printable(file)}" if file else ""
     found = f"; {format_ratio(table.named_ratio)} attributed to lines and layers" if table.named_ratio else ""
     return f"{format_ns(table.ns)} of op time over all threads{steps}{found}"
 

@@ -30,7 +30,8 @@ def _verdict(report: Report) -> Html:
     more: str
     if words.is_imported(report) and not found:
         said = verdict.nothing_text(report)
-        head, more = "Nothing found in the trace", f"{said[0].upper() + said[1:]}."
+        head = "Nothing found in the trace" if report.op_traces else "Sampled stacks"
+        more = f"{said[0].upper() + said[1:]}."
     elif not report.session.steps and not words.is_imported(report):
         head, more = "No steps seen", "Everything else that was measured is below."
     elif not found:

@@ -79,7 +79,10 @@ def _split(report: Report, traced: TracedSteps) -> Html:
     if cost is not None:
         note += f" Captured: {capture_text.line(cost)}."
     bar = bars.step("traced-step", "The traced step", shown)
-    return Html('<div class="card"><p class="note">{}</p>{}</div>').format(note, bar.markup)
+    others = Html().join(
+        [Html('<p class="note">Other file {}.</p>').format(line) for line in traced_rows.other_lines(traced)]
+    )
+    return Html('<div class="card"><p class="note">{}</p>{}{}</div>').format(note, bar.markup, others)
 
 
 def _grid(cards: Iterable[Html]) -> Sequence[Html]:

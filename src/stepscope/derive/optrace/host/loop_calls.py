@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -30,13 +30,29 @@ _CALL = re.compile(r"\$(?P<file>\S+\.py):(?P<line>\d+) (?P<function>.+)")
 _BUILTIN = re.compile(r"\$\S+ (?P<function>\w+)")
 BLOCKS = frozenset({"acquire", "wait", "get", "put", "_acquire_restore", "join", "sleep", "select", "poll"})
 """Functions in which a thread waits for another one."""
+_SLEEP = "sleep"
 RECEIVES = frozenset({"recv", "recv_into", "recvfrom", "readinto", "read"})
 """Functions in which a thread reads from a socket or a file."""
 _SOCKET = "socket.py"
 _LIBRARY = frozenset(
-    {"queue.py", "threading.py", "socket.py", "ssl.py", "contextlib.py", "profiler.py", "resource_tracker.py"}
+    {
+        "queue.py",
+        "thread.py",
+        "threading.py",
+        "socket.py",
+        "ssl.py",
+        "contextlib.py",
+        "profiler.py",
+        "resource_tracker.py",
+    }
 )
 """Files of the standard library and of JAX's profiler that stand between a program and its wait."""
+
+
+_INNER = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<module>"})
+"""Functions that are parts of another one. A lambda has its line."""
+INSTALLED = ("/site-packages/", "/dist-packages/", "dummy_file_name")
+"""Parts of the paths of files that are no program's own; JAX writes a path for compiled functions only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +110,7 @@ def producer(trace: OpTrace, domain: Domain, line: int, waiting: Intervals) -> P
     rows, spent = rows[spent > 0], spent[spent > 0]
     own = np.zeros(len(events), np.int64)
     own[rows] = spent
-    inside = domain.parent[rows]
+    inside = activity.nearest(domain.parent, others, rows)  # annotations of a library stand between calls
     np.subtract.at(own, inside[inside >= 0], spent[inside >= 0])
     made, received = _by_maker(trace, domain, rows[own[rows] > 0], own)
     if not made:
@@ -113,34 +129,56 @@ def _by_maker(trace: OpTrace, domain: Domain, rows: I64, own: I64) -> tuple[Coun
     """(time that each function spends, itself or in the library, without waits for threads; its part in sockets)."""
     made: Counter[Call] = Counter()
     received: Counter[Call] = Counter()
-    known: dict[tuple[int, int], tuple[Call | None, bool]] = {}
+    known: dict[tuple[int, int], _Maker] = {}
+    program = _of_program(trace)
     for row in rows.tolist():
         match = _BUILTIN.fullmatch(_name(trace, row))
         leaf = match["function"] if match else ""
         call = call_of(trace, row)
-        if leaf in BLOCKS or (call is not None and call.function in BLOCKS):
+        blocked = leaf in BLOCKS or (call is not None and call.function in BLOCKS)
+        if blocked and leaf != _SLEEP:
             continue
         parent = int(domain.parent[row])
         key = (parent, int(trace.events.meta[row]))
         if key not in known:
-            known[key] = _maker(trace, domain, row)
-        maker, by_socket = known[key]
-        if maker is not None:
-            made[maker] += int(own[row])
-            received[maker] += int(own[row]) if by_socket and leaf in RECEIVES else 0
+            known[key] = _maker(trace, domain, row, program)
+        maker = known[key]
+        if maker.call is not None and (maker.asked or not blocked):
+            made[maker.call] += int(own[row])
+            received[maker.call] += int(own[row]) if maker.by_socket and leaf in RECEIVES else 0
     return made, received
 
 
-def _maker(trace: OpTrace, domain: Domain, row: int) -> tuple[Call | None, bool]:
-    """(the nearest function outside the library, whether a socket's stands between)."""
-    at, by_socket = row, False
+def _of_program(trace: OpTrace) -> frozenset[str]:
+    """Last parts of the files in which the program's own compiled functions are written."""
+    frames = {frame.file for program in trace.programs for op in program.ops for frame in op.frames}
+    return frozenset(file.rpartition("/")[2] for file in frames if not any(part in file for part in INSTALLED))
+
+
+class _Maker(NamedTuple):
+    """Who a call works for."""
+
+    call: Call | None = None
+    """The nearest function in a file of the program, else the nearest outside the standard library."""
+    by_socket: bool = False
+    """Whether a function of sockets stands between."""
+    asked: bool = False
+    """Whether a library calls this function of the program: what it sleeps is no thread's wait for work."""
+
+
+def _maker(trace: OpTrace, domain: Domain, row: int, program: frozenset[str]) -> _Maker:
+    at, by_socket, found = row, False, _Maker()
     while at >= 0:
         call = call_of(trace, at)
-        if call is not None and call.file not in _LIBRARY and not call.function.startswith("<"):
-            return call, by_socket
+        if call is not None and call.file not in _LIBRARY and call.function not in _INNER:
+            mine = found.call is not None and found.call.file in program
+            if call.file not in program and mine:
+                return found._replace(asked=True)
+            if found.call is None or (call.file in program and not mine):
+                found = _Maker(call, by_socket)
         by_socket = by_socket or (call is not None and call.file == _SOCKET)
         at = int(domain.parent[at])
-    return None, by_socket
+    return found
 
 
 def _directly_inside_a_step(trace: OpTrace, domain: Domain, steps: I64, rows: I64) -> I64:
