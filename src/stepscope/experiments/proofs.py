@@ -32,7 +32,6 @@ OF_CODE: dict[str, tuple[str, ...]] = {
     "CFG004": ("no-validation",),
     "CFG005": ("checks-off",),
     "GEN001": (LINES,),
-    "GRF001": ("functions-reused", "reduce-retracing"),
     "GRF002": (LINES,),
     "GRF003": ("graph",),
     "GRF005": (LINES, "xla-on"),
@@ -74,11 +73,13 @@ OF_CODE: dict[str, tuple[str, ...]] = {
 }
 """Detectors not listed have no trial."""
 OF_REMEDY: dict[str, tuple[str, ...]] = {
+    "make-function-once": ("functions-reused",),
     "more-cores": ("cache-input", "compute-only"),
+    "relax-shapes": ("reduce-retracing",),
     "summaries-less-often": ("no-summaries",),
     "vectorise-loop": (STUB,),
 }
-"""Remedies whose trial is another than that of their detector."""
+"""Remedies whose trial is another than that of their detector, or whose detector has none for all its causes."""
 
 
 def trials_of(finding: Finding) -> tuple[str, ...]:
