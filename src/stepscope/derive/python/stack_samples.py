@@ -379,6 +379,11 @@ def called(sample: Sample) -> str:
     return next((f.function for f in sample.below_user() if not is_agent(f.file) and not _passes_on(f)), "")
 
 
+def importing(sample: Sample) -> bool:
+    """Whether it was taken while Python imported something."""
+    return any(frame.file.startswith(_IMPORTING) for frame in sample.frames)
+
+
 def _passes_on(frame: Spot) -> bool:
     """Whether a frame only leads to what is called."""
     return frame.file.startswith(_IMPORTING) or frame.function.rpartition(".")[2] in _WRAPPERS
