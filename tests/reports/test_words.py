@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from tests.reports import samples
 
-from stepscope.model.report.finding import Checked, StageShare
+from stepscope.model.report.finding import Checked, Cost, StageShare
 from stepscope.reports import checked_words, words
 
 
@@ -54,3 +54,24 @@ def test_the_rest_of_a_step_holds_the_framework_where_its_calls_are_not_measured
         report = msgspec.structs.replace(found, stages=stages, anatomy=parts)
         assert words.component_of(report, "other-python") == word
         assert words.component_of(report, "input-wait") == "input wait"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "basis", "said"),
+    [
+        (0.58, 0.55, 0.60, "measured", "58 % (55-60)"),
+        (0.58, 0.55, 0.60, "modelled", "58 % (55-60, modelled)"),
+        (0.755, 0.68, 0.755, "measured", "68-76 %"),
+        (0.30, 0.30, 0.44, "modelled", "30-44 % (modelled)"),
+        (0.99, 0.01, 0.99, "measured", "up to 99 %"),
+        (0.004, 0.0, 0.02, "measured", "0.4 % (0.0-2.0)"),
+        (0.0, 0.0, 0.02, "modelled", "up to 2 % (modelled)"),
+        (0.96, 0.958, 0.962, "measured", "96 %"),
+        (0.05, 0.05, 0.05, "modelled", "5.0 % (modelled)"),
+    ],
+)
+def test_bounds_that_say_nothing_are_not_printed(ratio: float, low: float, high: float, basis: str, said: str) -> None:
+    """No interval of one number, none that ends at its figure, and no lower bound that is next to nothing."""
+    cost = Cost(ratio=ratio, low=low, high=high, ns_per_step=1, basis=basis)  # type: ignore[arg-type]
+    assert words.share(cost) == said
+    assert words.cost_text(cost, between_steps=False) == f"costs {said} of the step"

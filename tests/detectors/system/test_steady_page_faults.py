@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import types
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -13,6 +14,7 @@ from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures
 from tests.detectors.jobs import PERIOD, train_loop
 from tests.detectors.memory_jobs import FAULT_NS, HUGE_FAULT_NS, HUGE_RELEASE_NS, RELEASE_NS, faulting, refaulting
 
+from stepscope.causes.system import translation
 from stepscope.derive.view import SessionView
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
@@ -21,6 +23,7 @@ from stepscope.model.log.events import DatasetMade, Framework, InferenceSession
 from stepscope.model.report.finding import Checked, Finding
 from stepscope.model.session.session import AllocatorInfo
 from stepscope.model.session.stacks import Frame, StackProfile
+from stepscope.reports import words
 
 ROUNDING = 1e-4
 """Faults are whole."""
@@ -252,7 +255,8 @@ def test_a_process_that_was_attached_to() -> None:
     assert failures == ()
     (found,) = (f for f in findings if f.code == "MEM002")
     assert "250,000 page faults a second" in found.title
-    assert found.exposed_stage == "unknown"
+    assert (found.exposed_stage, found.pipeline_stage) == ("unknown", "none")
+    assert words.cost_text(found.cost, between_steps=words.is_between_steps(found)).endswith("of the run time")
     assert "faults_per_second" in [e.metric for e in found.evidence]
 
 
@@ -378,3 +382,36 @@ def test_maps_alone_show_it_where_calls_cannot_be_read() -> None:
     assert "maps every block above 128 KiB again, because of TensorFlow's generator dataset" in found.title
     assert [r.id for r in found.remedies] == ["glibc-keep", "preload-jemalloc", "onednn-pool"]
     assert look_with_window(rows, free=LIBC_FREE, name="glibc").cause == "unknown"
+
+
+LOOKED_AT = {"always": False, "madvise": True, "never": False, "": True}
+"""Modes of huge pages, "" where nothing is known, with whether torch's tensors get them by request alone."""
+
+
+@pytest.mark.parametrize("mode", LOOKED_AT)
+@pytest.mark.parametrize(
+    ("framework", "name", "ids"),
+    [
+        ("torch", "glibc", ["torch-hugepages", "glibc-hugepages"]),
+        ("torch", "jemalloc", ["torch-hugepages"]),
+        ("tensorflow", "glibc", []),
+    ],
+)
+def test_tensors_of_pytorch_get_huge_pages_where_these_are_on_request(
+    monkeypatch: pytest.MonkeyPatch, framework: str, name: str, ids: list[str], mode: str
+) -> None:
+    """A remedy that needs not be known what returns the memory; other libraries' tensors do not get them so."""
+    pages = [types.SimpleNamespace(pid=100, mode=mode, allowed=True)] if mode else []
+    monkeypatch.setattr(translation, "maps", lambda view: tuple(pages))
+    job = refaulting(0.4)
+    job.framework(framework)
+    job.allocator = AllocatorInfo(name=name, how="default")
+    (found,) = (f for f in run([DETECTOR], job.view())[0] if f.code == "MEM002")
+    assert [r.id for r in found.remedies] == [*(ids if LOOKED_AT[mode] else []), "find-the-allocator"]
+
+
+def test_pages_of_files_are_no_tensors() -> None:
+    """Huge pages change nothing for them, in a job of PyTorch as well."""
+    rows = [(5, seen.MADVISE, seen.BLOCK, 1, 4), *seen.faults(60, mapped=4)]
+    found = look_with_window(rows, free=LIBC_FREE, name="glibc", framework=Framework(name="torch", version="2.13.0"))
+    assert [r.id for r in found.remedies] == ["find-the-allocator"]
