@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from tests.derive import memory_events as seen
 from tests.derive.sessions import MS, Job, S
-from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, AnyDetector, Claim, Edge, Expected, Fixtures
 from tests.detectors.jobs import PERIOD, train_loop
 from tests.detectors.memory_jobs import FAULT_NS, HUGE_FAULT_NS, HUGE_RELEASE_NS, RELEASE_NS, faulting, refaulting
 
@@ -25,6 +25,7 @@ from stepscope.model.session.session import AllocatorInfo
 from stepscope.model.session.stacks import Frame, StackProfile
 from stepscope.reports import words
 
+ONLY: Sequence[AnyDetector] = (DETECTOR,)
 ROUNDING = 1e-4
 """Faults are whole."""
 FIXTURES = Fixtures(
@@ -406,7 +407,7 @@ def test_tensors_of_pytorch_get_huge_pages_where_these_are_on_request(
     job = refaulting(0.4)
     job.framework(framework)
     job.allocator = AllocatorInfo(name=name, how="default")
-    (found,) = (f for f in run([DETECTOR], job.view())[0] if f.code == "MEM002")
+    (found,) = (f for f in run(ONLY, job.view())[0] if f.code == "MEM002")
     assert [r.id for r in found.remedies] == [*(ids if LOOKED_AT[mode] else []), "find-the-allocator"]
 
 
