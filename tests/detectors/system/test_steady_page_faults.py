@@ -416,3 +416,12 @@ def test_pages_of_files_are_no_tensors() -> None:
     rows = [(5, seen.MADVISE, seen.BLOCK, 1, 4), *seen.faults(60, mapped=4)]
     found = look_with_window(rows, free=LIBC_FREE, name="glibc", framework=Framework(name="torch", version="2.13.0"))
     assert [r.id for r in found.remedies] == ["find-the-allocator"]
+
+
+@pytest.mark.parametrize(("job", "offered"), [(lambda: refaulting(0.4), True), (lambda: churning(), False)])
+def test_huge_pages_are_not_advised_where_most_memory_has_them(job: Callable[[], Job], *, offered: bool) -> None:
+    """A few of a neighbour's are no reason, as the counter is the host's."""
+    mine = job()
+    mine.framework("torch")
+    found = [f for f in run(ONLY, mine.view())[0] if f.code == "MEM002"]
+    assert ["torch-hugepages" in [r.id for r in f.remedies] for f in found] == [offered]

@@ -311,10 +311,13 @@ def _remedies(
 
 
 def _larger_pages(view: SessionView, serving: Serving, faults: Faults) -> tuple[str, ...]:
-    """Settings with which PyTorch's tensors get huge pages, where these are on request and it got none."""
+    """Settings with which PyTorch's tensors get huge pages, where these are on request and most memory has small ones.
+
+    Huge pages are counted on the whole host: some may be a neighbour's.
+    """
     pages = next((one for one in view.get(translation.maps) if one.pid == faults.pid), None)
     on_request = pages is None or (pages.mode == "madvise" and pages.allowed)
-    if "torch" not in (libraries(view) or ()) or not on_request or faults.huge:
+    if "torch" not in (libraries(view) or ()) or not on_request or faults.huge * steady_page_faults.HUGE_PAGES > faults.minor:
         return ()
     return (TORCH_HUGE_PAGES, HUGE_PAGES) if serving.allocator == "glibc" else (TORCH_HUGE_PAGES,)
 
