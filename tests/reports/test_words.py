@@ -72,6 +72,6 @@ def test_the_rest_of_a_step_holds_the_framework_where_its_calls_are_not_measured
 )
 def test_bounds_that_say_nothing_are_not_printed(ratio: float, low: float, high: float, basis: str, said: str) -> None:
     """No interval of one number, none that ends at its figure, and no lower bound that is next to nothing."""
-    cost = Cost(ratio=ratio, low=low, high=high, ns_per_step=1, basis=basis)  # type: ignore[arg-type]
+    cost = msgspec.convert({"ratio": ratio, "low": low, "high": high, "ns_per_step": 1, "basis": basis}, Cost)
     assert words.share(cost) == said
     assert words.cost_text(cost, between_steps=False) == f"costs {said} of the step"

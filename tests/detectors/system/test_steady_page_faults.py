@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import types
 from collections.abc import Callable, Sequence
 
 import msgspec
 import pytest
 from tests.derive import memory_events as seen
 from tests.derive.sessions import MS, Job, S
-from tests.detectors.fixture import CLAIMS, AnyDetector, Claim, Edge, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures
 from tests.detectors.jobs import PERIOD, train_loop
 from tests.detectors.memory_jobs import FAULT_NS, HUGE_FAULT_NS, HUGE_RELEASE_NS, RELEASE_NS, faulting, refaulting
 
-from stepscope.causes.system import translation
 from stepscope.derive.view import SessionView
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
@@ -25,7 +23,6 @@ from stepscope.model.session.session import AllocatorInfo
 from stepscope.model.session.stacks import Frame, StackProfile
 from stepscope.reports import words
 
-ONLY: Sequence[AnyDetector] = (DETECTOR,)
 ROUNDING = 1e-4
 """Faults are whole."""
 FIXTURES = Fixtures(
@@ -318,10 +315,11 @@ def test_the_arena_of_onnx_runtime(*, arena: bool) -> None:
     assert ["bert.onnx at serve.py:12" in r.text for r in own] == ([] if arena else [True])
 
 
-def test_another_cause_changes_no_allocator() -> None:
+@pytest.mark.parametrize("framework", [None, Framework(name="torch", version="2.13.0")])
+def test_another_cause_changes_no_allocator(framework: Framework | None) -> None:
     """Pages of files are no allocator's doing: said, and no knob is advised."""
     rows = [(5, seen.MADVISE, seen.BLOCK, 1, 4), *seen.faults(60, mapped=4)]
-    found = look_with_window(rows, free=LIBC_FREE, name="glibc")
+    found = look_with_window(rows, free=LIBC_FREE, name="glibc", framework=framework)
     assert found.cause == "unknown"
     assert "file" in found.title
     assert [r.id for r in found.remedies] == ["find-the-allocator"]
@@ -383,45 +381,3 @@ def test_maps_alone_show_it_where_calls_cannot_be_read() -> None:
     assert "maps every block above 128 KiB again, because of TensorFlow's generator dataset" in found.title
     assert [r.id for r in found.remedies] == ["glibc-keep", "preload-jemalloc", "onednn-pool"]
     assert look_with_window(rows, free=LIBC_FREE, name="glibc").cause == "unknown"
-
-
-LOOKED_AT = {"always": False, "madvise": True, "never": False, "": True}
-"""Modes of huge pages, "" where nothing is known, with whether torch's tensors get them by request alone."""
-
-
-@pytest.mark.parametrize("mode", LOOKED_AT)
-@pytest.mark.parametrize(
-    ("framework", "name", "ids"),
-    [
-        ("torch", "glibc", ["torch-hugepages", "glibc-hugepages"]),
-        ("torch", "jemalloc", ["torch-hugepages"]),
-        ("tensorflow", "glibc", []),
-    ],
-)
-def test_tensors_of_pytorch_get_huge_pages_where_these_are_on_request(
-    monkeypatch: pytest.MonkeyPatch, framework: str, name: str, ids: list[str], mode: str
-) -> None:
-    """A remedy that needs not be known what returns the memory; other libraries' tensors do not get them so."""
-    pages = [types.SimpleNamespace(pid=100, mode=mode, allowed=True)] if mode else []
-    monkeypatch.setattr(translation, "maps", lambda view: tuple(pages))
-    job = refaulting(0.4)
-    job.framework(framework)
-    job.allocator = AllocatorInfo(name=name, how="default")
-    (found,) = (f for f in run(ONLY, job.view())[0] if f.code == "MEM002")
-    assert [r.id for r in found.remedies] == [*(ids if LOOKED_AT[mode] else []), "find-the-allocator"]
-
-
-def test_pages_of_files_are_no_tensors() -> None:
-    """Huge pages change nothing for them, in a job of PyTorch as well."""
-    rows = [(5, seen.MADVISE, seen.BLOCK, 1, 4), *seen.faults(60, mapped=4)]
-    found = look_with_window(rows, free=LIBC_FREE, name="glibc", framework=Framework(name="torch", version="2.13.0"))
-    assert [r.id for r in found.remedies] == ["find-the-allocator"]
-
-
-@pytest.mark.parametrize(("job", "offered"), [(lambda: refaulting(0.4), True), (lambda: churning(), False)])
-def test_huge_pages_are_not_advised_where_most_memory_has_them(job: Callable[[], Job], *, offered: bool) -> None:
-    """A few of a neighbour's are no reason, as the counter is the host's."""
-    mine = job()
-    mine.framework("torch")
-    found = [f for f in run(ONLY, mine.view())[0] if f.code == "MEM002"]
-    assert ["torch-hugepages" in [r.id for r in f.remedies] for f in found] == [offered]

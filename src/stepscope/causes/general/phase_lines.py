@@ -8,6 +8,7 @@ Serves the general detector of time outside of the steps, and the settling of th
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -136,7 +137,8 @@ def _within(part: Part, samples: tuple[Sample, ...]) -> list[Sample]:
 def _importing(samples: list[Sample]) -> float | None:
     if len(samples) < MIN_SAMPLES:
         return None
-    hits = stack_samples.weight_of(sample for sample in samples if stack_samples.importing(sample))
+    within = (any(frame.file.startswith(stack_samples.IMPORTING) for frame in sample.frames) for sample in samples)
+    hits = stack_samples.weight_of(itertools.compress(samples, within))
     return hits / max(1, stack_samples.weight_of(samples))
 
 

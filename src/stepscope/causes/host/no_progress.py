@@ -124,7 +124,7 @@ def build(view: SessionView) -> Standstill | None:
 
 
 def lasting(view: SessionView) -> Hang | None:
-    """The hang that was told and lasted until the job was ended; None if there is none, or the job ended by itself."""
+    """The recognised hang that lasted until the job was ended; None without one, or if the job ended by itself."""
     manifest = view.session.manifest
     if manifest.exit_code == 0:
         return None

@@ -70,7 +70,7 @@ REMEDIES = {
 """By what changes."""
 OF_KERAS = {
     "shape": ("fewer-shapes", "pad batches to few shapes (drop_remainder=True, padded_batch with fixed lengths)"),
-    "new-function": ("compile-once", "compile the model once, outside of the loop: compile() makes its functions anew"),
+    "new-function": ("compile-once", "compile the model once, outside of the loop: compile() makes new functions"),
 }
 """The same where the function is one of Keras', which the program cannot decorate."""
 

@@ -317,7 +317,8 @@ def _larger_pages(view: SessionView, serving: Serving, faults: Faults) -> tuple[
     """
     pages = next((one for one in view.get(translation.maps) if one.pid == faults.pid), None)
     on_request = pages is None or (pages.mode == "madvise" and pages.allowed)
-    if "torch" not in (libraries(view) or ()) or not on_request or faults.huge * steady_page_faults.HUGE_PAGES > faults.minor:
+    has_them = faults.huge * steady_page_faults.HUGE_PAGES > faults.minor
+    if "torch" not in (libraries(view) or ()) or not on_request or has_them:
         return ()
     return (TORCH_HUGE_PAGES, HUGE_PAGES) if serving.allocator == "glibc" else (TORCH_HUGE_PAGES,)
 
